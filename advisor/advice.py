@@ -1,0 +1,131 @@
+"""Advice: the result document that every output is a view of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from advisor.estimate.result import Limits, Memory, Speed
+    from advisor.scenario import Request, Scenario
+
+Action = Literal[
+    "quantize", "quantize-kv", "shrink-context", "shrink-batch", "grow-batch", "offload-layers",
+    "offload-experts", "add-gpus", "upgrade-gpu", "smaller-model", "change-framework",
+    "speculative", "cloud", "combine",
+]  # fmt: skip
+State = Literal["fits", "tight", "needs_offload", "too_big"]
+Effort = Literal["setting", "download", "rebuild", "purchase"]
+FactValue = float | str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One what-if: a change in ``estimate`` keys, and the changed scenario estimated."""
+
+    key: str
+    """Unique and stable within a scenario, for ordering and tracing."""
+    action: Action
+    change: Mapping[str, object]
+    scenario: Scenario
+    memory: Memory
+    speed: Speed | None
+    fits: bool
+    steps: int
+    quality_loss_percent: float | None
+    quality_cost_percent: float | None
+    cost_usd: float | None
+    effort: Effort
+
+
+@dataclass(frozen=True, slots=True)
+class Because:
+    """One condition of the rule that fired: the fact, its value and the test it passed."""
+
+    fact: str
+    value: FactValue | None
+    test: str
+    shown: str
+    """The value with its unit, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTerm:
+    """One term of a score: ``points`` and how they came about."""
+
+    text: str
+    points: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """A remedy that was proved: its option's figures are the estimator's."""
+
+    rank: int
+    rule: str
+    option: Option
+    text_template: str
+    score: float
+    score_terms: tuple[ScoreTerm, ...]
+    because: tuple[Because, ...]
+    confidence: Literal["high", "medium", "low"]
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A remark that changes nothing: cooling, drivers, monitoring."""
+
+    rule: str
+    text_template: str
+    score: float
+    because: tuple[Because, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotRecommended:
+    """An option a rule barred, with the reason."""
+
+    option: Option
+    rule: str
+    reason: str
+    because: tuple[Because, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What produced the advice."""
+
+    advisor: str
+    rules_sha256: str
+    knowledge_sha256: str
+    templates_sha256: str
+    engine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Everything known about one request."""
+
+    request: Request
+    scenario: Scenario
+    memory: Memory
+    limits: Limits
+    speed: Speed | None
+    state: State
+    facts: Mapping[str, FactValue]
+    """Scenario facts by name in base units, concluded ones included; unknown ones absent."""
+    recommendations: tuple[Recommendation, ...]
+    notes: tuple[Note, ...]
+    not_recommended: tuple[NotRecommended, ...]
+    superseded: tuple[tuple[str, str, str], ...]
+    """(rule, option key, the rule that made it unnecessary)."""
+    fired: tuple[tuple[str, str], ...]
+    """(rule, option key or "") for every firing, sorted."""
+    options: tuple[Option, ...]
+    warnings: tuple[str, ...]
+    """Plain sentences about the request itself (a sibling card, a context beyond training)."""
+    missing: tuple[str, ...]
+    """Names of figures that are unknown and would have mattered."""
+    provenance: Provenance

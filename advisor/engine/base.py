@@ -1,0 +1,54 @@
+"""What an engine does: facts and compiled rules in, firings out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+FactValue = float | str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class OptionFacts:
+    """The facts of one what-if: ``option.*`` names to values; unknown ones absent."""
+
+    key: str
+    values: Mapping[str, FactValue]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Firing:
+    """A rule that holds: for option ``option`` or, when it is empty, for the scenario."""
+
+    rule: str
+    option: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Everything that fired, sorted, and the facts that rules concluded."""
+
+    firings: tuple[Firing, ...]
+    concluded: Mapping[str, FactValue]
+
+
+class Engine(Protocol):
+    """Runs a compiled rule set; both implementations give equal outcomes."""
+
+    name: str
+
+    def run(
+        self, facts: Mapping[str, FactValue], options: Sequence[OptionFacts]
+    ) -> Outcome:
+        """Fire every rule that holds, to a fixed point.
+
+        Args:
+            facts: Scenario facts by full name, in base units; unknown ones absent.
+            options: What-ifs with unique keys.
+
+        Raises:
+            RuleFileError: Two rules conclude different values for one fact.
+            EngineError: The engine failed.
+        """
+        ...

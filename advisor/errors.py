@@ -1,0 +1,99 @@
+"""Everything that can go wrong, as one tree.
+
+AdvisorError
+ * UserError            the user's input or files are wrong: exit 1
+   * RequestError       what was asked for (a GPU, a model, a number)
+   * KnowledgeError     a file in knowledge/
+   * RuleFileError      a file in rules/
+   * TemplateError      a file in templates/
+   * SourceFileError    a model file (config.json, GGUF, safetensors)
+   * Problems           several of the above, reported together
+ * EngineError          a bug of ours: exit 70
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Source:
+    """A place in a file; ``line`` and ``column`` count from 1, 0 means unknown."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return ":".join([self.file, *(str(n) for n in (self.line, self.column) if n)])
+
+
+class AdvisorError(Exception):
+    """A message for whoever must act, with where it happened and what to do.
+
+    Args:
+        message: What is wrong, one or two sentences.
+        source: Where, when it is a place in a file.
+        hint: What to do ("Did you mean 'memory.deficit'?").
+    """
+
+    def __init__(self, message: str, *, source: Source | None = None, hint: str = "") -> None:
+        self.message = message
+        self.source = source
+        self.hint = hint
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        where = f"{self.source}: " if self.source else ""
+        return f"{where}{self.message}{' ' + self.hint if self.hint else ''}"
+
+
+class UserError(AdvisorError):
+    """The user's input or files are wrong."""
+
+
+class RequestError(UserError):
+    """The request names something unknown, ambiguous or impossible."""
+
+
+class KnowledgeError(UserError):
+    """A file in knowledge/ is wrong."""
+
+
+class RuleFileError(UserError):
+    """A file in rules/ is wrong."""
+
+
+class TemplateError(UserError):
+    """A file in templates/ is wrong."""
+
+
+class SourceFileError(UserError):
+    """A model file cannot be read."""
+
+
+class EngineError(AdvisorError):
+    """The rule engine failed: a bug of ours."""
+
+
+class Problems(UserError):
+    """All problems found, so that nobody has to fix them one run at a time.
+
+    Args:
+        errors: At least one; they are kept sorted by place.
+    """
+
+    def __init__(self, errors: Iterable[UserError]) -> None:
+        self.errors: Sequence[UserError] = sorted(
+            errors, key=lambda e: (e.source or Source(""), e.message)
+        )
+        super().__init__("\n".join(str(e) for e in self.errors))
+
+
+def raise_problems(errors: Sequence[UserError]) -> None:
+    """Raise what was collected: one error as itself, several as ``Problems``."""
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise Problems(errors)

@@ -1,0 +1,198 @@
+"""What the knowledge base holds, as frozen records in base units.
+
+``None`` always means unknown, never zero or "no".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
+Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "apple"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A graphics card, accelerator or system-on-chip."""
+
+    name: str
+    aliases: tuple[str, ...]
+    vendor: Vendor
+    segment: Segment
+    architecture: str
+    compute_capability: float | None = None
+    """NVIDIA only: 8.9, 9.0, 12.0."""
+    vram_bytes: int | None = None
+    """Memory as sold (binary); for unified memory the whole shared pool."""
+    vram_type: str | None = None
+    bus_width_bits: int | None = None
+    bandwidth_bytes_s: float | None = None
+    cores: int | None = None
+    """Shading units (CUDA cores, stream processors) or Apple GPU cores."""
+    multiprocessors: int | None = None
+    """Streaming multiprocessors, derived from cores and compute capability."""
+    tensor_cores: int | None = None
+    fp16_tensor_tflops: float | None = None
+    """Dense, FP16 accumulate."""
+    fp16_tensor_tflops_fp32acc: float | None = None
+    """Dense, FP32 accumulate: the one that prefill sees."""
+    fp16_shader_tflops: float | None = None
+    bf16: bool | None = None
+    int8_tops: float | None = None
+    fp8_tflops: float | None = None
+    fp4_tflops: float | None = None
+    tdp_w: float | None = None
+    pcie_gen: int | None = None
+    pcie_lanes: int | None = None
+    nvlink_bytes_s: float | None = None
+    unified_memory: bool | None = None
+    released: str | None = None
+    """ISO date."""
+    launch_price_usd: float | None = None
+    disputed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Field -> the values that sources disagree on."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Field -> source; key ``""`` holds the record's default source."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRecord:
+    """A language model as the knowledge base knows it."""
+
+    name: str
+    hf_id: str | None
+    aliases: tuple[str, ...]
+    family: str
+    modality: Literal["text", "vision", "audio", "embedding"]
+    config: Mapping[str, object]
+    """Architecture facts under Hugging Face config.json keys; read by the reader that
+    reads a config.json on disk."""
+    parameters: int | None = None
+    """Stated total (to 1000 parameters); used where no formula covers the architecture."""
+    active_parameters: int | None = None
+    label_parameters_b: float | None = None
+    """The number in the marketing name, in 10^9."""
+    vision_parameters: int | None = None
+    trained_context_tokens: int | None = None
+    image_tokens: str | None = None
+    native_dtype: str | None = None
+    licence: str | None = None
+    released: str | None = None
+    verified: str = ""
+    """How far the totals were checked; starts with ``exact`` when proven to the parameter."""
+    notes: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GgmlType:
+    """One ggml tensor type: ``block_bytes`` hold ``block_elements`` weights."""
+
+    name: str
+    block_elements: int
+    block_bytes: int
+
+    @property
+    def bits_per_weight(self) -> float:
+        """Bits per weight, scales included."""
+        return 8 * self.block_bytes / self.block_elements
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A weight format a user can ask for (a GGUF file type, FP8, AWQ, NF4, MLX 4-bit ...)."""
+
+    name: str
+    aliases: tuple[str, ...]
+    family: str
+    """``unquantized``, ``gguf-k``, ``gguf-i``, ``gguf-legacy``, ``gguf-mxfp4``, ``awq``, ``gptq``,
+    ``bnb``, ``int8``, ``fp8``, ``mxfp4``, ``nvfp4``, ``exl2``, ``exl3``, ``hqq``, ``mlx``."""
+    kind: Literal["gguf", "plain"]
+    """``gguf``: bytes follow llama.cpp's per-tensor rules for file type ``name``;
+    ``plain``: linear weights at ``bits_per_weight``, the rest at 16 bits."""
+    bits_per_weight: float | None
+    """Nominal bits of one quantised weight, scales included."""
+    class_bits: int | None
+    """4 for the formats a user means by "INT4" or "4-bit", 8 for "INT8" or "8-bit", else its own."""
+    nominal_bytes_per_weight: float | None
+    """The well-known rule of thumb (FP16 2, INT8 1, 4-bit 0.5, Q3_K_M 0.4); decides nothing."""
+    quality_loss_percent: float | None
+    """Perplexity increase over FP16 in %, see ``sources["quality_loss"]``; None where unknown."""
+    offered: bool = True
+    """False for types that exist but are not proposed (internal ggml types, F32)."""
+    min_compute_capability: float | None = None
+    """Below this the format does not run on NVIDIA cards."""
+    native_compute_capability: float | None = None
+    """From here the card computes in the format itself instead of unpacking to 16 bits."""
+    vendors: tuple[str, ...] | None = None
+    """Card vendors it runs on; None: any."""
+    note: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KvType:
+    """A KV-cache element type of a framework."""
+
+    name: str
+    bits: float
+    quality_loss_percent: float | None = None
+    needs_flash_attention: bool = False
+    min_compute_capability: float | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """An inference runtime."""
+
+    name: str
+    aliases: tuple[str, ...]
+    version: str
+    vendors: tuple[str, ...]
+    formats: tuple[str, ...]
+    """Format names it runs, in the order it prefers them."""
+    model_types: tuple[str, ...]
+    """Hugging Face ``model_type``s it supports; ``("*",)`` means any."""
+    kv_types: tuple[str, ...]
+    memory_model: Literal["llama.cpp", "transformers", "vllm", "sglang", "tgi", "tensorrt-llm", "exllama", "mlx", "none"]
+    """Which formulas size its memory; ``none``: not modelled, so never chosen by default."""
+    min_compute_capability: float | None = None
+    cpu_offload: bool | None = None
+    """Whole layers can live in system RAM."""
+    expert_offload: bool | None = None
+    """Expert tensors of a mixture of experts can live in system RAM."""
+    multi_gpu: tuple[str, ...] = ()
+    """``layer`` and/or ``tensor``, the preferred one first; empty: unknown or none."""
+    flash_attention: bool | None = None
+    paged_kv: bool | None = None
+    speculative: bool | None = None
+    vision: bool | None = None
+    memory_fraction: float | None = None
+    """Share of the card it claims by default (vLLM 0.92); None: it takes what it needs."""
+    command: str = ""
+    """Command template, placeholders in braces; empty: no sourced command."""
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """Setting (context, gpu_layers, kv_cache, gpus ...) -> flag text with ``{value}``."""
+    licence: str | None = None
+    notes: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """Everything in knowledge/, by canonical name; orders are file orders."""
+
+    gpus: Mapping[str, Gpu]
+    models: Mapping[str, ModelRecord]
+    ggml_types: Mapping[str, GgmlType]
+    formats: Mapping[str, Format]
+    kv_types: Mapping[str, KvType]
+    frameworks: Mapping[str, Framework]
+    policy: Mapping[str, float]
+    """Named numbers an expert may change (reserves, overheads, verdict thresholds), base units."""
+    calibration: Mapping[str, object]
+    """Speed parameters: knowledge/calibration.yaml as plain data."""
+    sha256: str

@@ -1,0 +1,142 @@
+"""Rules as data: what the parser gives and the engines, ranking and workbench read.
+
+Values of conditions are in the base unit of the fact's dimension (see ``units``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from advisor.errors import Source
+
+Verb = Literal[
+    "above", "at least", "below", "at most", "is", "is not", "one of", "is known", "is unknown"
+]
+"""``between A and B`` is parsed into ``at least A`` and ``at most B``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """``fact verb value``: exactly one of ``value`` (literal) and ``other`` (a fact) is set,
+    neither for ``is known`` and ``is unknown``."""
+
+    fact: str
+    verb: Verb
+    value: float | str | bool | tuple[str, ...] | None = None
+    other: str | None = None
+    text: str = ""
+    """The condition as the expert wrote it, for explanations: ``at most 5 %``."""
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """All of ``tests`` hold, and one block of each ``any``, and not all of each ``not``."""
+
+    tests: tuple[Test, ...]
+    any: tuple[tuple[When, ...], ...] = ()
+    none: tuple[When, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PerTerm:
+    """``points`` per ``per_value`` (base unit) of a fact, at most ``cap`` points either way."""
+
+    fact: str
+    points: float
+    per_value: float
+    text: str
+    cap: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WhenTerm:
+    """``points`` when all tests hold."""
+
+    tests: tuple[Test, ...]
+    points: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How a recommendation is ranked."""
+
+    base: float
+    add: tuple[PerTerm, ...] = ()
+    when: tuple[WhenTerm, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One example beside the rule, on real inputs."""
+
+    name: str
+    given: Mapping[str, object]
+    """Request keys, as on the command line."""
+    expect: Literal["fires", "silent"]
+    change: Mapping[str, object] | None = None
+    rank: int | None = None
+    says: str | None = None
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule; exactly one of ``conclude``, ``action``, ``veto`` and ``note`` is set."""
+
+    id: str
+    why: str
+    when: When
+    conclude: Mapping[str, str | float | bool] = field(default_factory=dict)
+    action: str | None = None
+    score: Score | None = None
+    supersedes: tuple[str, ...] = ()
+    text: str | None = None
+    """Template of a recommendation or note."""
+    veto: str | None = None
+    note: str | None = None
+    """For a note: its text when it has no template of its own."""
+    cases: tuple[Case, ...] = ()
+    status: Literal["experimental", "stable", "deprecated"] = "stable"
+    since: str | None = None
+    replaced_by: str | None = None
+    reference: str | None = None
+    """Where the numbers come from (``source:`` in the file)."""
+    ladder: str | None = None
+    """Id of the ladder this rule was expanded from."""
+    source: Source | None = None
+
+    @property
+    def kind(self) -> Literal["conclude", "recommend", "veto", "note"]:
+        """What the rule does."""
+        if self.conclude:
+            return "conclude"
+        if self.action:
+            return "recommend"
+        return "veto" if self.veto else "note"
+
+    @property
+    def per_option(self) -> bool:
+        """Whether the rule names an ``option.*`` fact, so that it is tried once per option."""
+        return any(test.fact.startswith("option.") for test in all_tests(self.when))
+
+
+def all_tests(when: When) -> tuple[Test, ...]:
+    """List every test of a block, nested ones included."""
+    nested = [*(block for blocks in when.any for block in blocks), *when.none]
+    return (*when.tests, *(test for block in nested for test in all_tests(block)))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """Every rule, in file and definition order, with the hash of the files."""
+
+    rules: tuple[Rule, ...]
+    sha256: str
+
+    def rule(self, rule_id: str) -> Rule:
+        """Find a rule by id; KeyError when there is none."""
+        return {rule.id: rule for rule in self.rules}[rule_id]

@@ -1,0 +1,106 @@
+"""Request (what the user typed) -> Scenario (resolved and typed)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from advisor.knowledge.types import Format, Framework, Gpu, KvType
+
+if TYPE_CHECKING:
+    from advisor.sources.shape import Shape
+
+Prefer = Literal["balanced", "quality", "speed", "cost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A resolved model, from knowledge/ or from a file on disk."""
+
+    name: str
+    family: str
+    modality: str
+    shape: Shape
+    parameters: int
+    active_parameters: int
+    vision_parameters: int
+    label_parameters_b: float | None
+    trained_context_tokens: int | None
+    hf_id: str | None = None
+    image_tokens: str | None = None
+    licence: str | None = None
+    released: str | None = None
+    origin: Literal["knowledge", "config"] = "knowledge"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One fully specified situation; everything the estimator needs and nothing else.
+
+    ``context_tokens`` is per sequence: memory holds ``batch`` sequences of it.
+    """
+
+    gpu: Gpu | None
+    gpus: int
+    model: Model
+    precision: Format
+    context_tokens: int
+    batch: int
+    kv_cache_k: KvType
+    kv_cache_v: KvType
+    framework: Framework
+    backend: str | None
+    """CUDA, ROCm, Vulkan, Metal, SYCL; None without a card."""
+    flash_attention: bool
+    ubatch: int
+    kv_unified: bool
+    swa_full: bool
+    gpu_layers: int | None
+    """Layers on the GPU, the output matrix counted as one; None: all."""
+    cpu_experts: int
+    """Layers whose experts stay in system RAM."""
+    logits_rows: int
+    depth_tokens: int
+    ram_bytes: int | None
+    ram_bandwidth_bytes_s: float | None
+    cpu_cores: int | None
+    prefer: Prefer
+    draft_model: Model | None = None
+    """A small model that proposes tokens (speculative decoding)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user typed; None: not stated, the documented default applies."""
+
+    gpu: str | None = None
+    model: str | None = None
+    precision: str | None = None
+    context: int | None = None
+    batch: int | None = None
+    kv_cache: str | None = None
+    kv_cache_k: str | None = None
+    kv_cache_v: str | None = None
+    framework: str | None = None
+    backend: str | None = None
+    gpus: int | None = None
+    flash_attention: bool | None = None
+    ubatch: int | None = None
+    kv_unified: bool | None = None
+    swa_full: bool | None = None
+    gpu_layers: int | str | None = None
+    cpu_experts: int | str | None = None
+    logits_rows: int | None = None
+    depth: int | None = None
+    ram_gib: float | None = None
+    ram_bandwidth_gb_s: float | None = None
+    cpu_cores: int | None = None
+    draft_model: str | None = None
+    config: str | None = None
+    prefer: Prefer | None = None
+
+    def stated(self) -> Mapping[str, object]:
+        """The keys the user gave, in field order."""
+        pairs = ((name, getattr(self, name)) for name in self.__dataclass_fields__)
+        return {name: value for name, value in pairs if value is not None}

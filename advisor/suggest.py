@@ -1,0 +1,25 @@
+"""The nearest valid names, for every message that names an unknown one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def nearest(word: str, choices: Iterable[str], *, most: int = 3) -> list[str]:
+    """List up to ``most`` choices close to ``word``, best first, case-blind."""
+    by_fold: dict[str, str] = {}
+    for choice in choices:
+        by_fold.setdefault(choice.casefold(), choice)
+    found = get_close_matches(word.casefold(), list(by_fold), n=most, cutoff=0.6)
+    return [by_fold[name] for name in found]
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """Give ``Did you mean 'x'?`` or an empty string."""
+    names = nearest(word, choices)
+    if not names:
+        return ""
+    quoted = [f"'{name}'" for name in names]
+    listed = quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " or " + quoted[-1]
+    return f"Did you mean {listed}?"
