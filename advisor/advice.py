@@ -71,6 +71,8 @@ class Recommendation:
     because: tuple[Because, ...]
     confidence: Literal["high", "medium", "low"]
     command: str
+    alternatives: tuple[Option, ...] = ()
+    """Other options of the same action that rules also recommend, best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ class Note:
     text_template: str
     score: float
     because: tuple[Because, ...]
+    text: str = ""
+    """The remark itself where the rule has no template."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from advisor.suggest import did_you_mean
+
 GIB = 2**30
 MIB = 2**20
 GB = 10**9
@@ -35,7 +37,7 @@ DIMENSIONS: Mapping[str, Mapping[str, float]] = {
     "share": {"%": 1},
     "parameters": {"B": 1e9, "M": 1e6, "K": 1e3},
     "bits": {"bit": 1, "bits": 1},
-    "rate": {"tok/s": 1},
+    "rate": {"tok/s": 1, "tokens/s": 1},
     "time": {"s": 1, "ms": 1e-3},
     "money": {"USD": 1},
     "tokens": {"tokens": 1, "token": 1},
@@ -45,10 +47,15 @@ DIMENSIONS: Mapping[str, Mapping[str, float]] = {
 """Unit -> factor to the base unit, by dimension; the base units are bytes, bytes/s, W, %,
 parameters, bits, tok/s, s, USD, tokens, TFLOPS and plain counts."""
 
+_SMALL = 0.1
+_DECIMALS = ((1000, 0), (100, 1), (0, 2))
+"""(From this size, decimals shown)."""
+
 _DIMENSION_OF: Mapping[str, str] = {
     unit: dimension for dimension, units in DIMENSIONS.items() for unit in units
 }
-_QUANTITY = re.compile(r"\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s].*?)?\s*")
+_NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([^\d\s.,][^\s]*)?\s*")
 
 
 class UnitError(ValueError):
@@ -74,30 +81,44 @@ def dimension_of(unit: str) -> str:
         return _DIMENSION_OF[unit]
     except KeyError:
         known = ", ".join(u for u in _DIMENSION_OF if u)
-        raise UnitError(f"unknown unit '{unit}' (known: {known})") from None
+        hint = did_you_mean(unit, filter(None, _DIMENSION_OF)) or f"Known units: {known}."
+        raise UnitError(f"unknown unit '{unit}'. {hint}") from None
+
+
+def base_factor(unit: str) -> float:
+    """Give how many base units one ``unit`` is.
+
+    Raises:
+        UnitError: The unit is unknown.
+    """
+    return DIMENSIONS[dimension_of(unit)][unit]
 
 
 def parse_quantity(text: str) -> Quantity:
-    """Read ``24 GiB``, ``1008 GB/s``, ``5 %`` or ``12``.
+    """Read ``24 GiB``, ``1,008 GB/s``, ``5 %`` or ``12``.
+
+    Commas may only stand between thousands; the decimal sign is a point.
 
     Raises:
         UnitError: Not a finite number with an optional known unit.
     """
     match = _QUANTITY.fullmatch(text)
     if not match:
-        raise UnitError(f"'{text}' is not a number with a unit")
-    number = float(match[1].replace("_", ""))
-    if not math.isfinite(number):
-        raise UnitError(f"'{text}' is not a finite number")
+        raise UnitError(f"'{text.strip()}' is not a number with a unit.")
     unit = match[2] or ""
     dimension = dimension_of(unit)
-    return Quantity(_scaled(number, DIMENSIONS[dimension][unit]), dimension, unit)
+    value = _scaled(float(match[1].replace("_", "").replace(",", "")), base_factor(unit))
+    if not math.isfinite(value):
+        raise UnitError(f"'{text.strip()}' is too large a number.")
+    return Quantity(value, dimension, unit)
 
 
 def _scaled(number: float, factor: float) -> float:
     scaled = number * factor
+    if not math.isfinite(scaled):
+        return scaled
     nearest = round(scaled)
-    return float(nearest) if math.isclose(scaled, nearest, rel_tol=1e-15) else scaled
+    return float(nearest) if math.isclose(scaled, nearest, rel_tol=1e-15) else scaled + 0.0
 
 
 def parse_size_as_sold(text: str) -> int:
@@ -108,21 +129,35 @@ def parse_size_as_sold(text: str) -> int:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([MGT])i?B?)?\s*", text, re.IGNORECASE)
     if not match or float(match[1]) <= 0:
-        raise UnitError(f"'{text}' is not a memory size; write for example 24GB")
+        raise UnitError(f"'{text}' is not a memory size; write for example 24GB.")
     exponent = {"M": 20, "G": 30, "T": 40}[(match[2] or "G").upper()]
-    return round(float(match[1]) * 2**exponent)
+    return round(float(match[1]) * float(2**exponent))
 
 
 def gib(count_bytes: float) -> str:
     """Print bytes as GiB with one decimal (two below 0.1 GiB)."""
     value = count_bytes / GIB
-    return f"{value:.2f} GiB" if 0 < abs(value) < 0.1 else f"{value:.1f} GiB"
+    digits = 2 if 0 < abs(value) < _SMALL else 1
+    return f"{round(value, digits) + 0.0:.{digits}f} GiB"
 
 
 def format_quantity(value: float, unit: str) -> str:
-    """Print a base-unit value in ``unit``, at most three significant decimals, no trailing zeros."""
-    shown = value / DIMENSIONS[dimension_of(unit)][unit]
-    digits = 0 if abs(shown) >= 1000 else 1 if abs(shown) >= 100 else 2
-    text = f"{shown:,.{digits}f}"
+    """Print a base-unit value in ``unit``: at most two decimals, no trailing zeros.
+
+    Values below 0.1 keep two significant digits, so that a small figure never reads as zero.
+
+    Raises:
+        UnitError: The unit is unknown.
+    """
+    return f"{_shown(value / base_factor(unit))} {unit}".rstrip()
+
+
+def _shown(number: float) -> str:
+    size = abs(number)
+    if 0 < size < _SMALL:
+        digits = min(1 - math.floor(math.log10(size)), 12)
+    else:
+        digits = next(digits for least, digits in _DECIMALS if size >= least)
+    text = f"{number + 0.0:,.{digits}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{text} {unit}".rstrip()
+    return "0" if text == "-0" else text

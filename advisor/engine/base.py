@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 FactValue = float | str | bool
@@ -31,6 +31,8 @@ class Outcome:
 
     firings: tuple[Firing, ...]
     concluded: Mapping[str, FactValue]
+    supports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Concluded fact -> the rules that fired for it, sorted."""
 
 
 class Engine(Protocol):
@@ -38,9 +40,7 @@ class Engine(Protocol):
 
     name: str
 
-    def run(
-        self, facts: Mapping[str, FactValue], options: Sequence[OptionFacts]
-    ) -> Outcome:
+    def run(self, facts: Mapping[str, FactValue], options: Sequence[OptionFacts]) -> Outcome:
         """Fire every rule that holds, to a fixed point.
 
         Args:

@@ -1,0 +1,1 @@
+"""What a scenario occupies and how fast it runs: pure functions, one formula each."""

@@ -83,3 +83,36 @@ class Speed:
     prefill_tok_s: Figure | None
     aggregate_tok_s: Figure | None
     bound_by: BoundBy
+
+
+@dataclass(frozen=True, slots=True)
+class WeightProfile:
+    """Where the bytes of a model in one weight format lie; made once per model and format."""
+
+    embedding_bytes: int
+    """Input embedding matrix."""
+    output_bytes: int
+    """Output matrix and final norm; when ``tied`` the size of the embedding used as output."""
+    tied: bool
+    layer_bytes: tuple[int, ...]
+    """Every layer, experts included."""
+    expert_bytes: tuple[int, ...]
+    """Routed experts of every layer, 0 in dense layers."""
+    experts: int
+    experts_used: int
+    vision_bytes: int
+    other_bytes: int
+    """Tensors outside layers, embedding and output (rope factors, extra norms)."""
+    total_bytes: int
+    """As stored in the file or files: a tied matrix once."""
+    exact: bool
+    """Whether every tensor follows a rule checked against real software."""
+
+    @property
+    def read_bytes(self) -> float:
+        """Bytes read for one token of one stream: all but idle experts, the input embedding
+        (a lookup) and the vision tower."""
+        idle = (
+            sum(self.expert_bytes) * (1 - self.experts_used / self.experts) if self.experts else 0.0
+        )
+        return sum(self.layer_bytes) - idle + self.output_bytes + self.other_bytes

@@ -11,6 +11,7 @@ from typing import Literal
 
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "apple"]
+Modality = Literal["text", "vision", "audio", "embedding"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class ModelRecord:
     hf_id: str | None
     aliases: tuple[str, ...]
     family: str
-    modality: Literal["text", "vision", "audio", "embedding"]
+    modality: Modality
     config: Mapping[str, object]
     """Architecture facts under Hugging Face config.json keys; read by the reader that
     reads a config.json on disk."""
@@ -157,7 +158,17 @@ class Framework:
     model_types: tuple[str, ...]
     """Hugging Face ``model_type``s it supports; ``("*",)`` means any."""
     kv_types: tuple[str, ...]
-    memory_model: Literal["llama.cpp", "transformers", "vllm", "sglang", "tgi", "tensorrt-llm", "exllama", "mlx", "none"]
+    memory_model: Literal[
+        "llama.cpp",
+        "transformers",
+        "vllm",
+        "sglang",
+        "tgi",
+        "tensorrt-llm",
+        "exllama",
+        "mlx",
+        "none",
+    ]
     """Which formulas size its memory; ``none``: not modelled, so never chosen by default."""
     min_compute_capability: float | None = None
     cpu_offload: bool | None = None
@@ -196,3 +207,5 @@ class Knowledge:
     calibration: Mapping[str, object]
     """Speed parameters: knowledge/calibration.yaml as plain data."""
     sha256: str
+    index: Mapping[str, object] = field(default_factory=dict)
+    """Precomputed lookup of names (``advisor.knowledge.index``)."""

@@ -1,0 +1,29 @@
+"""Advice -> the result document -> text, Markdown, HTML and JSON.
+
+Every view is made from the document alone, so views cannot disagree with one another.
+Importing this package does not import jinja2.
+"""
+
+from advisor.render.contract import Document
+from advisor.render.document import document, options_table
+from advisor.render.jsonview import render_json
+from advisor.render.pages import render_html, render_markdown
+from advisor.render.placeholders import Kind, placeholders
+from advisor.render.prose import Length
+from advisor.render.templating import template_names, template_problems
+from advisor.render.text import render_text
+
+__all__ = [
+    "Document",
+    "Kind",
+    "Length",
+    "document",
+    "options_table",
+    "placeholders",
+    "render_html",
+    "render_json",
+    "render_markdown",
+    "render_text",
+    "template_names",
+    "template_problems",
+]

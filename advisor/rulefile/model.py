@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from advisor.errors import Source
 
@@ -19,9 +19,14 @@ Verb = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """``fact verb value``: exactly one of ``value`` (literal) and ``other`` (a fact) is set,
-    neither for ``is known`` and ``is unknown``."""
+    """One condition, ``fact verb value``.
 
+    Exactly one of ``value`` (literal) and ``other`` (a fact) is set, neither for ``is known``
+    and ``is unknown``. A flag always has the verb ``is``.
+    """
+
+    __test__: ClassVar[bool] = False
+    """Keeps pytest from collecting this class."""
     fact: str
     verb: Verb
     value: float | str | bool | tuple[str, ...] | None = None
@@ -49,6 +54,7 @@ class PerTerm:
     per_value: float
     text: str
     cap: float | None = None
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +127,8 @@ class Rule:
     @property
     def per_option(self) -> bool:
         """Whether the rule names an ``option.*`` fact, so that it is tried once per option."""
-        return any(test.fact.startswith("option.") for test in all_tests(self.when))
+        names = (name for test in all_tests(self.when) for name in (test.fact, test.other))
+        return any(name is not None and name.startswith("option.") for name in names)
 
 
 def all_tests(when: When) -> tuple[Test, ...]:

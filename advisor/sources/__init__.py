@@ -1,0 +1,1 @@
+"""Real model metadata: Hugging Face configs and the headers of model files."""

@@ -1,0 +1,38 @@
+"""Compiles rules and knowledge while the wheel is built, so that the first run is fast.
+
+Run by hatchling (pyproject.toml); not imported by the program.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class CompiledData(BuildHookInterface[Any]):  # type: ignore[misc]  # hatchling is only there when building
+    """Adds ``advisor/data/compiled`` to the wheel."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile into a temporary folder and name its files for inclusion.
+
+        Args:
+            version: ``standard`` or ``editable``; an editable install compiles on first use.
+            build_data: What hatchling includes.
+        """
+        if version != "standard":
+            return
+        folder = Path(tempfile.mkdtemp(prefix="advisor-compiled-"))
+        os.environ["ADVISOR_CACHE_DIR"] = str(folder)
+        sys.path.insert(0, self.root)
+        from advisor.pipeline import Advisor  # noqa: PLC0415  needs the path above
+
+        Advisor.load(engine="reference")
+        for file in sorted(folder.glob("*.json")):
+            build_data["force_include"][str(file)] = f"advisor/data/compiled/{file.name}"

@@ -1,0 +1,53 @@
+"""``advisor knowledge``: look up and check GPUs, models, formats and frameworks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from advisor.errors import RequestError, raise_problems
+
+knowledge_app = typer.Typer(
+    name="knowledge",
+    help="Look up and check GPUs, models, formats and frameworks.",
+    no_args_is_help=True,
+)
+
+
+@knowledge_app.command()
+def find(
+    text: Annotated[str, typer.Argument(help="Part of a name.")],
+    knowledge: Annotated[Path | None, typer.Option(help="Folder of knowledge files.")] = None,
+) -> None:
+    """List what the knowledge base has under a name."""
+    from advisor.cli.tables import aligned  # noqa: PLC0415
+    from advisor.knowledge import load_knowledge  # noqa: PLC0415
+    from advisor.knowledge.check import find as search  # noqa: PLC0415
+
+    rows = [tuple(row) for row in search(load_knowledge(knowledge), text)]
+    if not rows:
+        raise RequestError(f"nothing here is called '{text}'")
+    for line in aligned(rows):
+        typer.echo(line)
+
+
+@knowledge_app.command()
+def check(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Folder of knowledge files. [default: the built-in one]")
+    ] = None,
+) -> None:
+    """Check every knowledge file; every problem at once."""
+    from advisor import resources  # noqa: PLC0415
+    from advisor.knowledge import load_knowledge  # noqa: PLC0415
+    from advisor.knowledge.check import check_knowledge  # noqa: PLC0415
+
+    where = folder or resources.data_dir("knowledge")
+    raise_problems(list(check_knowledge(where)))
+    known = load_knowledge(folder)
+    typer.echo(
+        f"{len(known.gpus)} GPUs, {len(known.models)} models, {len(known.formats)} formats, "
+        f"{len(known.frameworks)} frameworks: no problem found"
+    )

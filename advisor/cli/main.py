@@ -1,0 +1,49 @@
+"""The entry point: one handler turns every failure into a message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+from advisor.errors import AdvisorError, EngineError, UserError
+
+WRONG_INPUT = 1
+OUR_BUG = 70
+
+
+def main() -> None:
+    """Run the command line and exit.
+
+    Exit codes: 0 done, 1 the input or files are wrong, 2 wrong usage, 3 asked to fail unless it
+    fits, 70 a bug of ours.
+    """
+    debug = "--debug" in sys.argv[1:] or bool(os.environ.get("ADVISOR_DEBUG"))
+    try:
+        from advisor.cli.app import app  # noqa: PLC0415  start-up: nothing before the handler
+
+        app()
+    except UserError as error:
+        sys.exit(_told(error, WRONG_INPUT, debug=debug))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (AdvisorError, Exception) as error:  # noqa: BLE001  the last line of defence
+        sys.exit(_told(error, OUR_BUG, debug=debug))
+
+
+def _told(error: Exception, code: int, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(error)
+    elif code == OUR_BUG:
+        kind = "" if isinstance(error, EngineError) else f"{type(error).__name__}: "
+        sys.stderr.write(
+            f"advisor failed, and that is a bug in advisor: {kind}{error}\n"
+            "Run again with --debug for the details to report.\n"
+        )
+    else:
+        lines = str(error).splitlines() or [type(error).__name__]
+        sys.stderr.writelines(f"error: {line}\n" for line in lines)
+    return code

@@ -1,0 +1,93 @@
+"""The ``--options`` table and the ``--why`` report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from advisor.advice import Advice, Option, Recommendation
+from advisor.pipeline import Advisor
+from advisor.units import gib
+from advisor.workbench.whynot import why_not_lines
+
+
+def options_table(advice: Advice) -> str:
+    """List every what-if: what it changes, what it needs, how fast, how good, what it costs."""
+    rows = [("action", "change", "fits", "needs", "tok/s", "quality", "cost")]
+    rows += [_row(option) for option in advice.options]
+    return "\n".join(["What was tried", "", *aligned(rows)])
+
+
+def _row(option: Option) -> tuple[str, ...]:
+    change = ", ".join(f"{key} {value}" for key, value in option.change.items())
+    speed = f"{option.speed.decode_tok_s.estimate:.0f}" if option.speed else "-"
+    loss = option.quality_loss_percent
+    return (
+        option.action,
+        change,
+        "yes" if option.fits else "no",
+        gib(option.memory.required_bytes),
+        speed,
+        "-" if loss is None else f"-{loss:.1f} %",
+        "-" if option.cost_usd is None else f"${option.cost_usd:,.0f}",
+    )
+
+
+def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Lay rows out in columns, two spaces apart."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+
+
+def why_report(advisor: Advisor, advice: Advice) -> str:
+    """Show what fired, how it scored, what was superseded or barred, and what stayed silent."""
+    parts = [
+        "Why: what fired",
+        *_fired(advisor, advice),
+        "",
+        "Superseded",
+        *([f"  {rule} ({key}): {by} says it already" for rule, key, by in advice.superseded] or ["  nothing"]),
+        "",
+        "Barred",
+        *([f"  {n.option.key}: {n.rule}: {n.reason}" for n in advice.not_recommended] or ["  nothing"]),
+        "",
+        "What stayed silent, and the conditions that failed",
+        *_silent(advisor, advice),
+    ]
+    return "\n".join(parts)
+
+
+def _fired(advisor: Advisor, advice: Advice) -> Iterator[str]:
+    by_rule: dict[str, list[str]] = {}
+    for rule, key in advice.fired:
+        by_rule.setdefault(rule, []).append(key)
+    said = {r.rule: r for r in advice.recommendations}
+    for rule in advisor.ruleset.rules:
+        if rule.id in by_rule:
+            keys = [key for key in by_rule[rule.id] if key]
+            count = f" for {len(keys)} option{'s' if len(keys) != 1 else ''}" if keys else ""
+            concluded = ", ".join(f"{fact} = {value}" for fact, value in rule.conclude.items())
+            yield f"  {rule.id}{count}{': ' + concluded if concluded else ''}"
+            if rule.id in said:
+                yield from _score(said[rule.id])
+
+
+def _score(recommendation: Recommendation) -> Iterator[str]:
+    terms = " ".join(
+        f"{'-' if t.points < 0 else '+'} {abs(t.points):g} ({t.text})"
+        for t in recommendation.score_terms
+    ).removeprefix("+ ")
+    yield f"      said as no. {recommendation.rank}: {recommendation.option.key}"
+    yield f"      score {recommendation.score:g} = {terms}"
+    for item in recommendation.because:
+        yield f"      because {item.fact} is {item.shown} ({item.test})"
+
+
+def _silent(advisor: Advisor, advice: Advice) -> Iterator[str]:
+    fired = {rule for rule, _ in advice.fired}
+    for rule in advisor.ruleset.rules:
+        if rule.id not in fired:
+            yield f"  {rule.id}"
+            yield from (f"      {line}" for line in why_not_lines(advisor, advice, rule))

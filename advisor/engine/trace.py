@@ -1,0 +1,117 @@
+"""Why and why not: every test of a rule with its value and how far it is from holding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from advisor.engine.base import FactValue
+from advisor.rulefile.model import Rule, Test
+from advisor.rulefile.normal import branches
+
+Facts = Mapping[str, FactValue]
+
+
+@dataclass(frozen=True, slots=True)
+class TestTrace:
+    """One test on the facts of one situation."""
+
+    __test__ = False
+
+    test: Test
+    holds: bool
+    actual: FactValue | None
+    """The fact's value; None where it is unknown."""
+    target: FactValue | tuple[str, ...] | None
+    """What it was compared with: the literal, or the other fact's value (None: unknown)."""
+    distance: float | None
+    """How far a number is from holding, in base units: 0 when it holds, and when it lies on a
+    limit that must be passed. None for anything but a comparison of known numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTrace:
+    """A rule on the facts of one situation."""
+
+    rule: str
+    holds: bool
+    branches: tuple[tuple[TestTrace, ...], ...]
+    """Every branch in full; a rule holds when all tests of any one branch do."""
+    nearest: tuple[TestTrace, ...]
+    """The branch that holds or, when none does, the one that is nearest to holding."""
+
+
+def evaluate(rule: Rule, facts: Facts, option: Facts | None = None) -> RuleTrace:
+    """Try one rule outside any engine and keep every comparison.
+
+    Args:
+        rule: Any rule.
+        facts: Scenario facts in base units, concluded ones included; unknown ones absent.
+        option: The ``option.*`` facts of one what-if.
+    """
+    known = {**facts, **option} if option else facts
+    traced = tuple(tuple(_trace(test, known) for test in tests) for tests in branches(rule.when))
+    nearest = min(traced, key=_remoteness, default=())
+    return RuleTrace(
+        rule=rule.id,
+        holds=any(all(test.holds for test in branch) for branch in traced),
+        branches=traced,
+        nearest=nearest,
+    )
+
+
+def holds(test: Test, facts: Facts, option: Facts | None = None) -> bool:
+    """Whether one test holds on these facts; see ``evaluate``."""
+    return _trace(test, {**facts, **option} if option else facts).holds
+
+
+def _trace(test: Test, known: Facts) -> TestTrace:
+    actual = known.get(test.fact)
+    target = known.get(test.other) if test.other is not None else test.value
+    if test.verb == "is known":
+        return TestTrace(test, actual is not None, actual, None, None)
+    if test.verb == "is unknown":
+        return TestTrace(test, actual is None, actual, None, None)
+    holds = actual is not None and target is not None and _holds(test, actual, target)
+    return TestTrace(test, holds, actual, target, _distance(holds, test, actual, target))
+
+
+def _holds(test: Test, actual: FactValue, target: FactValue | tuple[str, ...]) -> bool:
+    if isinstance(target, tuple):
+        return actual in target
+    equal = isinstance(actual, bool) is isinstance(target, bool) and actual == target
+    if test.verb in {"is", "is not"}:
+        return equal is (test.verb == "is")
+    if not _numbers(actual, target):
+        return False
+    assert not isinstance(actual, str)
+    assert not isinstance(target, str)
+    if test.verb in {"above", "at most"}:
+        return (actual > target) is (test.verb == "above")
+    return (actual < target) is (test.verb == "below")
+
+
+def _distance(holds: bool, test: Test, actual: object, target: object) -> float | None:  # noqa: FBT001
+    if not _numbers(actual, target):
+        return None
+    assert isinstance(actual, int | float)
+    assert isinstance(target, int | float)
+    return 0.0 if holds or test.verb == "is not" else abs(float(actual) - float(target))
+
+
+def _numbers(*values: object) -> bool:
+    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def _remoteness(branch: tuple[TestTrace, ...]) -> tuple[int, float]:
+    failed = [test for test in branch if not test.holds]
+    return (len(failed), sum(map(_relative, failed)))
+
+
+def _relative(test: TestTrace) -> float:
+    """Give a failed test's distance as a share of the larger number, 1 where there is none."""
+    if test.distance is None:
+        return 1.0
+    assert isinstance(test.actual, int | float)
+    assert isinstance(test.target, int | float)
+    return test.distance / (max(abs(test.actual), abs(test.target)) or 1.0)

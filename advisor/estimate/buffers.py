@@ -1,0 +1,208 @@
+"""llama.cpp's compute buffers, rebuilt from its graph and allocator.
+
+Source: fitted to llama.cpp 0c1e57098's own reports (tests/data/llamacpp_memory.csv.gz): exact
+to 32 bytes in the server regime, mostly within 10 % elsewhere. Partial offload: the device
+keeps its formula, the host takes the one of a whole graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from advisor.estimate.kv_cache import LOGICAL_BATCH, CacheShape, Cells
+from advisor.estimate.memo import by_identity
+from advisor.sources.shape import Recurrent
+
+if TYPE_CHECKING:
+    from advisor.scenario import Model, Scenario
+
+_FLOAT = 4
+_F16 = 2
+_F32_BITS = 32
+_INPUT_COPIES = 4
+_ALLOCATOR_BYTES = 32
+_SLACK_BYTES = 4096
+_UNGATED = frozenset(
+    {"starcoder2", "arcee", "phi", "gpt2", "gpt_neox", "bloom", "opt", "falcon", "gpt_bigcode"}
+)
+_HIP_OR_CUDA = frozenset({"CUDA", "ROCm"})
+
+
+@dataclass(frozen=True, slots=True)
+class GraphShape:
+    """What the buffer formulas need of a model; floats per token unless named otherwise."""
+
+    hidden: int
+    vocab: int
+    heads: int
+    queries: int
+    keys: int
+    ffn: int
+    """Widest feed-forward term."""
+    latent: bool
+    latent_flash: int
+    """Attention term of a latent cache with flash attention."""
+    latent_plain: int
+    """The same without, less the part that grows with the context."""
+    latent_width: int
+    layers: int
+    state_floats: int
+    """Recurrent state of one layer and sequence."""
+    conv_floats: int
+    inner: int
+
+
+@dataclass(slots=True)
+class Buffers:
+    """Compute buffers in bytes."""
+
+    device: int
+    """On a card that holds the output."""
+    device_low: int
+    device_high: int
+    host: int
+    exact: bool
+    """Whether llama.cpp was seen to agree to 32 bytes in this regime."""
+    pipeline: int
+    """Extra bytes per card when several cards work as a pipeline."""
+
+
+@by_identity
+def graph_shape(model: Model) -> GraphShape:
+    """Collect a model's widths for the buffer formulas."""
+    shape = model.shape
+    h, heads = shape.hidden, shape.heads
+    q, kv = heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    mla, state = shape.mla, shape.recurrent
+    attention = h if mla else q
+    terms = [h]
+    if "D" in shape.ffn_kinds:
+        terms.append(_dense_term(model, attention))
+    if shape.moe and "E" in shape.ffn_kinds:
+        used, width = shape.moe.used, shape.moe.width
+        terms.append(3 * used * width + 2 * h + attention)
+        if 2 * width < h:
+            terms.append(2 * used * h + used * width + 2 * h)
+    if state and state.inner:
+        terms.append(_recurrent_term(state))
+    return GraphShape(
+        hidden=h,
+        vocab=shape.vocab,
+        heads=heads,
+        queries=q,
+        keys=kv,
+        ffn=max(terms),
+        latent=mla is not None,
+        latent_flash=(
+            heads * (2 * mla.kv_lora_rank + mla.nope_dim + 3 * mla.rope_dim) + 3 * h if mla else 0
+        ),
+        latent_plain=heads * (2 * mla.kv_lora_rank + mla.rope_dim) + 3 * h if mla else 0,
+        latent_width=mla.kv_lora_rank + mla.rope_dim if mla else 0,
+        layers=shape.layers,
+        state_floats=state.state_elements if state else 0,
+        conv_floats=state.conv_elements * (state.conv_kernel - 1) // state.conv_kernel
+        if state and state.conv_kernel
+        else 0,
+        inner=state.inner if state else 0,
+    )
+
+
+def _recurrent_term(state: Recurrent) -> int:
+    mixed = state.inner + 2 * state.groups * state.state
+    return 3 * (state.inner + mixed) + (state.dt_rank or state.heads)
+
+
+def _dense_term(model: Model, attention: int) -> int:
+    shape = model.shape
+    h, ff = shape.hidden, shape.intermediate
+    if shape.model_type in _UNGATED:
+        return ff + 2 * h + attention
+    if shape.model_type == "phi3":
+        return 3 * ff + 2 * h
+    return 3 * ff + 2 * h + attention
+
+
+def llamacpp_buffers(
+    scenario: Scenario, graph: GraphShape, cache: CacheShape, cells: Cells, placed: int
+) -> Buffers:
+    """Size the compute buffers of one card and of the host.
+
+    Args:
+        scenario: Batch, context and switches.
+        graph: Widths of the model.
+        cache: Its cache per layer.
+        cells: Cells the scenario allocates.
+        placed: Layers on the card, the output counted as one.
+    """
+    flash, sequences, h = scenario.flash_attention, scenario.batch, graph.hidden
+    u = min(scenario.context_tokens * sequences, LOGICAL_BATCH, scenario.ubatch)
+    u = -(-u // sequences) * sequences
+    out = min(u, scenario.logits_rows)
+    mask = u * (cells.stream_full + cells.stream_slide) * (2 if flash else 4)
+    caches = 2 if cache.window else 1
+    values = 0 if flash or graph.latent else 2 * graph.keys * caches
+    ids = (3 if graph.latent else 1 + 4 * caches) if flash else 1 + 2 * caches
+    if not (cache.full_sums[-1] or cache.window):
+        mask = values = ids = 0
+    widest = max(graph.ffn, _attention_floats(scenario, graph, cells, u))
+    layer = _FLOAT * u * (widest + values + ids) + mask + _state_bytes(graph, sequences, u)
+    logits = _FLOAT * (out * graph.vocab + u * h)
+    device, host = max(layer, logits), layer + _FLOAT * (u * (h + 1) + out)
+    if placed > graph.layers:
+        host = _FLOAT * (u * (2 * h + values + ids + 1) + out) + mask
+    elif placed == 1:
+        device = _FLOAT * out * (graph.vocab + h)
+    elif placed == 0:
+        device, host = 0, max(layer, logits) + _FLOAT * u * (h + 1)
+    exact = flash and out < u and placed > graph.layers and not cache.state_sums[-1]
+    high = device + _ALLOCATOR_BYTES
+    if device and not exact:
+        spread = out * graph.vocab + u * (4 * h + graph.queries + ids + 1)
+        high = max(
+            device + _SLACK_BYTES, layer + _FLOAT * u, (_FLOAT * spread + mask) if out > 1 else 0
+        )
+    low = device if exact else device * 9 // 10
+    pipeline = 3 * mask + _INPUT_COPIES * _FLOAT * u * h
+    return Buffers(device, low, high, host, exact, pipeline)
+
+
+def _attention_floats(scenario: Scenario, graph: GraphShape, cells: Cells, u: int) -> int:
+    """Floats per token of the attention node."""
+    if graph.latent:
+        if scenario.flash_attention:
+            return graph.latent_flash
+        return graph.latent_plain + graph.heads * cells.stream_full
+    span = max(cells.stream_full, cells.stream_slide)
+    rest = 2 * graph.hidden + graph.queries
+    if not scenario.flash_attention:
+        return graph.heads * span + rest + graph.queries
+    wide = (scenario.kv_cache_k.bits == _F32_BITS) + (scenario.kv_cache_v.bits == _F32_BITS)
+    return graph.keys * span * 2 * wide // (_FLOAT * u) + rest if wide else 0
+
+
+def _state_bytes(graph: GraphShape, sequences: int, u: int) -> int:
+    """Bytes one recurrent layer holds while it is computed; fitted to Mamba-2."""
+    if not graph.state_floats:
+        return 0
+    if sequences == 1:
+        return _FLOAT * (graph.state_floats + 3 * graph.conv_floats)
+    each = graph.state_floats + 2 * graph.conv_floats
+    return _FLOAT * (sequences * each + u * graph.inner)
+
+
+def cuda_cache_copies(scenario: Scenario, graph: GraphShape, cells: Cells) -> int:
+    """Size the f16 copies of one layer's cache that the CUDA attention kernels make.
+
+    Read in ``ggml-cuda/fattn-common.cuh``, not measured: with flash attention and a cache that
+    is not f16.
+    """
+    if not scenario.flash_attention or scenario.backend not in _HIP_OR_CUDA:
+        return 0
+    key, value = scenario.kv_cache_k.name, scenario.kv_cache_v.name
+    copied = (key != "f16") + (value != "f16")
+    if not copied:
+        return 0
+    if graph.latent:
+        return graph.latent_width * cells.full * _F16
+    return copied * graph.keys * max(cells.full, cells.slide) * _F16

@@ -1,0 +1,301 @@
+"""The tensors of a GGUF file, by architecture: names and dimensions, no types.
+
+Source: tensor lists of llama.cpp 0c1e57098 (``src/llama-model.cpp``, gguf 0.19.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from advisor.estimate.memo import by_identity
+from advisor.sources.shape import Mla, Moe, Recurrent, Shape
+
+_LLAMA_3_VOCAB = 128_256
+_GEMMA_3_TEXT_VOCAB = 262_144
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One tensor; ``ne0`` is the contiguous dimension, ``ne1`` and ``ne2`` the others."""
+
+    name: str
+    ne0: int
+    ne1: int = 1
+    ne2: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """All tensors of a model.
+
+    ``blocks`` maps a block kind to its tensors in name order; ``kinds`` names every block's
+    kind. ``exact`` says whether the architecture was checked against llama.cpp itself.
+    """
+
+    architecture: str
+    embedding: Tensor
+    output: Tensor | None
+    """None when tied, and for a model without a head."""
+    tied: bool
+    outside: tuple[Tensor, ...]
+    rope: Tensor | None
+    blocks: Mapping[str, tuple[Tensor, ...]]
+    kinds: tuple[str, ...]
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Traits:
+    """How an architecture differs from the Llama block."""
+
+    architecture: str
+    exact: bool = False
+    qkv_bias: bool = False
+    qk_norm: Literal["head", "whole", ""] = ""
+    norms: tuple[str, ...] = ("attn_norm", "ffn_norm")
+    fused_qkv: bool = False
+    fused_up: bool = False
+    gated: bool = True
+    every_bias: bool = False
+
+
+_POST = ("post_attention_norm", "post_ffw_norm")
+_FOUR_NORMS = ("attn_norm", "ffn_norm", *_POST)
+
+_TRAITS: Mapping[str, _Traits] = {
+    "llama": _Traits("llama", exact=True),
+    "mistral": _Traits("llama", exact=True),
+    "mixtral": _Traits("llama", exact=True),
+    "granite": _Traits("granite", exact=True),
+    "qwen2": _Traits("qwen2", exact=True, qkv_bias=True),
+    "qwen2_moe": _Traits("qwen2moe", exact=True, qkv_bias=True),
+    "qwen3": _Traits("qwen3", exact=True, qk_norm="head"),
+    "qwen3_moe": _Traits("qwen3moe", exact=True, qk_norm="head"),
+    "gemma2": _Traits("gemma2", exact=True, norms=_FOUR_NORMS),
+    "gemma3": _Traits("gemma3", exact=True, norms=_FOUR_NORMS, qk_norm="head"),
+    "glm4": _Traits("glm4", exact=True, qkv_bias=True, norms=_FOUR_NORMS, fused_up=True),
+    "olmo2": _Traits("olmo2", exact=True, norms=_POST, qk_norm="whole"),
+    "cohere": _Traits("command-r", exact=True, norms=("attn_norm",)),
+    "phi3": _Traits("phi3", exact=True, fused_qkv=True, fused_up=True),
+    "starcoder2": _Traits("starcoder2", exact=True, qkv_bias=True, gated=False, every_bias=True),
+    "gpt_oss": _Traits(
+        "gpt-oss", exact=True, qkv_bias=True, norms=("attn_norm", "post_attention_norm")
+    ),
+    "deepseek_v2": _Traits("deepseek2", exact=True),
+    "deepseek_v3": _Traits("deepseek2", exact=True),
+    "mamba2": _Traits("mamba2", exact=True),
+    "apertus": _Traits("apertus", gated=False, qk_norm="head"),
+    "aquila": _Traits("llama"),
+    "arcee": _Traits("arcee", gated=False),
+    "baichuan": _Traits("baichuan"),
+    "cohere2": _Traits("cohere2", norms=("attn_norm",)),
+    "cwm": _Traits("llama"),
+    "deepseek": _Traits("deepseek"),
+    "dots1": _Traits("dots1", qk_norm="head"),
+    "ernie4_5": _Traits("ernie4_5"),
+    "ernie4_5_moe": _Traits("ernie4_5-moe"),
+    "exaone": _Traits("exaone"),
+    "exaone4": _Traits("exaone4", norms=_POST, qk_norm="head"),
+    "gemma": _Traits("gemma"),
+    "glm": _Traits("chatglm", qkv_bias=True, fused_up=True),
+    "glm4_moe": _Traits("glm4moe", qkv_bias=True, norms=("attn_norm", "post_attention_norm")),
+    "glm4v": _Traits("glm4", qkv_bias=True, norms=_FOUR_NORMS, fused_up=True),
+    "glm4v_moe": _Traits("glm4moe", qkv_bias=True, norms=("attn_norm", "post_attention_norm")),
+    "granitemoe": _Traits("granitemoe"),
+    "granitemoeshared": _Traits("granitemoe"),
+    "helium": _Traits("llama"),
+    "hunyuan_v1_dense": _Traits("hunyuan-dense", qk_norm="head"),
+    "hunyuan_v1_moe": _Traits("hunyuan-moe", qk_norm="head"),
+    "hyperclovax": _Traits("llama"),
+    "internlm2": _Traits("internlm2"),
+    "internlm3": _Traits("llama"),
+    "kimi_k2": _Traits("deepseek2"),
+    "mimo": _Traits("qwen2", qkv_bias=True),
+    "minimax_m2": _Traits("minimax-m2", qk_norm="whole"),
+    "ministral": _Traits("llama"),
+    "ministral3": _Traits("mistral3"),
+    "nemotron": _Traits("nemotron", gated=False),
+    "olmo": _Traits("olmo", norms=()),
+    "olmo3": _Traits("olmo2", norms=_POST, qk_norm="whole"),
+    "olmoe": _Traits("olmoe", qk_norm="whole"),
+    "phi3_v": _Traits("phi3", fused_qkv=True, fused_up=True),
+    "phi4mm": _Traits("phi3", fused_qkv=True, fused_up=True),
+    "qwen2_5_vl": _Traits("qwen2vl", qkv_bias=True),
+    "qwen2_vl": _Traits("qwen2vl", qkv_bias=True),
+    "qwen3_vl": _Traits("qwen3vl", qk_norm="head"),
+    "qwen3_vl_moe": _Traits("qwen3vlmoe", qk_norm="head"),
+    "seed_oss": _Traits("seed_oss", qkv_bias=True),
+    "smollm3": _Traits("smollm3"),
+    "stablelm": _Traits("stablelm"),
+    "yi": _Traits("llama"),
+}
+
+
+@by_identity
+def gguf_layout(shape: Shape) -> Layout | None:
+    """List the tensors llama.cpp stores for a model; None for an architecture without a list."""
+    traits = _TRAITS.get(shape.model_type)
+    if traits is None or not _covered(shape):
+        return None
+    vocab = _stored_vocab(shape, traits)
+    kinds = tuple(
+        f"{mixer}{ffn}" for mixer, ffn in zip(_mixers(shape), shape.ffn_kinds, strict=True)
+    )
+    bias = (Tensor("output_norm.bias", shape.hidden),) if traits.every_bias else ()
+    norm = (Tensor("output_norm.weight", shape.hidden), *bias) if traits.norms else ()
+    return Layout(
+        architecture=traits.architecture,
+        embedding=Tensor("token_embd.weight", shape.hidden, vocab),
+        output=Tensor("output.weight", shape.hidden, vocab) if _has_output(shape) else None,
+        tied=shape.tied,
+        outside=norm,
+        rope=Tensor("rope_freqs.weight", shape.head_dim // 2) if _scales_rope(shape) else None,
+        blocks={kind: _block(shape, traits, kind) for kind in dict.fromkeys(kinds)},
+        kinds=kinds,
+        exact=traits.exact,
+    )
+
+
+def _covered(shape: Shape) -> bool:
+    recurrent = shape.recurrent.kind == "mamba2" if shape.recurrent else True
+    return recurrent and set(shape.layer_kinds) <= set("FSCR") and not shape.kv_heads_by_layer
+
+
+def _has_output(shape: Shape) -> bool:
+    return not shape.tied and (shape.counts is None or shape.counts.output > 0)
+
+
+def _stored_vocab(shape: Shape, traits: _Traits) -> int:
+    gemma = traits.architecture == "gemma3"
+    return min(shape.vocab, _GEMMA_3_TEXT_VOCAB) if gemma else shape.vocab
+
+
+def _scales_rope(shape: Shape) -> bool:
+    """Whether the file carries Llama 3.1's frequency factors."""
+    if shape.model_type != "llama":
+        return False
+    for key in ("rope_scaling", "rope_parameters"):
+        scaling = shape.config.get(key)
+        if isinstance(scaling, Mapping):
+            kind = scaling.get("rope_type", scaling.get("type"))
+            if kind == "llama3":
+                return True
+    return shape.vocab == _LLAMA_3_VOCAB and (shape.trained_context or 0) >= 2**17
+
+
+def _mixers(shape: Shape) -> str:
+    return "".join("R" if kind == "R" else "F" for kind in shape.layer_kinds)
+
+
+def _block(shape: Shape, traits: _Traits, kind: str) -> tuple[Tensor, ...]:
+    if kind[0] == "R" and shape.recurrent:
+        found = [*_mamba2(shape.hidden, shape.recurrent)]
+    else:
+        found = [*_norms(shape, traits), *_attention(shape, traits)]
+    if kind[1] == "D":
+        found += _dense(shape, traits)
+    elif kind[1] == "E" and shape.moe:
+        found += _experts(shape, shape.moe, traits)
+    return tuple(sorted(found, key=lambda tensor: tensor.name))
+
+
+def _norms(shape: Shape, traits: _Traits) -> Iterator[Tensor]:
+    for name in traits.norms:
+        yield Tensor(f"{name}.weight", shape.hidden)
+        if traits.every_bias:
+            yield Tensor(f"{name}.bias", shape.hidden)
+
+
+def _attention(shape: Shape, traits: _Traits) -> Iterator[Tensor]:
+    if shape.mla:
+        yield from _latent_attention(shape, shape.mla)
+        return
+    h, q, kv = shape.hidden, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    if traits.fused_qkv:
+        yield Tensor("attn_qkv.weight", h, q + 2 * kv)
+    else:
+        yield Tensor("attn_q.weight", h, q)
+        yield Tensor("attn_k.weight", h, kv)
+        yield Tensor("attn_v.weight", h, kv)
+    yield Tensor("attn_output.weight", q, h)
+    yield from _attention_vectors(shape, traits, q, kv)
+
+
+def _attention_vectors(shape: Shape, traits: _Traits, q: int, kv: int) -> Iterator[Tensor]:
+    if traits.qkv_bias and shape.config.get("attention_bias") is not False:
+        yield Tensor("attn_q.bias", q)
+        yield Tensor("attn_k.bias", kv)
+        yield Tensor("attn_v.bias", kv)
+    if traits.architecture == "gpt-oss":
+        yield Tensor("attn_sinks.weight", shape.heads)
+    if traits.every_bias or traits.architecture == "gpt-oss":
+        yield Tensor("attn_output.bias", shape.hidden)
+    qk_norm = traits.qk_norm or ("head" if shape.config.get("use_qk_norm") else "")
+    if qk_norm:
+        per_head = traits.qk_norm != "whole"
+        yield Tensor("attn_q_norm.weight", shape.head_dim if per_head else q)
+        yield Tensor("attn_k_norm.weight", shape.head_dim if per_head else kv)
+
+
+def _latent_attention(shape: Shape, mla: Mla) -> Iterator[Tensor]:
+    h, heads = shape.hidden, shape.heads
+    queries = heads * (mla.nope_dim + mla.rope_dim)
+    yield Tensor("attn_kv_a_mqa.weight", h, mla.kv_lora_rank + mla.rope_dim)
+    yield Tensor("attn_kv_a_norm.weight", mla.kv_lora_rank)
+    yield Tensor("attn_k_b.weight", mla.nope_dim, mla.kv_lora_rank, heads)
+    yield Tensor("attn_v_b.weight", mla.kv_lora_rank, mla.value_dim, heads)
+    yield Tensor("attn_output.weight", heads * mla.value_dim, h)
+    if mla.q_lora_rank is None:
+        yield Tensor("attn_q.weight", h, queries)
+    else:
+        yield Tensor("attn_q_a.weight", h, mla.q_lora_rank)
+        yield Tensor("attn_q_a_norm.weight", mla.q_lora_rank)
+        yield Tensor("attn_q_b.weight", mla.q_lora_rank, queries)
+
+
+def _dense(shape: Shape, traits: _Traits) -> Iterator[Tensor]:
+    h, ff = shape.hidden, shape.intermediate
+    if traits.gated and not traits.fused_up:
+        yield Tensor("ffn_gate.weight", h, ff)
+    yield Tensor("ffn_up.weight", h, 2 * ff if traits.fused_up else ff)
+    yield Tensor("ffn_down.weight", ff, h)
+    if traits.every_bias:
+        yield Tensor("ffn_up.bias", ff)
+        yield Tensor("ffn_down.bias", h)
+
+
+def _experts(shape: Shape, moe: Moe, traits: _Traits) -> Iterator[Tensor]:
+    h, experts, width = shape.hidden, moe.experts, moe.width
+    yield Tensor("ffn_gate_inp.weight", h, experts)
+    yield Tensor("ffn_gate_exps.weight", h, width, experts)
+    yield Tensor("ffn_up_exps.weight", h, width, experts)
+    yield Tensor("ffn_down_exps.weight", width, h, experts)
+    if traits.architecture == "gpt-oss":
+        yield Tensor("ffn_gate_inp.bias", experts)
+        yield Tensor("ffn_gate_exps.bias", width, experts)
+        yield Tensor("ffn_up_exps.bias", width, experts)
+        yield Tensor("ffn_down_exps.bias", h, experts)
+    if shape.model_type in {"deepseek_v3", "kimi_k2"} or traits.architecture == "glm4moe":
+        yield Tensor("exp_probs_b.bias", experts)
+    if moe.shared_width:
+        yield Tensor("ffn_gate_shexp.weight", h, moe.shared_width)
+        yield Tensor("ffn_up_shexp.weight", h, moe.shared_width)
+        yield Tensor("ffn_down_shexp.weight", moe.shared_width, h)
+        if traits.architecture == "qwen2moe":
+            yield Tensor("ffn_gate_inp_shexp.weight", h)
+
+
+def _mamba2(hidden: int, state: Recurrent) -> Iterator[Tensor]:
+    inner, steps = state.inner, state.dt_rank or state.heads
+    mixed = inner + 2 * state.groups * state.state
+    yield Tensor("attn_norm.weight", hidden)
+    yield Tensor("ssm_in.weight", hidden, inner + mixed + steps)
+    yield Tensor("ssm_conv1d.weight", state.conv_kernel, mixed)
+    yield Tensor("ssm_conv1d.bias", mixed)
+    yield Tensor("ssm_dt.bias", steps)
+    yield Tensor("ssm_a", 1, steps)
+    yield Tensor("ssm_d", 1, steps)
+    yield Tensor("ssm_norm.weight", inner // state.groups, state.groups)
+    yield Tensor("ssm_out.weight", inner, hidden)

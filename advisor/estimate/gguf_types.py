@@ -1,0 +1,270 @@
+"""Which ggml type llama.cpp's quantiser gives each tensor.
+
+Source: ``src/llama-quant.cpp`` of llama.cpp 0c1e57098, without importance matrix or overrides;
+checked against its dry run on 990 model and file-type pairs (tests/data/llamacpp_quant.csv.gz).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from advisor.estimate.gguf_tensors import Tensor
+from advisor.knowledge.types import GgmlType
+
+BASE_TYPES: Mapping[str, str] = {
+    "F32": "F32",
+    "F16": "F16",
+    "BF16": "BF16",
+    "Q8_0": "Q8_0",
+    "Q6_K": "Q6_K",
+    "Q5_K_M": "Q5_K",
+    "Q5_K_S": "Q5_K",
+    "Q5_0": "Q5_0",
+    "Q5_1": "Q5_1",
+    "Q4_K_M": "Q4_K",
+    "Q4_K_S": "Q4_K",
+    "Q4_0": "Q4_0",
+    "Q4_1": "Q4_1",
+    "IQ4_XS": "IQ4_XS",
+    "IQ4_NL": "IQ4_NL",
+    "Q3_K_L": "Q3_K",
+    "Q3_K_M": "Q3_K",
+    "Q3_K_S": "Q3_K",
+    "Q2_K": "Q2_K",
+    "Q2_K_S": "Q2_K",
+    "IQ3_M": "IQ3_S",
+    "IQ3_S": "IQ3_S",
+    "IQ3_XS": "IQ3_S",
+    "IQ3_XXS": "IQ3_XXS",
+    "IQ2_M": "IQ2_S",
+    "IQ2_S": "IQ2_XS",
+    "IQ2_XS": "IQ2_XS",
+    "IQ2_XXS": "IQ2_XXS",
+    "IQ1_M": "IQ1_M",
+    "IQ1_S": "IQ1_S",
+    "MXFP4_MOE": "MXFP4",
+}
+"""File type -> type of a tensor without a rule of its own."""
+
+UNQUANTISED = frozenset({"F32", "F16", "BF16"})
+_LOW_BIT = frozenset({"IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M"})
+_TWO_BIT_S = frozenset({"IQ2_S", "IQ2_M"})
+_MIXTRAL_EXPERTS = 8
+_GROUPED = 4
+
+_KEPT_F32 = ("ffn_gate_inp", "ssm_conv1d", "ssm_a", "ssm_d", "ssm_norm", "_exps.bias")
+_NEVER_QUANTISED = (
+    "_norm.weight",
+    "ffn_gate_inp.weight",
+    "altup",
+    "laurel",
+    "per_layer_model_proj",
+    "ssm_conv1d",
+    "shortconv.conv.weight",
+    "attn_rel_b.weight",
+)
+_CATEGORIES = (
+    ("attn_qkv.weight", "V"),
+    ("attn_kv_b.weight", "V"),
+    ("attn_v.weight", "V"),
+    ("attn_k.weight", "K"),
+    ("attn_q.weight", "Q"),
+    ("attn_output.weight", "O"),
+    ("ffn_up", "UP"),
+    ("ffn_gate", "GATE"),
+    ("ffn_down", "DOWN"),
+)
+_FALLBACK = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a tensor stands: what the rules look at besides its name."""
+
+    index: int
+    """Number of tensors of its category before it (or its block, see ``Rules``)."""
+    count: int
+    """What ``index`` runs to."""
+    block: int
+    layers: int
+    experts: int
+    grouping: int
+    """Query heads per key/value head."""
+
+
+def _more_bits(index: int, count: int) -> bool:
+    return (
+        index < count // 8 or index >= 7 * count // 8 or (index - count // 8) % 3 == 2  # noqa: PLR2004
+    )
+
+
+_WHEN: Mapping[str, Callable[[Site], bool]] = {
+    "always": lambda _: True,
+    "grouped": lambda s: s.grouping >= _GROUPED,
+    "first two": lambda s: s.index < 2,  # noqa: PLR2004
+    "first four": lambda s: s.index < 4,  # noqa: PLR2004
+    "first sixteenth": lambda s: s.index < s.layers // 16,
+    "first eighth": lambda s: s.index < s.layers // 8,
+    "spread": lambda s: _more_bits(s.index, s.count),
+    "spread, 8 experts": lambda s: s.experts == _MIXTRAL_EXPERTS and _more_bits(s.index, s.count),
+}
+_Choices = tuple[tuple[str, str], ...]
+_ALL_Q4: _Choices = (("always", "Q4_K"),)
+_V: Mapping[str, _Choices] = {
+    "Q2_K": (("grouped", "Q4_K"), ("always", "Q3_K")),
+    "Q2_K_S": (("grouped", "Q4_K"),),
+    "IQ3_XXS": (("grouped", "Q4_K"), ("always", "IQ3_S")),
+    "IQ3_XS": (("grouped", "Q4_K"),),
+    "IQ3_S": (("grouped", "Q4_K"),),
+    "IQ3_M": _ALL_Q4,
+    "Q3_K_M": (("first two", "Q5_K"), ("always", "Q4_K")),
+    "Q3_K_L": (("always", "Q5_K"),),
+    "IQ4_NL": (("grouped", "Q5_K"),),
+    "IQ4_XS": (("grouped", "Q5_K"),),
+    "Q4_K_S": (("first four", "Q5_K"),),
+    "Q4_K_M": (("spread", "Q6_K"),),
+    "Q5_K_M": (("spread", "Q6_K"),),
+}
+_DOWN: Mapping[str, _Choices] = {
+    "Q2_K": (("always", "Q3_K"),),
+    "Q2_K_S": (("first eighth", "Q4_K"),),
+    "IQ3_XXS": (("first eighth", "Q4_K"), ("always", "Q3_K")),
+    "IQ3_M": (("first eighth", "Q4_K"), ("spread, 8 experts", "Q4_K")),
+    "Q3_K_M": (("first sixteenth", "Q5_K"), ("always", "Q4_K")),
+    "Q3_K_L": (("always", "Q5_K"),),
+    "IQ4_NL": (("first eighth", "Q5_K"),),
+    "IQ4_XS": (("first eighth", "Q5_K"),),
+    "Q4_K_S": (("first eighth", "Q5_K"),),
+    "Q4_K_M": (("spread", "Q6_K"),),
+    "Q5_K_M": (("spread", "Q6_K"),),
+}
+_OUT_OF_ATTENTION: Mapping[str, str] = {
+    "Q2_K": "Q3_K",
+    "IQ3_XXS": "IQ3_S",
+    "IQ3_M": "Q4_K",
+    "Q3_K_M": "Q4_K",
+    "Q3_K_L": "Q5_K",
+}
+_KEY_QUERY: Mapping[str, str] = {"IQ3_XXS": "IQ2_S", "IQ3_XS": "IQ3_XXS"}
+_OUT_OF_ATTENTION_8_EXPERTS = frozenset(
+    {"Q2_K", "IQ3_XS", "IQ3_XXS", "IQ3_S", "IQ3_M", "Q3_K_S", "Q3_K_M", "IQ4_NL", "IQ4_XS"}
+    | {"Q4_K_S", "Q4_K_M"}
+)
+
+
+def category_of(name: str) -> str:
+    """Name the rule group of a block's tensor: V, K, Q, O, UP, GATE, DOWN, or empty."""
+    return next((category for part, category in _CATEGORIES if part in name), "")
+
+
+def kept_type(tensor: Tensor) -> str | None:
+    """Give the type of a tensor that is never quantised; None for the others."""
+    name = tensor.name
+    flat = tensor.ne1 == 1 and tensor.ne2 == 1
+    kept = flat or not name.endswith("weight") or any(part in name for part in _NEVER_QUANTISED)
+    if not kept:
+        return None
+    return "F32" if flat or any(part in name for part in _KEPT_F32) else "F16"
+
+
+class Rules:
+    """The type rules of one file type for one model.
+
+    Args:
+        ftype: File type, a key of ``BASE_TYPES``, or a ggml type taken for every block.
+        types: Block sizes by type name.
+        seventy_b: Whether this is a grouped-query Llama or Qwen2 of 80 layers.
+    """
+
+    def __init__(self, ftype: str, types: Mapping[str, GgmlType], *, seventy_b: bool) -> None:
+        self.ftype = ftype
+        self.base = BASE_TYPES.get(ftype, ftype)
+        self.low_bit = ftype in _LOW_BIT
+        self._types = types
+        self._seventy_b = seventy_b
+
+    def matrix_type(self, tensor: Tensor, *, as_output: bool) -> str:
+        """Give the type of the input embedding or the output matrix."""
+        if self.ftype in UNQUANTISED:
+            return self.base
+        return self._fitting(tensor, self._output(tensor) if as_output else self._embedding())
+
+    def block_type(self, tensor: Tensor, category: str, site: Site) -> str:
+        """Give the type of a tensor that is quantised."""
+        if self.ftype in UNQUANTISED:
+            return self.base
+        return self._fitting(tensor, self._preferred(tensor, category, site))
+
+    def _output(self, tensor: Tensor) -> str:
+        if self.ftype in {"MXFP4_MOE", "Q8_0"}:
+            return "Q8_0"
+        if tensor.ne0 % self._types[self.base].block_elements:
+            return "Q8_0"
+        return "Q5_K" if self.low_bit or self.ftype == "IQ3_XXS" else "Q6_K"
+
+    def _embedding(self) -> str:
+        if self.ftype == "MXFP4_MOE":
+            return "Q8_0"
+        if self.ftype in _TWO_BIT_S or self.ftype == "IQ3_XXS":
+            return "IQ3_S"
+        return "Q2_K" if self.low_bit else self.base
+
+    def _preferred(self, tensor: Tensor, category: str, site: Site) -> str:
+        if self.ftype == "MXFP4_MOE":
+            return "MXFP4" if tensor.ne2 > 1 else "Q8_0"
+        chosen = self._low(category, site) if self.low_bit else self._usual(category, site)
+        return chosen or self.base
+
+    def _low(self, category: str, site: Site) -> str | None:
+        small = self.ftype in _TWO_BIT_S
+        if category == "V":
+            rich = site.grouping >= _GROUPED or site.experts >= _GROUPED
+            return "Q4_K" if rich else "IQ3_S" if small else "Q2_K"
+        if category == "K":
+            return "Q4_K" if site.experts == _MIXTRAL_EXPERTS else None
+        if category == "DOWN":
+            early = site.index < site.layers // 8
+            return ("IQ3_S" if small else "Q2_K") if early else None
+        if category == "O":
+            if site.experts == _MIXTRAL_EXPERTS:
+                return "Q5_K"
+            return "IQ2_XXS" if self.ftype in {"IQ1_S", "IQ1_M"} else "IQ3_S" if small else None
+        return None
+
+    def _usual(self, category: str, site: Site) -> str | None:
+        if site.experts == _MIXTRAL_EXPERTS and category in {"V", "K", "O"}:
+            return self._eight_experts(category)
+        if category == "V":
+            return self._value(site)
+        if category in {"K", "Q"}:
+            return _KEY_QUERY.get(self.ftype)
+        if category == "DOWN":
+            return _first(_DOWN.get(self.ftype, ()), site)
+        if category == "O":
+            return _OUT_OF_ATTENTION.get(self.ftype)
+        if category in {"UP", "GATE"} and self.ftype == "IQ3_XS":
+            middle = site.layers // 8 <= site.block < 7 * site.layers // 8
+            return "IQ3_XXS" if middle else None
+        return None
+
+    def _eight_experts(self, category: str) -> str | None:
+        if category == "O":
+            return "Q5_K" if self.ftype in _OUT_OF_ATTENTION_8_EXPERTS else None
+        return "Q8_0"
+
+    def _value(self, site: Site) -> str | None:
+        chosen = _first(_V.get(self.ftype, ()), site)
+        return "Q5_K" if self._seventy_b and (chosen or self.base) in {"Q3_K", "Q4_K"} else chosen
+
+    def _fitting(self, tensor: Tensor, chosen: str) -> str:
+        """Replace a type whose blocks do not divide the tensor's rows."""
+        if tensor.ne0 % self._types[chosen].block_elements == 0:
+            return chosen
+        fallback = _FALLBACK.get(chosen, "IQ4_NL" if chosen.startswith("IQ") else "F16")
+        fits = tensor.ne0 % self._types[fallback].block_elements == 0
+        return fallback if fits else "F16"
+
+
+def _first(choices: _Choices, site: Site) -> str | None:
+    return next((kind for when, kind in choices if _WHEN[when](site)), None)

@@ -1,0 +1,180 @@
+"""How far a scenario can grow before it no longer fits: searched with the estimator itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from advisor.estimate.kv_cache import PAD_TOKENS, VLLM_BLOCK_TOKENS
+from advisor.estimate.memory import free_bytes
+from advisor.estimate.result import Limits, Memory
+
+if TYPE_CHECKING:
+    from advisor.knowledge.types import Knowledge
+    from advisor.scenario import Scenario
+
+LONGEST_TOKENS = 2**24
+"""Where the search for a context ends if the trained length is unknown."""
+_LLAMACPP_SEQUENCES = 256
+_MOST_SEQUENCES = 2**16
+_PATIENCE = 2
+
+_Free = Callable[[int], int]
+"""Bytes left on the fullest card at a size; negative when it does not fit."""
+
+
+def find_limits(scenario: Scenario, knowledge: Knowledge, memory: Memory) -> Limits:
+    """Find the longest context and the largest batch that fit, all else as it is.
+
+    Args:
+        scenario: The situation.
+        knowledge: As for ``estimate_memory``.
+        memory: Its memory.
+
+    Returns:
+        Limits; a figure is None without a card, or when not even the smallest fits.
+    """
+    if memory.usable_bytes is None:
+        return Limits(None, None)
+    start = (memory.headroom_bytes or 0) - (memory.deficit_bytes or 0)
+
+    def free(batch: int) -> int:
+        rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
+        return _free(replace(scenario, batch=batch, logits_rows=rows), knowledge)
+
+    batch = largest_that_fits(free, _most_sequences(scenario), (scenario.batch, start))
+    return Limits(_largest_context(scenario, knowledge), batch)
+
+
+def largest_fitting_context(scenario: Scenario, knowledge: Knowledge) -> int | None:
+    """Find the longest context per sequence that fits, tokens; None when none does.
+
+    It never exceeds the trained length.
+    """
+    if not _has_card(scenario):
+        return None
+    return _largest_context(scenario, knowledge)
+
+
+def largest_gpu_layers(scenario: Scenario, knowledge: Knowledge) -> int | None:
+    """Find the most layers that fit on the cards, the output counted as one.
+
+    Returns:
+        0 (everything in system RAM) up to layers + 1; None without a card or when even 0 does
+        not fit.
+    """
+    if not _has_card(scenario):
+        return None
+
+    def free(size: int) -> int:
+        return _free(replace(scenario, gpu_layers=size - 1), knowledge)
+
+    found = largest_that_fits(free, scenario.model.shape.layers + 2)
+    return None if found is None else found - 1
+
+
+def smallest_cpu_experts(scenario: Scenario, knowledge: Knowledge) -> int | None:
+    """Find the fewest layers whose experts must stay in system RAM for the rest to fit.
+
+    Returns:
+        0 up to the number of layers; None without a card or when it never fits.
+    """
+    if not _has_card(scenario):
+        return None
+    layers = scenario.model.shape.layers
+
+    def free(kept: int) -> int:
+        return _free(replace(scenario, cpu_experts=layers + 1 - kept), knowledge)
+
+    kept = largest_that_fits(free, layers + 1)
+    return None if kept is None else layers + 1 - kept
+
+
+def _has_card(scenario: Scenario) -> bool:
+    return scenario.gpu is not None and scenario.gpu.vram_bytes is not None
+
+
+def _free(scenario: Scenario, knowledge: Knowledge) -> int:
+    free = free_bytes(scenario, knowledge)
+    assert free is not None
+    return free
+
+
+def _largest_context(scenario: Scenario, knowledge: Knowledge) -> int | None:
+    """Search in steps of the runtime's padding, within which memory does not change."""
+    most = scenario.model.trained_context_tokens or LONGEST_TOKENS
+    step = _step_tokens(scenario)
+
+    def free(tokens: int) -> int:
+        return _free(replace(scenario, context_tokens=tokens), knowledge)
+
+    if free(most) >= 0:
+        return most
+    steps = largest_that_fits(lambda size: free(size * step), max((most - 1) // step, 1))
+    if steps is not None:
+        return min(steps * step, most)
+    return largest_that_fits(free, min(step, most))
+
+
+def _step_tokens(scenario: Scenario) -> int:
+    kind = scenario.framework.memory_model
+    if kind == "llama.cpp":
+        return PAD_TOKENS // scenario.batch if PAD_TOKENS % scenario.batch == 0 else 1
+    return {"vllm": VLLM_BLOCK_TOKENS, "exllama": PAD_TOKENS, "mlx": PAD_TOKENS}.get(kind, 1)
+
+
+def _most_sequences(scenario: Scenario) -> int:
+    llamacpp = scenario.framework.memory_model == "llama.cpp"
+    return _LLAMACPP_SEQUENCES if llamacpp else _MOST_SEQUENCES
+
+
+def largest_that_fits(free: _Free, most: int, known: tuple[int, int] | None = None) -> int | None:
+    """Find the largest size from 1 to ``most`` with ``free(size) >= 0``.
+
+    Args:
+        free: Bytes left at a size; it only falls as the size grows.
+        most: Largest size asked for.
+        known: A size and its free bytes, where one is known already.
+
+    Returns:
+        The size, or None when not even 1 fits.
+    """
+    low, low_free, high, high_free = 0, 0, most + 1, 0
+    if known is not None and 1 <= known[0] <= most:
+        if known[1] >= 0:
+            low, low_free = known
+        else:
+            high, high_free = known
+    if high > most:
+        high, high_free = most, free(most)
+        if high_free >= 0:
+            return most
+    if low == 0:
+        low, low_free = 1, free(1)
+        if low_free < 0:
+            return None
+    return _narrowed(free, low, low_free, high, high_free)
+
+
+def _narrowed(free: _Free, low: int, low_free: int, high: int, high_free: int) -> int:
+    """Close the bracket of a size that fits and one that does not.
+
+    Memory is nearly a straight line, so the size tried is where the line through both ends
+    meets zero; a bisection follows when two such steps did not halve the bracket.
+    """
+    stalled = 0
+    while high - low > 1:
+        width = high - low
+        if stalled < _PATIENCE:
+            guess = low + width * low_free // (low_free - high_free)
+            guess = min(max(guess, low + 1), high - 1)
+        else:
+            guess = low + width // 2
+        value = free(guess)
+        if value >= 0:
+            low, low_free = guess, value
+        else:
+            high, high_free = guess, value
+        stalled = stalled + 1 if 2 * (high - low) > width else 0
+    return low

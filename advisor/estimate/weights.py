@@ -1,0 +1,246 @@
+"""Weight bytes of a model in a format: one profile per pair, shared by every what-if."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from advisor.errors import RequestError
+from advisor.estimate.gguf_tensors import gguf_layout
+from advisor.estimate.gguf_types import BASE_TYPES
+from advisor.estimate.gguf_weights import GgufBytes, Span, gguf_bytes
+from advisor.estimate.memo import by_identity
+from advisor.estimate.parameter_split import ParameterSplit, parameter_split
+from advisor.estimate.result import WeightProfile
+from advisor.knowledge.types import Format, Framework, GgmlType
+
+if TYPE_CHECKING:
+    from advisor.scenario import Model
+
+_GGUF_SUFFIX = " (GGUF)"
+_PLAIN_FILE_TYPES = {"FP16": "F16", "F16": "F16", "BF16": "BF16", "FP32": "F32", "F32": "F32"}
+_FULL_WIDTH = frozenset({"unquantized"})
+_EXPERTS_ONLY = frozenset({"mxfp4"})
+_HEAD_TOO = frozenset({"exl2", "exl3"})
+_EVERYTHING = frozenset({"mlx"})
+_VISION_TOO = frozenset({"bnb", "mlx"})
+_PLAIN_BITS = 16
+_UNCHECKED_SHARE = 0.01
+_SPREAD_SHARE = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A weight profile made ready for placement; all bytes as placed in memory.
+
+    The prefix sums have one entry more than there are layers: the bytes of layers a to b are
+    ``layer_sums[b] - layer_sums[a]``.
+    """
+
+    profile: WeightProfile
+    embedding: int
+    output: int
+    """Output matrix (when tied: the embedding used as output) and final norm."""
+    norm: int
+    """The final norm alone."""
+    rope: int
+    layer_sums: tuple[int, ...]
+    expert_sums: tuple[int, ...]
+    approximate: tuple[str, ...]
+    spread: float
+    """Relative uncertainty of the sizes, 0 where exact."""
+
+
+def weight_profile(
+    model: Model,
+    precision: Format,
+    framework: Framework,
+    ggml_types: Mapping[str, GgmlType],
+) -> WeightProfile:
+    """Say where the weight bytes of a model lie, once per model and format.
+
+    Raises:
+        RequestError: The format's bits per weight are unknown.
+    """
+    return weights_of(model, precision, framework, ggml_types).profile
+
+
+@by_identity
+def weights_of(
+    model: Model,
+    precision: Format,
+    framework: Framework,
+    ggml_types: Mapping[str, GgmlType],
+) -> Weights:
+    """Size and group the weights of a model in a format.
+
+    Raises:
+        RequestError: The format's bits per weight are unknown.
+    """
+    ftype = _file_type(precision, framework, moe=model.shape.moe is not None)
+    if ftype is None:
+        return _plain(model, precision)
+    layout = gguf_layout(model.shape)
+    if layout is None:
+        return _gguf_without_layout(model, ftype, ggml_types)
+    checked = layout.exact and ftype in BASE_TYPES
+    why = () if checked else ("weights: the tensors of this architecture were not checked",)
+    found = gguf_bytes(model.shape, layout, ftype, ggml_types)
+    return _gguf(model, found, why, 0.0 if checked else _UNCHECKED_SHARE)
+
+
+def _file_type(precision: Format, framework: Framework, *, moe: bool) -> str | None:
+    """Name llama.cpp's file type, or a ggml type to be used for every tensor of the blocks."""
+    if precision.kind == "gguf":
+        name = precision.name.removesuffix(_GGUF_SUFFIX)
+        return "MXFP4_MOE" if name == "MXFP4" and moe else name
+    return _PLAIN_FILE_TYPES.get(precision.name) if framework.memory_model == "llama.cpp" else None
+
+
+def _gguf(model: Model, found: GgufBytes, why: tuple[str, ...], spread: float) -> Weights:
+    moe = model.shape.moe
+    vision = 2 * model.vision_parameters
+    profile = WeightProfile(
+        embedding_bytes=found.embedding.stored,
+        output_bytes=found.output.stored + found.norm.stored,
+        tied=found.tied,
+        layer_bytes=tuple(layer.stored for layer in found.layers),
+        expert_bytes=tuple(layer.stored for layer in found.experts),
+        experts=moe.experts if moe else 0,
+        experts_used=moe.used if moe else 0,
+        vision_bytes=vision,
+        other_bytes=found.rope.stored,
+        total_bytes=found.stored + vision,
+        exact=not why,
+    )
+    return Weights(
+        profile=profile,
+        embedding=found.embedding.placed,
+        output=found.output.placed + found.norm.placed,
+        norm=found.norm.placed,
+        rope=found.rope.placed,
+        layer_sums=_sums([layer.placed for layer in found.layers]),
+        expert_sums=_sums([layer.placed for layer in found.experts]),
+        approximate=why,
+        spread=spread,
+    )
+
+
+def _sums(values: Sequence[int]) -> tuple[int, ...]:
+    return (0, *accumulate(values))
+
+
+def _gguf_without_layout(model: Model, ftype: str, ggml_types: Mapping[str, GgmlType]) -> Weights:
+    """Size an architecture without a tensor list by the average of a Llama of its widths."""
+    split = parameter_split(model)
+    likeness = split.likeness(model.shape)
+    layout = gguf_layout(likeness)
+    assert layout is not None
+    alike = gguf_bytes(likeness, layout, ftype, ggml_types)
+    elements = sum(
+        tensor.ne0 * tensor.ne1 * tensor.ne2
+        for kind in layout.kinds
+        for tensor in layout.blocks[kind]
+    )
+    per_weight = sum(layer.stored for layer in alike.layers) / elements
+    layers = [round(count * per_weight) for count in split.layers]
+    experts = [round(count * per_weight) for count in split.experts]
+    found = GgufBytes(
+        embedding=alike.embedding,
+        output=alike.output,
+        norm=Span(4 * split.other, 4 * split.other),
+        rope=Span(0, 0),
+        layers=tuple(Span(size, size) for size in layers),
+        experts=tuple(Span(size, size) for size in experts),
+        tied=alike.tied,
+    )
+    why = ("weights: no tensor list for this architecture, sized by average",)
+    return _gguf(model, found, why, _SPREAD_SHARE)
+
+
+def _plain(model: Model, precision: Format) -> Weights:
+    bits = precision.bits_per_weight
+    if bits is None:
+        raise RequestError(
+            f"the bits per weight of {precision.name} are not known",
+            hint="Choose another precision, or add the figure to knowledge/.",
+        )
+    split = parameter_split(model)
+    if precision.family in _FULL_WIDTH:
+        return _full_width(model, split, bits)
+    return _quantised(model, split, precision, bits)
+
+
+def _full_width(model: Model, split: ParameterSplit, bits: float) -> Weights:
+    size = bits / 8
+    exact = model.shape.counts is not None
+    return _grouped(
+        model,
+        embedding=round(split.embedding * size),
+        output=round(split.output * size),
+        other=round(split.other * size),
+        layers=[round(count * size) for count in split.layers],
+        experts=[round(count * size) for count in split.experts],
+        vision=round(split.vision * size),
+        approximate=() if exact else ("weights: total known, spread over the layers evenly",),
+    )
+
+
+def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: float) -> Weights:
+    family = precision.family
+    size, full = bits / 8, _PLAIN_BITS / 8
+    experts_only = family in _EXPERTS_ONLY and any(split.experts)
+    layers = []
+    for count, experts, kept in zip(split.layers, split.experts, split.vectors, strict=True):
+        small = experts if experts_only else count - kept
+        layers.append(round(small * size + (count - small) * full))
+    return _grouped(
+        model,
+        embedding=round(split.embedding * (size if family in _EVERYTHING else full)),
+        output=round(split.output * (size if family in _HEAD_TOO | _EVERYTHING else full)),
+        other=round(split.other * full),
+        layers=layers,
+        experts=[round(count * size) for count in split.experts],
+        vision=round(split.vision * (size if family in _VISION_TOO else full)),
+        approximate=("weights: nominal bits on the linear layers, 16 on the rest",),
+    )
+
+
+def _grouped(
+    model: Model,
+    *,
+    embedding: int,
+    output: int,
+    other: int,
+    layers: Sequence[int],
+    experts: Sequence[int],
+    vision: int,
+    approximate: tuple[str, ...],
+) -> Weights:
+    moe, tied = model.shape.moe, model.shape.tied
+    profile = WeightProfile(
+        embedding_bytes=embedding,
+        output_bytes=embedding if tied else output,
+        tied=tied,
+        layer_bytes=tuple(layers),
+        expert_bytes=tuple(experts),
+        experts=moe.experts if moe else 0,
+        experts_used=moe.used if moe else 0,
+        vision_bytes=vision,
+        other_bytes=other,
+        total_bytes=embedding + output + other + sum(layers) + vision,
+        exact=not approximate,
+    )
+    return Weights(
+        profile=profile,
+        embedding=embedding,
+        output=output + other,
+        norm=other,
+        rope=0,
+        layer_sums=_sums(layers),
+        expert_sums=_sums(experts),
+        approximate=approximate,
+        spread=_UNCHECKED_SHARE if approximate else 0.0,
+    )

@@ -1,0 +1,345 @@
+"""Estimates and options -> the facts that rules read, in base units; unknown ones left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from advisor import support
+from advisor.advice import FactValue, Option
+from advisor.engine.base import OptionFacts
+from advisor.estimate.kv_cache import kv_bytes_per_token
+from advisor.estimate.result import Limits, Memory, Speed
+from advisor.knowledge.types import Framework, Gpu
+from advisor.options.base import Base, quality_loss
+from advisor.scenario import Model, Request, Scenario
+
+Pairs = Iterable[tuple[str, FactValue | None]]
+_IMAGE_TOKENS = re.compile(r"\b(\d{2,6})\b")
+
+
+def scenario_facts(base: Base, limits: Limits, options: Sequence[Option]) -> dict[str, FactValue]:
+    """Give every known scenario fact by name."""
+    scenario = base.scenario
+    groups: Iterable[Pairs] = (
+        _request(base.request, scenario),
+        (("policy.tight_below", base.knowledge.policy["tight_below_percent"]),),
+        _gpu(scenario.gpu) if scenario.gpu else (),
+        _model(scenario.model, scenario),
+        _weights(base),
+        _memory(base.memory, limits),
+        _speed(base.speed),
+        _framework(scenario.framework),
+        _host(base),
+        _options_summary(base, options),
+    )
+    return {name: _clean(value) for pairs in groups for name, value in pairs if value is not None}
+
+
+def _clean(value: FactValue) -> FactValue:
+    if isinstance(value, bool | str):
+        return value
+    return float(value) + 0.0
+
+
+def percent(part: float | None, whole: float | None) -> float | None:
+    """``part`` as a percentage of ``whole``, rounded to 1e-6 so that it is stable text."""
+    return None if part is None or not whole else _steady(100.0 * part / whole)
+
+
+def _steady(value: float) -> float:
+    """Drop noise below 1e-4, which the engine's parser would refuse to read."""
+    return round(value, 4) + 0.0
+
+
+def _request(request: Request, scenario: Scenario) -> Pairs:
+    trained = scenario.model.trained_context_tokens
+    yield "request.gpus", scenario.gpus
+    yield "request.context", scenario.context_tokens
+    yield "request.context_stated", request.context is not None
+    yield "request.batch", scenario.batch
+    yield "request.prefer", scenario.prefer
+    yield "request.kv_cache", scenario.kv_cache_k.name
+    yield "request.kv_cache_bits", scenario.kv_cache_k.bits
+    yield "request.flash_attention", scenario.flash_attention
+    yield "request.offload_stated", scenario.gpu_layers is not None or scenario.cpu_experts > 0
+    yield "request.framework_stated", request.framework is not None
+    yield "request.context_beyond_training", bool(trained and scenario.context_tokens > trained)
+    yield "request.draft_model", scenario.draft_model is not None
+
+
+def _gpu(gpu: Gpu) -> Pairs:
+    yield "gpu.name", gpu.name
+    yield "gpu.vendor", gpu.vendor
+    yield "gpu.segment", gpu.segment
+    yield "gpu.architecture", gpu.architecture
+    yield "gpu.compute_capability", gpu.compute_capability
+    yield "gpu.vram", gpu.vram_bytes
+    yield "gpu.vram_type", gpu.vram_type
+    yield "gpu.bandwidth", gpu.bandwidth_bytes_s
+    yield "gpu.cores", gpu.cores
+    yield "gpu.tensor_cores", gpu.tensor_cores
+    yield "gpu.fp16_compute", gpu.fp16_tensor_tflops_fp32acc
+    yield "gpu.tdp", gpu.tdp_w
+    yield "gpu.launch_price", gpu.launch_price_usd
+    yield "gpu.release_year", int(gpu.released[:4]) if gpu.released else None
+    yield "gpu.unified_memory", gpu.unified_memory
+    yield "gpu.laptop", gpu.segment == "mobile"
+    yield "gpu.bf16", gpu.bf16
+    yield "gpu.fp8", _has(gpu, 8.9) if gpu.vendor == "NVIDIA" else (gpu.fp8_tflops and True)
+    yield "gpu.fp4", _has(gpu, 10.0) if gpu.vendor == "NVIDIA" else (gpu.fp4_tflops and True)
+    yield "gpu.nvlink", gpu.nvlink_bytes_s
+    yield "gpu.pcie_gen", gpu.pcie_gen
+    yield "gpu.disputed", bool(gpu.disputed)
+
+
+def _has(gpu: Gpu, capability: float) -> bool | None:
+    return None if gpu.compute_capability is None else gpu.compute_capability >= capability
+
+
+def attention_kind(model: Model) -> str:
+    """Name how keys and values are kept: mha, gqa, mqa, mla, hybrid or none."""
+    shape = model.shape
+    if "F" not in shape.layer_kinds and not set(shape.layer_kinds) & set("SCH"):
+        return "none"
+    if set(shape.layer_kinds) & set("RHN"):
+        return "hybrid"
+    if shape.mla:
+        return "mla"
+    if shape.kv_heads == shape.heads:
+        return "mha"
+    return "mqa" if shape.kv_heads == 1 else "gqa"
+
+
+def most_image_tokens(model: Model) -> int | None:
+    """The largest token count that the image-token note of a vision model names."""
+    found = [int(n) for n in _IMAGE_TOKENS.findall(model.image_tokens or "")]
+    return max((n for n in found if n < 100_000), default=None)  # noqa: PLR2004
+
+
+def _model(model: Model, scenario: Scenario) -> Pairs:
+    yield "model.name", model.name
+    yield "model.family", model.family
+    yield "model.modality", model.modality
+    yield "model.architecture", model.shape.outer_type or model.shape.model_type
+    yield "model.parameters", model.parameters
+    yield "model.active_parameters", model.active_parameters
+    label = model.label_parameters_b
+    yield "model.label_parameters", label * 1e9 if label else None
+    yield "model.layers", model.shape.layers
+    yield "model.moe", model.shape.moe is not None
+    yield "model.experts", model.shape.moe.experts if model.shape.moe else None
+    yield "model.attention", attention_kind(model)
+    yield "model.sliding_window", bool(set(model.shape.layer_kinds) & set("SC"))
+    yield "model.trained_context", model.trained_context_tokens
+    yield "model.kv_bytes_per_token", _steady(kv_bytes_per_token(scenario))
+    yield "model.vision_parameters", model.vision_parameters or None
+    yield "model.image_tokens", most_image_tokens(model) if model.vision_parameters else None
+    yield "model.origin", model.origin
+
+
+def _weights(base: Base) -> Pairs:
+    scenario, memory = base.scenario, base.memory
+    nominal = memory.nominal_weights_gb
+    yield "weights.format", scenario.precision.name
+    yield "weights.family", scenario.precision.family
+    yield "weights.bits_per_weight", _rounded(memory.bits_per_weight)
+    yield "weights.quality_loss", quality_loss(scenario)
+    yield "weights.native", support.is_native(scenario.precision, scenario.gpu) if scenario.gpu else None
+    yield "weights.nominal", nominal * 1e9 if nominal else None
+    everything = memory.required_bytes + memory.host_weights_bytes + memory.host_kv_cache_bytes
+    gap = everything - nominal * 1e9 if nominal else None
+    yield "weights.nominal_gap", percent(gap, nominal * 1e9 if nominal else None)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else _steady(value)
+
+
+def _memory(memory: Memory, limits: Limits) -> Pairs:
+    yield "memory.capacity", memory.capacity_bytes
+    yield "memory.usable", memory.usable_bytes
+    yield "memory.required", memory.required_bytes
+    yield "memory.deficit", memory.deficit_bytes
+    yield "memory.headroom", memory.headroom_bytes
+    yield "memory.headroom_share", headroom_percent(memory)
+    yield "memory.deficit_share", percent(memory.deficit_bytes, _fullest_usable(memory))
+    yield "memory.weights", memory.weights_bytes
+    yield "memory.all_weights", memory.weights_bytes + memory.host_weights_bytes
+    yield "memory.kv_cache", memory.kv_cache_bytes
+    yield "memory.kv_share", percent(memory.kv_cache_bytes, memory.required_bytes)
+    yield "memory.compute_buffer", memory.compute_buffer_bytes
+    yield "memory.overhead", memory.overhead_bytes
+    yield "memory.approximate", bool(memory.approximate)
+    yield "memory.max_context", limits.max_context_tokens
+    yield "memory.max_batch", limits.max_batch
+
+
+def _fullest_usable(memory: Memory) -> int | None:
+    if not memory.per_gpu:
+        return memory.usable_bytes
+    return max(memory.per_gpu, key=lambda c: c.required_bytes - c.usable_bytes).usable_bytes
+
+
+def headroom_percent(memory: Memory) -> float | None:
+    """Headroom of the fullest card as a share of its usable memory; negative for a deficit."""
+    if memory.headroom_bytes is None or memory.deficit_bytes is None:
+        return None
+    return percent(memory.headroom_bytes - memory.deficit_bytes, _fullest_usable(memory))
+
+
+def _speed(speed: Speed | None) -> Pairs:
+    yield "speed.known", speed is not None
+    if speed is None:
+        return
+    yield "speed.decode", _rounded(speed.decode_tok_s.estimate)
+    yield "speed.decode_low", _rounded(speed.decode_tok_s.low)
+    yield "speed.decode_high", _rounded(speed.decode_tok_s.high)
+    yield "speed.prefill", _rounded(speed.prefill_tok_s.estimate) if speed.prefill_tok_s else None
+    yield "speed.aggregate", _rounded(_aggregate(speed))
+    yield "speed.bound_by", speed.bound_by
+    yield "speed.evidence", speed.decode_tok_s.evidence
+
+
+def _aggregate(speed: Speed | None) -> float | None:
+    if speed is None:
+        return None
+    return (speed.aggregate_tok_s or speed.decode_tok_s).estimate
+
+
+def _framework(framework: Framework) -> Pairs:
+    yield "framework.name", framework.name
+    yield "framework.offloads_layers", framework.cpu_offload
+    yield "framework.offloads_experts", framework.expert_offload
+    yield "framework.paged_kv", framework.paged_kv
+    yield "framework.speculative", framework.speculative
+    yield "framework.multi_gpu", framework.multi_gpu[0] if framework.multi_gpu else "none"
+    yield "framework.serves_batches", framework.memory_fraction is not None
+
+
+def host_bytes_needed(base: Base) -> int:
+    """System RAM needed if all that does not fit on the cards moved there, bytes."""
+    memory = base.memory
+    held = memory.host_weights_bytes + memory.host_kv_cache_bytes
+    return held + (memory.deficit_bytes or 0) * base.scenario.gpus
+
+
+def _host(base: Base) -> Pairs:
+    scenario = base.scenario
+    needed = host_bytes_needed(base)
+    yield "host.ram", scenario.ram_bytes
+    yield "host.ram_bandwidth", scenario.ram_bandwidth_bytes_s
+    yield "host.ram_needed", needed
+    yield "host.holds_rest", None if scenario.ram_bytes is None else needed <= scenario.ram_bytes
+    yield "host.cpu_cores", scenario.cpu_cores
+
+
+def _options_summary(base: Base, options: Sequence[Option]) -> Pairs:
+    fitting = [option for option in options if option.fits]
+    yield "options.any_fits", bool(fitting)
+    yield "options.quantize_fits", any(o.action == "quantize" for o in fitting)
+    yield "options.single_step_fits", any(o.effort != "purchase" for o in fitting)
+    yield "options.tried", len(options)
+
+
+def option_facts(base: Base, options: Sequence[Option]) -> list[OptionFacts]:
+    """Give the facts of every option, best-in-class marks included."""
+    marks = _marks(options)
+    return [
+        OptionFacts(
+            option.key,
+            {n: _clean(v) for n, v in _option(base, option, marks) if v is not None},
+        )
+        for option in options
+    ]
+
+
+def _option(base: Base, option: Option, marks: Mapping[str, set[str]]) -> Iterator[tuple[str, FactValue | None]]:
+    yield "option.family", option.action
+    yield "option.fits", option.fits
+    yield "option.effort", option.effort
+    yield "option.steps", option.steps
+    yield "option.cost", option.cost_usd
+    yield "option.quality_loss", _rounded(option.quality_loss_percent)
+    yield "option.quality_cost", _rounded(option.quality_cost_percent)
+    for mark in ("best_quality", "fastest", "smallest_step"):
+        yield f"option.{mark}", option.key in marks[mark]
+    yield from _option_memory(base, option)
+    yield from _option_speed(base, option)
+    yield from _option_scenario(base, option)
+
+
+def _option_memory(base: Base, option: Option) -> Pairs:
+    memory = option.memory
+    host = memory.host_weights_bytes + memory.host_kv_cache_bytes
+    yield "option.required", memory.required_bytes
+    yield "option.headroom", memory.headroom_bytes
+    yield "option.headroom_share", headroom_percent(memory)
+    yield "option.saved", base.memory.required_bytes - memory.required_bytes
+    yield "option.host_ram", host
+    ram = option.scenario.ram_bytes
+    yield "option.host_ram_ok", None if ram is None else host <= ram
+    yield "option.bits_per_weight", _rounded(memory.bits_per_weight)
+
+
+def _option_speed(base: Base, option: Option) -> Pairs:
+    speed = option.speed
+    yield "option.speed_known", speed is not None
+    if speed is None:
+        return
+    before = base.speed.decode_tok_s.estimate if base.speed else None
+    now = speed.decode_tok_s.estimate
+    total, total_before = _aggregate(speed), _aggregate(base.speed)
+    yield "option.decode_speed", _rounded(now)
+    yield "option.speed_gain", percent(now - before, before) if before else None
+    yield "option.aggregate_speed", _rounded(total)
+    if total is not None and total_before:
+        yield "option.aggregate_gain", percent(total - total_before, total_before)
+
+
+def _option_scenario(base: Base, option: Option) -> Pairs:
+    before, after = base.scenario, option.scenario
+    yield "option.format", after.precision.name
+    yield "option.format_family", after.precision.family
+    yield "option.kv_cache", after.kv_cache_k.name
+    yield "option.kv_bits", after.kv_cache_k.bits
+    yield "option.context", after.context_tokens
+    yield "option.context_kept", percent(after.context_tokens, before.context_tokens)
+    yield "option.batch", after.batch
+    yield "option.gpus", after.gpus
+    yield "option.framework", after.framework.name
+    yield "option.parameters", after.model.parameters
+    yield "option.parameters_kept", percent(after.model.parameters, before.model.parameters)
+    if after.gpu_layers is not None:
+        yield "option.layers_on_gpu", percent(after.gpu_layers, after.model.shape.layers + 1)
+    if after.gpu and before.gpu:
+        yield "option.native", support.is_native(after.precision, after.gpu)
+        yield "option.gpu", after.gpu.name
+        yield "option.gpu_segment", after.gpu.segment
+        yield "option.same_vendor", after.gpu.vendor == before.gpu.vendor
+        yield "option.bandwidth", after.gpu.bandwidth_bytes_s
+
+
+def _marks(options: Sequence[Option]) -> Mapping[str, set[str]]:
+    """Mark, within each action, the fitting what-ifs that nothing beats."""
+    marks: dict[str, set[str]] = {"best_quality": set(), "fastest": set(), "smallest_step": set()}
+    by_action: dict[str, list[Option]] = {}
+    for option in options:
+        if option.fits:
+            by_action.setdefault(option.action, []).append(option)
+    for group in by_action.values():
+        _mark_best(group, marks)
+    return marks
+
+
+def _mark_best(group: Sequence[Option], marks: Mapping[str, set[str]]) -> None:
+    losses = [o.quality_loss_percent for o in group if o.quality_loss_percent is not None]
+    speeds = [o.speed.decode_tok_s.estimate for o in group if o.speed]
+    closest = max(o.memory.required_bytes for o in group)
+    for option in group:
+        if losses and option.quality_loss_percent == min(losses):
+            marks["best_quality"].add(option.key)
+        if option.speed and option.speed.decode_tok_s.estimate == max(speeds):
+            marks["fastest"].add(option.key)
+        if option.memory.required_bytes == closest:
+            marks["smallest_step"].add(option.key)

@@ -1,0 +1,170 @@
+"""knowledge/ -> Knowledge: parsed and checked once, then read back from the cache."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.cache import compiled
+from advisor.errors import KnowledgeError, Problems, Source, UserError
+from advisor.knowledge.table import Table
+from advisor.knowledge.types import (
+    Format,
+    Framework,
+    GgmlType,
+    Gpu,
+    Knowledge,
+    KvType,
+    ModelRecord,
+)
+from advisor.resources import data_dir, digest, read_tree
+
+if TYPE_CHECKING:
+    from advisor.knowledge.records_gpu import Parsed
+
+Files = Mapping[str, bytes]
+_loaded: dict[str, Knowledge] = {}
+
+
+def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowledge:
+    """Load the built-in knowledge, with a user's own laid over it.
+
+    A file of the user's replaces the built-in file of the same name, and a card or model
+    in another file replaces the built-in one of the same name.
+
+    Args:
+        folder: The user's knowledge folder; ``None`` for the built-in knowledge alone.
+        alone: Take ``folder`` as it is, without the built-in files.
+
+    Raises:
+        KnowledgeError: One thing is wrong in a file.
+        Problems: Several are.
+    """
+    files, own = _read(folder, alone=alone)
+    sha256 = digest(files)
+    found = _loaded.get(sha256)
+    if found is None:
+        data = compiled("knowledge", sha256, lambda: build(files, own, str(folder or "knowledge")))
+        found = _loaded[sha256] = _knowledge(data, sha256)
+    return found
+
+
+def build(files: Files, own: Collection[str] = (), shown: str = "knowledge") -> dict[str, object]:
+    """Parse and check the files; gives JSON-able data.
+
+    Args:
+        files: Contents by path below the knowledge folder.
+        own: Paths of the user's files, whose records replace others of the same name.
+        shown: The folder as messages show it.
+
+    Raises:
+        KnowledgeError: One thing is wrong in a file.
+        Problems: Several are.
+    """
+    problems: list[UserError] = []
+    made = parse(files, own, problems)
+    raise_at(problems, shown)
+    return made
+
+
+def raise_at(problems: Sequence[UserError], shown: str) -> None:
+    """Raise what was collected, with the folder before every file name."""
+    moved = [moved_to(problem, shown) for problem in problems]
+    if len(moved) == 1:
+        raise moved[0]
+    if moved:
+        raise Problems(moved)
+
+
+def moved_to(problem: UserError, shown: str) -> UserError:
+    """Write the folder before the file name of a problem."""
+    at = problem.source or Source("")
+    place = Source(f"{shown}/{at.file}" if at.file else shown, at.line, at.column)
+    return KnowledgeError(problem.message, source=place, hint=problem.hint)
+
+
+def parse(files: Files, own: Collection[str], problems: list[UserError]) -> dict[str, object]:
+    """Parse the files into JSON-able tables, collecting every problem."""
+    from advisor.knowledge import fields, index, records_gpu, records_model, records_runtime  # noqa: PLC0415 - not needed when the cache is warm
+
+    fields.check_sources(files, problems)
+    ids = fields.source_ids(files)
+    cards = _overlaid(records_gpu.read_gpus(files, ids, problems), "gpu", own, problems)
+    models = _overlaid(records_model.read_models(files, ids, problems), "model", own, problems)
+    index.report_shared_names(cards, models, problems)
+    names = index.build_index(map(index.named, cards), map(index.named, models))
+    return {
+        "gpus": {str(card.fields["name"]): _json(card.fields) for card in cards},
+        "models": {str(model.fields["name"]): _json(model.fields) for model in models},
+        **records_runtime.parse_runtime(files, problems),
+        "calibration": _calibration(files, problems),
+        "index": names,
+    }
+
+
+def _read(folder: Path | None, *, alone: bool) -> tuple[Files, frozenset[str]]:
+    built_in = {} if alone and folder else dict(read_tree(data_dir("knowledge"), [".yaml"]))
+    if folder is None:
+        return built_in, frozenset()
+    if not folder.is_dir():
+        raise KnowledgeError(f"there is no folder '{folder}'", hint="Try 'advisor init DIR'.")
+    own = read_tree(folder, [".yaml"])
+    return dict(sorted((built_in | dict(own)).items())), frozenset(own)
+
+
+def _overlaid(
+    table: Sequence[Parsed], kind: str, own: Collection[str], problems: list[UserError]
+) -> list[Parsed]:
+    kept: dict[str, Parsed] = {}
+    for parsed in table:
+        name = str(parsed.fields["name"])
+        first = kept.get(name)
+        if first is not None and (first.place.file in own) == (parsed.place.file in own):
+            message = f"{kind} '{name}' stands twice (first in {first.place})"
+            problems.append(KnowledgeError(message, source=parsed.place))
+        if first is None or parsed.place.file in own:
+            kept[name] = parsed
+    return list(kept.values())
+
+
+def _calibration(files: Files, problems: list[UserError]) -> object:
+    from advisor.knowledge.fields import read_yaml  # noqa: PLC0415 - pyyaml, see parse
+
+    content = files.get("calibration.yaml")
+    node = None if content is None else read_yaml(content, "calibration.yaml", problems)
+    if node is None:
+        return {}
+    if not isinstance(node.value, Mapping):
+        problems.append(KnowledgeError("the file must be a mapping", source=node.source))
+    return node.plain()
+
+
+def _json(fields: Mapping[str, object]) -> str:
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _knowledge(data: Mapping[str, object], sha256: str) -> Knowledge:
+    return Knowledge(
+        gpus=Table(_part(data, "gpus"), Gpu),
+        models=Table(_part(data, "models"), ModelRecord),
+        ggml_types=Table(_part(data, "ggml_types"), GgmlType),
+        formats=Table(_part(data, "formats"), Format),
+        kv_types=Table(_part(data, "kv_types"), KvType),
+        frameworks=Table(_part(data, "frameworks"), Framework),
+        policy=_numbers(_part(data, "policy")),
+        calibration=_part(data, "calibration"),
+        sha256=sha256,
+        index=_part(data, "index"),
+    )
+
+
+def _part(data: Mapping[str, object], key: str) -> Mapping[str, object]:
+    part = data[key]
+    assert isinstance(part, Mapping)
+    return part
+
+
+def _numbers(part: Mapping[str, object]) -> dict[str, float]:
+    return {name: value for name, value in part.items() if isinstance(value, int | float)}

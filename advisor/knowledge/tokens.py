@@ -1,0 +1,114 @@
+"""How names are cut into tokens, for matching that is blind to case and punctuation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_BRANDS = {
+    "NVIDIA": frozenset({"nvidia", "geforce", "tesla"}),
+    "AMD": frozenset({"amd", "radeon", "instinct"}),
+    "Intel": frozenset({"intel", "arc"}),
+    "Apple": frozenset({"apple"}),
+}
+_FILLER = frozenset({"gpu", "graphics", "generation", "card", "r", "tm"})
+_SERIES = frozenset({"rtx", "gtx", "rx"})
+_BOARD = re.compile(
+    r"\d+gb|pcie|sxm\d?|nvl|hbm\w+|gddr\w+|[0-9]+gbps|(?:ga|ad)10\d|tu1\d\d|gb20[2-9]|"
+    r"ada|blackwell|quadro|jetson|agx|rtx|gtx|rx"
+)
+_SIZE = re.compile(r"\d+gb")
+
+_GPU_REWRITES = (
+    (re.compile(r"\blaptop\b"), "mobile"),
+    (re.compile(r"\bmax[ -]?q\b"), "maxq"),
+    (re.compile(r"\b(\d+)[ -]?(?:gib|gb|g)\b"), r"\1gb"),
+    (re.compile(r"\b(\d+)[ -]cores?\b"), r"\1core"),
+    (re.compile(r"\b(rtx|gtx|rx)(?=[a-z]?\d)"), r"\1 "),
+    (re.compile(r"\b(\d{4})(ti|super|xtx|xt|gre)\b"), r"\1 \2"),
+    (re.compile(r"\bti(super)\b"), r"ti \1"),
+    (re.compile(r"\bgaudi(\d)\b"), r"gaudi \1"),
+)
+_WORD = re.compile(r"[a-z0-9]+")
+_MODEL_WORD = re.compile(
+    r"a\d+(?:\.\d+)?b(?![a-z0-9])|\d+(?:\.\d+)*[bmk](?![a-z0-9])|\d+(?:\.\d+)*|[a-z]+"
+)
+_MODEL_FILLER = frozenset({"instruct", "chat", "it", "hf", "base"})
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One spelling of a card.
+
+    ``words`` are all its tokens; ``core`` those that are not vendor, series or filler words.
+    """
+
+    words: frozenset[str]
+    core: frozenset[str]
+
+    @property
+    def key(self) -> str:
+        """Equal for spellings that mean the same."""
+        return " ".join(sorted(self.core))
+
+
+def gpu_words(text: str) -> tuple[str, ...]:
+    """Cut a card's name into tokens: ``RTX 3060 12GB Laptop GPU`` -> rtx 3060 12gb mobile gpu."""
+    folded = text.casefold().replace("(r)", " ").replace("(tm)", " ")
+    for pattern, new in _GPU_REWRITES:
+        folded = pattern.sub(new, folded)
+    return tuple(_WORD.findall(folded))
+
+
+def gpu_form(text: str, vendor: str, name: str) -> Form:
+    """Cut one spelling of the card ``name``.
+
+    GTX, RTX and RX may be left out where the model number alone says which card it is:
+    consumer cards and the lettered workstation numbers (A6000), not ``RTX 6000``.
+    """
+    words = gpu_words(text)
+    brands = _BRANDS.get(vendor, frozenset())
+    core = frozenset(words) - _FILLER - brands
+    if "titan" not in core and (_is_consumer(name) or any(re.match(r"a\d", w) for w in core)):
+        core -= _SERIES
+    return Form(frozenset(words) | brands | _FILLER, core)
+
+
+def gpu_core(text: str) -> tuple[str, ...]:
+    """The tokens of a card's name that are no maker, series or filler word."""
+    brands = frozenset().union(*_BRANDS.values())
+    return tuple(w for w in gpu_words(text) if w not in brands | _SERIES | _FILLER)
+
+
+def is_board_word(word: str) -> bool:
+    """Whether a token tells boards of one model apart: size, socket, memory, chip."""
+    return _BOARD.fullmatch(word) is not None
+
+
+def is_size_word(word: str) -> bool:
+    """Whether a token is a memory size."""
+    return _SIZE.fullmatch(word) is not None
+
+
+def model_words(text: str) -> tuple[str, ...]:
+    """Cut a model's name into tokens: ``Llama3.1:8B-Instruct`` -> llama 3.1 8b instruct."""
+    return tuple(_MODEL_WORD.findall(text.casefold()))
+
+
+def model_key(text: str) -> str:
+    """Equal for spellings of one model that differ in case and punctuation alone."""
+    return " ".join(model_words(text))
+
+
+def model_core(text: str) -> tuple[str, ...]:
+    """The tokens less the words that name a tuning: instruct, chat, it, hf, base."""
+    return tuple(w for w in model_words(text) if w not in _MODEL_FILLER)
+
+
+def plain_key(text: str) -> str:
+    """Letters and digits only: ``Q4_K_M``, ``q4-k-m`` and ``q4km`` are one spelling."""
+    return "".join(c for c in text.casefold() if c.isalnum())
+
+
+def _is_consumer(name: str) -> bool:
+    return name.startswith(("GeForce", "Radeon RX"))

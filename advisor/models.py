@@ -1,0 +1,87 @@
+"""Models made ready for the estimator, from a knowledge record or a config.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from advisor.errors import RequestError
+from advisor.knowledge.types import ModelRecord
+from advisor.scenario import Model
+from advisor.sources.config import load_config, read_config
+from advisor.sources.shape import Shape
+
+_made: dict[int, tuple[ModelRecord, Model]] = {}
+
+
+def model_from_record(record: ModelRecord) -> Model:
+    """Build a model from knowledge/, once per record.
+
+    Raises:
+        RequestError: Its size or architecture is not known well enough.
+    """
+    found = _made.get(id(record))
+    if found is not None and found[0] is record:
+        return found[1]
+    model = _built(record)
+    _made[id(record)] = (record, model)
+    return model
+
+
+def _built(record: ModelRecord) -> Model:
+    shape = read_config(record.config, f"knowledge: {record.name}")
+    counts = shape.counts
+    total = counts.total if counts else record.parameters
+    if total is None:
+        raise RequestError(
+            f"the knowledge base does not know how many parameters {record.name} has",
+            hint="Give a folder with its config.json.",
+        )
+    active = counts.active if counts else (record.active_parameters or total)
+    return Model(
+        name=record.name,
+        family=record.family,
+        modality=record.modality,
+        shape=shape,
+        parameters=total,
+        active_parameters=active,
+        vision_parameters=counts.vision if counts else (record.vision_parameters or 0),
+        label_parameters_b=record.label_parameters_b,
+        trained_context_tokens=record.trained_context_tokens or shape.trained_context,
+        hf_id=record.hf_id,
+        image_tokens=record.image_tokens,
+        licence=record.licence,
+        released=record.released,
+    )
+
+
+def model_from_config(path: Path) -> Model:
+    """Build a model from a folder with a config.json, or the file itself.
+
+    Raises:
+        SourceFileError: The file is missing, broken, or of an architecture nobody can size.
+    """
+    shape = load_config(path)
+    counts = shape.counts
+    if counts is None:
+        raise _unknown_size(path, shape)
+    folder = path if path.is_dir() else path.parent
+    return Model(
+        name=folder.resolve().name if path.is_dir() else path.stem,
+        family=shape.outer_type or shape.model_type,
+        modality="vision" if counts.vision else "text",
+        shape=shape,
+        parameters=counts.total,
+        active_parameters=counts.active,
+        vision_parameters=counts.vision,
+        label_parameters_b=None,
+        trained_context_tokens=shape.trained_context,
+        origin="config",
+    )
+
+
+def _unknown_size(path: Path, shape: Shape) -> RequestError:
+    return RequestError(
+        f"{path}: no parameter formula covers the architecture "
+        f"'{shape.outer_type or shape.model_type}', so its size is unknown",
+        hint="Name a model of the knowledge base instead.",
+    )

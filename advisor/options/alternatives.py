@@ -1,0 +1,131 @@
+"""What-ifs that keep the card: another model, another framework, a draft model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from advisor import support
+from advisor.advice import Option
+from advisor.errors import UserError
+from advisor.knowledge.types import Format, Framework, Knowledge
+from advisor.models import model_from_record
+from advisor.options.base import Base, make_option
+from advisor.options.formats import in_framework
+from advisor.resolve import default_context
+from advisor.scenario import Model, Scenario
+
+_MOST_MODELS = 5
+_CLEARLY_SMALLER = 0.85
+_DRAFT_SHARE = 0.2
+
+
+def smaller_model_options(base: Base) -> Iterator[Option]:
+    """Smaller models of the same family and kind, the largest that fit first."""
+    found = 0
+    for model in family_members(base.knowledge, base.scenario.model):
+        if model.parameters > base.scenario.model.parameters * _CLEARLY_SMALLER:
+            continue
+        scenario = _with_model(base, model)
+        if scenario is None:
+            continue
+        change: dict[str, object] = {"model": model.name}
+        if base.request.config:
+            change["config"] = None
+        option = make_option(base, "smaller-model", change, scenario, "download")
+        if option.fits:
+            found += 1
+            yield option
+        if found == _MOST_MODELS:
+            return
+
+
+def _with_model(base: Base, model: Model) -> Scenario | None:
+    scenario = base.scenario
+    if not support.runs(scenario.framework, scenario.precision, scenario.gpu, model):
+        return None
+    trained = model.trained_context_tokens
+    context = base.request.context or default_context(model)
+    context = min(context, trained) if trained else context
+    if context <= scenario.depth_tokens or (scenario.cpu_experts and not model.shape.moe):
+        return None
+    layers = scenario.gpu_layers
+    if layers is not None and layers > model.shape.layers:
+        return None
+    if model.shape.mla and scenario.kv_cache_k is not scenario.kv_cache_v:
+        return None
+    return replace(scenario, model=model, context_tokens=context)
+
+
+_families: dict[tuple[int, str, str], Sequence[Model]] = {}
+
+
+def family_members(knowledge: Knowledge, model: Model) -> Sequence[Model]:
+    """Models of the same family and modality, largest first; those of unknown size left out."""
+    key = (id(knowledge), model.family, model.modality)
+    if key not in _families:
+        records = (
+            record
+            for record in knowledge.models.values()
+            if record.family == model.family and record.modality == model.modality
+        )
+        members = [m for record in records if (m := _sized(record)) is not None]
+        members.sort(key=lambda m: (-m.parameters, m.name))
+        _families[key] = members
+    return _families[key]
+
+
+def _sized(record: object) -> Model | None:
+    try:
+        return model_from_record(record)  # type: ignore[arg-type]
+    except UserError:
+        return None
+
+
+def framework_options(base: Base) -> Iterator[Option]:
+    """Other frameworks that run the same or an equally small format on this card."""
+    scenario = base.scenario
+    for framework in base.knowledge.frameworks.values():
+        if framework is scenario.framework or framework.memory_model == "none":
+            continue
+        precision = _same_class(base, framework)
+        changed = in_framework(base, framework, precision) if precision else None
+        if changed and precision:
+            change: dict[str, object] = {"framework": framework.name}
+            if precision is not scenario.precision:
+                change["precision"] = precision.name
+            yield make_option(base, "change-framework", change, changed, "rebuild")
+
+
+def _same_class(base: Base, framework: Framework) -> Format | None:
+    scenario = base.scenario
+    if support.runs(framework, scenario.precision, scenario.gpu, scenario.model):
+        return scenario.precision
+    wanted = scenario.precision.class_bits
+    formats = (base.knowledge.formats[name] for name in framework.formats)
+    equal = [
+        f
+        for f in formats
+        if f.offered
+        and f.class_bits == wanted is not None
+        and support.runs(framework, f, scenario.gpu, scenario.model)
+    ]
+    return min(equal, key=support.quality_order) if equal else None
+
+
+def draft_options(base: Base) -> Iterator[Option]:
+    """The largest sibling small enough to draft for this model, where the framework can use one."""
+    scenario = base.scenario
+    if not (base.card_fits and scenario.framework.speculative and scenario.draft_model is None):
+        return
+    if scenario.model.modality != "text" or scenario.batch > 1:
+        return
+    for model in family_members(base.knowledge, scenario.model):
+        small = model.parameters <= scenario.model.parameters * _DRAFT_SHARE
+        same_words = model.shape.vocab == scenario.model.shape.vocab
+        if small and same_words:
+            changed = replace(scenario, draft_model=model)
+            yield make_option(
+                base, "speculative", {"draft_model": model.name}, changed, "download"
+            )
+            return

@@ -1,0 +1,70 @@
+"""What-ifs that trade context, batch or speed for room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from advisor.advice import Option
+from advisor.estimate.limits import (
+    largest_fitting_context,
+    largest_gpu_layers,
+    smallest_cpu_experts,
+)
+from advisor.estimate.result import Limits
+from advisor.options.base import Base, make_option
+
+_CONTEXT_STEP = 256
+_BATCHES = (2, 4, 8, 16, 32, 64, 128, 256)
+
+
+def context_options(base: Base) -> Iterator[Option]:
+    """The longest context that fits, where the request's does not."""
+    if base.card_fits:
+        return
+    largest = largest_fitting_context(base.scenario, base.knowledge)
+    if largest is None or largest >= base.scenario.context_tokens:
+        return
+    context = largest // _CONTEXT_STEP * _CONTEXT_STEP or largest
+    if context <= base.scenario.depth_tokens:
+        return
+    changed = replace(base.scenario, context_tokens=context)
+    yield make_option(base, "shrink-context", {"context": context}, changed, "setting")
+
+
+def batch_options(base: Base, limits: Limits) -> Iterator[Option]:
+    """A smaller batch where the request does not fit, larger ones where it does."""
+    scenario = base.scenario
+    most = limits.max_batch
+    if most is None:
+        return
+    if most < scenario.batch:
+        yield _batch_option(base, "shrink-batch", most)
+    if base.card_fits and scenario.model.modality in {"text", "vision"}:
+        for batch in _BATCHES:
+            if scenario.batch < batch <= most:
+                yield _batch_option(base, "grow-batch", batch)
+
+
+def _batch_option(base: Base, action: str, batch: int) -> Option:
+    rows = base.request.logits_rows or batch
+    changed = replace(base.scenario, batch=batch, logits_rows=rows)
+    kind = "shrink-batch" if action == "shrink-batch" else "grow-batch"
+    return make_option(base, kind, {"batch": batch}, changed, "setting")
+
+
+def offload_options(base: Base) -> Iterator[Option]:
+    """As many layers, or as many experts, on the card as fit; the rest in system RAM."""
+    scenario = base.scenario
+    if base.card_fits or scenario.gpu is None or scenario.gpu.unified_memory:
+        return
+    if scenario.framework.cpu_offload:
+        layers = largest_gpu_layers(scenario, base.knowledge)
+        if layers is not None and layers <= scenario.model.shape.layers:
+            changed = replace(scenario, gpu_layers=layers)
+            yield make_option(base, "offload-layers", {"gpu_layers": layers}, changed, "setting")
+    if scenario.framework.expert_offload and scenario.model.shape.moe:
+        experts = smallest_cpu_experts(scenario, base.knowledge)
+        if experts:
+            changed = replace(scenario, cpu_experts=experts)
+            yield make_option(base, "offload-experts", {"cpu_experts": experts}, changed, "setting")

@@ -1,0 +1,128 @@
+"""What-ifs about how weights and cache are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
+
+from advisor import support
+from advisor.advice import Option
+from advisor.estimate.weights import weight_profile
+from advisor.knowledge.types import Format, Framework, KvType
+from advisor.options.base import Base, make_option
+from advisor.scenario import Scenario
+
+
+def quantize_options(base: Base) -> Iterator[Option]:
+    """Other weight formats: all worth having of the present framework, the best of each other family.
+
+    Both directions: a smaller format to fit, a larger one where there is room for quality.
+    """
+    scenario = base.scenario
+    for precision in _worth_having(base):
+        if precision is not scenario.precision:
+            changed = replace(scenario, precision=precision)
+            yield make_option(base, "quantize", {"precision": precision.name}, changed, "download")
+    if not base.request.framework:
+        yield from _other_families(base)
+
+
+def _worth_having(base: Base) -> list[Format]:
+    """Formats of the present framework, without those both larger and worse than another."""
+    scenario = base.scenario
+    formats = [
+        precision
+        for name in scenario.framework.formats
+        if (precision := base.knowledge.formats[name]).offered
+        and support.runs(scenario.framework, precision, scenario.gpu, scenario.model)
+    ]
+    sizes = {f.name: _stored_bytes(base, f, scenario.framework) for f in formats}
+    formats.sort(key=lambda f: (sizes[f.name], support.quality_order(f)))
+    kept: list[Format] = []
+    best = float("inf")
+    for precision in formats:
+        loss = precision.quality_loss_percent
+        if loss is None or loss < best:
+            kept.append(precision)
+            best = best if loss is None else loss
+    return kept
+
+
+def _stored_bytes(base: Base, precision: Format, framework: Framework) -> int:
+    profile = weight_profile(
+        base.scenario.model, precision, framework, base.knowledge.ggml_types
+    )
+    return profile.total_bytes
+
+
+def _other_families(base: Base) -> Iterator[Option]:
+    """Of each format family that another framework runs: its largest format that fits."""
+    own = set(base.scenario.framework.formats)
+    formats = [f for f in base.knowledge.formats.values() if f.offered and f.name not in own]
+    for _, family in groupby(sorted(formats, key=_family_order), key=lambda f: f.family):
+        option = _first_fitting(base, list(family))
+        if option:
+            yield option
+
+
+def _family_order(precision: Format) -> tuple[str, float]:
+    return (precision.family, -(precision.bits_per_weight or 0.0))
+
+
+def _first_fitting(base: Base, family: list[Format]) -> Option | None:
+    option = None
+    for precision in family:
+        framework = support.default_framework(
+            base.knowledge, precision, base.scenario.gpu, base.scenario.model
+        )
+        changed = in_framework(base, framework, precision) if framework else None
+        if changed is None or framework is None:
+            continue
+        change = {"precision": precision.name, "framework": framework.name}
+        option = make_option(base, "quantize", change, changed, "rebuild")
+        if option.fits:
+            return option
+    return option
+
+
+def in_framework(base: Base, framework: Framework, precision: Format) -> Scenario | None:
+    """The request in another framework; None where its cache type or offload cannot follow."""
+    scenario = base.scenario
+    for kind in (scenario.kv_cache_k, scenario.kv_cache_v):
+        if not support.runs_kv(framework, kind, scenario.gpu):
+            return None
+    if scenario.gpu_layers is not None and not framework.cpu_offload:
+        return None
+    if scenario.cpu_experts and not framework.expert_offload:
+        return None
+    flash = base.request.flash_attention
+    return replace(
+        scenario,
+        framework=framework,
+        precision=precision,
+        flash_attention=framework.flash_attention is not False if flash is None else flash,
+    )
+
+
+def kv_cache_options(base: Base) -> Iterator[Option]:
+    """Smaller element types for the KV cache, where there is one."""
+    scenario = base.scenario
+    if not (base.memory.kv_cache_bytes or base.memory.host_kv_cache_bytes):
+        return
+    for name in scenario.framework.kv_types:
+        kind = base.knowledge.kv_types[name]
+        if kind.bits < scenario.kv_cache_k.bits and _can_cache(scenario, kind):
+            changed = replace(scenario, kv_cache_k=kind, kv_cache_v=kind)
+            yield make_option(base, "quantize-kv", _kv_change(base, kind), changed, "setting")
+
+
+def _kv_change(base: Base, kind: KvType) -> dict[str, object]:
+    if base.request.kv_cache_k or base.request.kv_cache_v:
+        return {"kv_cache_k": kind.name, "kv_cache_v": kind.name}
+    return {"kv_cache": kind.name}
+
+
+def _can_cache(scenario: Scenario, kind: KvType) -> bool:
+    flash_ok = scenario.flash_attention or not kind.needs_flash_attention
+    return flash_ok and support.runs_kv(scenario.framework, kind, scenario.gpu)

@@ -1,0 +1,131 @@
+"""What-ifs about cards: more of them, larger or faster ones, rented ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from advisor import support
+from advisor.advice import Action, Option
+from advisor.knowledge.types import Gpu, Knowledge
+from advisor.options.base import Base, make_option
+from advisor.resolve import default_backend
+from advisor.scenario import Scenario
+
+_MOST_CARDS = 8
+_PER_SEGMENT = 2
+_MUCH_FASTER = 1.3
+
+
+def more_cards_options(base: Base) -> Iterator[Option]:
+    """The fewest equal cards that hold the model, or two where one already does."""
+    scenario = base.scenario
+    gpu = scenario.gpu
+    if gpu is None or gpu.unified_memory or gpu.segment == "mobile":
+        return
+    if not scenario.framework.multi_gpu or scenario.gpu_layers is not None or scenario.cpu_experts:
+        return
+    if base.card_fits and scenario.framework.multi_gpu[0] != "tensor":
+        return
+    for count in range(scenario.gpus + 1, _MOST_CARDS + 1):
+        price = gpu.launch_price_usd
+        cost = price * (count - scenario.gpus) if price else None
+        changed = replace(scenario, gpus=count)
+        option = make_option(
+            base, "add-gpus", {"gpus": count}, changed, "purchase", cost_usd=cost
+        )
+        if option.fits:
+            yield option
+            return
+
+
+def other_card_options(base: Base) -> Iterator[Option]:
+    """Cards that hold the request where this one does not, or much faster ones where it does."""
+    gpu = base.scenario.gpu
+    if gpu is None or gpu.vram_bytes is None:
+        return
+    found: dict[tuple[str, bool], int] = {}
+    for card in _current_cards(base.knowledge):
+        slot = (card.segment, card.vendor == gpu.vendor)
+        if found.get(slot, 0) < _PER_SEGMENT and _worth_a_look(base, gpu, card):
+            option = _card_option(base, gpu, card)
+            if option and option.fits:
+                found[slot] = found.get(slot, 0) + 1
+                yield option
+
+
+def _worth_a_look(base: Base, gpu: Gpu, card: Gpu) -> bool:
+    """A cheap test before the estimate: is it larger, or as large and much faster?"""
+    assert card.vram_bytes and gpu.vram_bytes
+    if not base.card_fits:
+        return card.vram_bytes > gpu.vram_bytes and (
+            card.vram_bytes * base.scenario.gpus >= base.memory.weights_bytes
+        )
+    if card.vram_bytes < gpu.vram_bytes or not (card.bandwidth_bytes_s and gpu.bandwidth_bytes_s):
+        return False
+    return card.bandwidth_bytes_s >= gpu.bandwidth_bytes_s * _MUCH_FASTER
+
+
+def _card_option(base: Base, gpu: Gpu, card: Gpu) -> Option | None:
+    scenario = _on_card(base, card)
+    if scenario is None:
+        return None
+    action: Action = "cloud" if card.segment == "datacenter" else "upgrade-gpu"
+    cost = card.launch_price_usd
+    return make_option(
+        base,
+        action,
+        {"gpu": card.name},
+        scenario,
+        "purchase",
+        cost_usd=cost * scenario.gpus if cost and action == "upgrade-gpu" else None,
+    )
+
+
+def _on_card(base: Base, card: Gpu) -> Scenario | None:
+    scenario = base.scenario
+    if base.request.backend and default_backend(card) != scenario.backend:
+        return None
+    framework = scenario.framework
+    if not support.runs(framework, scenario.precision, card, scenario.model):
+        return None
+    return replace(
+        scenario,
+        gpu=card,
+        gpu_layers=scenario.gpu_layers,
+        backend=scenario.backend if base.request.backend else default_backend(card),
+    )
+
+
+@lru_cache(maxsize=4)
+def _sorted_cards(key: int, knowledge: _Keyed) -> Sequence[Gpu]:
+    cards = [
+        card
+        for card in knowledge.value.gpus.values()
+        if card.segment in {"consumer", "workstation", "datacenter", "apple"}
+        and card.vram_bytes
+        and card.released
+        and card.released >= str(knowledge.value.policy["upgrade_oldest_year"])
+    ]
+    cards.sort(key=lambda c: (c.vram_bytes or 0, c.launch_price_usd is None, c.launch_price_usd or 0, c.name))
+    return cards
+
+
+class _Keyed:
+    """Hashable by identity, so that the sorted cards are kept per knowledge base."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Knowledge) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Keyed) and other.value is self.value
+
+
+def _current_cards(knowledge: Knowledge) -> Sequence[Gpu]:
+    return _sorted_cards(id(knowledge), _Keyed(knowledge))

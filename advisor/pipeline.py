@@ -1,0 +1,230 @@
+"""The whole path: request -> scenario -> estimate -> facts -> rules -> ranked advice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from advisor import __version__, resources
+from advisor.advice import (
+    Advice,
+    FactValue,
+    Note,
+    NotRecommended,
+    Option,
+    Provenance,
+    Recommendation,
+    State,
+)
+from advisor.commands import command_for
+from advisor.confidence import confidence_of
+from advisor.engine import make_engine
+from advisor.engine.base import Engine, Firing, OptionFacts, Outcome
+from advisor.errors import RequestError, RuleFileError
+from advisor.estimate.limits import find_limits
+from advisor.estimate.memory import estimate_memory
+from advisor.estimate.result import Limits
+from advisor.estimate.speed import estimate_speed, missing_inputs
+from advisor.explain import because
+from advisor.facts import option_facts, scenario_facts
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.types import Knowledge
+from advisor.options import Base, build_options
+from advisor.options.base import host_fits
+from advisor.ranking import Ranking, rank
+from advisor.resolve import resolve
+from advisor.rulefile import load_rules
+from advisor.rulefile.model import RuleSet
+from advisor.scenario import Request
+from advisor.vocabulary import Vocabulary, load_vocabulary
+from advisor.remarks import request_warnings
+
+_NO_SCORE = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Advisor:
+    """Rules, knowledge and an engine, loaded once and used for any number of requests.
+
+    Not safe to share between threads: the engine holds one working memory.
+    """
+
+    knowledge: Knowledge
+    vocabulary: Vocabulary
+    ruleset: RuleSet
+    engine: Engine
+    templates_sha256: str
+
+    @classmethod
+    def load(
+        cls,
+        *,
+        rules: Path | None = None,
+        templates: Path | None = None,
+        knowledge: Path | None = None,
+        engine: str | None = None,
+    ) -> Advisor:
+        """Load the built-in folders or those given.
+
+        Raises:
+            UserError: A file is wrong; every problem of every file at once.
+        """
+        known = load_knowledge(knowledge)
+        vocabulary = load_vocabulary(knowledge)
+        folder = templates or resources.data_dir("templates")
+        files = resources.read_tree(folder, [".j2"])
+        ruleset = load_rules(rules, vocabulary=vocabulary, templates=_text_names(files))
+        return cls(
+            known,
+            vocabulary,
+            ruleset,
+            make_engine(ruleset, prefer=engine),
+            resources.digest(files),
+        )
+
+    def estimate(self, request: Request) -> Base:
+        """Resolve and estimate a request, without options or rules.
+
+        Raises:
+            UserError: The request is wrong.
+        """
+        scenario = resolve(request, self.knowledge)
+        memory = estimate_memory(scenario, self.knowledge)
+        speed = None
+        if host_fits(scenario, memory):
+            speed = estimate_speed(scenario, memory, self.knowledge)
+        return Base(request, scenario, memory, speed, self.knowledge)
+
+    def advise(self, request: Request) -> Advice:
+        """Give everything known about one request.
+
+        Raises:
+            UserError: The request is wrong.
+            EngineError: A bug of ours.
+        """
+        if not request.gpu:
+            raise RequestError("no GPU is named", hint='Add --gpu, for example --gpu "RTX 4090".')
+        base = self.estimate(request)
+        limits = find_limits(base.scenario, self.knowledge, base.memory)
+        options = build_options(base, limits)
+        facts = scenario_facts(base, limits, options)
+        of = option_facts(base, options)
+        outcome = self.engine.run(facts, of)
+        known = {**facts, **outcome.concluded}
+        ranking = rank(self.ruleset, outcome.firings, known, options, of)
+        return self._assembled(base, limits, options, of, known, outcome, ranking)
+
+    def _assembled(
+        self,
+        base: Base,
+        limits: Limits,
+        options: tuple[Option, ...],
+        of: Sequence[OptionFacts],
+        facts: Mapping[str, FactValue],
+        outcome: Outcome,
+        ranking: Ranking,
+    ) -> Advice:
+        values = {item.key: item.values for item in of}
+        return Advice(
+            request=base.request,
+            scenario=base.scenario,
+            memory=base.memory,
+            limits=limits,
+            speed=base.speed,
+            state=_state(facts),
+            facts=facts,
+            recommendations=self._recommendations(base, ranking, facts, values),
+            notes=self._notes(outcome.firings, facts),
+            not_recommended=self._barred(ranking, facts, values),
+            superseded=ranking.superseded,
+            fired=tuple((f.rule, f.option) for f in outcome.firings),
+            options=options,
+            warnings=request_warnings(base),
+            missing=missing_inputs(base.scenario),
+            provenance=self.provenance(),
+        )
+
+    def provenance(self) -> Provenance:
+        """Name the version, rules, knowledge and engine behind an answer."""
+        return Provenance(
+            advisor=__version__,
+            rules_sha256=self.ruleset.sha256,
+            knowledge_sha256=self.knowledge.sha256,
+            templates_sha256=self.templates_sha256,
+            engine=self.engine.name,
+        )
+
+    def _recommendations(
+        self,
+        base: Base,
+        ranking: Ranking,
+        facts: Mapping[str, FactValue],
+        values: Mapping[str, Mapping[str, FactValue]],
+    ) -> tuple[Recommendation, ...]:
+        return tuple(
+            Recommendation(
+                rank=place,
+                rule=item.rule.id,
+                option=item.option,
+                text_template=item.rule.text or f"{item.option.action}.md.j2",
+                score=item.score,
+                score_terms=item.terms,
+                because=because(item.rule, facts, values[item.option.key], self.vocabulary),
+                confidence=confidence_of(item.option),
+                command=command_for(item.option.scenario),
+                alternatives=item.alternatives,
+            )
+            for place, item in enumerate(ranking.recommended, start=1)
+        )
+
+    def _notes(
+        self, firings: Sequence[Firing], facts: Mapping[str, FactValue]
+    ) -> tuple[Note, ...]:
+        order = {rule.id: place for place, rule in enumerate(self.ruleset.rules)}
+        fired = sorted({f.rule for f in firings}, key=order.__getitem__)
+        notes = []
+        for rule in (self.ruleset.rule(rule_id) for rule_id in fired):
+            if rule.kind == "note":
+                notes.append(
+                    Note(
+                        rule=rule.id,
+                        text_template=rule.text or "",
+                        score=rule.score.base if rule.score else _NO_SCORE,
+                        because=because(rule, facts, None, self.vocabulary),
+                        text=rule.note or "",
+                    )
+                )
+        return tuple(sorted(notes, key=lambda n: (-n.score, order[n.rule])))
+
+    def _barred(
+        self,
+        ranking: Ranking,
+        facts: Mapping[str, FactValue],
+        values: Mapping[str, Mapping[str, FactValue]],
+    ) -> tuple[NotRecommended, ...]:
+        return tuple(
+            NotRecommended(
+                option=option,
+                rule=rule.id,
+                reason=rule.veto or "",
+                because=because(rule, facts, values[option.key], self.vocabulary),
+            )
+            for rule, option in ranking.vetoed
+        )
+
+
+def _text_names(files: Mapping[str, bytes]) -> frozenset[str]:
+    """The texts that rules may name: everything in actions/ and notes/."""
+    paths = (name.split("/") for name in files)
+    return frozenset(path[-1] for path in paths if path[0] in {"actions", "notes"})
+
+
+def _state(facts: Mapping[str, FactValue]) -> State:
+    state = facts.get("fit.state")
+    if state not in {"fits", "tight", "needs_offload", "too_big"}:
+        raise RuleFileError(
+            "no rule concluded the verdict (fit.state) for this request",
+            hint="Restore the verdict rules of the built-in rules/fit.yaml.",
+        )
+    return state  # type: ignore[return-value]  # one of the four, checked above

@@ -1,0 +1,144 @@
+"""Firings -> ranked recommendations: veto, score, best of each action, supersede, order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from advisor.advice import FactValue, Option, ScoreTerm
+from advisor.engine.base import Firing, OptionFacts
+from advisor.engine.trace import holds
+from advisor.rulefile.model import PerTerm, Rule, RuleSet, Score
+
+_ALTERNATIVES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """An option that a rule recommends, with its printed score."""
+
+    rule: Rule
+    option: Option
+    score: float
+    terms: tuple[ScoreTerm, ...]
+    alternatives: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What is said, what was barred, and what need not be said."""
+
+    recommended: tuple[Scored, ...]
+    vetoed: tuple[tuple[Rule, Option], ...]
+    superseded: tuple[tuple[str, str, str], ...]
+
+
+def rank(
+    ruleset: RuleSet,
+    firings: Sequence[Firing],
+    facts: Mapping[str, FactValue],
+    options: Sequence[Option],
+    option_facts: Sequence[OptionFacts],
+) -> Ranking:
+    """Turn firings into an ordered list, one entry per action.
+
+    Args:
+        ruleset: Every rule, by definition order.
+        firings: As the engine gave them.
+        facts: Scenario facts, concluded ones included.
+        options: What-ifs by the keys that firings name.
+        option_facts: Their facts, in the same order.
+    """
+    rules = {rule.id: rule for rule in ruleset.rules}
+    by_key = {option.key: option for option in options}
+    values = {of.key: of.values for of in option_facts}
+    vetoed = _vetoed(rules, firings, by_key)
+    barred = {option.key for _, option in vetoed}
+    scored = [
+        _scored(rules[f.rule], by_key[f.option], facts, values[f.option])
+        for f in firings
+        if rules[f.rule].action and f.option and f.option not in barred
+    ]
+    best = _best_of_each_action([s for s in scored if s.score > 0])
+    kept, superseded = _without_superseded(best)
+    return Ranking(tuple(kept), vetoed, tuple(superseded))
+
+
+def _vetoed(
+    rules: Mapping[str, Rule], firings: Iterable[Firing], by_key: Mapping[str, Option]
+) -> tuple[tuple[Rule, Option], ...]:
+    found = ((rules[f.rule], by_key[f.option]) for f in firings if f.option and rules[f.rule].veto)
+    return tuple(sorted(found, key=lambda pair: (pair[0].id, pair[1].key)))
+
+
+def score_option(
+    score: Score, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
+) -> tuple[float, tuple[ScoreTerm, ...]]:
+    """Add up a score; every term is kept, and the sum is rounded to 0.01."""
+    terms = [ScoreTerm("base", score.base)]
+    for per in score.add:
+        term = _per_term(per, facts, option)
+        if term:
+            terms.append(term)
+    for when in score.when:
+        if all(holds(test, facts, option) for test in when.tests):
+            terms.append(ScoreTerm(when.text, when.points))
+    return round(sum(term.points for term in terms), 2), tuple(terms)
+
+
+def _per_term(
+    per: PerTerm, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
+) -> ScoreTerm | None:
+    value = option.get(per.fact, facts.get(per.fact))
+    if not isinstance(value, float | int):
+        return None
+    points = per.points * value / per.per_value
+    if per.cap is not None:
+        points = max(-abs(per.cap), min(abs(per.cap), points))
+    return ScoreTerm(per.text, round(points, 2))
+
+
+def _scored(
+    rule: Rule, option: Option, facts: Mapping[str, FactValue], values: Mapping[str, FactValue]
+) -> Scored:
+    assert rule.score
+    score, terms = score_option(rule.score, facts, values)
+    return Scored(rule, option, score, terms)
+
+
+def _order(scored: Scored) -> tuple[float, str, str]:
+    return (-scored.score, scored.rule.id, scored.option.key)
+
+
+def _best_of_each_action(scored: Sequence[Scored]) -> list[Scored]:
+    by_action: dict[str, list[Scored]] = {}
+    for item in sorted(scored, key=_order):
+        by_action.setdefault(item.option.action, []).append(item)
+    best = []
+    for items in by_action.values():
+        first = items[0]
+        others: dict[str, Option] = {}
+        for item in items[1:]:
+            if item.option.key != first.option.key:
+                others.setdefault(item.option.key, item.option)
+        best.append(
+            Scored(first.rule, first.option, first.score, first.terms, tuple(others.values())[:_ALTERNATIVES])
+        )
+    return sorted(best, key=_order)
+
+
+def _without_superseded(
+    best: Sequence[Scored],
+) -> tuple[list[Scored], list[tuple[str, str, str]]]:
+    said = {item.rule.id: item for item in best}
+    dropped = {
+        rule_id: item.rule.id
+        for item in best
+        for rule_id in item.rule.supersedes
+        if rule_id in said
+    }
+    kept = [item for item in best if item.rule.id not in dropped]
+    superseded = [
+        (rule_id, said[rule_id].option.key, by) for rule_id, by in sorted(dropped.items())
+    ]
+    return kept, superseded

@@ -1,0 +1,287 @@
+"""The result document: the JSON of ``advise --format json``, which every view reads.
+
+Keys may be added, never renamed. Bytes, tokens per second, percent and US dollars are plain
+numbers with the unit in the key; ``None`` is an unknown figure.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class GpuDoc(TypedDict):
+    """The card, one of ``scenario.gpus`` equal ones."""
+
+    name: str
+    vendor: str
+    segment: str
+    architecture: str
+    compute_capability: float | None
+    vram_bytes: int | None
+    vram_type: str | None
+    bandwidth_bytes_s: float | None
+    cores: int | None
+    tensor_cores: int | None
+    fp16_tensor_tflops_fp32acc: float | None
+    tdp_w: float | None
+    unified_memory: bool | None
+    released: str | None
+    launch_price_usd: float | None
+    disputed: dict[str, list[str]]
+
+
+class ModelDoc(TypedDict):
+    """The model."""
+
+    name: str
+    family: str
+    modality: str
+    hf_id: str | None
+    licence: str | None
+    origin: str
+    parameters: int
+    active_parameters: int
+    vision_parameters: int
+    label_parameters_b: float | None
+    trained_context_tokens: int | None
+    image_tokens: str | None
+    layers: int
+    experts: int | None
+    experts_used: int | None
+
+
+class SetupDoc(TypedDict):
+    """A configuration, short form: what an option changes."""
+
+    gpu: str | None
+    gpu_vram_bytes: int | None
+    gpu_bandwidth_bytes_s: float | None
+    gpus: int
+    model: str
+    model_parameters: int
+    precision: str
+    context_tokens: int
+    batch: int
+    kv_cache: str
+    framework: str
+    gpu_layers: int | None
+    layers: int
+    cpu_experts: int
+    draft_model: str | None
+    ram_bytes: int | None
+
+
+class ScenarioDoc(TypedDict):
+    """The resolved request."""
+
+    gpu: GpuDoc | None
+    gpus: int
+    model: ModelDoc
+    precision: str
+    precision_quality_loss_percent: float | None
+    precision_class_bits: int | None
+    precision_nominal_bytes_per_weight: float | None
+    context_tokens: int
+    batch: int
+    kv_cache: str
+    kv_cache_k: str
+    kv_cache_v: str
+    framework: str
+    framework_offloads: bool | None
+    backend: str | None
+    flash_attention: bool
+    ubatch: int
+    gpu_layers: int | None
+    cpu_experts: int
+    depth_tokens: int
+    ram_bytes: int | None
+    ram_bandwidth_bytes_s: float | None
+    cpu_cores: int | None
+    prefer: str
+    draft_model: str | None
+
+
+class CardDoc(TypedDict):
+    """One card's share, bytes."""
+
+    capacity_bytes: int
+    usable_bytes: int
+    required_bytes: int
+    weights_bytes: int
+    kv_cache_bytes: int
+    compute_buffer_bytes: int
+    overhead_bytes: int
+
+
+class MemoryDoc(TypedDict):
+    """What the scenario occupies; card figures are sums over the cards."""
+
+    capacity_bytes: int | None
+    usable_bytes: int | None
+    required_bytes: int
+    deficit_bytes: int | None
+    headroom_bytes: int | None
+    weights_bytes: int
+    kv_cache_bytes: int
+    compute_buffer_bytes: int
+    overhead_bytes: int
+    host_weights_bytes: int
+    host_kv_cache_bytes: int
+    host_compute_bytes: int
+    nominal_weights_gb: float | None
+    max_context_tokens: int | None
+    max_batch: int | None
+    bits_per_weight: float | None
+    low_bytes: int
+    high_bytes: int
+    approximate: list[str]
+    per_gpu: list[CardDoc]
+
+
+class FigureDoc(TypedDict):
+    """Tokens per second with its 80 % range."""
+
+    estimate: float
+    low: float
+    high: float
+    evidence: str
+    source: str
+    modelled: float | None
+
+
+class SpeedDoc(TypedDict):
+    """Speeds of a scenario that runs."""
+
+    depth_tokens: int
+    decode_tok_s: FigureDoc
+    prefill_tok_s: FigureDoc | None
+    aggregate_tok_s: FigureDoc | None
+    bound_by: str
+
+
+class VerdictDoc(TypedDict):
+    """The answer."""
+
+    state: str
+    sentence: str
+
+
+class BecauseDoc(TypedDict):
+    """One condition that held."""
+
+    fact: str
+    value: float | str | bool | None
+    test: str
+    shown: str
+
+
+class ScoreTermDoc(TypedDict):
+    """One term of a score."""
+
+    text: str
+    points: float
+
+
+class BeforeDoc(TypedDict):
+    """The request's own figures."""
+
+    required_bytes: int
+    decode_tok_s: FigureDoc | None
+
+
+class AfterDoc(TypedDict):
+    """The changed scenario's figures."""
+
+    required_bytes: int
+    headroom_bytes: int | None
+    deficit_bytes: int | None
+    usable_bytes: int | None
+    weights_bytes: int
+    kv_cache_bytes: int
+    host_bytes: int
+    fits: bool
+    decode_tok_s: FigureDoc | None
+    aggregate_tok_s: FigureDoc | None
+
+
+class TradeoffDoc(TypedDict):
+    """What a change costs; ``quality`` is the perplexity increase over FP16 in %."""
+
+    quality: float | None
+    quality_change: float | None
+    cost_usd: float | None
+    effort: str
+
+
+class OptionDoc(TypedDict):
+    """A what-if."""
+
+    action: str
+    change: dict[str, object]
+    after: AfterDoc
+    tradeoff: TradeoffDoc
+
+
+class RecommendationDoc(TypedDict):
+    """A what-if that is worth doing."""
+
+    rank: int
+    action: str
+    title: str
+    text: str
+    change: dict[str, object]
+    setup: SetupDoc
+    before: BeforeDoc
+    after: AfterDoc
+    tradeoff: TradeoffDoc
+    confidence: str
+    command: str
+    rule: str
+    score: float
+    score_terms: list[ScoreTermDoc]
+    because: list[BecauseDoc]
+
+
+class NoteDoc(TypedDict):
+    """A remark."""
+
+    rule: str
+    text: str
+
+
+class NotRecommendedDoc(TypedDict):
+    """A what-if that a rule barred, and why."""
+
+    action: str
+    change: dict[str, object]
+    rule: str
+    reason: str
+    because: list[BecauseDoc]
+
+
+class ProvenanceDoc(TypedDict):
+    """What produced the document."""
+
+    advisor: str
+    rules_sha256: str
+    knowledge_sha256: str
+    templates_sha256: str
+    engine: str
+
+
+class Document(TypedDict):
+    """One report."""
+
+    schema_version: int
+    request: dict[str, object]
+    scenario: ScenarioDoc
+    memory: MemoryDoc
+    speed: SpeedDoc | None
+    verdict: VerdictDoc
+    recommendations: list[RecommendationDoc]
+    notes: list[NoteDoc]
+    not_recommended: list[NotRecommendedDoc]
+    warnings: list[str]
+    missing: list[str]
+    facts: dict[str, float | str | bool]
+    provenance: ProvenanceDoc

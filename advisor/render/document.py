@@ -1,0 +1,365 @@
+"""Advice -> the result document: numbers first, then the sentences written from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.render.contract import (
+    AfterDoc,
+    BecauseDoc,
+    CardDoc,
+    Document,
+    FigureDoc,
+    GpuDoc,
+    MemoryDoc,
+    ModelDoc,
+    NoteDoc,
+    NotRecommendedDoc,
+    OptionDoc,
+    RecommendationDoc,
+    ScenarioDoc,
+    SetupDoc,
+    SpeedDoc,
+    TradeoffDoc,
+)
+from advisor.render.figures import plain
+from advisor.render.option import option_view
+from advisor.render.templating import Templates, templates_for
+from advisor.render.view import situation_view
+
+if TYPE_CHECKING:
+    from advisor.advice import Advice, Because, NotRecommended, Option, Recommendation
+    from advisor.estimate.result import Figure, Limits, Memory, Speed
+    from advisor.knowledge.types import Gpu
+    from advisor.scenario import Model, Scenario
+
+SCHEMA_VERSION = 1
+_RUNS = ("fits", "tight")
+
+
+def document(advice: Advice, *, templates: Path | None = None) -> Document:
+    """Turn advice into the result document that every view reads.
+
+    Args:
+        advice: The pipeline's answer.
+        templates: A folder whose templates stand in front of the built-in ones.
+
+    Raises:
+        TemplateError: A template is missing, broken or names an unknown placeholder.
+    """
+    doc = _numbers(advice)
+    _write_sentences(doc, advice, templates_for(templates))
+    return doc
+
+
+def options_table(options: Iterable[Option]) -> list[OptionDoc]:
+    """List what-ifs as data, in their given order, for ``advise --options``."""
+    return [
+        {
+            "action": option.action,
+            "change": dict(option.change),
+            "after": _after(option),
+            "tradeoff": _tradeoff(option),
+        }
+        for option in options
+    ]
+
+
+def _numbers(advice: Advice) -> Document:
+    speed = _speed(advice.speed) if _speed_may_be_shown(advice) else None
+    decode = speed["decode_tok_s"] if speed else None
+    required = advice.memory.required_bytes
+    made = advice.provenance
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "request": dict(advice.request.stated()),
+        "scenario": _scenario(advice.scenario),
+        "memory": _memory(advice.memory, advice.limits),
+        "speed": speed,
+        "verdict": {"state": advice.state, "sentence": ""},
+        "recommendations": [
+            _recommendation(item, required, decode) for item in advice.recommendations
+        ],
+        "notes": [],
+        "not_recommended": [_barred(item) for item in advice.not_recommended],
+        "warnings": [plain(text) for text in advice.warnings],
+        "missing": list(advice.missing),
+        "facts": {name: advice.facts[name] for name in QUOTED_FACTS if name in advice.facts},
+        "provenance": {
+            "advisor": made.advisor,
+            "rules_sha256": made.rules_sha256,
+            "knowledge_sha256": made.knowledge_sha256,
+            "templates_sha256": made.templates_sha256,
+            "engine": made.engine,
+        },
+    }
+
+
+QUOTED_FACTS = (
+    "fit.cause",
+    "fit.gap",
+    "gpu.bandwidth_class",
+    "headroom.class",
+    "host.ram_needed",
+    "speed.class",
+    "workload.kind",
+)
+"""Facts outside the other keys that templates may name."""
+
+
+def _speed_may_be_shown(advice: Advice) -> bool:
+    scenario = advice.scenario
+    split = scenario.gpu_layers is not None or scenario.cpu_experts > 0
+    return advice.state in _RUNS or (split and scenario.ram_bandwidth_bytes_s is not None)
+
+
+def _write_sentences(doc: Document, advice: Advice, texts: Templates) -> None:
+    situation = situation_view(doc)
+    doc["verdict"]["sentence"] = texts.text("report/verdict.md.j2", situation)
+    for shown, item in zip(doc["recommendations"], advice.recommendations, strict=True):
+        name = item.text_template or f"{item.option.action}.md.j2"
+        context = situation | option_view(doc, shown)
+        shown["title"], shown["text"] = texts.titled(f"actions/{name}", context)
+    doc["notes"] = [
+        NoteDoc(rule=note.rule, text=_note_text(note.text_template, situation, texts))
+        for note in advice.notes
+    ]
+
+
+def _note_text(template: str, situation: dict[str, str], texts: Templates) -> str:
+    """A note without a template of its own carries its sentence itself."""
+    if template.endswith(".j2"):
+        return texts.text(f"notes/{template}", situation)
+    return plain(template)
+
+
+def _recommendation(
+    item: Recommendation, required: int, decode: FigureDoc | None
+) -> RecommendationDoc:
+    return {
+        "rank": item.rank,
+        "action": item.option.action,
+        "title": "",
+        "text": "",
+        "change": dict(item.option.change),
+        "setup": _setup(item.option.scenario),
+        "before": {"required_bytes": required, "decode_tok_s": decode},
+        "after": _after(item.option),
+        "tradeoff": _tradeoff(item.option),
+        "confidence": item.confidence,
+        "command": item.command,
+        "rule": item.rule,
+        "score": item.score,
+        "score_terms": [
+            {"text": plain(term.text), "points": term.points} for term in item.score_terms
+        ],
+        "because": _because(item.because),
+    }
+
+
+def _after(option: Option) -> AfterDoc:
+    memory, speed = option.memory, option.speed if option.fits else None
+    host = (memory.host_weights_bytes, memory.host_kv_cache_bytes, memory.host_compute_bytes)
+    return {
+        "required_bytes": memory.required_bytes,
+        "headroom_bytes": memory.headroom_bytes,
+        "deficit_bytes": memory.deficit_bytes,
+        "usable_bytes": memory.usable_bytes,
+        "weights_bytes": memory.weights_bytes,
+        "kv_cache_bytes": memory.kv_cache_bytes,
+        "host_bytes": sum(host),
+        "fits": option.fits,
+        "decode_tok_s": _figure(speed.decode_tok_s) if speed else None,
+        "aggregate_tok_s": _figure_or_none(speed.aggregate_tok_s) if speed else None,
+    }
+
+
+def _tradeoff(option: Option) -> TradeoffDoc:
+    return {
+        "quality": option.quality_loss_percent,
+        "quality_change": option.quality_cost_percent,
+        "cost_usd": option.cost_usd,
+        "effort": option.effort,
+    }
+
+
+def _barred(item: NotRecommended) -> NotRecommendedDoc:
+    return {
+        "action": item.option.action,
+        "change": dict(item.option.change),
+        "rule": item.rule,
+        "reason": plain(item.reason),
+        "because": _because(item.because),
+    }
+
+
+def _because(items: Sequence[Because]) -> list[BecauseDoc]:
+    return [
+        {"fact": item.fact, "value": item.value, "test": item.test, "shown": item.shown}
+        for item in items
+    ]
+
+
+def _scenario(scenario: Scenario) -> ScenarioDoc:
+    form = scenario.precision
+    return {
+        "gpu": _gpu(scenario.gpu) if scenario.gpu else None,
+        "gpus": scenario.gpus,
+        "model": _model(scenario.model),
+        "precision": form.name,
+        "precision_quality_loss_percent": form.quality_loss_percent,
+        "precision_class_bits": form.class_bits,
+        "precision_nominal_bytes_per_weight": form.nominal_bytes_per_weight,
+        "context_tokens": scenario.context_tokens,
+        "batch": scenario.batch,
+        "kv_cache": _kv_name(scenario),
+        "kv_cache_k": scenario.kv_cache_k.name,
+        "kv_cache_v": scenario.kv_cache_v.name,
+        "framework": scenario.framework.name,
+        "framework_offloads": scenario.framework.cpu_offload,
+        "backend": scenario.backend,
+        "flash_attention": scenario.flash_attention,
+        "ubatch": scenario.ubatch,
+        "gpu_layers": scenario.gpu_layers,
+        "cpu_experts": scenario.cpu_experts,
+        "depth_tokens": scenario.depth_tokens,
+        "ram_bytes": scenario.ram_bytes,
+        "ram_bandwidth_bytes_s": scenario.ram_bandwidth_bytes_s,
+        "cpu_cores": scenario.cpu_cores,
+        "prefer": scenario.prefer,
+        "draft_model": plain(scenario.draft_model.name) if scenario.draft_model else None,
+    }
+
+
+def _setup(scenario: Scenario) -> SetupDoc:
+    gpu = scenario.gpu
+    return {
+        "gpu": plain(gpu.name) if gpu else None,
+        "gpu_vram_bytes": gpu.vram_bytes if gpu else None,
+        "gpu_bandwidth_bytes_s": gpu.bandwidth_bytes_s if gpu else None,
+        "gpus": scenario.gpus,
+        "model": plain(scenario.model.name),
+        "model_parameters": scenario.model.parameters,
+        "precision": scenario.precision.name,
+        "context_tokens": scenario.context_tokens,
+        "batch": scenario.batch,
+        "kv_cache": _kv_name(scenario),
+        "framework": scenario.framework.name,
+        "gpu_layers": scenario.gpu_layers,
+        "layers": scenario.model.shape.layers,
+        "cpu_experts": scenario.cpu_experts,
+        "draft_model": plain(scenario.draft_model.name) if scenario.draft_model else None,
+        "ram_bytes": scenario.ram_bytes,
+    }
+
+
+def _kv_name(scenario: Scenario) -> str:
+    keys, values = scenario.kv_cache_k.name, scenario.kv_cache_v.name
+    return keys if keys == values else f"{keys}/{values}"
+
+
+def _gpu(gpu: Gpu) -> GpuDoc:
+    return {
+        "name": plain(gpu.name),
+        "vendor": gpu.vendor,
+        "segment": gpu.segment,
+        "architecture": gpu.architecture,
+        "compute_capability": gpu.compute_capability,
+        "vram_bytes": gpu.vram_bytes,
+        "vram_type": gpu.vram_type,
+        "bandwidth_bytes_s": gpu.bandwidth_bytes_s,
+        "cores": gpu.cores,
+        "tensor_cores": gpu.tensor_cores,
+        "fp16_tensor_tflops_fp32acc": gpu.fp16_tensor_tflops_fp32acc,
+        "tdp_w": gpu.tdp_w,
+        "unified_memory": gpu.unified_memory,
+        "released": gpu.released,
+        "launch_price_usd": gpu.launch_price_usd,
+        "disputed": {field: list(values) for field, values in gpu.disputed.items()},
+    }
+
+
+def _model(model: Model) -> ModelDoc:
+    moe = model.shape.moe
+    return {
+        "name": plain(model.name),
+        "family": plain(model.family),
+        "modality": model.modality,
+        "hf_id": model.hf_id,
+        "licence": model.licence,
+        "origin": model.origin,
+        "parameters": model.parameters,
+        "active_parameters": model.active_parameters,
+        "vision_parameters": model.vision_parameters,
+        "label_parameters_b": model.label_parameters_b,
+        "trained_context_tokens": model.trained_context_tokens,
+        "image_tokens": model.image_tokens,
+        "layers": model.shape.layers,
+        "experts": moe.experts if moe else None,
+        "experts_used": moe.used if moe else None,
+    }
+
+
+def _memory(memory: Memory, limits: Limits) -> MemoryDoc:
+    return {
+        "capacity_bytes": memory.capacity_bytes,
+        "usable_bytes": memory.usable_bytes,
+        "required_bytes": memory.required_bytes,
+        "deficit_bytes": memory.deficit_bytes,
+        "headroom_bytes": memory.headroom_bytes,
+        "weights_bytes": memory.weights_bytes,
+        "kv_cache_bytes": memory.kv_cache_bytes,
+        "compute_buffer_bytes": memory.compute_buffer_bytes,
+        "overhead_bytes": memory.overhead_bytes,
+        "host_weights_bytes": memory.host_weights_bytes,
+        "host_kv_cache_bytes": memory.host_kv_cache_bytes,
+        "host_compute_bytes": memory.host_compute_bytes,
+        "nominal_weights_gb": memory.nominal_weights_gb,
+        "max_context_tokens": limits.max_context_tokens,
+        "max_batch": limits.max_batch,
+        "bits_per_weight": memory.bits_per_weight,
+        "low_bytes": memory.low_bytes,
+        "high_bytes": memory.high_bytes,
+        "approximate": list(memory.approximate),
+        "per_gpu": [
+            CardDoc(
+                capacity_bytes=card.capacity_bytes,
+                usable_bytes=card.usable_bytes,
+                required_bytes=card.required_bytes,
+                weights_bytes=card.weights_bytes,
+                kv_cache_bytes=card.kv_cache_bytes,
+                compute_buffer_bytes=card.compute_buffer_bytes,
+                overhead_bytes=card.overhead_bytes,
+            )
+            for card in memory.per_gpu
+        ],
+    }
+
+
+def _speed(speed: Speed | None) -> SpeedDoc | None:
+    if speed is None:
+        return None
+    return {
+        "depth_tokens": speed.depth_tokens,
+        "decode_tok_s": _figure(speed.decode_tok_s),
+        "prefill_tok_s": _figure_or_none(speed.prefill_tok_s),
+        "aggregate_tok_s": _figure_or_none(speed.aggregate_tok_s),
+        "bound_by": speed.bound_by,
+    }
+
+
+def _figure_or_none(figure: Figure | None) -> FigureDoc | None:
+    return _figure(figure) if figure else None
+
+
+def _figure(figure: Figure) -> FigureDoc:
+    return {
+        "estimate": figure.estimate,
+        "low": figure.low,
+        "high": figure.high,
+        "evidence": figure.evidence,
+        "source": plain(figure.source),
+        "modelled": figure.modelled,
+    }

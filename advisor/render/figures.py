@@ -1,0 +1,137 @@
+"""Numbers as people read them: every figure of every report is written here."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Literal
+
+from advisor.render.contract import FigureDoc
+from advisor.units import GB, format_quantity, gib
+
+EVIDENCE = {
+    "measured": "measured on this very setup",
+    "near": "estimated from other models on this card",
+    "modelled": "modelled: this card has not been measured",
+    "extrapolated": "a rough extrapolation with low confidence",
+}
+"""How well a speed is backed, in words."""
+
+_MILLION, _BILLION = 1e6, 1e9
+_MANY = 100
+"""From here on a decimal less is printed: billions of parameters."""
+_FINE_SHARE = 20
+"""Below this percentage a decimal is printed."""
+_FINE_RATE = 9.95
+"""Below this many tokens per second a decimal is printed."""
+_COARSE_RATE = 1000
+"""From here on tokens per second are rounded to tens."""
+_SPACES = re.compile(r"\s+")
+_CONTROL = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+
+
+def plain(text: str) -> str:
+    """Make a name or sentence safe to print: one line, no control or invisible characters."""
+    if text.isascii() and text.isprintable():
+        return _SPACES.sub(" ", text).strip()
+    kept = (" " if c.isspace() else c for c in text)
+    shown = "".join(c for c in kept if c == " " or unicodedata.category(c) not in _CONTROL)
+    return _SPACES.sub(" ", shown).strip()
+
+
+def size(count_bytes: float | None) -> str:
+    """Print bytes as GiB, ``24 GiB`` when it is a whole number; empty when unknown."""
+    if count_bytes is None:
+        return ""
+    text = gib(count_bytes)
+    return text.replace(".0 GiB", " GiB")
+
+
+def amount(count_bytes: float | None) -> str:
+    """Print bytes as GiB, always with a decimal; empty when unknown."""
+    return "" if count_bytes is None else gib(count_bytes)
+
+
+def decimal_gb(count_bytes: float | None) -> str:
+    """Print bytes as decimal GB, one decimal; empty when unknown."""
+    return "" if count_bytes is None else f"{count_bytes / GB:.1f} GB"
+
+
+def nominal(gigabytes: float | None) -> str:
+    """Print the rule-of-thumb size; empty when unknown."""
+    return "" if gigabytes is None else f"{gigabytes:.1f}".removesuffix(".0") + " GB"
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """Print a base-unit value in a unit; empty when unknown."""
+    return "" if value is None else format_quantity(value, unit)
+
+
+def count(value: float | None) -> str:
+    """Print a whole number with thousands separators; empty when unknown."""
+    return "" if value is None else f"{value:,.0f}"
+
+
+def billions(parameters: float | None) -> str:
+    """Print a parameter count as ``13.96 billion`` or ``494 million``; empty when unknown."""
+    if parameters is None:
+        return ""
+    if parameters < _BILLION:
+        return f"{parameters / _MILLION:.0f} million"
+    digits = 1 if parameters >= _MANY * _BILLION else 2
+    text = f"{parameters / _BILLION:.{digits}f}".rstrip("0").rstrip(".")
+    return f"{text} billion"
+
+
+def percent(share: float | None) -> str:
+    """Print a percentage: a decimal only below 20; empty when unknown."""
+    if share is None:
+        return ""
+    digits = 0 if abs(share) >= _FINE_SHARE else 1
+    return f"{share:.{digits}f}".removesuffix(".0") + " %"
+
+
+def dollars(value: float | None) -> str:
+    """Print US dollars; empty when unknown."""
+    return "" if value is None else f"${value:,.0f}"
+
+
+def rate(tokens_s: float) -> str:
+    """Print tokens per second without its unit: 8.4, 95, 1,240."""
+    if tokens_s >= _COARSE_RATE:
+        return f"{round(tokens_s, -1):,.0f}"
+    return f"{tokens_s:.0f}" if tokens_s >= _FINE_RATE else f"{tokens_s:.1f}"
+
+
+def speed_point(figure: FigureDoc | None) -> str:
+    """Print ``95 tok/s``; empty when unknown."""
+    return f"{rate(figure['estimate'])} tok/s" if figure else ""
+
+
+def speed_span(figure: FigureDoc | None) -> str:
+    """Print ``80 to 112``; empty when unknown or when both ends print alike."""
+    if not figure:
+        return ""
+    low, high = rate(figure["low"]), rate(figure["high"])
+    return "" if low == high else f"{low} to {high}"
+
+
+def speed_range(figure: FigureDoc | None) -> str:
+    """Print ``about 95 tok/s (80 to 112)``, without "about" when measured; empty when unknown."""
+    if not figure:
+        return ""
+    about = "" if figure["evidence"] == "measured" else "about "
+    span = speed_span(figure)
+    return f"{about}{speed_point(figure)}{f' ({span})' if span else ''}"
+
+
+def evidence(figure: FigureDoc | None) -> str:
+    """Say how a speed is backed; empty when unknown."""
+    return EVIDENCE.get(figure["evidence"], "") if figure else ""
+
+
+def listed(items: Sequence[str], joiner: Literal["and", "or"] = "and") -> str:
+    """Write ``a, b and c``; empty for an empty list."""
+    *before, last = items or [""]
+    return f"{', '.join(before)} {joiner} {last}" if before else last

@@ -1,0 +1,137 @@
+"""A recommendation -> placeholders: what changes, and the figures before and after."""
+
+from __future__ import annotations
+
+from advisor.render import figures as f
+from advisor.render.contract import Document, FigureDoc, RecommendationDoc, SetupDoc
+from advisor.render.view import Strings, flag, layers_of
+
+_EFFORT = {
+    "setting": "only a setting to change",
+    "download": "another download",
+    "rebuild": "moving to another runtime",
+    "purchase": "other hardware",
+}
+_SAME_SPEED = 0.03
+_SMALL_LOSS = 1.0
+
+
+def option_view(doc: Document, item: RecommendationDoc) -> Strings:
+    """Write a recommendation's figures out, before and after."""
+    return {**_option_setup(doc, item), **_option_memory(item), **_option_speed(item)}
+
+
+def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
+    setup, cost = item["setup"], item["tradeoff"]
+    effort = cost["effort"]
+    return {
+        "option_action": item["action"],
+        "option_changes": f.listed(changes(doc, setup)),
+        "option_format": setup["precision"],
+        "option_quality_loss": f.percent(cost["quality"]),
+        **_quality(cost["quality_change"]),
+        "option_kv_cache": setup["kv_cache"],
+        "option_context": f.count(setup["context_tokens"]),
+        "option_batch": f.count(setup["batch"]),
+        "option_gpus": f.count(setup["gpus"]),
+        "option_gpu": setup["gpu"] or "",
+        "option_gpu_vram": f.size(setup["gpu_vram_bytes"]),
+        "option_bandwidth": f.quantity(setup["gpu_bandwidth_bytes_s"], "GB/s"),
+        "option_model": setup["model"],
+        "option_parameters": f.billions(setup["model_parameters"]),
+        "option_framework": setup["framework"],
+        "option_layers": _layers(setup),
+        "option_cpu_experts": f.count(setup["cpu_experts"] or None),
+        "option_draft_model": setup["draft_model"] or "",
+        "option_cost": f.dollars(cost["cost_usd"]),
+        "option_effort": _EFFORT.get(effort, effort),
+        "option_effort_kind": effort,
+        "option_confidence": item["confidence"],
+    }
+
+
+def _quality(change: float | None) -> Strings:
+    lost, gained = change is not None and change > 0, change is not None and change < 0
+    return {
+        "option_quality_cost": f.percent(change) if lost else "",
+        "option_quality_gain": f.percent(-change) if change and gained else "",
+        "option_quality_small": flag(lost and change is not None and change <= _SMALL_LOSS),
+        "option_quality_same": flag(change == 0),
+        "option_quality_unknown": flag(change is None),
+    }
+
+
+def _layers(setup: SetupDoc) -> str:
+    on_card, layers = setup["gpu_layers"], setup["layers"]
+    return "" if on_card is None or on_card > layers else layers_of(on_card, layers)
+
+
+def changes(doc: Document, setup: SetupDoc) -> list[str]:
+    """Say in words everything in which a setup differs from the request."""
+    asked, found = doc["scenario"], []
+    card = asked["gpu"]["name"] if asked["gpu"] else None
+    if (setup["gpu"], setup["gpus"]) != (card, asked["gpus"]):
+        found.append(f"{setup['gpus']} x {setup['gpu']}")
+    if setup["model"] != asked["model"]["name"]:
+        found.append(f"the smaller {setup['model']}")
+    if setup["framework"] != asked["framework"]:
+        found.append(setup["framework"])
+    if setup["precision"] != asked["precision"]:
+        found.append(f"{setup['precision']} weights")
+    if setup["kv_cache"] != asked["kv_cache"]:
+        found.append(f"a {setup['kv_cache']} KV cache")
+    if setup["context_tokens"] != asked["context_tokens"]:
+        found.append(f"a context of {f.count(setup['context_tokens'])} tokens")
+    return found + _smaller_changes(doc, setup)
+
+
+def _smaller_changes(doc: Document, setup: SetupDoc) -> list[str]:
+    asked, found = doc["scenario"], []
+    if setup["batch"] != asked["batch"]:
+        found.append(f"{f.count(setup['batch'])} sequence{'s' if setup['batch'] > 1 else ''}")
+    if setup["gpu_layers"] != asked["gpu_layers"] and (layers := _layers(setup)):
+        found.append(f"{layers} layers on the card")
+    if setup["cpu_experts"] != asked["cpu_experts"] and setup["cpu_experts"]:
+        found.append(f"the experts of {setup['cpu_experts']} layers in system RAM")
+    if setup["draft_model"] and setup["draft_model"] != asked["draft_model"]:
+        found.append(f"{setup['draft_model']} as draft model")
+    return found
+
+
+def _option_memory(item: RecommendationDoc) -> Strings:
+    before, after = item["before"]["required_bytes"], item["after"]
+    saved = before - after["required_bytes"]
+    fits = after["fits"]
+    return {
+        "option_fits": flag(fits),
+        "option_required": f.amount(after["required_bytes"]),
+        "option_headroom": f.amount(after["headroom_bytes"]) if fits else "",
+        "option_deficit": "" if fits else f.amount(after["deficit_bytes"]),
+        "option_saved": f.amount(saved) if saved > 0 else "",
+        "option_added": f.amount(-saved) if saved < 0 else "",
+        "option_weights": f.amount(after["weights_bytes"]),
+        "option_kv_cache_size": f.amount(after["kv_cache_bytes"]),
+        "option_host_ram": f.amount(after["host_bytes"] or None),
+        "before_required": f.amount(before),
+    }
+
+
+def _option_speed(item: RecommendationDoc) -> Strings:
+    before, after = item["before"]["decode_tok_s"], item["after"]["decode_tok_s"]
+    return {
+        "option_speed": f.speed_range(after),
+        "option_speed_point": f.speed_point(after),
+        "option_speed_evidence": f.evidence(after),
+        "option_speed_change": _speed_change(before, after),
+        "option_aggregate": f.speed_range(item["after"]["aggregate_tok_s"]),
+        "before_speed": f.speed_range(before),
+    }
+
+
+def _speed_change(before: FigureDoc | None, after: FigureDoc | None) -> str:
+    if not before or not after:
+        return ""
+    ratio = after["estimate"] / before["estimate"] if before["estimate"] else 1.0
+    if abs(ratio - 1) <= _SAME_SPEED:
+        return "about as fast"
+    return "faster" if ratio > 1 else "slower"

@@ -1,0 +1,257 @@
+"""The report in words and key figures, shared by the text, Markdown and HTML views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Literal
+
+from advisor.render.contract import Document, RecommendationDoc
+from advisor.render.option import option_view
+from advisor.render.templating import Templates, templates_for
+from advisor.render.view import Strings, situation_view
+
+Length = Literal["short", "standard", "full"]
+STANDARD_WORDS = 350
+_STANDARD_ITEMS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One recommendation as the views show it."""
+
+    number: str
+    title: str
+    text: str
+    summary: str
+    """``28.1 -> 15.3 GiB`` and the speed, for people in a hurry."""
+    command: str
+    required: str
+    headroom: str
+    speed: str
+    quality: str
+    effort: str
+    cost: str
+    confidence: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The four movements, already chosen for a length."""
+
+    title: str
+    verdict: str
+    state: str
+    figures: tuple[tuple[str, str], ...]
+    have: str
+    happens: str
+    first: str
+    remedies: tuple[Remedy, ...]
+    watch: tuple[str, ...]
+    warnings: tuple[str, ...]
+    barred: tuple[str, ...]
+    provenance: str
+
+
+def report(doc: Document, length: Length, templates: Path | None = None) -> Report:
+    """Write the report of a document in a length.
+
+    ``standard`` keeps to about 350 words: the best remedies and remarks that fit in; ``short``
+    is the verdict and the best remedy; ``full`` is everything.
+
+    Raises:
+        TemplateError: A template of templates/report is missing or broken.
+    """
+    texts, situation = templates_for(templates), situation_view(doc)
+    context = {**situation, "length": length}
+    short = length == "short"
+    have = "" if short else texts.text("report/have.md.j2", context)
+    happens = "" if short else texts.text("report/happens.md.j2", context)
+    first = _first(doc, situation, texts)
+    opening = [doc["verdict"]["sentence"], have, happens, first]
+    items, watch = _chosen(doc, length, sum(_words(text) for text in opening))
+    return Report(
+        title=title(situation),
+        verdict=doc["verdict"]["sentence"],
+        state=doc["verdict"]["state"],
+        figures=tuple(key_figures(situation)),
+        have=have,
+        happens=happens,
+        first=first,
+        remedies=tuple(_remedy(doc, item) for item in items),
+        watch=tuple(watch),
+        warnings=tuple(doc["warnings"]),
+        barred=tuple(barred(doc)) if length == "full" else (),
+        provenance=provenance(doc),
+    )
+
+
+def _first(doc: Document, situation: Strings, texts: Templates) -> str:
+    if not doc["recommendations"]:
+        return texts.text("report/none.md.j2", situation)
+    best = doc["recommendations"][0]
+    context = {**situation, **option_view(doc, best), "action_text": best["text"]}
+    return texts.text("report/first.md.j2", context)
+
+
+def _words(text: str) -> int:
+    return len(text.split())
+
+
+def _chosen(doc: Document, length: Length, used: int) -> tuple[list[RecommendationDoc], list[str]]:
+    items, notes = doc["recommendations"], [note["text"] for note in doc["notes"]]
+    if length == "short":
+        return items[:1], []
+    if length == "full":
+        return items, notes
+    return _within(items, notes, STANDARD_WORDS - used - sum(map(_words, doc["warnings"])))
+
+
+def _within(
+    items: Sequence[RecommendationDoc], notes: Sequence[str], room: int
+) -> tuple[list[RecommendationDoc], list[str]]:
+    """Take remedies and remarks in turn, best first, until the words are used up."""
+    kept, watch = list(items[:1]), list[str]()
+    more = zip_longest(items[1:_STANDARD_ITEMS], notes[:_STANDARD_ITEMS])
+    for item, note in more:
+        if item and (cost := _words(item["title"]) + _words(item["text"])) <= room:
+            kept, room = [*kept, item], room - cost
+        if note and _words(note) <= room:
+            watch, room = [*watch, note], room - _words(note)
+    return kept, watch
+
+
+def title(situation: Strings) -> str:
+    """Name what the report is about."""
+    card = situation["cards"].removeprefix("the ")
+    return f"{situation['model_name']} in {situation['weights_format']} on {card}"
+
+
+def key_figures(s: Strings) -> list[tuple[str, str]]:
+    """List the figures a reader looks for first, label and value."""
+    parts = [
+        f"weights {s['memory_weights']}",
+        f"KV cache {s['memory_kv_cache']}",
+        f"work buffers {s['memory_compute_buffer']}",
+        f"overhead {s['memory_overhead']}",
+    ]
+    setup = [
+        s["weights_format"],
+        f"{s['request_context']} tokens of context",
+        f"{s['request_batch']} sequence{'s' if s['request_several'] else ''}",
+        f"KV cache {s['request_kv_cache']}",
+        s["framework_name"],
+        s["request_split"],
+    ]
+    rows = [
+        ("Needs", s["memory_required"] + (f" ({s['memory_range']})" if s["memory_range"] else "")),
+        ("Made of", ", ".join(parts)),
+        ("Usable", _usable(s)),
+        ("Free", _with_share(s)),
+        ("Missing", s["memory_deficit"] + _fullest(s) if s["memory_deficit"] else ""),
+        ("In system RAM", s["memory_host"]),
+        ("Speed", _speed(s)),
+        ("Prompt", s["speed_prefill"]),
+        ("All together", s["speed_aggregate"]),
+        ("Limits", _limits(s)),
+        ("Setup", ", ".join(part for part in setup if part)),
+        ("Unknown", s["missing_figures"]),
+    ]
+    return [(label, value) for label, value in rows if value]
+
+
+def _usable(s: Strings) -> str:
+    if not s["memory_usable"]:
+        return ""
+    kind = s["memory_capacity"] if s["several_cards"] else s["gpu_memory"]
+    return f"{s['memory_usable']} of {kind.replace(' of memory', '').replace(' of ', ' ')}"
+
+
+def _fullest(s: Strings) -> str:
+    return " on the fullest card" if s["several_cards"] else ""
+
+
+def _with_share(s: Strings) -> str:
+    if not s["memory_headroom"]:
+        return ""
+    share = f" ({s['memory_headroom_share']})" if s["memory_headroom_share"] else ""
+    return s["memory_headroom"] + share + _fullest(s)
+
+
+def _speed(s: Strings) -> str:
+    if s["speed_known"]:
+        return f"{s['speed_decode']}, {s['speed_evidence']}"
+    if not s["runs"]:
+        return "none, because it does not fit"
+    return "not known" + ("" if s["gpu_bandwidth"] else ": the memory bandwidth is missing")
+
+
+def _limits(s: Strings) -> str:
+    if not s["runs"]:
+        return ""
+    parts = []
+    if s["memory_max_context"]:
+        parts.append(f"{s['memory_max_context']} tokens of context")
+    if s["memory_max_batch"]:
+        plural = "" if s["memory_max_batch"] == "1" else "s"
+        parts.append(f"{s['memory_max_batch']} sequence{plural} of {s['request_context']} tokens")
+    return "at most " + " or ".join(parts) if parts else ""
+
+
+def _remedy(doc: Document, item: RecommendationDoc) -> Remedy:
+    s = option_view(doc, item)
+    return Remedy(
+        number=str(item["rank"]),
+        title=item["title"],
+        text=item["text"],
+        summary=_summary(s),
+        command=item["command"],
+        required=s["option_required"],
+        headroom=s["option_headroom"] or "does not fit",
+        speed=s["option_speed"] or "not known",
+        quality=_quality(s),
+        effort=s["option_effort_kind"],
+        cost=s["option_cost"],
+        confidence=item["confidence"],
+        rule=item["rule"],
+    )
+
+
+def _summary(s: Strings) -> str:
+    memory = f"{s['before_required'].removesuffix(' GiB')} -> {s['option_required']}"
+    free = f"{s['option_headroom']} free" if s["option_headroom"] else ""
+    before = s["before_speed"].split(" (")[0].removeprefix("about ").removesuffix(" tok/s")
+    point = s["option_speed_point"]
+    same = before == point.removesuffix(" tok/s")
+    speed = f"{before} -> {point}" if before and point and not same else point
+    return ", ".join(part for part in (memory, free, speed) if part)
+
+
+def _quality(s: Strings) -> str:
+    if s["option_quality_cost"]:
+        return f"perplexity +{s['option_quality_cost']}"
+    if s["option_quality_gain"]:
+        return f"perplexity -{s['option_quality_gain']}"
+    return "same" if s["option_quality_same"] else "not measured"
+
+
+def barred(doc: Document) -> list[str]:
+    """Say what was not recommended and why, one sentence each, repeats folded."""
+    rows = (f"{_named(item['action'], item['change'])}: {item['reason']}"
+            for item in doc["not_recommended"])  # fmt: skip
+    return list(dict.fromkeys(rows))
+
+
+def _named(action: str, change: dict[str, object]) -> str:
+    values = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in change.items())
+    return f"{action} ({values})" if values else action
+
+
+def provenance(doc: Document) -> str:
+    """Name what made the report, for the last line."""
+    made = doc["provenance"]
+    rules, knowledge = made["rules_sha256"][:12], made["knowledge_sha256"][:12]
+    return f"advisor {made['advisor']}, rules {rules}, knowledge {knowledge}"

@@ -1,0 +1,202 @@
+"""The report for a terminal: verdict, figures, memory bar, remedies, then prose.
+
+Colour is a handful of ANSI codes written here: importing rich costs more than the whole
+report, and plain and coloured output stay the same text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from advisor.render.charts import Bar, cells, memory_bar
+from advisor.render.contract import Document
+from advisor.render.figures import plain
+from advisor.render.prose import Length, Remedy, Report, report
+
+_RESET = "\x1b[0m"
+_STYLES = {
+    "bold": "\x1b[1m", "dim": "\x1b[2m", "good": "\x1b[1;32m", "warn": "\x1b[1;33m",
+    "bad": "\x1b[1;31m", "weights": "\x1b[34m", "kv": "\x1b[36m", "compute": "\x1b[35m",
+    "overhead": "\x1b[33m", "free": "\x1b[2m", "reserve": "\x1b[2m",
+}  # fmt: skip
+_MARKS = {"weights": "#", "kv": "=", "compute": "+", "overhead": "o", "free": ".", "reserve": ":"}
+_BY_STATE = {"fits": "good", "tight": "warn", "needs_offload": "bad", "too_big": "bad"}
+_NARROWEST, _WIDEST = 40, 100
+_LABEL_WIDTH = 15
+_UNIT = re.compile(r"(\d) (GiB|GB|GB/s|tok/s|%|W|tokens|sequences|billion)(?![\w/])")
+
+
+def render_text(
+    doc: Document,
+    *,
+    width: int = 80,
+    color: bool = False,
+    length: Length = "standard",
+    templates: Path | None = None,
+) -> str:
+    """Write the report for a terminal.
+
+    Args:
+        doc: The result document.
+        width: Columns, held between 40 and 100.
+        color: Whether to add ANSI colours; the words are the same.
+        length: ``short``, ``standard`` or ``full``.
+        templates: A user's templates in front of the built-in ones.
+    """
+    made = report(doc, length, templates)
+    page = _Page(min(max(width, _NARROWEST), _WIDEST), color=color)
+    page.paragraph(made.verdict, style=_BY_STATE.get(made.state, "bold"))
+    for warning in made.warnings:
+        page.paragraph(f"Note: {warning}", style="warn")
+    page.blank()
+    _figures(page, made)
+    _bar(page, doc)
+    _remedies(page, made)
+    _words(page, made)
+    if length == "full":
+        page.blank()
+        page.paragraph(made.provenance, style="dim")
+    return page.finish()
+
+
+class _Page:
+    """Lines of a fixed width, coloured or not."""
+
+    def __init__(self, width: int, *, color: bool) -> None:
+        self.width = width
+        self.color = color
+        self._lines: list[str] = []
+
+    def paint(self, text: str, style: str) -> str:
+        return f"{_STYLES[style]}{text}{_RESET}" if self.color and style and text else text
+
+    def line(self, text: str) -> None:
+        self._lines.append(text)
+
+    def blank(self) -> None:
+        self._lines.append("")
+
+    def paragraph(self, text: str, *, indent: int = 0, first: str = "", style: str = "") -> None:
+        """Wrap a paragraph; ``first`` stands in the indent of its first line."""
+        for number, line in enumerate(wrapped(text, self.width - indent)):
+            lead = first.ljust(indent) if number == 0 else " " * indent
+            self.line(lead + self.paint(line, style))
+
+    def heading(self, text: str) -> None:
+        self.blank()
+        self.line(self.paint(text, "bold"))
+
+    def finish(self) -> str:
+        return "\n".join(line.rstrip() for line in self._lines) + "\n"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Wrap at spaces, keeping a figure and its unit together; long words stay whole."""
+    kept = _UNIT.sub(r"\1\xa0\2", text)
+    lines, current = list[str](), ""
+    for word in kept.split(" "):
+        if current and len(current) + len(word) >= width:
+            lines.append(current)
+            current = word
+        else:
+            current = f"{current} {word}" if current else word
+    return [line.replace("\xa0", " ") for line in [*lines, current]]
+
+
+def _figures(page: _Page, made: Report) -> None:
+    for label, value in made.figures:
+        page.paragraph(value, indent=_LABEL_WIDTH + 2, first=f"  {label}")
+
+
+def _bar(page: _Page, doc: Document) -> None:
+    bar = memory_bar(doc)
+    room = page.width - 4
+    widths = cells([segment.share for segment in bar.segments], room)
+    limit = _limit_cell(bar, widths, room)
+    drawn = ""
+    position = 0
+    for segment, size in zip(bar.segments, widths, strict=True):
+        before = size if limit is None else min(max(limit - position, 0), size)
+        mark = _MARKS[segment.kind]
+        drawn += page.paint(mark * before, segment.kind)
+        drawn += "|" if limit is not None and position <= limit < position + size else ""
+        drawn += page.paint(mark * (size - before), segment.kind if not bar.over else "bad")
+        position += size
+    page.blank()
+    page.line(f"  {drawn}")
+    keys = [f"{_MARKS[s.kind]} {s.label} {s.size}" for s in bar.segments]
+    keys += ["| end of usable memory"] if limit is not None else []
+    page.paragraph("   ".join(keys).replace("   ", ", "), indent=2)
+
+
+def _limit_cell(bar: Bar, widths: Sequence[int], room: int) -> int | None:
+    """Where usable memory ends: in front of the reserve or, when too much is needed, inside."""
+    if bar.limit is None or bar.limit >= 1:
+        return None
+    if bar.over:
+        return round(bar.limit * room)
+    return sum(w for s, w in zip(bar.segments, widths, strict=True) if s.kind != "reserve")
+
+
+def _remedies(page: _Page, made: Report) -> None:
+    if not made.remedies:
+        return
+    page.heading("What to do" if made.state not in {"fits", "tight"} else "What you could do")
+    for number, remedy in enumerate(made.remedies):
+        page.blank()
+        _remedy(page, remedy, made.first if number == 0 else remedy.text)
+
+
+def _remedy(page: _Page, remedy: Remedy, text: str) -> None:
+    page.paragraph(remedy.title, indent=5, first=f"  {remedy.number}.", style="bold")
+    facts = [remedy.summary, f"{remedy.effort}", f"{remedy.confidence} confidence"]
+    page.paragraph(" | ".join(facts), indent=5, style="dim")
+    page.paragraph(text, indent=5)
+    if remedy.command:
+        for line in command_lines(remedy.command, page.width - 7):
+            page.line(f"     {page.paint(line, 'kv')}")
+
+
+def command_lines(command: str, width: int) -> list[str]:
+    r"""Break a shell command at unquoted spaces, continued with ``\``, so that it pastes back."""
+    lines, current = list[str](), ""
+    for word in _shell_words(plain(command)):
+        if current and len(current) + len(word) + 3 > width:
+            lines.append(f"{current} \\")
+            current = f"  {word}"
+        else:
+            current = f"{current} {word}" if current else f"$ {word}"
+    return [*lines, current]
+
+
+def _shell_words(command: str) -> list[str]:
+    words, quote = [""], ""
+    for char in command:
+        if char == " " and not quote:
+            words.append("")
+            continue
+        if char in "'\"" and quote in {"", char}:
+            quote = "" if quote else char
+        words[-1] += char
+    return [word for word in words if word]
+
+
+def _words(page: _Page, made: Report) -> None:
+    if not made.remedies and made.first:
+        page.blank()
+        page.paragraph(made.first)
+    if made.have:
+        page.heading("What you have, and what happens")
+        page.paragraph(made.have, indent=2)
+        page.paragraph(made.happens, indent=2)
+    _listed(page, "What to watch", made.watch)
+    _listed(page, "Not recommended", made.barred)
+
+
+def _listed(page: _Page, heading: str, items: tuple[str, ...]) -> None:
+    if items:
+        page.heading(heading)
+    for item in items:
+        page.paragraph(item, indent=4, first="  -")

@@ -1,0 +1,305 @@
+"""The result document -> placeholders: every number already text, empty where unknown."""
+
+from __future__ import annotations
+
+from math import floor
+
+from advisor.render import figures as f
+from advisor.render.contract import CardDoc, Document
+
+Strings = dict[str, str]
+_YES = "yes"
+_BOUND = {
+    "bandwidth": "memory bandwidth",
+    "compute": "computation",
+    "overhead": "fixed overhead per token",
+    "offload": "the part that lies in system RAM",
+}
+_FEEL = {
+    "crawling": "far slower than anyone reads",
+    "slow": "slower than most people read",
+    "readable": "about as fast as people read",
+    "comfortable": "faster than people read",
+    "fast": "far faster than people read",
+}
+_PARTS = {
+    "weights_bytes": "weights",
+    "kv_cache_bytes": "KV cache",
+    "compute_buffer_bytes": "work buffers",
+    "overhead_bytes": "overhead",
+}
+_MISSING = {
+    "gpu.bandwidth": "the card's memory bandwidth",
+    "gpu.vram": "the card's memory size",
+    "gpu.tdp": "the card's board power",
+    "host.ram": "the size of the system RAM (--ram)",
+    "host.ram_bandwidth": "the bandwidth of the system RAM (--ram-bandwidth)",
+    "host.cpu_cores": "the number of CPU cores (--cpu-cores)",
+    "model.trained_context": "the context the model was trained on",
+    "weights.quality_loss": "the quality loss of this weight format",
+}
+_BEYOND_NOMINAL = 0.02
+
+
+def situation_view(doc: Document) -> Strings:
+    """Write every scenario figure out, for templates of all kinds."""
+    return {
+        **_state(doc),
+        **_card(doc),
+        **_model(doc),
+        **_request(doc),
+        **_memory(doc),
+        **_limits(doc),
+        **_speed(doc),
+        **_host(doc),
+    }
+
+
+def flag(value: object) -> str:
+    """Write yes, or nothing."""
+    return _YES if value else ""
+
+
+def _state(doc: Document) -> Strings:
+    state = doc["verdict"]["state"]
+    return {
+        "state": state,
+        "runs": flag(state in {"fits", "tight"}),
+        "tight": flag(state == "tight"),
+        "offloadable": flag(state == "needs_offload"),
+    }
+
+
+def _card(doc: Document) -> Strings:
+    gpu, gpus = doc["scenario"]["gpu"], doc["scenario"]["gpus"]
+    several = gpus > 1
+    base = {
+        "request_gpus": f.count(gpus),
+        "several_cards": flag(several),
+        "card_word": "cards" if several else "card",
+    }
+    if gpu and gpu["unified_memory"]:
+        base["card_word"] = "machine"
+    if gpu is None:
+        return base | dict.fromkeys(_CARD_KEYS, "") | {"cards": "a card that was not named"}
+    name, memory = gpu["name"], f.size(gpu["vram_bytes"])
+    kind = "unified memory" if gpu["unified_memory"] else gpu["vram_type"] or "memory"
+    return base | {
+        "cards": f"{gpus} {name} cards" if several else f"the {name}",
+        "gpu_name": name,
+        "gpu_vendor": gpu["vendor"],
+        "gpu_architecture": "" if gpu["vendor"] == "Apple" else gpu["architecture"],
+        "gpu_vram": memory,
+        "gpu_memory": f"{memory} of {kind}" if memory else "",
+        "gpu_bandwidth": f.quantity(gpu["bandwidth_bytes_s"], "GB/s"),
+        "gpu_bandwidth_class": str(doc["facts"].get("gpu.bandwidth_class", "")).replace("_", " "),
+        "gpu_cores": _cores(gpu["vendor"], gpu["cores"]),
+        "gpu_tensor_cores": f.count(gpu["tensor_cores"]),
+        "gpu_compute": f.quantity(gpu["fp16_tensor_tflops_fp32acc"], "TFLOPS"),
+        "gpu_tdp": f.quantity(gpu["tdp_w"], "W"),
+        "gpu_tdp_all": f.quantity(gpu["tdp_w"] * gpus, "W") if gpu["tdp_w"] and several else "",
+        "gpu_launch_price": f.dollars(gpu["launch_price_usd"]),
+        "gpu_release_year": (gpu["released"] or "")[:4],
+        "gpu_unified_memory": flag(gpu["unified_memory"]),
+        "gpu_laptop": flag(gpu["segment"] == "mobile"),
+        "gpu_disputed": f.listed(
+            [
+                f"{field.replace('_', ' ')} ({f.plain(' or '.join(values))})"
+                for field, values in gpu["disputed"].items()
+            ]
+        ),
+    }
+
+
+_CARD_KEYS = (
+    "gpu_name", "gpu_vendor", "gpu_architecture", "gpu_vram", "gpu_memory", "gpu_bandwidth",
+    "gpu_bandwidth_class", "gpu_cores", "gpu_tensor_cores", "gpu_compute", "gpu_tdp",
+    "gpu_tdp_all", "gpu_launch_price", "gpu_release_year", "gpu_unified_memory", "gpu_laptop",
+    "gpu_disputed",
+)  # fmt: skip
+
+
+def _cores(vendor: str, cores: int | None) -> str:
+    kinds = {"NVIDIA": "CUDA cores", "AMD": "stream processors", "Apple": "GPU cores"}
+    return f"{f.count(cores)} {kinds.get(vendor, 'shader units')}" if cores else ""
+
+
+def _model(doc: Document) -> Strings:
+    model = doc["scenario"]["model"]
+    label = model["label_parameters_b"]
+    sparse = model["active_parameters"] < model["parameters"]
+    return {
+        "model_name": model["name"],
+        "model_family": model["family"],
+        "model_parameters": f.billions(model["parameters"]),
+        "model_label": f.billions(label * 1e9) if label else "",
+        "model_active_parameters": f.billions(model["active_parameters"]) if sparse else "",
+        "model_moe": flag(model["experts"]),
+        "model_experts": f.count(model["experts"]),
+        "model_experts_used": f.count(model["experts_used"]),
+        "model_layers": f.count(model["layers"]),
+        "model_vision": flag(model["modality"] == "vision"),
+        "model_vision_parameters": f.billions(model["vision_parameters"] or None),
+        "model_image_tokens": f.plain(model["image_tokens"] or ""),
+        "model_trained_context": f.count(model["trained_context_tokens"]),
+        "model_licence": f.plain(model["licence"] or ""),
+    }
+
+
+def _request(doc: Document) -> Strings:
+    asked = doc["scenario"]
+    trained = asked["model"]["trained_context_tokens"]
+    bits = doc["memory"]["bits_per_weight"]
+    return {
+        "weights_format": asked["precision"],
+        "weights_bits": f"{bits:.1f}" if bits else "",
+        "weights_nominal": f.nominal(doc["memory"]["nominal_weights_gb"]),
+        "weights_nominal_why": _nominal_why(doc),
+        "weights_quality_loss": f.percent(asked["precision_quality_loss_percent"]),
+        "request_context": f.count(asked["context_tokens"]),
+        "request_context_beyond": flag(trained and asked["context_tokens"] > trained),
+        "request_batch": f.count(asked["batch"]),
+        "request_several": flag(asked["batch"] > 1),
+        "request_kv_cache": asked["kv_cache"],
+        "request_flash_attention": flag(asked["flash_attention"]),
+        "request_prefer": asked["prefer"],
+        "request_split": _split(doc),
+        "framework_name": asked["framework"],
+        "framework_offloads": flag(asked["framework_offloads"]),
+        "backend": asked["backend"] or "",
+    }
+
+
+def _split(doc: Document) -> str:
+    asked = doc["scenario"]
+    parts = []
+    if asked["gpu_layers"] is not None:
+        layers = layers_of(asked["gpu_layers"], asked["model"]["layers"])
+        parts.append(f"{layers} layers on the {'cards' if asked['gpus'] > 1 else 'card'}")
+    if asked["cpu_experts"]:
+        parts.append(f"the experts of {asked['cpu_experts']} layers in system RAM")
+    return f.listed(parts)
+
+
+def layers_of(on_card: int, layers: int) -> str:
+    """Write ``30 of 41``: the output matrix counts as one layer."""
+    return f"{on_card} of {layers + 1}"
+
+
+def _nominal_why(doc: Document) -> str:
+    memory, asked = doc["memory"], doc["scenario"]
+    label, exact = asked["model"]["label_parameters_b"], asked["model"]["parameters"]
+    if memory["nominal_weights_gb"] is None or not label:
+        return ""
+    reasons = []
+    if abs(exact / (label * 1e9) - 1) > _BEYOND_NOMINAL:
+        reasons.append(f"the model really has {f.billions(exact)} parameters")
+    nominal_bytes, bits = asked["precision_nominal_bytes_per_weight"], memory["bits_per_weight"]
+    if nominal_bytes and bits and abs(bits / (8 * nominal_bytes) - 1) > _BEYOND_NOMINAL:
+        reasons.append(f"{asked['precision']} stores {bits:.1f} bits per weight on average")
+    return f.listed(reasons)
+
+
+def _memory(doc: Document) -> Strings:
+    memory = doc["memory"]
+    low, high = f.amount(memory["low_bytes"]), f.amount(memory["high_bytes"])
+    runs = doc["verdict"]["state"] in {"fits", "tight"}
+    host = (
+        memory["host_weights_bytes"] + memory["host_kv_cache_bytes"] + memory["host_compute_bytes"]
+    )
+    return {
+        "memory_capacity": f.size(memory["capacity_bytes"]),
+        "memory_usable": f.amount(memory["usable_bytes"]),
+        "memory_reserve": _reserve(memory["capacity_bytes"], memory["usable_bytes"]),
+        "memory_required": f.amount(memory["required_bytes"]),
+        "memory_required_gb": f.decimal_gb(memory["required_bytes"]),
+        "memory_range": f"{low} to {high}" if low != high else "",
+        "memory_deficit": "" if runs else f.amount(memory["deficit_bytes"]),
+        "memory_headroom": f.amount(memory["headroom_bytes"]) if runs else "",
+        "memory_headroom_share": _headroom_share(doc) if runs else "",
+        "memory_weights": f.amount(memory["weights_bytes"]),
+        "memory_kv_cache": f.amount(memory["kv_cache_bytes"]),
+        "memory_compute_buffer": f.amount(memory["compute_buffer_bytes"]),
+        "memory_overhead": f.amount(memory["overhead_bytes"]),
+        "memory_host": f.amount(host or None),
+        "memory_largest": _largest(doc),
+        "memory_approximate": f.listed([f.plain(text) for text in memory["approximate"]]),
+    }
+
+
+def _reserve(capacity: int | None, usable: int | None) -> str:
+    if capacity is None or usable is None or usable >= capacity:
+        return ""
+    return f.amount(capacity - usable)
+
+
+def fullest_card(doc: Document) -> CardDoc | None:
+    """The card with the least room, None when no card is known."""
+    cards = doc["memory"]["per_gpu"]
+    return max(cards, key=lambda c: c["required_bytes"] - c["usable_bytes"], default=None)
+
+
+def _headroom_share(doc: Document) -> str:
+    card, free = fullest_card(doc), doc["memory"]["headroom_bytes"]
+    usable = card["usable_bytes"] if card else doc["memory"]["usable_bytes"]
+    if not usable or free is None:
+        return ""
+    return f.percent(floor(1000 * free / usable) / 10)
+
+
+def _largest(doc: Document) -> str:
+    memory = doc["memory"]
+    sizes = {
+        "weights_bytes": memory["weights_bytes"],
+        "kv_cache_bytes": memory["kv_cache_bytes"],
+        "compute_buffer_bytes": memory["compute_buffer_bytes"],
+        "overhead_bytes": memory["overhead_bytes"],
+    }
+    return _PARTS[max(sizes, key=lambda key: sizes[key])]
+
+
+def _limits(doc: Document) -> Strings:
+    memory, asked = doc["memory"], doc["scenario"]
+    context, batch = memory["max_context_tokens"], memory["max_batch"]
+    return {
+        "memory_max_context": f.count(context),
+        "memory_max_batch": f.count(batch),
+        "context_can_grow": flag(context and context > asked["context_tokens"]),
+        "batch_can_grow": flag(batch and batch > asked["batch"]),
+    }
+
+
+def _speed(doc: Document) -> Strings:
+    speed = None if doc["memory"]["deficit_bytes"] else doc["speed"]
+    figure = speed["decode_tok_s"] if speed else None
+    together = speed["aggregate_tok_s"] if speed and doc["scenario"]["batch"] > 1 else None
+    measured = figure is not None and figure["evidence"] == "measured"
+    modelled = figure["modelled"] if figure else None
+    return {
+        "speed_known": flag(figure),
+        "speed_decode": f.speed_range(figure),
+        "speed_point": f.speed_point(figure),
+        "speed_evidence": f.evidence(figure),
+        "speed_measured": flag(measured),
+        "speed_modelled": f"{f.rate(modelled)} tok/s" if measured and modelled else "",
+        "speed_prefill": f.speed_range(speed["prefill_tok_s"]) if speed else "",
+        "speed_aggregate": f.speed_range(together),
+        "speed_depth": f.count(speed["depth_tokens"]) if speed and speed["depth_tokens"] else "",
+        "speed_feel": _FEEL.get(str(doc["facts"].get("speed.class")), "") if figure else "",
+        "bound_by": _BOUND[speed["bound_by"]] if speed else "",
+    }
+
+
+def _host(doc: Document) -> Strings:
+    asked = doc["scenario"]
+    needed = doc["facts"].get("host.ram_needed")
+    known = needed if isinstance(needed, float | int) and not isinstance(needed, bool) else None
+    return {
+        "host_ram": f.size(asked["ram_bytes"]),
+        "host_ram_needed": f.amount(known),
+        "host_ram_bandwidth": f.quantity(asked["ram_bandwidth_bytes_s"], "GB/s"),
+        "host_cpu_cores": f.count(asked["cpu_cores"]),
+        "missing_figures": f.listed(
+            [_MISSING.get(name, f.plain(name.replace("_", " "))) for name in doc["missing"]]
+        ),
+    }

@@ -1,0 +1,105 @@
+"""Requests from plain data: cases beside rules, plan files, JSON Lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from advisor.errors import RequestError, Source, UserError, raise_problems
+from advisor.scenario import Request
+from advisor.suggest import did_you_mean
+from advisor.units import UnitError, parse_quantity, parse_size_as_sold
+
+_TEXT = {
+    "gpu", "model", "precision", "kv_cache", "kv_cache_k", "kv_cache_v", "framework", "backend",
+    "draft_model", "config", "prefer",
+}  # fmt: skip
+_FLAGS = {"flash_attention", "kv_unified", "swa_full"}
+_COUNT_OR_ALL = {"gpu_layers", "cpu_experts"}
+_NUMBERS = {"ram_gib", "ram_bandwidth_gb_s"}
+_SIZES = {"ram": "ram_gib", "ram_bandwidth": "ram_bandwidth_gb_s"}
+_PREFER = ("balanced", "quality", "speed", "cost")
+KEYS = (*(field.name for field in fields(Request)), *_SIZES)
+"""Every key a request may hold; ``ram`` and ``ram_bandwidth`` take units as on the command line."""
+
+
+def request_from(given: Mapping[str, object], *, source: Source | None = None) -> Request:
+    """Build a request from keys and plain values; ``None`` means not stated.
+
+    Raises:
+        UserError: Unknown keys or values of the wrong type, all of them.
+    """
+    values: dict[str, object] = {}
+    problems: list[UserError] = []
+    for key, value in given.items():
+        if key not in KEYS:
+            problems.append(
+                RequestError(
+                    f"unknown key '{key}'",
+                    source=source,
+                    hint=did_you_mean(key, KEYS) or f"Known: {', '.join(KEYS)}.",
+                )
+            )
+        elif value is not None:
+            _take(key, value, values, problems, source)
+    raise_problems(problems)
+    return Request(**values)  # type: ignore[arg-type]  # names and types were checked above
+
+
+def _take(
+    key: str,
+    value: object,
+    values: dict[str, object],
+    problems: list[UserError],
+    source: Source | None,
+) -> None:
+    try:
+        values[_SIZES.get(key, key)] = _typed(key, value)
+    except (TypeError, ValueError) as error:
+        problems.append(RequestError(f"{key}: {error}", source=source))
+
+
+def _typed(key: str, value: object) -> object:
+    if key in _SIZES:
+        return _size(key, value)
+    if key in _TEXT:
+        return _text(key, value)
+    if key in _FLAGS:
+        if isinstance(value, bool):
+            return value
+        raise TypeError(f"'{value}' is neither true nor false")
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise TypeError(f"'{value}' is not a number")
+    if key in _COUNT_OR_ALL and value == "all":
+        return value
+    if key in _NUMBERS:
+        return float(value)
+    return _whole(value)
+
+
+def _text(key: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise TypeError(f"'{value}' is not a name")
+    if key == "prefer" and value not in _PREFER:
+        raise ValueError(f"'{value}' is not one of {', '.join(_PREFER)}")
+    return value
+
+
+def _whole(value: float | str) -> int:
+    number = float(value)
+    if not number.is_integer():
+        raise ValueError(f"'{value}' is not a whole number")
+    return int(number)
+
+
+def _size(key: str, value: object) -> float:
+    text = str(value)
+    try:
+        if key == "ram":
+            return parse_size_as_sold(text) / 2**30
+        quantity = parse_quantity(text)
+    except UnitError as error:
+        raise ValueError(str(error)) from None
+    if quantity.dimension not in {"bandwidth", "count"}:
+        raise ValueError(f"'{text}' is not a bandwidth; write for example 80 GB/s")
+    return quantity.value / 1e9 if quantity.dimension == "bandwidth" else quantity.value

@@ -1,0 +1,288 @@
+"""Request -> Scenario: names looked up, defaults applied, everything checked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from advisor import support
+from advisor.errors import RequestError, UserError, raise_problems
+from advisor.knowledge import names
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
+from advisor.models import model_from_config, model_from_record
+from advisor.scenario import Model, Request, Scenario
+from advisor.suggest import did_you_mean
+from advisor.units import GB, GIB
+
+DEFAULT_CONTEXT_TOKENS = 4096
+DEFAULT_UBATCH = 512
+BACKENDS = ("CUDA", "ROCm", "Vulkan", "Metal", "SYCL", "CPU")
+_BACKEND_OF_VENDOR = {"NVIDIA": "CUDA", "AMD": "ROCm", "Intel": "SYCL", "Apple": "Metal"}
+_LARGEST = {
+    "context": 2**27,
+    "batch": 65_536,
+    "gpus": 64,
+    "ubatch": 65_536,
+    "logits_rows": 2**20,
+    "depth": 2**27,
+    "cpu_cores": 4096,
+    "ram_gib": 1_048_576,
+    "ram_bandwidth_gb_s": 100_000,
+}
+_SMALLEST = {"depth": 0}
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class _Problems:
+    """Errors collected while the rest of the request is still being read."""
+
+    errors: list[UserError] = field(default_factory=list)
+
+    def attempt(self, action: Callable[[], _T]) -> _T | None:
+        try:
+            return action()
+        except UserError as error:
+            self.errors.append(error)
+            return None
+
+    def say(self, message: str, hint: str = "") -> None:
+        self.errors.append(RequestError(message, hint=hint))
+
+
+def resolve(request: Request, knowledge: Knowledge) -> Scenario:
+    """Look up every name and apply the documented defaults.
+
+    Raises:
+        UserError: What is unknown, ambiguous or impossible; all of it at once (``Problems``).
+    """
+    problems = _Problems()
+    _check_numbers(request, problems)
+    gpu = problems.attempt(lambda: find_gpu(request, knowledge)) if request.gpu else None
+    model = problems.attempt(lambda: _find_model(request, knowledge))
+    framework = (
+        problems.attempt(lambda: names.find_framework(knowledge, request.framework or ""))
+        if request.framework
+        else None
+    )
+    kv_types = problems.attempt(lambda: _kv_types(request, knowledge))
+    formats = problems.attempt(lambda: formats_named(request.precision or "FP16", knowledge))
+    backend = problems.attempt(lambda: _backend(request, gpu))
+    draft = (
+        problems.attempt(lambda: find_model_named(request.draft_model or "", knowledge))
+        if request.draft_model
+        else None
+    )
+    raise_problems(problems.errors)
+    assert model and formats and kv_types
+    precision, framework = support.choose(
+        knowledge, formats, request.precision or "FP16", framework, gpu, model
+    )
+    scenario = _assembled(
+        request, gpu, model, precision, framework, kv_types, backend, draft
+    )
+    raise_problems(list(_impossible(request, scenario)))
+    return scenario
+
+
+def find_gpu(request: Request, knowledge: Knowledge) -> Gpu:
+    """Find the card a request names.
+
+    Raises:
+        RequestError: Unknown or ambiguous.
+    """
+    return names.find_gpu(knowledge, request.gpu or "")
+
+
+def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
+    """List the formats a precision stands for: one, or all of a family name such as INT4.
+
+    Raises:
+        RequestError: Unknown.
+    """
+    bits = support.family_bits(text)
+    if bits is None:
+        return names.find_format_candidates(knowledge, text)
+    return tuple(f for f in knowledge.formats.values() if f.class_bits == bits and f.offered)
+
+
+def find_model_named(text: str, knowledge: Knowledge) -> Model:
+    """Find a model by name, Hugging Face id, or path of a folder with a config.json.
+
+    Raises:
+        UserError: Unknown, or a file that cannot be read.
+    """
+    path = Path(text)
+    if path.suffix in {".gguf", ".safetensors"}:
+        raise RequestError(
+            f"reading {path.suffix} files is not supported yet",
+            hint="Give the folder with the model's config.json, or a model name.",
+        )
+    if path.is_dir() or path.suffix == ".json":
+        return model_from_config(path)
+    if path.is_absolute() or text.startswith("."):
+        raise RequestError(f"{text}: no such folder", hint="Give a folder with a config.json.")
+    return model_from_record(names.find_model(knowledge, text))
+
+
+def _find_model(request: Request, knowledge: Knowledge) -> Model:
+    if request.config:
+        return model_from_config(Path(request.config))
+    if not request.model:
+        raise RequestError("no model is named", hint="Add --model, for example --model llama-3-8b.")
+    return find_model_named(request.model, knowledge)
+
+
+def _check_numbers(request: Request, problems: _Problems) -> None:
+    for name, largest in _LARGEST.items():
+        value = getattr(request, name)
+        smallest = _SMALLEST.get(name, 1)
+        if value is None:
+            continue
+        if value != value or value < smallest:  # noqa: PLR0124  NaN is not itself
+            problems.say(f"{name} is {value:g}", f"Give at least {smallest}.")
+        elif value > largest:
+            problems.say(f"{name} is {value:,}", f"Give at most {largest:,}.")
+
+
+def _kv_types(request: Request, knowledge: Knowledge) -> tuple[KvType, KvType]:
+    both = request.kv_cache or "f16"
+    return (
+        names.find_kv_type(knowledge, request.kv_cache_k or both),
+        names.find_kv_type(knowledge, request.kv_cache_v or both),
+    )
+
+
+def _backend(request: Request, gpu: Gpu | None) -> str | None:
+    if not request.backend:
+        return _BACKEND_OF_VENDOR[gpu.vendor] if gpu else None
+    word = (request.backend.split() or [""])[0].casefold()
+    for backend in BACKENDS:
+        if backend.casefold() == word:
+            return backend
+    raise RequestError(
+        f"unknown backend '{request.backend}'",
+        hint=did_you_mean(word, BACKENDS) or f"Known: {', '.join(BACKENDS)}.",
+    )
+
+
+def default_context(model: Model) -> int:
+    """The context used when none is stated, tokens."""
+    return min(DEFAULT_CONTEXT_TOKENS, model.trained_context_tokens or DEFAULT_CONTEXT_TOKENS)
+
+
+def default_backend(gpu: Gpu) -> str:
+    """The backend of a vendor's cards."""
+    return _BACKEND_OF_VENDOR[gpu.vendor]
+
+
+def _assembled(
+    request: Request,
+    gpu: Gpu | None,
+    model: Model,
+    precision: Format,
+    framework: Framework,
+    kv_types: tuple[KvType, KvType],
+    backend: str | None,
+    draft: Model | None,
+) -> Scenario:
+    batch = request.batch or 1
+    flash = request.flash_attention
+    return Scenario(
+        gpu=gpu,
+        gpus=request.gpus or 1,
+        model=model,
+        precision=precision,
+        context_tokens=request.context or default_context(model),
+        batch=batch,
+        kv_cache_k=kv_types[0],
+        kv_cache_v=kv_types[1],
+        framework=framework,
+        backend=backend,
+        flash_attention=framework.flash_attention is not False if flash is None else flash,
+        ubatch=request.ubatch or DEFAULT_UBATCH,
+        kv_unified=True if request.kv_unified is None else request.kv_unified,
+        swa_full=bool(request.swa_full),
+        gpu_layers=_gpu_layers(request, model),
+        cpu_experts=_cpu_experts(request, model),
+        logits_rows=request.logits_rows or batch,
+        depth_tokens=request.depth or 0,
+        ram_bytes=round(request.ram_gib * GIB) if request.ram_gib else None,
+        ram_bandwidth_bytes_s=(
+            request.ram_bandwidth_gb_s * GB if request.ram_bandwidth_gb_s else None
+        ),
+        cpu_cores=request.cpu_cores,
+        prefer=request.prefer or "balanced",
+        draft_model=draft,
+    )
+
+
+def _gpu_layers(request: Request, model: Model) -> int | None:
+    stated = request.gpu_layers
+    if stated is None or stated == "all" or isinstance(stated, str):
+        return None
+    return None if stated > model.shape.layers else stated
+
+
+def _cpu_experts(request: Request, model: Model) -> int:
+    stated = request.cpu_experts
+    if stated == "all":
+        return model.shape.layers
+    return min(stated, model.shape.layers) if isinstance(stated, int) else 0
+
+
+def _impossible(request: Request, scenario: Scenario) -> Iterator[UserError]:
+    framework = scenario.framework
+    for name in ("gpu_layers", "cpu_experts"):
+        value = getattr(request, name)
+        if isinstance(value, int) and value < 0:
+            yield RequestError(f"{name} is {value}", hint="Give 0 or more, or all.")
+        if isinstance(value, str) and value != "all":
+            yield RequestError(f"{name} is '{value}'", hint="Give a whole number or all.")
+    if scenario.gpu_layers is not None and not framework.cpu_offload:
+        yield RequestError(
+            f"{framework.name} cannot keep layers in system RAM",
+            hint="Leave gpu_layers out, or use llama.cpp.",
+        )
+    if scenario.cpu_experts and not framework.expert_offload:
+        yield RequestError(
+            f"{framework.name} cannot keep experts in system RAM",
+            hint="Leave cpu_experts out, or use llama.cpp.",
+        )
+    if scenario.cpu_experts and not scenario.model.shape.moe:
+        yield RequestError(f"{scenario.model.name} has no experts", hint="Leave cpu_experts out.")
+    if scenario.depth_tokens >= scenario.context_tokens:
+        yield RequestError(
+            f"depth is {scenario.depth_tokens:,}, the context {scenario.context_tokens:,}",
+            hint="Give a depth below the context.",
+        )
+    yield from _impossible_cache(scenario)
+
+
+def _impossible_cache(scenario: Scenario) -> Iterator[UserError]:
+    framework, key, value = scenario.framework, scenario.kv_cache_k, scenario.kv_cache_v
+    for kind in {key.name: key, value.name: value}.values():
+        if not support.runs_kv(framework, kind, scenario.gpu):
+            yield RequestError(
+                f"{framework.name} cannot keep the KV cache as {kind.name}"
+                f"{f' on {scenario.gpu.name}' if scenario.gpu else ''}",
+                hint=f"It keeps: {', '.join(framework.kv_types)}.",
+            )
+    if framework.memory_model != "llama.cpp":
+        return
+    if value.needs_flash_attention and not scenario.flash_attention:
+        yield RequestError(
+            f"a {value.name} V cache needs flash attention", hint="Turn it on: --flash-attention on."
+        )
+    if scenario.model.shape.mla and key.name != value.name:
+        yield RequestError(
+            f"{scenario.model.name} keeps one latent cache, so its K and V types must be equal",
+            hint="Give --kv-cache alone.",
+        )
+
+
+def apply_change(request: Request, change: dict[str, object]) -> Request:
+    """Apply a recommendation's ``change`` to the request, ready to run again."""
+    return replace(request, **change)  # type: ignore[arg-type]  # keys are Request fields, tested

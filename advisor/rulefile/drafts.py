@@ -1,0 +1,43 @@
+"""A rule together with the places that only the checks need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from advisor.errors import Source
+from advisor.rulefile.model import Rule, Test, When, all_tests
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A rule as it was read, before the rules were checked against each other."""
+
+    rule: Rule
+    places: Mapping[str, Source] = field(default_factory=dict)
+    """Key of the rule -> where it stands."""
+
+    def at(self, key: str) -> Source | None:
+        """Where a key stands, or where the rule begins."""
+        return self.places.get(key, self.rule.source)
+
+    def with_when(self, when: When) -> Draft:
+        """Give the same rule with other conditions."""
+        return replace(self, rule=replace(self.rule, when=when))
+
+
+def read_facts(rule: Rule) -> Mapping[str, Source | None]:
+    """List the facts that a rule reads, with one place each."""
+    found: dict[str, Source | None] = {}
+    for test in scored_tests(rule):
+        for name in filter(None, (test.fact, test.other)):
+            found.setdefault(name, test.source)
+    for term in rule.score.add if rule.score else ():
+        found.setdefault(term.fact, term.source)
+    return found
+
+
+def scored_tests(rule: Rule) -> tuple[Test, ...]:
+    """List the tests of the conditions and of the score."""
+    terms = rule.score.when if rule.score else ()
+    return (*all_tests(rule.when), *(test for term in terms for test in term.tests))

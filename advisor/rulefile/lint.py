@@ -1,0 +1,210 @@
+"""What can be wrong with rules that were read without a mistake, alone and together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from advisor.errors import RuleFileError, Source
+from advisor.rulefile.drafts import Draft, read_facts, scored_tests
+from advisor.rulefile.effects import ACTION_FACT
+from advisor.rulefile.model import Rule, Test
+from advisor.rulefile.normal import Branch, branches
+from advisor.rulefile.reading import Reading
+from advisor.yamlfields import guess
+
+MAX_GROUPS = 8
+MAX_TESTS_PER_GROUP = 20
+
+
+def check(drafts: Sequence[Draft], reading: Reading) -> None:
+    """Note every problem of every rule, then those between rules."""
+    for draft in drafts:
+        for one in (_about_option, _action, _source, _cases, _limits, _deprecated):
+            one(draft, reading)
+    _ids(drafts, reading)
+    _references(drafts, reading)
+    _never_concluded(drafts, reading)
+    _supersedes_cycle(drafts, reading)
+    _conclusion_cycle(drafts, reading)
+
+
+def _about_option(draft: Draft, reading: Reading) -> None:
+    rule = draft.rule
+    key = "recommend" if rule.action else "veto" if rule.veto else ""
+    if key and not rule.per_option:
+        hint = "Name an option.* fact in 'when', for example 'option.family: is quantize'."
+        reading.problems.add(f"'{key}' is about a what-if, and none is named.", draft.at(key), hint)
+
+
+def _action(draft: Draft, reading: Reading) -> None:
+    rule = draft.rule
+    families = [test for test in rule.when.tests if test.fact == ACTION_FACT]
+    for test in families:
+        names = test.value if isinstance(test.value, tuple) else (test.value,)
+        if rule.action and test.verb in {"is", "one of"} and rule.action not in names:
+            message = f"the action '{rule.action}' can never meet '{ACTION_FACT}: {test.text}'."
+            reading.problems.add(message, draft.at("action"), "Make the two agree.")
+
+
+def _source(draft: Draft, reading: Reading) -> None:
+    rule = draft.rule
+    figures = rule.score is not None or any(_is_figure(test) for test in scored_tests(rule))
+    if figures and not rule.reference:
+        hint = "Say in 'source:' where it comes from."
+        reading.problems.add(f"rule '{rule.id}' has a number without a source.", rule.source, hint)
+
+
+def _is_figure(test: Test) -> bool:
+    """Whether a test holds a number that somebody must have chosen; 0 is none."""
+    return isinstance(test.value, float) and test.value != 0
+
+
+def _cases(draft: Draft, reading: Reading) -> None:
+    rule = draft.rule
+    if rule.ladder and "silent" in {case.expect for case in rule.cases}:
+        return
+    for expect in ("fires", "silent"):
+        if expect not in {case.expect for case in rule.cases}:
+            message = f"rule '{rule.ladder or rule.id}' has no case with 'expect: {expect}'."
+            reading.problems.add(message, draft.at("cases"), "Add one under 'cases'.")
+    for case in rule.cases:
+        if case.rank is not None and not rule.action:
+            reading.problems.add("only a recommendation has a rank.", case.source)
+        if case.change is not None and not (rule.action or rule.veto):
+            reading.problems.add("only a recommendation or a veto has a change.", case.source)
+
+
+def _limits(draft: Draft, reading: Reading) -> None:
+    try:
+        ways = branches(draft.rule.when)
+    except RuleFileError as bad:
+        reading.problems.take(bad)
+        return
+    for way in ways:
+        message = _too_much(way)
+        if message:
+            reading.problems.add(message, draft.at("when"), "Split the rule.")
+            return
+
+
+def _too_much(way: Branch) -> str:
+    counts = Counter(test.fact.partition(".")[0] for test in way)
+    others = {test.other.partition(".")[0] for test in way if test.other}
+    if len(others | set(counts)) > MAX_GROUPS:
+        return f"the rule names facts of more than {MAX_GROUPS} groups."
+    group, tests = counts.most_common(1)[0] if counts else ("", 0)
+    if tests > MAX_TESTS_PER_GROUP:
+        return f"the rule has more than {MAX_TESTS_PER_GROUP} tests on {group} facts."
+    return ""
+
+
+def _deprecated(draft: Draft, reading: Reading) -> None:
+    rule = draft.rule
+    if rule.status == "deprecated" and not rule.replaced_by:
+        message = f"rule '{rule.id}' is deprecated without a replacement."
+        hint = "Name the better rule in 'replaced_by', or delete this one."
+        reading.problems.add(message, draft.at("status"), hint)
+
+
+def _ids(drafts: Sequence[Draft], reading: Reading) -> None:
+    first: dict[str, Rule] = {}
+    for draft in drafts:
+        rule = draft.rule
+        if not rule.id:
+            continue
+        other = first.setdefault(rule.id, rule)
+        if other is not rule:
+            message = f"the rule name '{rule.id}' is used twice (first at {other.source})."
+            reading.problems.add(message, rule.source, "Rename or delete one of them.")
+
+
+def _references(drafts: Sequence[Draft], reading: Reading) -> None:
+    every = {draft.rule.id for draft in drafts}
+    advising = {draft.rule.id for draft in drafts if draft.rule.action}
+    for draft in drafts:
+        for name in draft.rule.supersedes:
+            if not _refer(name, "supersedes", draft, every, reading) or name in advising:
+                continue
+            hint = "Only recommendations can be superseded."
+            message = f"rule '{name}' recommends nothing."
+            reading.problems.add(message, draft.at("supersedes"), hint)
+        if draft.rule.replaced_by:
+            _refer(draft.rule.replaced_by, "replaced_by", draft, every, reading)
+
+
+def _refer(name: str, key: str, draft: Draft, every: set[str], reading: Reading) -> bool:
+    if name == draft.rule.id:
+        reading.problems.add(f"rule '{name}' names itself in '{key}'.", draft.at(key), "Delete it.")
+        return False
+    if name not in every:
+        message = f"unknown rule '{name}' in '{key}'."
+        reading.problems.add(message, draft.at(key), guess(name, every))
+    return name in every
+
+
+def _never_concluded(drafts: Sequence[Draft], reading: Reading) -> None:
+    concluded = {name for draft in drafts for name in draft.rule.conclude}
+    facts = reading.vocabulary.facts
+    for draft in drafts:
+        for name, place in read_facts(draft.rule).items():
+            if facts[name].origin == "rules" and name not in concluded:
+                hint = "Add a rule or ladder that concludes it."
+                reading.problems.add(f"no rule concludes {name}.", place, hint)
+
+
+def _supersedes_cycle(drafts: Sequence[Draft], reading: Reading) -> None:
+    places = {draft.rule.id: draft.at("supersedes") for draft in drafts}
+    graph = {draft.rule.id: draft.rule.supersedes for draft in drafts}
+    for cycle in _cycles(graph):
+        if len(cycle) > 1:
+            message = f"rules supersede each other: {_round(cycle)}."
+            reading.problems.add(message, places[cycle[0]], "Delete one of these.")
+
+
+def _conclusion_cycle(drafts: Sequence[Draft], reading: Reading) -> None:
+    graph: dict[str, list[str]] = {}
+    places: dict[tuple[str, str], Source | None] = {}
+    for draft in drafts:
+        for concluded in draft.rule.conclude:
+            for name, place in read_facts(draft.rule).items():
+                graph.setdefault(concluded, []).append(name)
+                places.setdefault((concluded, name), place)
+    for cycle in _cycles(graph):
+        following = cycle[1 % len(cycle)]
+        message = f"conclusions go round in a circle: {_round(cycle)}."
+        hint = "Take one of these facts out of a 'when'."
+        reading.problems.add(message, places[cycle[0], following], hint)
+
+
+def _round(cycle: Sequence[str]) -> str:
+    return " -> ".join((*cycle, cycle[0]))
+
+
+def _cycles(graph: Mapping[str, Iterable[str]]) -> Iterator[Sequence[str]]:
+    """Give one cycle for every group of nodes that reach each other, smallest name first."""
+    seen: set[str] = set()
+    for start in sorted(graph):
+        if start in seen:
+            continue
+        path = _path_back(start, lambda name: graph.get(name, ()))
+        if path:
+            seen.update(path)
+            yield path
+
+
+def _path_back(start: str, after: Callable[[str], Iterable[str]]) -> Sequence[str]:
+    """Find the shortest way from ``start`` back to itself; empty when there is none."""
+    came_from: dict[str, str] = {}
+    waiting = [start]
+    for name in waiting:
+        for following in after(name):
+            if following == start:
+                path = [name]
+                while path[-1] != start:
+                    path.append(came_from[path[-1]])
+                return path[::-1]
+            if following not in came_from:
+                came_from[following] = name
+                waiting.append(following)
+    return ()

@@ -1,0 +1,77 @@
+"""Entries of a rule file -> rules, as far as one entry can be read by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, cast, get_args
+
+from advisor.errors import Source
+from advisor.rulefile.cases import read_cases
+from advisor.rulefile.conditions import read_when
+from advisor.rulefile.drafts import Draft
+from advisor.rulefile.effects import EFFECTS, read_effect
+from advisor.rulefile.ladder import read_ladder
+from advisor.rulefile.model import Rule, When
+from advisor.rulefile.reading import Reading
+from advisor.yamlfields import Fields
+
+Status = Literal["experimental", "stable", "deprecated"]
+ABOUT_KEYS = ("why", "source", "status", "since", "replaced_by")
+RULE_KEYS = ("rule", *ABOUT_KEYS, "when", *EFFECTS, "cases")
+LADDER_KEYS = ("ladder", *ABOUT_KEYS, "when", "over", "conclude", "rows", "cases")
+_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+def read_rules(content: bytes, shown: str, reading: Reading) -> Sequence[Draft]:
+    """Read one rule file; what is wrong is noted, and as much as possible is read."""
+    drafts: list[Draft] = []
+    entries = reading.problems.entries(content, shown, "- rule: NAME")
+    for node in entries:
+        fields = Fields.of(node, "a rule", reading.problems)
+        if fields is not None:
+            drafts.extend(_entry(fields, reading))
+    return drafts
+
+
+def _entry(fields: Fields, reading: Reading) -> Sequence[Draft]:
+    if "ladder" in fields and "rule" not in fields:
+        fields.only(LADDER_KEYS)
+        about = _about(fields, "ladder", reading)
+        return [Draft(rule, _places(fields)) for rule in read_ladder(about, fields, reading)]
+    fields.only(RULE_KEYS)
+    when = fields.require("when", "Name the facts that must hold.")
+    rule = replace(
+        _about(fields, "rule", reading),
+        when=read_when(when, reading) if when else When(()),
+        cases=tuple(case for case, _ in read_cases(fields, reading)),
+    )
+    return [Draft(read_effect(rule, fields, reading), _places(fields))]
+
+
+def _about(fields: Fields, kind: str, reading: Reading) -> Rule:
+    fields.require(kind, "Begin every entry with '- rule: NAME'.")
+    fields.require("why", "Say in one sentence why the rule holds.")
+    rule_id = fields.text(kind) or ""
+    if rule_id and not _ID.fullmatch(rule_id):
+        hint = "Use small letters, digits and hyphens."
+        reading.problems.add(f"'{rule_id}' is not a rule name.", fields.values[kind].source, hint)
+    return Rule(
+        id=rule_id,
+        why=fields.text("why") or "",
+        when=When(()),
+        status=cast("Status", fields.choice("status", get_args(Status)) or "stable"),
+        since=fields.text("since"),
+        replaced_by=fields.text("replaced_by"),
+        reference=fields.text("source"),
+        source=fields.source,
+    )
+
+
+def _places(fields: Fields) -> Mapping[str, Source]:
+    places = {key: node.source for key, node in fields.values.items()}
+    recommend = fields.node("recommend")
+    if recommend is not None and isinstance(recommend.value, Mapping):
+        places |= {key: node.source for key, node in recommend.value.items()}
+    return places | {"recommend": fields.at("recommend"), "veto": fields.at("veto")}

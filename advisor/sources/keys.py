@@ -1,0 +1,161 @@
+"""Typed, bounded reading of the keys of a config.json.
+
+Whatever is wrong becomes one sentence that names the key, its value and what is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from advisor.errors import Source, SourceFileError
+
+MAX_WIDTH: Final = 10**9
+MAX_LAYERS: Final = 10_000
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+_SHOWN_LENGTH: Final = 60
+
+
+class Keys:
+    """A mapping of a config file, with class defaults behind it.
+
+    ``null`` counts as absent. Where several names are given, the first one present counts.
+
+    Args:
+        data: The mapping as read.
+        shown: The file name that messages carry.
+        defaults: What absent keys mean in this architecture's reference class.
+        inside: The key that holds this mapping, for messages (``text_config``).
+    """
+
+    __slots__ = ("_data", "_defaults", "_inside", "_shown")
+
+    def __init__(
+        self,
+        data: Mapping[str, object],
+        shown: str,
+        defaults: Mapping[str, object] = _NOTHING,
+        inside: str = "",
+    ) -> None:
+        self._data = data
+        self._shown = shown
+        self._defaults = defaults
+        self._inside = inside
+
+    @property
+    def data(self) -> Mapping[str, object]:
+        """The mapping as read, without defaults."""
+        return self._data
+
+    def with_defaults(self, defaults: Mapping[str, object]) -> Keys:
+        """The same mapping with further class defaults behind it."""
+        return Keys(self._data, self._shown, {**defaults, **self._defaults}, self._inside)
+
+    def stated(self, *names: str) -> object:
+        """The value as written in the file, None when absent."""
+        return next((self._data[n] for n in names if self._data.get(n) is not None), None)
+
+    def find(self, *names: str) -> tuple[str, object]:
+        """Give the first name present and its value, or the first name and None."""
+        for values in (self._data, self._defaults):
+            for name in names:
+                if values.get(name) is not None:
+                    return name, values[name]
+        return names[0], None
+
+    def error(self, message: str) -> SourceFileError:
+        """Build an error about this file."""
+        return SourceFileError(message, source=Source(self._shown))
+
+    def whole(self, *names: str, least: int = 1, most: int = MAX_WIDTH) -> int:
+        """Give a whole number that must be there."""
+        found = self.maybe(*names, least=least, most=most)
+        if found is None:
+            raise self.error(f"{self._named(names[0])} is missing, so the model cannot be sized.")
+        return found
+
+    def maybe(self, *names: str, least: int = 0, most: int = MAX_WIDTH) -> int | None:
+        """Give a whole number, None when absent."""
+        name, value = self.find(*names)
+        if value is None:
+            return None
+        return self._checked(name, value, least, most)
+
+    def number(self, name: str, default: int, *, least: int = 0, most: int = MAX_WIDTH) -> int:
+        """Give a whole number, or ``default`` when absent."""
+        found = self.maybe(name, least=least, most=most)
+        return default if found is None else found
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Give a true or false switch."""
+        _, value = self.find(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self.error(f"{self._named(name)} is {_shown(value)}; it must be true or false.")
+        return value
+
+    def word(self, name: str) -> str | None:
+        """Give a text, None when absent."""
+        _, value = self.find(name)
+        if value is not None and not isinstance(value, str):
+            raise self.error(f"{self._named(name)} is {_shown(value)}; it must be a text.")
+        return value
+
+    def items(self, *names: str) -> tuple[object, ...] | None:
+        """Give a list, None when absent."""
+        name, value = self.find(*names)
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple):
+            raise self.error(f"{self._named(name)} is {_shown(value)}; it must be a list.")
+        return tuple(value)
+
+    def wholes(self, *names: str) -> tuple[int, ...] | None:
+        """Give a list of whole numbers from 0, None when absent."""
+        listed = self.items(*names)
+        if listed is None:
+            return None
+        return tuple(self._checked(names[0], value, 0, MAX_WIDTH) for value in listed)
+
+    def uniform(self, *names: str) -> int | None:
+        """Give a whole number that may be repeated in a list, one for every layer.
+
+        Raises:
+            SourceFileError: The layers differ.
+        """
+        name, value = self.find(*names)
+        if not isinstance(value, list | tuple):
+            return self.maybe(*names)
+        differing = set(self.wholes(name) or ())
+        if len(differing) != 1:
+            text = f"{self._named(name)} differs from layer to layer"
+            raise self.error(f"{text}, which advisor cannot size yet.")
+        return differing.pop()
+
+    def section(self, *names: str) -> Keys | None:
+        """Give a nested mapping, None when absent."""
+        name, value = self.find(*names)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            raise self.error(f"{self._named(name)} is {_shown(value)}; it must be an object.")
+        return Keys(value, self._shown, inside=name)
+
+    def _checked(self, name: str, value: object, least: int, most: int) -> int:
+        if isinstance(value, float) and value.is_integer() and abs(value) <= most:
+            text = f"{self._named(name)} is {_shown(value)}; write it as a whole number"
+            raise self.error(f"{text} ({int(value)}).")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            text = f"{self._named(name)} is {_shown(value)}"
+            raise self.error(f"{text}; it must be a whole number from {least} to {most}.")
+        return value
+
+    def _named(self, name: str) -> str:
+        return f"{self._inside}.{name}" if self._inside else name
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 3] + "..."

@@ -1,0 +1,127 @@
+"""The shape of a model: what every reader gives and the estimator sizes.
+
+One home for architecture facts, whether they came from knowledge/, a config.json, or a
+file header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Mla:
+    """Multi-head latent attention; element counts."""
+
+    kv_lora_rank: int
+    rope_dim: int
+    nope_dim: int
+    value_dim: int
+    q_lora_rank: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Moe:
+    """Mixture of experts."""
+
+    experts: int
+    used: int
+    width: int
+    """Intermediate width of one routed expert."""
+    shared_width: int = 0
+    """Summed intermediate width of the shared experts, 0 without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrent:
+    """The fixed state of a recurrent, convolutional or linear-attention layer."""
+
+    kind: Literal["mamba", "mamba2", "deltanet", "conv", "lightning", "rglru", "rwkv", "kimi-delta"]
+    conv_elements: int
+    """Elements of convolution state per sequence and layer (model dtype)."""
+    state_elements: int
+    """Elements of recurrent state per sequence and layer (float32)."""
+    inner: int = 0
+    groups: int = 0
+    state: int = 0
+    conv_kernel: int = 0
+    dt_rank: int = 0
+    heads: int = 0
+    head_dim: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Parameter counts; ``None`` where no formula covers the architecture."""
+
+    total: int
+    active: int
+    """Total less the routed experts that one token does not use; embeddings included."""
+    vision: int
+    """Image or audio tower and projector, 0 for text models."""
+    embedding: int
+    """The input embedding matrix."""
+    output: int
+    """The output matrix, 0 when tied."""
+    layers: tuple[int, ...]
+    """Every decoder layer, in order."""
+    experts: tuple[int, ...]
+    """Routed experts of every layer, 0 where dense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the estimator needs to know of an architecture."""
+
+    model_type: str
+    """Of the text part: ``llama`` for a LLaVA built on Llama."""
+    layers: int
+    hidden: int
+    vocab: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate: int
+    tied: bool
+    layer_kinds: str
+    """One letter per layer: F full attention, S sliding window, C chunked attention,
+    R recurrent (fixed state), X cross-attention (no text KV), N no token mixer,
+    H full attention and a recurrent state side by side."""
+    ffn_kinds: str
+    """One letter per layer: D dense, E experts, - none."""
+    window: int | None = None
+    """Tokens a sliding or chunked layer keeps."""
+    trained_context: int | None = None
+    mla: Mla | None = None
+    moe: Moe | None = None
+    recurrent: Recurrent | None = None
+    kv_heads_by_layer: tuple[int, ...] | None = None
+    """Only where layers differ."""
+    outer_type: str = ""
+    """``model_type`` of the whole file when it wraps a text model (``llava``, ``gemma3``)."""
+    dtype: str | None = None
+    """Storage type the config names (``bfloat16``)."""
+    quantization: Mapping[str, object] | None = None
+    """``quantization_config`` of the file, as it stands."""
+    config: Mapping[str, object] = field(default_factory=dict)
+    """The text config as read, for rare keys of single architectures."""
+    vision_config: Mapping[str, object] | None = None
+    counts: Counts | None = None
+    """Exact counts by formula; None for an architecture without one."""
+    role: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
+    """An encoder keeps no cache."""
+    cache_unknown: str = ""
+    """Why the cache cannot be sized although the parameters can; a clause for a message,
+    empty where it can."""
+
+    @property
+    def full_layers(self) -> int:
+        """Layers whose cache grows with the whole context."""
+        return sum(kind in "FH" for kind in self.layer_kinds)
+
+    @property
+    def moe_layers(self) -> int:
+        """Layers with routed experts."""
+        return self.ffn_kinds.count("E")

@@ -1,0 +1,178 @@
+"""What runs where: frameworks, formats, cards and architectures matched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+from advisor.errors import RequestError
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
+from advisor.scenario import Model
+
+_FAMILY_BITS = {
+    "int8": 8, "8bit": 8, "q8": 8, "w8": 8,
+    "int4": 4, "4bit": 4, "q4": 4, "w4": 4,
+}  # fmt: skip
+
+
+def family_bits(text: str) -> int | None:
+    """Give 8 or 4 for a family name (INT8, 8-bit, INT4, Q4 ...), None for anything else."""
+    return _FAMILY_BITS.get("".join(c for c in text.casefold() if c.isalnum()))
+
+
+def runs_kv(framework: Framework, kind: KvType, gpu: Gpu | None) -> bool:
+    """Whether a framework can keep its KV cache in this type on this card."""
+    if kind.name not in framework.kv_types:
+        return False
+    needed = kind.min_compute_capability
+    return not (needed and gpu and gpu.compute_capability and gpu.compute_capability < needed)
+
+
+def supports_model(framework: Framework, model: Model) -> bool:
+    """Whether a framework knows the model's architecture, image tower included."""
+    kind = model.shape.outer_type or model.shape.model_type
+    if "*" not in framework.model_types and kind not in framework.model_types:
+        return False
+    return not (model.vision_parameters and framework.vision is False)
+
+
+def why_not(framework: Framework, precision: Format, gpu: Gpu | None, model: Model) -> str:
+    """Say in one clause why this combination does not run; empty when it does."""
+    if framework.memory_model == "none":
+        return f"{framework.name} is known by name only"
+    if precision.name not in framework.formats:
+        return f"{framework.name} does not run {precision.name}"
+    if not supports_model(framework, model):
+        kind = model.shape.outer_type or model.shape.model_type
+        return f"{framework.name} does not support the architecture '{kind}'"
+    return _card_why_not(framework, precision, gpu) if gpu else ""
+
+
+def _card_why_not(framework: Framework, precision: Format, gpu: Gpu) -> str:
+    if gpu.vendor not in framework.vendors:
+        return f"{framework.name} does not run on {gpu.vendor} cards"
+    if precision.vendors is not None and gpu.vendor not in precision.vendors:
+        return f"{precision.name} does not run on {gpu.vendor} cards"
+    for what, needed in (
+        (framework.name, framework.min_compute_capability),
+        (precision.name, precision.min_compute_capability),
+    ):
+        if needed and gpu.compute_capability and gpu.compute_capability < needed:
+            return (
+                f"{what} needs compute capability {needed:g}, "
+                f"{gpu.name} has {gpu.compute_capability:g}"
+            )
+    return ""
+
+
+def runs(framework: Framework, precision: Format, gpu: Gpu | None, model: Model) -> bool:
+    """Whether the framework runs this format of this model on this card."""
+    return not why_not(framework, precision, gpu, model)
+
+
+def frameworks_for(
+    knowledge: Knowledge, precision: Format, gpu: Gpu | None, model: Model
+) -> Iterator[Framework]:
+    """List the frameworks that run it, in knowledge order."""
+    return (f for f in knowledge.frameworks.values() if runs(f, precision, gpu, model))
+
+
+def default_framework(
+    knowledge: Knowledge, precision: Format, gpu: Gpu | None, model: Model
+) -> Framework | None:
+    """The framework used when none is stated; None when nothing runs it."""
+    return next(frameworks_for(knowledge, precision, gpu, model), None)
+
+
+def choose(
+    knowledge: Knowledge,
+    formats: Sequence[Format],
+    asked: str,
+    framework: Framework | None,
+    gpu: Gpu | None,
+    model: Model,
+) -> tuple[Format, Framework]:
+    """Settle on one format and one framework.
+
+    Args:
+        knowledge: The knowledge base.
+        formats: What the precision may stand for, at least one.
+        asked: The precision as typed, for messages.
+        framework: As stated, or None for the default.
+        gpu: The card, None when sizes alone are asked for.
+        model: The model.
+
+    Raises:
+        RequestError: Nothing runs it; the message says why and what does.
+    """
+    for candidate in [framework] if framework else knowledge.frameworks.values():
+        fitting = [f for f in formats if runs(candidate, f, gpu, model)]
+        if fitting:
+            return min(fitting, key=quality_order), candidate
+    raise RequestError(
+        _nothing_runs(knowledge, formats, asked, framework, gpu, model),
+        hint=_what_runs(knowledge, framework, gpu, model),
+    )
+
+
+def quality_order(precision: Format) -> tuple[bool, float]:
+    """Order formats from the least to the most quality loss, unknown last."""
+    loss = precision.quality_loss_percent
+    return (loss is None, loss or 0.0)
+
+
+def _nothing_runs(
+    knowledge: Knowledge,
+    formats: Sequence[Format],
+    asked: str,
+    framework: Framework | None,
+    gpu: Gpu | None,
+    model: Model,
+) -> str:
+    tried: Iterable[Framework] = [framework] if framework else knowledge.frameworks.values()
+    reasons = dict.fromkeys(
+        why_not(candidate, precision, gpu, model)
+        for precision in formats
+        for candidate in tried
+        if framework or precision.name in candidate.formats
+    )
+    where = f" on {gpu.name}" if gpu else ""
+    listed = "; ".join(list(reasons)[:3]) or "no framework in the knowledge base does"
+    return f"{asked} cannot run for {model.name}{where}: {listed}."
+
+
+def _what_runs(
+    knowledge: Knowledge, framework: Framework | None, gpu: Gpu | None, model: Model
+) -> str:
+    if framework and (runnable := _runnable(knowledge, framework, gpu, model)):
+        return f"{framework.name} runs: {', '.join(runnable[:8])}."
+    pairs = (
+        (f.name, runnable)
+        for f in knowledge.frameworks.values()
+        if (runnable := _runnable(knowledge, f, gpu, model))
+    )
+    name, runnable = next(pairs, ("", []))
+    return f"{name} runs: {', '.join(runnable[:8])}." if name else "Nothing known here runs this model."
+
+
+def _runnable(
+    knowledge: Knowledge, framework: Framework, gpu: Gpu | None, model: Model
+) -> list[str]:
+    formats = (knowledge.formats[name] for name in framework.formats)
+    return [f.name for f in formats if f.offered and runs(framework, f, gpu, model)]
+
+
+@lru_cache(maxsize=4096)
+def _native(capability: float | None, needed: float | None) -> bool | None:
+    if needed is None:
+        return None
+    return None if capability is None else capability >= needed
+
+
+def is_native(precision: Format, gpu: Gpu) -> bool | None:
+    """Whether the card computes in the format itself; None where that is not known."""
+    if precision.family == "unquantized":
+        return gpu.bf16 if precision.name == "BF16" else True
+    if gpu.vendor != "NVIDIA":
+        return None
+    return bool(_native(gpu.compute_capability, precision.native_compute_capability))

@@ -1,0 +1,152 @@
+"""The vocabulary: every fact that rules may read or conclude, with its unit or values."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from advisor.cache import compiled
+from advisor.errors import KnowledgeError
+from advisor.resources import data_dir
+from advisor.units import format_quantity, gib
+
+FactKind = Literal["number", "enum", "flag", "text"]
+Origin = Literal["input", "knowledge", "estimate", "option", "rules"]
+
+FILE = "facts.yaml"
+_LAYOUT = 2
+"""Raised when the compiled form changes shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactType:
+    """What is known about a fact before any request is made."""
+
+    name: str
+    group: str
+    kind: FactKind
+    unit: str
+    """The unit to show; empty for counts and for facts that are not numbers."""
+    dimension: str
+    """See ``units.DIMENSIONS``; empty for facts that are not numbers."""
+    values: tuple[str, ...]
+    """The closed list of an enum."""
+    of: str | None
+    """The knowledge table that holds the valid names of a text."""
+    origin: Origin
+    help: str
+    as_sold: bool = False
+    """Whether GB means GiB here, as on the box of a card."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Every fact by name, in file order."""
+
+    facts: Mapping[str, FactType]
+    sha256: str = ""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names before the dot, in file order."""
+        return tuple(dict.fromkeys(fact.group for fact in self.facts.values()))
+
+    def fact(self, name: str) -> FactType:
+        """Find a fact.
+
+        Raises:
+            KnowledgeError: There is none of this name.
+        """
+        try:
+            return self.facts[name]
+        except KeyError:
+            raise KnowledgeError(f"unknown fact '{name}'.", hint=self.suggest(name)) from None
+
+    def suggest(self, name: str, among: Collection[str] | None = None) -> str:
+        """Give ``Did you mean 'memory.deficit'?`` or an empty string.
+
+        Args:
+            name: What was written, perhaps without its group or in the wrong one.
+            among: Names to choose from; all facts by default.
+        """
+        from advisor.suggest import did_you_mean, nearest  # noqa: PLC0415 - for mistakes only
+        from advisor.yamlfields import guess  # noqa: PLC0415 - likewise
+
+        names = self.facts if among is None else among
+        sure = nearest(name, names, most=1)
+        own = name.rpartition(".")[2]
+        moved = [known for known in names if known.rpartition(".")[2] == own]
+        if moved and name.casefold() not in map(str.casefold, sure):
+            return did_you_mean(moved[0], moved)
+        return guess(name, names)
+
+
+def show(fact: FactType, value: float | str | bool) -> str:  # noqa: FBT001 - a fact's value
+    """Print a base-unit value with its display unit: ``5.3 GiB``, ``yes``, ``needs_offload``."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    return gib(value) if fact.unit == "GiB" else format_quantity(value, fact.unit)
+
+
+def load_vocabulary(folder: Path | None = None) -> Vocabulary:
+    """Read ``facts.yaml`` of a knowledge folder, over the built-in one.
+
+    A fact that both declare is the folder's; a folder without the file adds nothing.
+
+    Raises:
+        KnowledgeError: The file is wrong; several problems come as ``Problems``.
+    """
+    layers = _layers(folder)
+    sha256 = hashlib.sha256(
+        b"".join(f"{_LAYOUT} {shown}\0".encode() + content for shown, content in layers)
+    ).hexdigest()
+    stored = compiled("vocabulary", sha256, lambda: {"facts": _stored(layers)})
+    return Vocabulary(_restored(stored), sha256)
+
+
+def _layers(folder: Path | None) -> Sequence[tuple[str, bytes]]:
+    own = data_dir("knowledge")
+    layers = [(f"knowledge/{FILE}", _content(own / FILE))]
+    if folder is not None and folder.resolve() != own and (folder / FILE).is_file():
+        layers.append((f"{folder.resolve().name}/{FILE}", _content(folder / FILE)))
+    return layers
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as bad:
+        raise KnowledgeError(f"cannot read {path}: {bad.strerror}.") from None
+
+
+def _stored(layers: Sequence[tuple[str, bytes]]) -> list[list[object]]:
+    from advisor.factfile import read_layers  # noqa: PLC0415 - a warm start does without it
+
+    facts = read_layers(layers)
+    return [list(asdict(fact).values()) for fact in facts.values()]
+
+
+def _restored(stored: Mapping[str, object]) -> Mapping[str, FactType]:
+    made = (_made(row) for row in cast("list[list[object]]", stored["facts"]))
+    return {fact.name: fact for fact in made}
+
+
+def _made(row: Sequence[object]) -> FactType:
+    name, group, kind, unit, dimension, values, of, origin, help_text, as_sold = row
+    return FactType(
+        str(name),
+        str(group),
+        cast("FactKind", kind),
+        str(unit),
+        str(dimension),
+        tuple(cast("list[str]", values)),
+        cast("str | None", of),
+        cast("Origin", origin),
+        str(help_text),
+        bool(as_sold),
+    )

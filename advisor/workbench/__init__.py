@@ -1,0 +1,1 @@
+"""What experts use to change rules without fear."""

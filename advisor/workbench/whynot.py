@@ -1,0 +1,66 @@
+"""Why a rule stayed silent: the conditions that failed, and by how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from advisor.advice import Advice, FactValue
+from advisor.engine.trace import RuleTrace, evaluate
+from advisor.facts import option_facts
+from advisor.options import Base
+from advisor.pipeline import Advisor
+from advisor.rulefile.model import Rule
+from advisor.vocabulary import Vocabulary, show
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """The nearest a rule came to firing."""
+
+    rule: str
+    option: str
+    """Key of the option that came nearest, empty for scenario rules."""
+    trace: RuleTrace
+
+
+def nearest_miss(advisor: Advisor, advice: Advice, rule: Rule) -> WhyNot:
+    """Evaluate a silent rule: for option rules, on the option with the fewest failing tests."""
+    if not rule.per_option:
+        return WhyNot(rule.id, "", evaluate(rule, advice.facts, None))
+    base = Base(advice.request, advice.scenario, advice.memory, advice.speed, advisor.knowledge)
+    best: WhyNot | None = None
+    for item in option_facts(base, advice.options):
+        trace = evaluate(rule, advice.facts, item.values)
+        if best is None or _misses(trace) < _misses(best.trace):
+            best = WhyNot(rule.id, item.key, trace)
+    return best or WhyNot(rule.id, "", evaluate(rule, advice.facts, {}))
+
+
+def _misses(trace: RuleTrace) -> int:
+    return sum(not result.holds for result in trace.nearest)
+
+
+def why_not_lines(advisor: Advisor, advice: Advice, rule: Rule) -> tuple[str, ...]:
+    """Say which conditions failed and by how much, one line each."""
+    miss = nearest_miss(advisor, advice, rule)
+    lines = [f"nearest option: {miss.option}"] if miss.option else []
+    for result in miss.trace.nearest:
+        if not result.holds:
+            lines.append(
+                _line(advisor.vocabulary, result.test.fact, result.test.text, result.actual, result.distance)
+            )
+    return tuple(lines)
+
+
+def _line(
+    vocabulary: Vocabulary,
+    fact: str,
+    text: str,
+    actual: FactValue | None,
+    distance: float | None,
+) -> str:
+    kind = vocabulary.fact(fact)
+    if actual is None:
+        return f"{fact} is unknown here (needed: {text})"
+    short = f", short by {show(kind, distance)}" if distance else ""
+    return f"{fact} is {show(kind, actual)} (needed: {text}{short})"

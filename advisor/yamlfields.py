@@ -1,0 +1,173 @@
+"""Reading mappings of a YAML file key by key, collecting every problem on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+
+from advisor.errors import Problems, Source, UserError
+from advisor.suggest import did_you_mean, nearest
+from advisor.yamlfile import Node, parse_yaml
+
+_SURE = 0.85
+COMMA = "Between { } a comma ends the value: put a value with commas in quotes."
+
+
+@dataclass(slots=True)
+class Collector:
+    """What is wrong so far; all of it becomes errors of one type."""
+
+    error: type[UserError]
+    errors: list[UserError] = field(default_factory=list)
+
+    def add(self, message: str, source: Source | None, hint: str = "") -> None:
+        """Note a problem; ``message`` ends with a full stop."""
+        self.errors.append(self.error(message, source=source, hint=hint))
+
+    def take(self, error: UserError) -> None:
+        """Note what another reader raised."""
+        self.errors.extend(
+            [e for e in error.errors if isinstance(e, UserError)]
+            if isinstance(error, Problems)
+            else [error]
+        )
+
+    def parse(self, content: bytes, shown: str) -> Node | None:
+        """Parse a file; None when it is broken, its problems noted."""
+        try:
+            return parse_yaml(content, shown, self.error)
+        except UserError as error:
+            self.take(error)
+            return None
+
+    def entries(self, content: bytes, shown: str, begin: str) -> Sequence[Node]:
+        """Read a file that is a list of mappings.
+
+        Args:
+            content: The file.
+            shown: Its name in messages.
+            begin: How an entry begins, for the hint (``- rule: NAME``).
+        """
+        root = self.parse(content, shown)
+        if root is None:
+            return []
+        if not isinstance(root.value, list):
+            hint = f"Begin every entry with '{begin}'."
+            self.add("the file must be a list.", root.source, hint)
+            return []
+        return root.value
+
+
+def guess(word: str, choices: Collection[str]) -> str:
+    """Give ``Did you mean 'x'?``: the one that is surely meant, else up to three, or nothing."""
+    names = nearest(word, choices)
+    sure = names and SequenceMatcher(None, word.casefold(), names[0].casefold()).ratio() >= _SURE
+    return did_you_mean(word, names[:1] if sure else names)
+
+
+def listed(names: Collection[str]) -> str:
+    """Write names as ``a, b or c``."""
+    words = list(names)
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """One mapping, read by key."""
+
+    values: Mapping[str, Node]
+    source: Source
+    keys: Mapping[str, Source]
+    problems: Collector
+
+    @classmethod
+    def of(cls, node: Node, what: str, problems: Collector) -> Fields | None:
+        """Take a mapping; anything else is a problem.
+
+        Args:
+            node: What the file holds.
+            what: How to call it in the message (``a rule``).
+            problems: Takes what is wrong.
+        """
+        if isinstance(node.value, Mapping):
+            return cls(node.value, node.source, node.key_sources or {}, problems)
+        problems.add(f"{what} must be a mapping of keys to values.", node.source)
+        return None
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.values
+
+    def at(self, key: str) -> Source:
+        """Where the key stands, or where the mapping begins."""
+        return self.keys.get(key, self.source)
+
+    def node(self, key: str) -> Node | None:
+        """Give the value of a key, None when it is absent."""
+        return self.values.get(key)
+
+    def only(self, known: Collection[str]) -> None:
+        """Refuse keys that are not in ``known``."""
+        for key, node in self.values.items():
+            if key not in known:
+                hint = guess(key, known) or f"Known keys: {', '.join(known)}."
+                hint = COMMA if node.value is None else hint
+                self.problems.add(f"unknown key '{key}'.", self.at(key), hint)
+
+    def require(self, key: str, hint: str = "") -> Node | None:
+        """Give the value of a key that must be there."""
+        if key not in self.values:
+            self.problems.add(f"the key '{key}' is missing.", self.source, hint)
+        return self.values.get(key)
+
+    def text(self, key: str) -> str | None:
+        """Give a text as written; a list, a mapping or nothing is a problem."""
+        node = self.node(key)
+        return None if node is None else self.scalar(key, node)
+
+    def scalar(self, key: str, node: Node) -> str | None:
+        """Give the text of ``node``, which stands under ``key``."""
+        if isinstance(node.value, list | Mapping):
+            self.problems.add(f"'{key}' must be a text.", node.source)
+            return None
+        if not node.text.strip() or node.value is None:
+            self.problems.add(f"'{key}' is empty.", self.at(key))
+            return None
+        return node.text.strip()
+
+    def words(self, key: str) -> tuple[str, ...]:
+        """Give a list of texts; one text alone is a list of one."""
+        node = self.node(key)
+        if node is None:
+            return ()
+        items = node.value if isinstance(node.value, list) else [node]
+        found = (self.scalar(key, item) for item in items)
+        return tuple(word for word in found if word is not None)
+
+    def number(self, key: str) -> float | None:
+        """Give a plain number without a unit."""
+        node = self.node(key)
+        if node is None:
+            return None
+        if isinstance(node.value, bool) or not isinstance(node.value, int | float):
+            self.problems.add(f"'{key}' must be a number, not '{node.text}'.", node.source)
+            return None
+        return float(node.value)
+
+    def flag(self, key: str) -> bool:
+        """Give yes or no; an absent key is no."""
+        node = self.node(key)
+        if node is None or isinstance(node.value, bool):
+            return node is not None and bool(node.value)
+        self.problems.add(f"'{key}' must be yes or no, not '{node.text}'.", node.source)
+        return False
+
+    def choice(self, key: str, allowed: Collection[str]) -> str | None:
+        """Give a text that must be one of ``allowed``."""
+        text = self.text(key)
+        node = self.node(key)
+        if text is None or node is None or text in allowed:
+            return text
+        hint = guess(text, allowed) or f"It is one of {listed(allowed)}."
+        self.problems.add(f"unknown {key} '{text}'.", node.source, hint)
+        return None

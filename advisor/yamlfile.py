@@ -1,0 +1,242 @@
+"""YAML with positions: plain data only, bounded, and strict about duplicate keys.
+
+Built from parser events rather than by ``yaml.compose``, so that no depth of nesting can
+overflow the stack and aliases are refused before they are followed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from advisor.errors import Source, UserError, raise_problems
+
+if TYPE_CHECKING:
+    import yaml
+
+MAX_BYTES = 8_000_000
+MAX_DEPTH = 24
+
+Scalar = str | int | float | bool | None
+_SYMBOL = re.compile(r":\s+[\"']?(>=?|<=?|==?|!=)\s*[\w.\-]")
+_NOT_ALLOWED = re.compile(r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value with its place.
+
+    ``value`` is a str, int, float, bool, None, a list of nodes, or a dict of nodes by key;
+    ``text`` is a scalar as written (``yes``, ``2024-05-07``), dates stay text.
+    """
+
+    value: Scalar | Sequence[Node] | Mapping[str, Node]
+    source: Source
+    text: str = ""
+    key_sources: Mapping[str, Source] | None = None
+
+    def plain(self) -> object:
+        """Give the value without positions."""
+        if isinstance(self.value, Mapping):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        return self.value
+
+
+def parse_yaml(content: bytes, shown: str, error: type[UserError]) -> Node:
+    """Parse one document; ``shown`` is the file name that messages carry.
+
+    Raises:
+        UserError: As ``error``: not UTF-8, too large, too deep, an alias, a tab, bad
+            indentation, a duplicate key, an empty file; several come as ``Problems``.
+    """
+    text = _decoded(content, shown, error)
+    reader = _Reader(shown, error)
+    _parsed(text, reader)
+    raise_problems(reader.problems)
+    if reader.root is None:
+        raise error("the file is empty.", source=Source(shown, 1, 1))
+    return reader.root
+
+
+def _decoded(content: bytes, shown: str, error: type[UserError]) -> str:
+    if len(content) > MAX_BYTES:
+        raise error(f"the file is larger than {MAX_BYTES // 10**6} MB.", source=Source(shown))
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as bad:
+        line = content.count(b"\n", 0, bad.start) + 1
+        column = bad.start - content.rfind(b"\n", 0, bad.start)
+        place = Source(shown, line, column)
+        raise error("the file is not UTF-8.", source=place, hint="Save it as UTF-8.") from None
+    if bad_character := _NOT_ALLOWED.search(text):
+        at = bad_character.start()
+        place = Source(shown, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+        code = f"U+{ord(bad_character[0]):04X}"
+        raise error(
+            f"the character {code} is not allowed in YAML.", source=place, hint="Delete it."
+        )
+    return text
+
+
+def _parsed(text: str, reader: _Reader) -> None:
+    import yaml  # noqa: PLC0415 - a warm start must not pay for it
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    reader.resolver = yaml.resolver.Resolver()
+    try:
+        for event in yaml.parse(text, loader):
+            reader.take(event)
+    except yaml.MarkedYAMLError as bad:
+        mark = bad.problem_mark or bad.context_mark
+        place = reader.place(mark)
+        message, hint = _plain_problem(text, bad, place)
+        raise reader.error(message, source=place, hint=hint) from None
+    except yaml.YAMLError as bad:
+        first = str(bad).splitlines()[0]
+        raise reader.error(f"not YAML: {first}.", source=Source(reader.shown)) from None
+
+
+def _plain_problem(text: str, bad: yaml.MarkedYAMLError, place: Source) -> tuple[str, str]:
+    lines = text.splitlines()
+    line = lines[place.line - 1] if 0 < place.line <= len(lines) else ""
+    if "\t" in line[: len(line) - len(line.lstrip())] or "'\\t'" in str(bad.problem):
+        return "a tab is used for indentation.", "Use spaces."
+    if symbol := _SYMBOL.search(line):
+        return f"'{symbol[1]}' cannot start a value.", "Write it in words: 'above', 'at least' ..."
+    context = f"{bad.context}: " if bad.context else ""
+    return f"not YAML: {context}{bad.problem}.", "Check the indentation and the quotes."
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or mapping whose end has not been read yet."""
+
+    source: Source
+    items: list[Node] | None = None
+    pairs: dict[str, Node] = field(default_factory=dict)
+    keys: dict[str, Source] = field(default_factory=dict)
+    key: str | None = None
+    """The key whose value comes next; None: a key comes next."""
+    ignored: bool = False
+    """The value that comes next belongs to a key that was refused."""
+
+
+@dataclass(slots=True)
+class _Reader:
+    shown: str
+    error: type[UserError]
+    problems: list[UserError] = field(default_factory=list)
+    root: Node | None = None
+    resolver: yaml.resolver.Resolver | None = None
+    stack: list[_Open] = field(default_factory=list)
+    documents: int = 0
+
+    def place(self, mark: yaml.error.Mark | yaml._yaml.Mark | None) -> Source:
+        if mark is None:
+            return Source(self.shown)
+        return Source(self.shown, mark.line + 1, mark.column + 1)
+
+    def take(self, event: yaml.Event) -> None:
+        import yaml  # noqa: PLC0415
+
+        if isinstance(event, yaml.NodeEvent):
+            self._refuse_extras(event)
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self._start(event, [] if isinstance(event, yaml.SequenceStartEvent) else None)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._end()
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self._start_document(event)
+
+    def _start_document(self, event: yaml.Event) -> None:
+        self.documents += 1
+        if self.documents > 1:
+            place = self.place(event.start_mark)
+            raise self.error("'---' starts a second document.", source=place, hint="Delete it.")
+
+    def _refuse_extras(self, event: yaml.NodeEvent) -> None:
+        import yaml  # noqa: PLC0415
+
+        place = self.place(event.start_mark)
+        if isinstance(event, yaml.AliasEvent) or event.anchor:
+            raise self.error(
+                "anchors ('&') and aliases ('*') are not allowed.",
+                source=place,
+                hint="Write the value out, or put it in quotes.",
+            )
+        tag = getattr(event, "tag", None)
+        if tag and tag != "!":
+            raise self.error("a tag ('!') is not allowed.", source=place, hint="Use quotes.")
+
+    def _start(self, event: yaml.Event, items: list[Node] | None) -> None:
+        place = self.place(event.start_mark)
+        if len(self.stack) >= MAX_DEPTH:
+            raise self.error(f"nested deeper than {MAX_DEPTH} levels.", source=place)
+        self.stack.append(_Open(place, items))
+
+    def _end(self) -> None:
+        done = self.stack.pop()
+        value = done.pairs if done.items is None else done.items
+        self._put(Node(value, done.source, key_sources=done.keys if done.items is None else None))
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        import yaml  # noqa: PLC0415
+
+        place = self.place(event.start_mark)
+        assert self.resolver is not None
+        tag = self.resolver.resolve(  # type: ignore[no-untyped-call] # untyped in types-pyyaml
+            yaml.ScalarNode, event.value, event.implicit
+        )
+        self._put(Node(_typed(str(tag), str(event.value)), place, str(event.value)))
+
+    def _put(self, node: Node) -> None:
+        if not self.stack:
+            self.root = None if node.value is None else node
+            return
+        parent = self.stack[-1]
+        if parent.items is not None:
+            parent.items.append(node)
+        elif parent.ignored:
+            parent.ignored = False
+        elif parent.key is None:
+            self._put_key(parent, node)
+        else:
+            parent.pairs[parent.key] = node
+            parent.key = None
+
+    def _put_key(self, parent: _Open, node: Node) -> None:
+        key = node.text
+        if isinstance(node.value, list | dict):
+            self.problems.append(self.error("a key must be plain text.", source=node.source))
+            parent.ignored = True
+        elif key in parent.pairs:
+            first = parent.keys[key].line
+            message = f"key '{key}' stands twice (first in line {first})."
+            hint = "Keep one of them."
+            self.problems.append(self.error(message, source=node.source, hint=hint))
+            parent.ignored = True
+        else:
+            parent.keys[key] = node.source
+            parent.key = key
+
+
+def _typed(tag: str, text: str) -> Scalar:
+    kind = tag.rsplit(":", 1)[-1]
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() in {"yes", "true", "on"}
+    try:
+        if kind == "int":
+            return int(text.replace("_", ""), 0)
+        if kind == "float":
+            return float(text.replace("_", ""))
+    except ValueError:
+        return text
+    return text
