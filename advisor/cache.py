@@ -6,17 +6,20 @@ cannot be read or written costs time, never correctness.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 from advisor import __version__
 
 Compiled = Mapping[str, object]
-_PACKAGED = Path(__file__).resolve().parent / "data" / "compiled"
+_PACKAGE = Path(__file__).resolve().parent
+_PACKAGED = _PACKAGE / "data" / "compiled"
+_KEPT = 8
 
 
 def user_cache_dir() -> Path:
@@ -40,14 +43,29 @@ def compiled(kind: str, sha256: str, build: Callable[[], Compiled]) -> Compiled:
         sha256: Hash of the files' names and contents.
         build: Parses and validates; must give JSON-serialisable data with string keys.
     """
-    name = f"{kind}-{sha256[:32]}.json"
-    for folder in (_PACKAGED, user_cache_dir()):
-        found = _read(folder / name)
-        if found is not None:
-            return found
+    found = _read(_PACKAGED / f"{kind}-{sha256[:32]}.json")
+    if found is not None:
+        return found
+    own = user_cache_dir() / f"{kind}-{sha256[:32]}-{_code()}.json"
+    found = _read(own)
+    if found is not None:
+        return found
     made = build()
-    _write(user_cache_dir() / name, made)
+    _write(own, made)
     return made
+
+
+@cache
+def _code() -> str:
+    """Tell states of the code apart, so that an edited parser never reads an older one's work."""
+    folders = (_PACKAGE, _PACKAGE / "knowledge", _PACKAGE / "rulefile")
+    stats = sorted(
+        (entry.path, entry.stat().st_size, entry.stat().st_mtime_ns)
+        for folder in folders
+        for entry in os.scandir(folder)
+        if entry.name.endswith(".py")
+    )
+    return hashlib.sha256(repr(stats).encode()).hexdigest()[:12]
 
 
 def _read(path: Path) -> Compiled | None:
@@ -59,10 +77,21 @@ def _read(path: Path) -> Compiled | None:
 
 
 def _write(path: Path, made: Compiled) -> None:
+    import tempfile  # noqa: PLC0415 - 5 ms that a warm cache does not need
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, suffix=".tmp") as file:
             json.dump(made, file, separators=(",", ":"), allow_nan=False)
         Path(file.name).replace(path)
+        _prune(path)
     except OSError:
         return
+
+
+def _prune(newest: Path) -> None:
+    """Keep the files of this kind that were written last."""
+    kind = newest.name.partition("-")[0]
+    written = sorted(newest.parent.glob(f"{kind}-*.json"), key=lambda path: path.stat().st_mtime)
+    for path in written[:-_KEPT]:
+        path.unlink(missing_ok=True)

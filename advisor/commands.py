@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.scenario import Scenario
+from advisor.knowledge.types import Format
+from advisor.resolve import DEFAULT_UBATCH
+from advisor.scenario import Model, Scenario
 
 
 def command_for(scenario: Scenario) -> str:
@@ -24,35 +26,67 @@ def command_for(scenario: Scenario) -> str:
 
 
 def _placeholders(scenario: Scenario) -> dict[str, str]:
-    model = scenario.model
-    name = model.name.rsplit("/", 1)[-1]
+    model, precision = scenario.model, scenario.precision
+    hub = model.hf_id or model.name
     return {
-        "model": model.hf_id or model.name,
-        "hf_id": model.hf_id or model.name,
-        "name": name,
-        "model_file": f"{name}-{scenario.precision.name.replace(' ', '-')}.gguf",
-        "precision": scenario.precision.name,
+        "model": hub if precision.family == "unquantized" else _folder(model, precision),
+        "hf_id": hub if precision.family == "unquantized" else _folder(model, precision),
+        "name": model.name,
+        "model_file": _gguf_file(model, precision),
+        "precision": precision.name,
     }
+
+
+def _gguf_file(model: Model, precision: Format) -> str:
+    kind = {"FP16": "F16", "FP32": "F32"}.get(precision.name, precision.name)
+    return f"{model.name}-{kind.split(' ')[0]}.gguf"
+
+
+def _folder(model: Model, precision: Format) -> str:
+    """Name a checkpoint that is already in the format: those are downloads of their own."""
+    words = "".join(c if c.isalnum() or c == "." else "-" for c in precision.name)
+    return f"./{model.name}-{'-'.join(word for word in words.split('-') if word)}"
 
 
 def _settings(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Settings worth a flag: always the context, the rest only where not the default."""
-    slots = scenario.batch if scenario.framework.memory_model == "llama.cpp" else 1
+    gguf = scenario.framework.memory_model == "llama.cpp"
+    slots = scenario.batch if gguf else 1
     yield "context", str(scenario.context_tokens * slots)
     if scenario.gpu_layers is not None:
         yield "gpu_layers", str(scenario.gpu_layers)
     if scenario.cpu_experts:
         yield "cpu_experts", str(scenario.cpu_experts)
-    key, value = scenario.kv_cache_k.name, scenario.kv_cache_v.name
-    if key == value and "kv_cache" in scenario.framework.flags:
-        if key != "f16":
-            yield "kv_cache", key
-    elif (key, value) != ("f16", "f16"):
-        yield "kv_cache_k", key
-        yield "kv_cache_v", value
+    yield from _cache_settings(scenario)
     if scenario.batch > 1:
         yield "batch", str(scenario.batch)
     if scenario.gpus > 1:
         yield "gpus", str(scenario.gpus)
     if scenario.draft_model:
-        yield "draft_model", scenario.draft_model.hf_id or scenario.draft_model.name
+        draft = scenario.draft_model
+        hub = draft.hf_id or draft.name
+        yield "draft_model", _gguf_file(draft, scenario.precision) if gguf else hub
+    if gguf:
+        yield from _llamacpp_settings(scenario)
+
+
+def _cache_settings(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    key, value = scenario.kv_cache_k.name, scenario.kv_cache_v.name
+    if (key, value) == ("f16", "f16"):
+        return
+    if key == value and "kv_cache" in scenario.framework.flags:
+        yield "kv_cache", key
+    else:
+        yield "kv_cache_k", key
+        yield "kv_cache_v", value
+
+
+def _llamacpp_settings(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    if scenario.ubatch != DEFAULT_UBATCH:
+        yield "ubatch", str(scenario.ubatch)
+    if not scenario.flash_attention:
+        yield "flash_attention", "off"
+    if not scenario.kv_unified:
+        yield "no_kv_unified", ""
+    if scenario.swa_full:
+        yield "swa_full", ""

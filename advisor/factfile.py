@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import cast, get_args
 
 from advisor.errors import KnowledgeError, raise_problems
+from advisor.facttype import FactKind, FactType, Origin
 from advisor.units import UnitError, dimension_of
-from advisor.vocabulary import FactKind, FactType, Origin
 from advisor.yamlfields import Collector, Fields
 
 TABLES = ("gpus", "models", "formats", "frameworks", "kv_types")

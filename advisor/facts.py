@@ -170,9 +170,14 @@ def _memory(memory: Memory, limits: Limits) -> Pairs:
     yield "memory.kv_share", percent(memory.kv_cache_bytes, memory.required_bytes)
     yield "memory.compute_buffer", memory.compute_buffer_bytes
     yield "memory.overhead", memory.overhead_bytes
-    yield "memory.approximate", bool(memory.approximate)
+    yield "memory.approximate", _partly_guessed(memory)
     yield "memory.max_context", limits.max_context_tokens
     yield "memory.max_batch", limits.max_batch
+
+
+def _partly_guessed(memory: Memory) -> bool:
+    """Whether more than the runtime's own overhead, which is always a range, is an estimate."""
+    return any(not part.startswith("overhead") for part in memory.approximate)
 
 
 def _fullest_usable(memory: Memory) -> int | None:
@@ -239,90 +244,104 @@ def _options_summary(base: Base, options: Sequence[Option]) -> Pairs:
     yield "options.any_fits", bool(fitting)
     yield "options.quantize_fits", any(o.action == "quantize" for o in fitting)
     yield "options.single_step_fits", any(o.effort != "purchase" for o in fitting)
+    yield "options.draft_exists", any(o.action == "speculative" for o in options)
     yield "options.tried", len(options)
 
 
 def option_facts(base: Base, options: Sequence[Option]) -> list[OptionFacts]:
     """Give the facts of every option, best-in-class marks included."""
     marks = _marks(options)
-    return [
-        OptionFacts(
-            option.key,
-            {n: _clean(v) for n, v in _option(base, option, marks) if v is not None},
-        )
-        for option in options
-    ]
+    return [OptionFacts(option.key, _option(base, option, marks)) for option in options]
 
 
-def _option(base: Base, option: Option, marks: Mapping[str, set[str]]) -> Iterator[tuple[str, FactValue | None]]:
-    yield "option.family", option.action
-    yield "option.fits", option.fits
-    yield "option.effort", option.effort
-    yield "option.steps", option.steps
-    yield "option.cost", option.cost_usd
-    yield "option.quality_loss", _rounded(option.quality_loss_percent)
-    yield "option.quality_cost", _rounded(option.quality_cost_percent)
-    for mark in ("best_quality", "fastest", "smallest_step"):
-        yield f"option.{mark}", option.key in marks[mark]
-    yield from _option_memory(base, option)
-    yield from _option_speed(base, option)
-    yield from _option_scenario(base, option)
+def _option(base: Base, option: Option, marks: Mapping[str, set[str]]) -> dict[str, FactValue]:
+    facts: dict[str, FactValue] = {
+        "option.family": option.action,
+        "option.fits": option.fits,
+        "option.effort": option.effort,
+        "option.steps": float(option.steps),
+    }
+    for mark, keys in marks.items():
+        facts[mark] = option.key in keys
+    _put(facts, "option.cost", option.cost_usd)
+    _put(facts, "option.quality_loss", option.quality_loss_percent)
+    _put(facts, "option.quality_cost", option.quality_cost_percent)
+    _put_memory(facts, base, option)
+    _put_speed(facts, base, option)
+    _put_scenario(facts, base, option)
+    return facts
 
 
-def _option_memory(base: Base, option: Option) -> Pairs:
+def _put(facts: dict[str, FactValue], name: str, value: float | None) -> None:
+    if value is not None:
+        facts[name] = _steady(value)
+
+
+def _put_memory(facts: dict[str, FactValue], base: Base, option: Option) -> None:
     memory = option.memory
     host = memory.host_weights_bytes + memory.host_kv_cache_bytes
-    yield "option.required", memory.required_bytes
-    yield "option.headroom", memory.headroom_bytes
-    yield "option.headroom_share", headroom_percent(memory)
-    yield "option.saved", base.memory.required_bytes - memory.required_bytes
-    yield "option.host_ram", host
-    ram = option.scenario.ram_bytes
-    yield "option.host_ram_ok", None if ram is None else host <= ram
-    yield "option.bits_per_weight", _rounded(memory.bits_per_weight)
+    facts["option.required"] = float(memory.required_bytes)
+    facts["option.saved"] = float(base.memory.required_bytes - memory.required_bytes)
+    facts["option.host_ram"] = float(host)
+    _put(facts, "option.headroom", memory.headroom_bytes)
+    _put(facts, "option.headroom_share", headroom_percent(memory))
+    _put(facts, "option.bits_per_weight", memory.bits_per_weight)
+    if option.scenario.ram_bytes is not None:
+        facts["option.host_ram_ok"] = host <= option.scenario.ram_bytes
 
 
-def _option_speed(base: Base, option: Option) -> Pairs:
+def _put_speed(facts: dict[str, FactValue], base: Base, option: Option) -> None:
     speed = option.speed
-    yield "option.speed_known", speed is not None
+    facts["option.speed_known"] = speed is not None
     if speed is None:
         return
-    before = base.speed.decode_tok_s.estimate if base.speed else None
-    now = speed.decode_tok_s.estimate
-    total, total_before = _aggregate(speed), _aggregate(base.speed)
-    yield "option.decode_speed", _rounded(now)
-    yield "option.speed_gain", percent(now - before, before) if before else None
-    yield "option.aggregate_speed", _rounded(total)
-    if total is not None and total_before:
-        yield "option.aggregate_gain", percent(total - total_before, total_before)
+    now, total = speed.decode_tok_s.estimate, _aggregate(speed) or 0.0
+    _put(facts, "option.decode_speed", now)
+    _put(facts, "option.aggregate_speed", total)
+    if base.speed:
+        before, total_before = base.speed.decode_tok_s.estimate, _aggregate(base.speed)
+        _put(facts, "option.speed_gain", percent(now - before, before))
+        _put(facts, "option.aggregate_gain", percent(total - (total_before or 0.0), total_before))
 
 
-def _option_scenario(base: Base, option: Option) -> Pairs:
+def _put_scenario(facts: dict[str, FactValue], base: Base, option: Option) -> None:
     before, after = base.scenario, option.scenario
-    yield "option.format", after.precision.name
-    yield "option.format_family", after.precision.family
-    yield "option.kv_cache", after.kv_cache_k.name
-    yield "option.kv_bits", after.kv_cache_k.bits
-    yield "option.context", after.context_tokens
-    yield "option.context_kept", percent(after.context_tokens, before.context_tokens)
-    yield "option.batch", after.batch
-    yield "option.gpus", after.gpus
-    yield "option.framework", after.framework.name
-    yield "option.parameters", after.model.parameters
-    yield "option.parameters_kept", percent(after.model.parameters, before.model.parameters)
+    facts["option.format"] = after.precision.name
+    facts["option.format_family"] = after.precision.family
+    facts["option.kv_cache"] = after.kv_cache_k.name
+    facts["option.kv_bits"] = float(after.kv_cache_k.bits)
+    facts["option.context"] = float(after.context_tokens)
+    facts["option.batch"] = float(after.batch)
+    facts["option.gpus"] = float(after.gpus)
+    facts["option.framework"] = after.framework.name
+    facts["option.parameters"] = float(after.model.parameters)
+    _put(facts, "option.context_kept", percent(after.context_tokens, before.context_tokens))
+    kept = percent(after.model.parameters, before.model.parameters)
+    _put(facts, "option.parameters_kept", kept)
     if after.gpu_layers is not None:
-        yield "option.layers_on_gpu", percent(after.gpu_layers, after.model.shape.layers + 1)
+        share = percent(after.gpu_layers, after.model.shape.layers + 1)
+        _put(facts, "option.layers_on_gpu", share)
     if after.gpu and before.gpu:
-        yield "option.native", support.is_native(after.precision, after.gpu)
-        yield "option.gpu", after.gpu.name
-        yield "option.gpu_segment", after.gpu.segment
-        yield "option.same_vendor", after.gpu.vendor == before.gpu.vendor
-        yield "option.bandwidth", after.gpu.bandwidth_bytes_s
+        _put_card(facts, before.gpu, after.gpu, after)
+
+
+def _put_card(facts: dict[str, FactValue], before: Gpu, after: Gpu, scenario: Scenario) -> None:
+    native = support.is_native(scenario.precision, after)
+    if native is not None:
+        facts["option.native"] = native
+    facts["option.gpu"] = after.name
+    facts["option.gpu_segment"] = after.segment
+    facts["option.same_vendor"] = after.vendor == before.vendor
+    _put(facts, "option.bandwidth", after.bandwidth_bytes_s)
 
 
 def _marks(options: Sequence[Option]) -> Mapping[str, set[str]]:
     """Mark, within each action, the fitting what-ifs that nothing beats."""
-    marks: dict[str, set[str]] = {"best_quality": set(), "fastest": set(), "smallest_step": set()}
+    marks: dict[str, set[str]] = {
+        "option.best_quality": set(),
+        "option.fastest": set(),
+        "option.smallest_step": set(),
+    }
     by_action: dict[str, list[Option]] = {}
     for option in options:
         if option.fits:
@@ -338,8 +357,8 @@ def _mark_best(group: Sequence[Option], marks: Mapping[str, set[str]]) -> None:
     closest = max(o.memory.required_bytes for o in group)
     for option in group:
         if losses and option.quality_loss_percent == min(losses):
-            marks["best_quality"].add(option.key)
+            marks["option.best_quality"].add(option.key)
         if option.speed and option.speed.decode_tok_s.estimate == max(speeds):
-            marks["fastest"].add(option.key)
+            marks["option.fastest"].add(option.key)
         if option.memory.required_bytes == closest:
-            marks["smallest_step"].add(option.key)
+            marks["option.smallest_step"].add(option.key)

@@ -141,7 +141,7 @@ class Advisor:
             fired=tuple((f.rule, f.option) for f in outcome.firings),
             options=options,
             warnings=request_warnings(base),
-            missing=missing_inputs(base.scenario),
+            missing=missing_inputs(base.scenario, self.knowledge),
             provenance=self.provenance(),
         )
 

@@ -96,12 +96,24 @@ def find_gpu(request: Request, knowledge: Knowledge) -> Gpu:
     return names.find_gpu(knowledge, request.gpu or "")
 
 
+_formats: dict[tuple[int, str], tuple[Knowledge, tuple[Format, ...]]] = {}
+
+
 def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
     """List the formats a precision stands for: one, or all of a family name such as INT4.
 
     Raises:
         RequestError: Unknown.
     """
+    key = (id(knowledge), text)
+    found = _formats.get(key)
+    if found is None or found[0] is not knowledge:
+        found = (knowledge, _formats_named(text, knowledge))
+        _formats[key] = found
+    return found[1]
+
+
+def _formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
     bits = support.family_bits(text)
     if bits is None:
         return names.find_format_candidates(knowledge, text)
@@ -241,9 +253,9 @@ def _impossible(request: Request, scenario: Scenario) -> Iterator[UserError]:
             yield RequestError(f"{name} is {value}", hint="Give 0 or more, or all.")
         if isinstance(value, str) and value != "all":
             yield RequestError(f"{name} is '{value}'", hint="Give a whole number or all.")
-    if scenario.gpu_layers is not None and not framework.cpu_offload:
+    if scenario.gpu_layers is not None and framework.memory_model != "llama.cpp":
         yield RequestError(
-            f"{framework.name} cannot keep layers in system RAM",
+            f"{framework.name} does not place single layers",
             hint="Leave gpu_layers out, or use llama.cpp.",
         )
     if scenario.cpu_experts and not framework.expert_offload:

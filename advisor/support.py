@@ -84,6 +84,29 @@ def default_framework(
     return next(frameworks_for(knowledge, precision, gpu, model), None)
 
 
+def first_pair(
+    knowledge: Knowledge,
+    formats: Sequence[Format],
+    framework: Framework | None,
+    gpu: Gpu | None,
+    model: Model,
+) -> tuple[Format, Framework] | None:
+    """Find the first framework that runs one of the formats, and its best one.
+
+    Formats that are never proposed (internal ggml types) come last, so that a name they share
+    with another format means the other one unless the framework settles it.
+    """
+    proposed = [f for f in formats if f.offered]
+    candidates = [framework] if framework else list(knowledge.frameworks.values())
+    for group in (proposed, [f for f in formats if not f.offered]):
+        for candidate in candidates:
+            fitting = [f for f in group if runs(candidate, f, gpu, model)]
+            if fitting:
+                order = {name: place for place, name in enumerate(candidate.formats)}
+                return min(fitting, key=lambda f: (*quality_order(f), order[f.name])), candidate
+    return None
+
+
 def choose(
     knowledge: Knowledge,
     formats: Sequence[Format],
@@ -105,10 +128,9 @@ def choose(
     Raises:
         RequestError: Nothing runs it; the message says why and what does.
     """
-    for candidate in [framework] if framework else knowledge.frameworks.values():
-        fitting = [f for f in formats if runs(candidate, f, gpu, model)]
-        if fitting:
-            return min(fitting, key=quality_order), candidate
+    found = first_pair(knowledge, formats, framework, gpu, model)
+    if found:
+        return found
     raise RequestError(
         _nothing_runs(knowledge, formats, asked, framework, gpu, model),
         hint=_what_runs(knowledge, framework, gpu, model),

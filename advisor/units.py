@@ -62,6 +62,16 @@ class UnitError(ValueError):
     """A quantity that cannot be read; the message says why."""
 
 
+class UnknownUnitError(UnitError):
+    """The number is right and its unit is none."""
+
+    def __init__(self, unit: str) -> None:
+        self.unit = unit
+        known = [known for known in _DIMENSION_OF if known]
+        hint = did_you_mean(unit, known) or f"Known units: {', '.join(known)}."
+        super().__init__(f"unknown unit '{unit}'. {hint}")
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A number in the base unit of ``dimension``, with the ``unit`` it was written in."""
@@ -75,14 +85,12 @@ def dimension_of(unit: str) -> str:
     """Name the dimension a unit belongs to.
 
     Raises:
-        UnitError: The unit is unknown.
+        UnknownUnitError: There is no such unit.
     """
     try:
         return _DIMENSION_OF[unit]
     except KeyError:
-        known = ", ".join(u for u in _DIMENSION_OF if u)
-        hint = did_you_mean(unit, filter(None, _DIMENSION_OF)) or f"Known units: {known}."
-        raise UnitError(f"unknown unit '{unit}'. {hint}") from None
+        raise UnknownUnitError(unit) from None
 
 
 def base_factor(unit: str) -> float:

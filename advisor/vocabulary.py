@@ -6,40 +6,19 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 from advisor.cache import compiled
 from advisor.errors import KnowledgeError
+from advisor.facttype import FactKind, FactType, Origin
 from advisor.resources import data_dir
 from advisor.units import format_quantity, gib
 
-FactKind = Literal["number", "enum", "flag", "text"]
-Origin = Literal["input", "knowledge", "estimate", "option", "rules"]
+__all__ = ["FactType", "Vocabulary", "load_vocabulary", "show"]
 
 FILE = "facts.yaml"
 _LAYOUT = 2
 """Raised when the compiled form changes shape."""
-
-
-@dataclass(frozen=True, slots=True)
-class FactType:
-    """What is known about a fact before any request is made."""
-
-    name: str
-    group: str
-    kind: FactKind
-    unit: str
-    """The unit to show; empty for counts and for facts that are not numbers."""
-    dimension: str
-    """See ``units.DIMENSIONS``; empty for facts that are not numbers."""
-    values: tuple[str, ...]
-    """The closed list of an enum."""
-    of: str | None
-    """The knowledge table that holds the valid names of a text."""
-    origin: Origin
-    help: str
-    as_sold: bool = False
-    """Whether GB means GiB here, as on the box of a card."""
 
 
 @dataclass(frozen=True, slots=True)

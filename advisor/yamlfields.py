@@ -42,7 +42,7 @@ class Collector:
             return None
 
     def entries(self, content: bytes, shown: str, begin: str) -> Sequence[Node]:
-        """Read a file that is a list of mappings.
+        """Read a file that is a list of mappings; a broken one gives none.
 
         Args:
             content: The file.
@@ -56,6 +56,8 @@ class Collector:
             hint = f"Begin every entry with '{begin}'."
             self.add("the file must be a list.", root.source, hint)
             return []
+        if not root.value:
+            self.add("the list is empty.", root.source, f"Begin every entry with '{begin}'.")
         return root.value
 
 

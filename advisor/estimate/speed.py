@@ -21,8 +21,8 @@ from advisor.scenario import Scenario
 from advisor.units import GIB
 
 _SPECULATION = (0.63, 1.93)
-"""Fastest and slowest of six draft-model runs against the same run without one, RTX 3090, one
-stream (LottoLottoLotto/4x3090-llm-benchmark); the median is 1.18."""
+"""Slowest and fastest of six draft-model runs against the same run without one, RTX 3090, one
+stream (LottoLottoLotto/4x3090-llm-benchmarks); the median is 1.18."""
 _GENERATES = frozenset({"text", "vision"})
 
 

@@ -133,7 +133,7 @@ def _engine_rate(
     efficiency = engine.efficiency.get(bits)
     if efficiency is None:
         return None
-    family = f"bnb_{bits}" if precision.family == "bnb" else precision.family
+    family = f"{precision.family}_{bits}"
     use, prefill_spread = _prefill(tables, architecture)
     return Rate(
         efficiency=efficiency,

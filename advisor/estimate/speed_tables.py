@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,11 +24,11 @@ class Curve:
 
 
 def _curve(points: Sequence[tuple[int, float]]) -> Curve:
-    """Fill in every count between points, straight on a doubling scale."""
+    """Fill in every count between points, straight."""
     values: list[float] = []
     for (left, low), (right, high) in pairwise(points):
-        span = math.log(right / left)
-        values += [low + math.log(n / left) / span * (high - low) for n in range(left, right)]
+        slope = (high - low) / (right - left)
+        values += [low + (n - left) * slope for n in range(left, right)]
     return Curve((*values, points[-1][1]))
 
 
@@ -79,7 +78,7 @@ class EngineSpeed:
     overlapped: bool
     """The host works while the card reads: the longer of the two counts."""
     overhead_by_family_s: Mapping[str, float]
-    """Per layer and token, for format families (and ``bnb_8``, ``bnb_4``) that differ."""
+    """Per layer and token, for families and stored bits (``bnb_8``) that differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,12 +254,7 @@ def _engines(group: _Group, per_layer_ms: float) -> Mapping[str, EngineSpeed | N
 
 
 def _engine(line: _Group, per_layer_ms: float) -> EngineSpeed:
-    families = line.group("overhead_by_family_ms").numbers() if _has_families(line) else {}
-    bitsandbytes = {
-        f"bnb_{bits}": line.number(f"overhead_bnb_{bits}_ms")
-        for bits in (8, 4)
-        if f"overhead_bnb_{bits}_ms" in line.found
-    }
+    own = line.group("overhead_by_family_ms").numbers() if _has_families(line) else {}
     return EngineSpeed(
         efficiency={
             bits: line.number(f"efficiency_{bits}")
@@ -269,9 +263,7 @@ def _engine(line: _Group, per_layer_ms: float) -> EngineSpeed:
         },
         overhead_s=line.number("overhead_ms") * per_layer_ms,
         overlapped=line.flag("overlapped"),
-        overhead_by_family_s={
-            key: value * per_layer_ms for key, value in {**families, **bitsandbytes}.items()
-        },
+        overhead_by_family_s={key: value * per_layer_ms for key, value in own.items()},
     )
 
 

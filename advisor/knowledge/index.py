@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypedDict, cast
 
 from advisor.errors import KnowledgeError, UserError
-from advisor.knowledge.records_gpu import Parsed
+from advisor.knowledge.parsed import Parsed
 from advisor.knowledge.tokens import Form, gpu_form, model_core, model_key
 from advisor.knowledge.types import Knowledge
 
@@ -101,7 +101,7 @@ def _forms(card: Named) -> list[Form]:
 
 def _card_keys(card: Named) -> dict[str, str]:
     return {
-        gpu_form(text, card["vendor"], card["name"]).key: text
+        gpu_form(text, card["vendor"], card["name"]).bare: text
         for text in (card["name"], *card["aliases"])
     }
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from advisor.cache import compiled
 from advisor.errors import KnowledgeError, Problems, Source, UserError
+from advisor.knowledge.parsed import Parsed
 from advisor.knowledge.table import Table
 from advisor.knowledge.types import (
     Format,
@@ -20,9 +20,6 @@ from advisor.knowledge.types import (
     ModelRecord,
 )
 from advisor.resources import data_dir, digest, read_tree
-
-if TYPE_CHECKING:
-    from advisor.knowledge.records_gpu import Parsed
 
 Files = Mapping[str, bytes]
 _loaded: dict[str, Knowledge] = {}
@@ -42,12 +39,14 @@ def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowle
         KnowledgeError: One thing is wrong in a file.
         Problems: Several are.
     """
-    files, own = _read(folder, alone=alone)
+    files, own = read_files(folder, alone=alone)
     sha256 = digest(files)
-    found = _loaded.get(sha256)
+    key = digest({**files, "": "\n".join(sorted(own)).encode()}) if own else sha256
+    found = _loaded.get(key)
     if found is None:
-        data = compiled("knowledge", sha256, lambda: build(files, own, str(folder or "knowledge")))
-        found = _loaded[sha256] = _knowledge(data, sha256)
+        shown = str(folder or "knowledge")
+        data = compiled("knowledge", key, lambda: build(files, own, shown))
+        found = _loaded[key] = _knowledge(data, sha256)
     return found
 
 
@@ -104,7 +103,12 @@ def parse(files: Files, own: Collection[str], problems: list[UserError]) -> dict
     }
 
 
-def _read(folder: Path | None, *, alone: bool) -> tuple[Files, frozenset[str]]:
+def read_files(folder: Path | None, *, alone: bool = False) -> tuple[Files, frozenset[str]]:
+    """Read the built-in files with a user's laid over them; gives the user's paths too.
+
+    Raises:
+        KnowledgeError: The folder does not exist.
+    """
     built_in = {} if alone and folder else dict(read_tree(data_dir("knowledge"), [".yaml"]))
     if folder is None:
         return built_in, frozenset()

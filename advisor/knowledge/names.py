@@ -245,7 +245,7 @@ def _example(knowledge: Knowledge, name: str, matches: Sequence[_Match]) -> str:
     """Give a NAME:SIZE that settles the question, if one does."""
     cards = [knowledge.gpus[match.name] for match in matches[:_MOST_LISTED]]
     sized = [(gpu, gpu.vram_bytes) for gpu in cards if gpu.vram_bytes]
-    for gpu, size in sized:
+    for _, size in sized:
         if len(_of_size(knowledge, matches, size)) == 1:
             return f"{name.strip()}:{size / GIB:g}GB"
     for gpu, size in sized:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import get_args
 
-from advisor.errors import Source, UserError
+from advisor.errors import UserError
 from advisor.knowledge.fields import Record, records
+from advisor.knowledge.parsed import Parsed
 from advisor.knowledge.types import Segment, Vendor
 from advisor.units import UnitError, parse_quantity
 
@@ -46,14 +46,6 @@ _DENSE_LIMIT = 6
 _DENSE_LIMIT_GA100 = 16.5
 """A dense FP16 matrix peak is about 4 times the shader peak; a sparse one 8 times. Tables give
 the GA100 chip's shader peak with or without packed FP16, so 4 or 16 times there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """A record as JSON-able data, and where it stands."""
-
-    fields: Mapping[str, object]
-    place: Source
 
 
 def read_gpus(

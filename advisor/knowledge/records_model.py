@@ -14,7 +14,7 @@ from typing import get_args
 
 from advisor.errors import UserError
 from advisor.knowledge.fields import Record, records
-from advisor.knowledge.records_gpu import Parsed
+from advisor.knowledge.parsed import Parsed
 from advisor.knowledge.types import Modality
 
 _LETTERS = "FSCLc-EX"
@@ -27,6 +27,12 @@ _EXPERT_KEYS = (
     "moe_num_primary_experts",
 )
 _USED_KEYS = ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k")
+_CONTEXT_KEYS = (
+    "max_position_embeddings",
+    "max_seq_len",
+    "n_positions",
+    "max_target_positions",
+)
 _PLAIN_NUMBERS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 
 
@@ -106,8 +112,7 @@ def _context(record: Record, config: dict[str, object]) -> int | None:
     stated = record.whole("trained_context", "tokens")
     if stated is not None:
         return stated
-    found = _text_part(config).get("max_position_embeddings")
-    return found if isinstance(found, int) else None
+    return _first(_text_part(config), _CONTEXT_KEYS) or None
 
 
 def _check(record: Record, fields: Mapping[str, object]) -> None:

@@ -51,6 +51,11 @@ class Form:
         """Equal for spellings that mean the same."""
         return " ".join(sorted(self.core))
 
+    @property
+    def bare(self) -> str:
+        """The key less GTX, RTX and RX: two cards must differ in more than these."""
+        return " ".join(sorted(self.core - _SERIES))
+
 
 def gpu_words(text: str) -> tuple[str, ...]:
     """Cut a card's name into tokens: ``RTX 3060 12GB Laptop GPU`` -> rtx 3060 12gb mobile gpu."""

@@ -116,7 +116,7 @@ class Format:
     bits_per_weight: float | None
     """Nominal bits of one quantised weight, scales included."""
     class_bits: int | None
-    """4 for the formats a user means by "INT4" or "4-bit", 8 for "INT8" or "8-bit", else its own."""
+    """4 for the formats meant by "INT4" or "4-bit", 8 for "INT8" or "8-bit", else its own."""
     nominal_bytes_per_weight: float | None
     """The well-known rule of thumb (FP16 2, INT8 1, 4-bit 0.5, Q3_K_M 0.4); decides nothing."""
     quality_loss_percent: float | None

@@ -105,9 +105,9 @@ def _completed(
         expected = _default_pair(base.knowledge, text, framework, scenario.gpu, scenario.model)
     if expected is None or expected[0] is not scenario.precision:
         full["precision"] = scenario.precision.name
-    if "context" not in full and not request.context:
-        if default_context(scenario.model) != scenario.context_tokens:
-            full["context"] = scenario.context_tokens
+    stated_context = request.context or default_context(scenario.model)
+    if "context" not in full and stated_context != scenario.context_tokens:
+        full["context"] = scenario.context_tokens
     if scenario.gpu and "backend" not in full and scenario.backend != (
         base.scenario.backend if request.backend else default_backend(scenario.gpu)
     ):
@@ -133,15 +133,5 @@ def _default_pair(
         if len(_pairs) > 100_000:  # noqa: PLR2004  bounds memory in a long batch
             _pairs.clear()
         formats = formats_named(text, knowledge)
-        frameworks = [framework] if framework else list(knowledge.frameworks.values())
-        _pairs[key] = next(
-            (pair for f in frameworks if (pair := _best(formats, f, gpu, model))), None
-        )
+        _pairs[key] = support.first_pair(knowledge, formats, framework, gpu, model)
     return _pairs[key]
-
-
-def _best(
-    formats: tuple[Format, ...], framework: Framework, gpu: Gpu | None, model: Model
-) -> tuple[Format, Framework] | None:
-    fitting = [f for f in formats if support.runs(framework, f, gpu, model)]
-    return (min(fitting, key=support.quality_order), framework) if fitting else None

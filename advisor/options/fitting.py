@@ -58,7 +58,7 @@ def offload_options(base: Base) -> Iterator[Option]:
     scenario = base.scenario
     if base.card_fits or scenario.gpu is None or scenario.gpu.unified_memory:
         return
-    if scenario.framework.cpu_offload:
+    if scenario.framework.cpu_offload and scenario.framework.memory_model == "llama.cpp":
         layers = largest_gpu_layers(scenario, base.knowledge)
         if layers is not None and layers <= scenario.model.shape.layers:
             changed = replace(scenario, gpu_layers=layers)

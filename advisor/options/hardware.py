@@ -106,7 +106,7 @@ def _sorted_cards(key: int, knowledge: _Keyed) -> Sequence[Gpu]:
         if card.segment in {"consumer", "workstation", "datacenter", "apple"}
         and card.vram_bytes
         and card.released
-        and card.released >= str(knowledge.value.policy["upgrade_oldest_year"])
+        and int(card.released[:4]) >= knowledge.value.policy["upgrade_oldest_year"]
     ]
     cards.sort(key=lambda c: (c.vram_bytes or 0, c.launch_price_usd is None, c.launch_price_usd or 0, c.name))
     return cards

@@ -4,11 +4,11 @@ Every view is made from the document alone, so views cannot disagree with one an
 Importing this package does not import jinja2.
 """
 
+from advisor.render.assemble import document, options_table
 from advisor.render.contract import Document
-from advisor.render.document import document, options_table
 from advisor.render.jsonview import render_json
+from advisor.render.names import Kind, placeholders
 from advisor.render.pages import render_html, render_markdown
-from advisor.render.placeholders import Kind, placeholders
 from advisor.render.prose import Length
 from advisor.render.templating import template_names, template_problems
 from advisor.render.text import render_text

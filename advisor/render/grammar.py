@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from jinja2 import nodes
 
-from advisor.render.placeholders import Kind, placeholders
+from advisor.render.names import Kind, placeholders
 from advisor.suggest import did_you_mean
 
 FILTERS = frozenset({"capitalize", "first_upper", "lower", "join"})
@@ -47,24 +47,26 @@ def _forbidden(node: nodes.Node, kind: Kind) -> Iterator[Violation]:
     for child in node.iter_child_nodes():
         if not isinstance(child, allowed):
             name = type(child).__name__
-            yield Violation(child.lineno, f"'{name}' is not allowed in templates/{kind}", _ADVICE)
-        yield from _forbidden_detail(child)
+            yield Violation(
+                child.lineno or node.lineno, f"'{name}' is not allowed in templates/{kind}", _ADVICE
+            )
+        yield from _forbidden_detail(child, child.lineno or node.lineno)
         yield from _forbidden(child, kind)
 
 
-def _forbidden_detail(node: nodes.Node) -> Iterator[Violation]:
+def _forbidden_detail(node: nodes.Node, line: int) -> Iterator[Violation]:
     if isinstance(node, nodes.Filter) and node.name not in FILTERS:
         hint = f"Allowed are {', '.join(sorted(FILTERS))}."
-        yield Violation(node.lineno, f"the filter '{node.name}' is not allowed", hint)
+        yield Violation(line, f"the filter '{node.name}' is not allowed", hint)
     if isinstance(node, nodes.Test) and node.name not in _TESTS:
-        yield Violation(node.lineno, f"the test '{node.name}' is not allowed", _ADVICE)
+        yield Violation(line, f"the test '{node.name}' is not allowed", _ADVICE)
     if isinstance(node, nodes.Operand) and node.op not in _COMPARISONS:
         hint = "Compare with ==, != or in; placeholders are text."
-        yield Violation(node.lineno, f"the comparison '{node.op}' is not allowed", hint)
+        yield Violation(line, f"the comparison '{node.op}' is not allowed", hint)
     if isinstance(node, nodes.Getattr) and node.attr.startswith("_"):
-        yield Violation(node.lineno, f"'{node.attr}' is private", _ADVICE)
+        yield Violation(line, f"'{node.attr}' is private", _ADVICE)
     if isinstance(node, nodes.For) and node.recursive:
-        yield Violation(node.lineno, "a recursive loop is not allowed", _ADVICE)
+        yield Violation(line, "a recursive loop is not allowed", _ADVICE)
 
 
 def _unknown_names(tree: nodes.Template, kind: Kind) -> Iterator[Violation]:

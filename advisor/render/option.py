@@ -29,7 +29,7 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
         "option_changes": f.listed(changes(doc, setup)),
         "option_format": setup["precision"],
         "option_quality_loss": f.percent(cost["quality"]),
-        **_quality(cost["quality_change"]),
+        **_quality(cost["quality_change"] if _alters_answers(doc, setup) else 0.0),
         "option_kv_cache": setup["kv_cache"],
         "option_context": f.count(setup["context_tokens"]),
         "option_batch": f.count(setup["batch"]),
@@ -48,6 +48,12 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
         "option_effort_kind": effort,
         "option_confidence": item["confidence"],
     }
+
+
+def _alters_answers(doc: Document, setup: SetupDoc) -> bool:
+    asked = doc["scenario"]
+    before = (asked["precision"], asked["kv_cache"], asked["model"]["name"])
+    return before != (setup["precision"], setup["kv_cache"], setup["model"])
 
 
 def _quality(change: float | None) -> Strings:
@@ -101,7 +107,8 @@ def _smaller_changes(doc: Document, setup: SetupDoc) -> list[str]:
 def _option_memory(item: RecommendationDoc) -> Strings:
     before, after = item["before"]["required_bytes"], item["after"]
     saved = before - after["required_bytes"]
-    fits = after["fits"]
+    fits, setup = after["fits"], item["setup"]
+    split = _layers(setup) or setup["cpu_experts"]
     return {
         "option_fits": flag(fits),
         "option_required": f.amount(after["required_bytes"]),
@@ -111,19 +118,20 @@ def _option_memory(item: RecommendationDoc) -> Strings:
         "option_added": f.amount(-saved) if saved < 0 else "",
         "option_weights": f.amount(after["weights_bytes"]),
         "option_kv_cache_size": f.amount(after["kv_cache_bytes"]),
-        "option_host_ram": f.amount(after["host_bytes"] or None),
+        "option_host_ram": f.amount(after["host_bytes"]) if split else "",
         "before_required": f.amount(before),
     }
 
 
 def _option_speed(item: RecommendationDoc) -> Strings:
     before, after = item["before"]["decode_tok_s"], item["after"]["decode_tok_s"]
+    together = item["after"]["aggregate_tok_s"] if item["setup"]["batch"] > 1 else None
     return {
         "option_speed": f.speed_range(after),
         "option_speed_point": f.speed_point(after),
         "option_speed_evidence": f.evidence(after),
         "option_speed_change": _speed_change(before, after),
-        "option_aggregate": f.speed_range(item["after"]["aggregate_tok_s"]),
+        "option_aggregate": f.speed_range(together),
         "before_speed": f.speed_range(before),
     }
 

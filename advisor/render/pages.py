@@ -15,7 +15,7 @@ from advisor.render.templating import templates_for
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-_SPECIAL = re.compile(r"([\\*\[\]<>|#])")
+_SPECIAL = re.compile(r"([\\*\[\]<|#]|^>)")
 _CODE = re.compile(r"`([^`]*)`")
 
 
@@ -73,8 +73,8 @@ def _markdown_row(item: Remedy) -> dict[str, str]:
 
 
 _CELLS = (
-    "number", "title", "text", "required", "headroom", "speed", "quality", "effort", "cost",
-    "confidence",
+    "number", "title", "text", "summary", "required", "headroom", "speed", "quality", "effort",
+    "cost", "confidence",
 )  # fmt: skip
 
 

@@ -15,7 +15,8 @@ from advisor.render.view import Strings, situation_view
 
 Length = Literal["short", "standard", "full"]
 STANDARD_WORDS = 350
-_STANDARD_ITEMS = 4
+_STANDARD_REMEDIES, _STANDARD_REMARKS = 5, 4
+_SUMMARY_WORDS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Remedy:
     number: str
     title: str
     text: str
+    """Empty where only title and figures are given."""
     summary: str
     """``28.1 -> 15.3 GiB`` and the speed, for people in a hurry."""
     command: str
@@ -72,7 +74,8 @@ def report(doc: Document, length: Length, templates: Path | None = None) -> Repo
     happens = "" if short else texts.text("report/happens.md.j2", context)
     first = _first(doc, situation, texts)
     opening = [doc["verdict"]["sentence"], have, happens, first]
-    items, watch = _chosen(doc, length, sum(_words(text) for text in opening))
+    opening += doc["warnings"]
+    chosen = _chosen(doc, length, sum(_words(text) for text in opening))
     return Report(
         title=title(situation),
         verdict=doc["verdict"]["sentence"],
@@ -81,8 +84,8 @@ def report(doc: Document, length: Length, templates: Path | None = None) -> Repo
         have=have,
         happens=happens,
         first=first,
-        remedies=tuple(_remedy(doc, item) for item in items),
-        watch=tuple(watch),
+        remedies=tuple(_remedy(doc, item, chosen.told) for item in chosen.items),
+        watch=tuple(chosen.watch),
         warnings=tuple(doc["warnings"]),
         barred=tuple(barred(doc)) if length == "full" else (),
         provenance=provenance(doc),
@@ -101,27 +104,40 @@ def _words(text: str) -> int:
     return len(text.split())
 
 
-def _chosen(doc: Document, length: Length, used: int) -> tuple[list[RecommendationDoc], list[str]]:
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    items: Sequence[RecommendationDoc]
+    told: frozenset[int]
+    """Ranks of the remedies that are told in full, not only named with their figures."""
+    watch: Sequence[str]
+
+
+def _chosen(doc: Document, length: Length, used: int) -> _Choice:
     items, notes = doc["recommendations"], [note["text"] for note in doc["notes"]]
     if length == "short":
-        return items[:1], []
+        return _Choice(items[:1], _ranks(items[:1]), [])
     if length == "full":
-        return items, notes
-    return _within(items, notes, STANDARD_WORDS - used - sum(map(_words, doc["warnings"])))
+        return _Choice(items, _ranks(items), notes)
+    shown = items[:_STANDARD_REMEDIES]
+    named = sum(_words(item["title"]) + _SUMMARY_WORDS for item in shown[1:])
+    return _within(shown, notes, STANDARD_WORDS - used - named)
 
 
-def _within(
-    items: Sequence[RecommendationDoc], notes: Sequence[str], room: int
-) -> tuple[list[RecommendationDoc], list[str]]:
-    """Take remedies and remarks in turn, best first, until the words are used up."""
-    kept, watch = list(items[:1]), list[str]()
-    more = zip_longest(items[1:_STANDARD_ITEMS], notes[:_STANDARD_ITEMS])
-    for item, note in more:
-        if item and (cost := _words(item["title"]) + _words(item["text"])) <= room:
-            kept, room = [*kept, item], room - cost
+def _ranks(items: Sequence[RecommendationDoc]) -> frozenset[int]:
+    return frozenset(item["rank"] for item in items)
+
+
+def _within(items: Sequence[RecommendationDoc], notes: Sequence[str], room: int) -> _Choice:
+    """Take remarks and remedies' texts in turn, best first, until the words are used up."""
+    told, watch = set(_ranks(items[:1])), list[str]()
+    for note, item in zip_longest(notes[:_STANDARD_REMARKS], items[1:]):
         if note and _words(note) <= room:
-            watch, room = [*watch, note], room - _words(note)
-    return kept, watch
+            watch.append(note)
+            room -= _words(note)
+        if item and _words(item["text"]) <= room:
+            told.add(item["rank"])
+            room -= _words(item["text"])
+    return _Choice(items, frozenset(told), watch)
 
 
 def title(situation: Strings) -> str:
@@ -154,8 +170,8 @@ def key_figures(s: Strings) -> list[tuple[str, str]]:
         ("Missing", s["memory_deficit"] + _fullest(s) if s["memory_deficit"] else ""),
         ("In system RAM", s["memory_host"]),
         ("Speed", _speed(s)),
-        ("Prompt", s["speed_prefill"]),
-        ("All together", s["speed_aggregate"]),
+        ("Prompt speed", s["speed_prefill"]),
+        ("All sequences", s["speed_aggregate"]),
         ("Limits", _limits(s)),
         ("Setup", ", ".join(part for part in setup if part)),
         ("Unknown", s["missing_figures"]),
@@ -201,12 +217,12 @@ def _limits(s: Strings) -> str:
     return "at most " + " or ".join(parts) if parts else ""
 
 
-def _remedy(doc: Document, item: RecommendationDoc) -> Remedy:
+def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int]) -> Remedy:
     s = option_view(doc, item)
     return Remedy(
         number=str(item["rank"]),
         title=item["title"],
-        text=item["text"],
+        text=item["text"] if item["rank"] in told else "",
         summary=_summary(s),
         command=item["command"],
         required=s["option_required"],

@@ -18,7 +18,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from advisor.cache import user_cache_dir
 from advisor.errors import Source, TemplateError
 from advisor.render.grammar import FILTERS, Violation, violations
-from advisor.render.placeholders import KINDS, Kind
+from advisor.render.names import KINDS, Kind
 from advisor.suggest import did_you_mean
 
 _GRAMMAR_VERSION = 1

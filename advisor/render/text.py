@@ -94,7 +94,7 @@ class _Page:
 
 def wrapped(text: str, width: int) -> list[str]:
     """Wrap at spaces, keeping a figure and its unit together; long words stay whole."""
-    kept = _UNIT.sub(r"\1\xa0\2", text)
+    kept = _UNIT.sub("\\1\xa0\\2", text)
     lines, current = list[str](), ""
     for word in kept.split(" "):
         if current and len(current) + len(word) >= width:
@@ -153,7 +153,8 @@ def _remedy(page: _Page, remedy: Remedy, text: str) -> None:
     page.paragraph(remedy.title, indent=5, first=f"  {remedy.number}.", style="bold")
     facts = [remedy.summary, f"{remedy.effort}", f"{remedy.confidence} confidence"]
     page.paragraph(" | ".join(facts), indent=5, style="dim")
-    page.paragraph(text, indent=5)
+    if text:
+        page.paragraph(text, indent=5)
     if remedy.command:
         for line in command_lines(remedy.command, page.width - 7):
             page.line(f"     {page.paint(line, 'kv')}")

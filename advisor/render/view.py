@@ -213,7 +213,7 @@ def _memory(doc: Document) -> Strings:
         "memory_reserve": _reserve(memory["capacity_bytes"], memory["usable_bytes"]),
         "memory_required": f.amount(memory["required_bytes"]),
         "memory_required_gb": f.decimal_gb(memory["required_bytes"]),
-        "memory_range": f"{low} to {high}" if low != high else "",
+        "memory_range": f"{low.removesuffix(' GiB')} to {high}" if low != high else "",
         "memory_deficit": "" if runs else f.amount(memory["deficit_bytes"]),
         "memory_headroom": f.amount(memory["headroom_bytes"]) if runs else "",
         "memory_headroom_share": _headroom_share(doc) if runs else "",
@@ -221,7 +221,7 @@ def _memory(doc: Document) -> Strings:
         "memory_kv_cache": f.amount(memory["kv_cache_bytes"]),
         "memory_compute_buffer": f.amount(memory["compute_buffer_bytes"]),
         "memory_overhead": f.amount(memory["overhead_bytes"]),
-        "memory_host": f.amount(host or None),
+        "memory_host": f.amount(host) if _split(doc) else "",
         "memory_largest": _largest(doc),
         "memory_approximate": f.listed([f.plain(text) for text in memory["approximate"]]),
     }

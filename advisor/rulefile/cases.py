@@ -23,14 +23,17 @@ Expect = Literal["fires", "silent"]
 
 
 def read_cases(
-    fields: Fields, reading: Reading, expected: Collection[str] = ("fires", "silent")
+    fields: Fields,
+    reading: Reading,
+    expected: Collection[str] | None = ("fires", "silent"),
 ) -> tuple[tuple[Case, str], ...]:
     """Read the cases of a rule or ladder, each with what it expects.
 
     Args:
         fields: The rule; its key ``cases`` may be absent.
         reading: The run of the parser.
-        expected: What ``expect`` may say; a ladder's cases expect one of its values.
+        expected: What ``expect`` may say; a ladder's cases expect one of its values, and
+            None when they could not be read.
     """
     found = []
     names: set[str] = set()
@@ -58,11 +61,14 @@ def _items(fields: Fields, reading: Reading) -> Sequence[Node]:
     return node.value
 
 
-def _case(block: Fields, expected: Collection[str], reading: Reading) -> tuple[Case, str] | None:
+def _case(
+    block: Fields, expected: Collection[str] | None, reading: Reading
+) -> tuple[Case, str] | None:
     block.only(_KEYS)
     for key in ("name", "given", "expect"):
         block.require(key)
-    name, expect = block.text("name"), block.choice("expect", expected)
+    name = block.text("name")
+    expect = block.text("expect") if expected is None else block.choice("expect", expected)
     given, change = _request(block, "given", reading), _request(block, "change", reading)
     rank = _rank(block)
     says = block.text("says")

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
+from advisor.facttype import FactType
 from advisor.rulefile.model import Test, Verb, When, all_tests
 from advisor.rulefile.reading import Reading
 from advisor.rulefile.verbs import BY_KIND, KINDS, split_verb, unknown_verb, verb_hint
 from advisor.units import UnitError, parse_quantity
-from advisor.vocabulary import FactType
 from advisor.yamlfields import COMMA, Fields, listed
 from advisor.yamlfile import Node
 
@@ -24,8 +24,7 @@ def read_when(node: Node, reading: Reading) -> When:
     if block is None:
         return When(())
     if not block.values:
-        hint = "Leave 'when' out only in a ladder; name at least one fact."
-        reading.problems.add("'when' is empty.", block.source, hint)
+        reading.problems.add("'when' is empty.", block.source, "Name at least one fact.")
     return When(
         tuple(
             test
@@ -101,8 +100,8 @@ def _example(fact: FactType) -> str:
 def _no_verb(fact: FactType, text: str, node: Node, reading: Reading) -> None:
     bare = text in fact.values or not isinstance(node.value, str) or _is_number(text)
     if bare:
-        verbs = "above, at least, below, at most or is" if fact.kind == "number" else "is"
-        hint = f"Put {verbs} before it: '{verbs.split(',', maxsplit=1)[0]} {text}'."
+        verb = "for example 'above" if fact.kind == "number" else "'is"
+        hint = f"Write {verb} {text}'."
         reading.problems.add(f"'{text}' has no verb.", node.source, hint)
         return
     message = f"unknown verb '{unknown_verb(text)}' in '{text}'."
@@ -169,7 +168,8 @@ def _tests(fact: FactType, verb: str, rest: str, node: Node, reading: Reading) -
 def _between(fact: FactType, rest: str, node: Node, reading: Reading) -> tuple[Test, ...]:
     match = _BETWEEN.fullmatch(rest)
     if not match:
-        hint = f"Write 'between 1 and 8 {fact.unit}'.".replace(" '", "'")
+        numbers = f"1 and 8 {fact.unit}".rstrip()
+        hint = f"Write for example 'between {numbers}'."
         reading.problems.add("'between' needs two numbers.", node.source, hint)
         return ()
     low_text, high_text = match[1].strip(), match[2].strip()

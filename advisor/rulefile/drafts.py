@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from advisor.errors import Source
-from advisor.rulefile.model import Rule, Test, When, all_tests
+from advisor.rulefile.model import Rule, Test, all_tests
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,14 +16,12 @@ class Draft:
     rule: Rule
     places: Mapping[str, Source] = field(default_factory=dict)
     """Key of the rule -> where it stands."""
+    partial: bool = False
+    """Whether something in it could not be read, so that what seems missing may be there."""
 
     def at(self, key: str) -> Source | None:
         """Where a key stands, or where the rule begins."""
         return self.places.get(key, self.rule.source)
-
-    def with_when(self, when: When) -> Draft:
-        """Give the same rule with other conditions."""
-        return replace(self, rule=replace(self.rule, when=when))
 
 
 def read_facts(rule: Rule) -> Mapping[str, Source | None]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from advisor.rulefile.model import Rule, Score
 from advisor.rulefile.reading import MAX_TEXT_BYTES, Reading
 from advisor.rulefile.scores import read_base, read_score
-from advisor.yamlfields import Fields
+from advisor.yamlfields import Fields, listed
 from advisor.yamlfile import Node
 
 EFFECTS = ("conclude", "recommend", "veto", "note")
@@ -59,7 +59,7 @@ def concludable(name: str, block: Fields, reading: Reading) -> bool:
     if fact is not None and fact.origin != "rules":
         concluded = [f.name for f in reading.vocabulary.facts.values() if f.origin == "rules"]
         message = f"{name} cannot be concluded: it comes from {fact.origin}."
-        hint = reading.vocabulary.suggest(name, concluded)
+        hint = reading.vocabulary.suggest(name, concluded) or f"Rules conclude {listed(concluded)}."
         reading.problems.add(message, block.at(name), hint)
     return fact is not None and fact.origin == "rules"
 
@@ -69,8 +69,9 @@ def _recommend(rule: Rule, fields: Fields, reading: Reading) -> Rule:
     if block is None:
         return rule
     block.only(("action", "score", "supersedes", "text"))
-    for key in ("action", "score", "text"):
-        block.require(key)
+    block.require("action")
+    block.require("score", "Write at least 'score: {base: 50}'.")
+    block.require("text", "Name a template of templates/.")
     families = reading.vocabulary.facts.get(ACTION_FACT)
     action = block.choice("action", families.values if families else ())
     score = read_score(block.values["score"], reading) if "score" in block else None

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 from advisor.errors import Source
+from advisor.facttype import FactType
 from advisor.rulefile.cases import read_cases
 from advisor.rulefile.conditions import read_when
 from advisor.rulefile.effects import concludable, read_conclusion
 from advisor.rulefile.model import Case, Rule, Test, When
 from advisor.rulefile.reading import Reading
-from advisor.vocabulary import FactType
 from advisor.yamlfields import Fields
 from advisor.yamlfile import Node
 
@@ -68,19 +68,20 @@ class _Table:
 
 
 def read_ladder(about: Rule, fields: Fields, reading: Reading) -> Sequence[Rule]:
-    """Expand one ladder; a ladder with a mistake gives no rules."""
+    """Expand one ladder; one with a mistake gives a single rule that concludes nothing."""
     before = len(reading.problems.errors)
     for key in ("over", "conclude", "rows", "cases"):
         fields.require(key)
     table = _table(fields, reading)
     when = read_when(fields.values["when"], reading) if "when" in fields else When(())
     texts = tuple(dict.fromkeys(row.text for row in table.rows))
-    cases = read_cases(fields, reading, (*texts, "silent"))
+    readable = len(reading.problems.errors) == before
+    cases = read_cases(fields, reading, (*texts, "silent") if readable else None)
     if len(reading.problems.errors) == before:
         _check_cover(table, fields, reading)
         _check_cases(texts, cases, fields, reading)
     if len(reading.problems.errors) > before:
-        return ()
+        return [replace(about, ladder=about.id)]
     return [_rule(replace(about, when=when), text, table, cases) for text in texts]
 
 

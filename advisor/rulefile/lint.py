@@ -18,15 +18,27 @@ MAX_TESTS_PER_GROUP = 20
 
 
 def check(drafts: Sequence[Draft], reading: Reading) -> None:
-    """Note every problem of every rule, then those between rules."""
+    """Note every problem of every rule, then those between rules.
+
+    What is partial may hold what seems to be missing, so nothing missing is noted then.
+    """
     for draft in drafts:
-        for one in (_about_option, _action, _source, _cases, _limits, _deprecated):
-            one(draft, reading)
+        if not draft.partial:
+            _about_option(draft, reading)
+        if draft.rule.id and not _is_broken_ladder(draft):
+            for one in (_action, _source, _cases, _limits, _deprecated):
+                one(draft, reading)
     _ids(drafts, reading)
-    _references(drafts, reading)
-    _never_concluded(drafts, reading)
+    if all(draft.rule.id for draft in drafts) and not any(map(_is_broken_ladder, drafts)):
+        _references(drafts, reading)
+    if not any(draft.partial for draft in drafts):
+        _never_concluded(drafts, reading)
     _supersedes_cycle(drafts, reading)
     _conclusion_cycle(drafts, reading)
+
+
+def _is_broken_ladder(draft: Draft) -> bool:
+    return draft.rule.ladder is not None and not draft.rule.conclude
 
 
 def _about_option(draft: Draft, reading: Reading) -> None:

@@ -143,7 +143,12 @@ class RuleSet:
 
     rules: tuple[Rule, ...]
     sha256: str
+    by_id: Mapping[str, Rule] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Index the rules by id."""
+        object.__setattr__(self, "by_id", {rule.id: rule for rule in self.rules})
 
     def rule(self, rule_id: str) -> Rule:
         """Find a rule by id; KeyError when there is none."""
-        return {rule.id: rule for rule in self.rules}[rule_id]
+        return self.by_id[rule_id]

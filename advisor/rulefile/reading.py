@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from advisor.errors import Source
-from advisor.units import DIMENSIONS, UnitError, format_quantity, parse_quantity
-from advisor.vocabulary import FactType, Vocabulary
+from advisor.facttype import FactType
+from advisor.units import DIMENSIONS, Quantity, UnitError, UnknownUnitError, parse_quantity
+from advisor.vocabulary import Vocabulary
 from advisor.yamlfields import Collector, guess, listed
 
 MAX_TEXT_BYTES = 1000
@@ -47,11 +48,15 @@ class Reading:
         """Read a number with its unit into the base unit of the fact's dimension."""
         try:
             quantity = parse_quantity(_as_sold(text) if fact.as_sold else text)
+        except UnknownUnitError as bad:
+            hint = guess(bad.unit, _units(fact)) or _takes(fact)
+            self.problems.add(f"unknown unit '{bad.unit}'.", source, hint)
+            return None
         except UnitError as bad:
-            self.problems.add(str(bad), source, _number_hint(fact, str(bad)))
+            self.problems.add(str(bad), source, _takes(fact))
             return None
         if quantity.dimension != fact.dimension:
-            message, hint = _wrong_dimension(fact, text, quantity.unit, quantity.dimension)
+            message, hint = _wrong_dimension(fact, text, quantity)
             self.problems.add(message, source, hint)
             return None
         if quantity.value and not _LEAST <= abs(quantity.value) < _MOST:
@@ -103,26 +108,22 @@ def _as_sold(text: str) -> str:
     return re.sub(r"(?<=[KMGT])B\s*$", "iB", text)
 
 
-def _number_hint(fact: FactType, message: str) -> str:
-    if message.startswith("unknown unit"):
-        return ""
-    return f"{fact.name} is written like '{format_quantity(_example(fact), fact.unit)}'."
+def _units(fact: FactType) -> Sequence[str]:
+    return [unit for unit in DIMENSIONS[fact.dimension] if unit]
 
 
-def _example(fact: FactType) -> float:
-    return 8 * DIMENSIONS[fact.dimension][fact.unit]
+def _takes(fact: FactType) -> str:
+    if not fact.unit:
+        return f"{fact.name} is a plain number."
+    return f"{fact.name} takes {listed(_units(fact))}."
 
 
-def _wrong_dimension(fact: FactType, text: str, unit: str, dimension: str) -> tuple[str, str]:
-    units = listed([known for known in DIMENSIONS[fact.dimension] if known]) if fact.unit else ""
+def _wrong_dimension(fact: FactType, text: str, quantity: Quantity) -> tuple[str, str]:
+    unit = quantity.unit
     if not unit:
-        return f"'{text}' has no unit.", f"Write '{text} {fact.unit}'; {fact.name} takes {units}."
+        return f"'{text}' has no unit.", f"Write '{text} {fact.unit}'; {_takes(fact)}"
     if not fact.unit:
         number = text.removesuffix(unit).strip()
         return f"{fact.name} is a plain number, without '{unit}'.", f"Write '{number}'."
-    message = f"'{unit}' is a unit of {dimension}, and {fact.name} is {_article(fact.dimension)}."
-    return message, f"Use {units}."
-
-
-def _article(dimension: str) -> str:
-    return "a number of " + dimension if dimension.endswith("s") else dimension
+    message = f"'{unit}' is a unit of {quantity.dimension}, and {fact.name} is in {fact.unit}."
+    return message, f"Use {listed(_units(fact))}."

@@ -25,9 +25,15 @@ _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 def read_rules(content: bytes, shown: str, reading: Reading) -> Sequence[Draft]:
-    """Read one rule file; what is wrong is noted, and as much as possible is read."""
-    drafts: list[Draft] = []
+    """Read one rule file; what is wrong is noted, and as much as possible is read.
+
+    Returns:
+        One draft per rule; a broken file or ladder gives one that is partial.
+    """
     entries = reading.problems.entries(content, shown, "- rule: NAME")
+    if not entries:
+        return [Draft(Rule("", "", When(())), partial=True)]
+    drafts: list[Draft] = []
     for node in entries:
         fields = Fields.of(node, "a rule", reading.problems)
         if fields is not None:
@@ -36,18 +42,26 @@ def read_rules(content: bytes, shown: str, reading: Reading) -> Sequence[Draft]:
 
 
 def _entry(fields: Fields, reading: Reading) -> Sequence[Draft]:
+    before = len(reading.problems.errors)
     if "ladder" in fields and "rule" not in fields:
         fields.only(LADDER_KEYS)
         about = _about(fields, "ladder", reading)
-        return [Draft(rule, _places(fields)) for rule in read_ladder(about, fields, reading)]
-    fields.only(RULE_KEYS)
+        rules = read_ladder(about, fields, reading)
+    else:
+        fields.only(RULE_KEYS)
+        rules = [_rule(fields, reading)]
+    partial = len(reading.problems.errors) > before
+    return [Draft(rule, _places(fields), partial) for rule in rules]
+
+
+def _rule(fields: Fields, reading: Reading) -> Rule:
     when = fields.require("when", "Name the facts that must hold.")
     rule = replace(
         _about(fields, "rule", reading),
         when=read_when(when, reading) if when else When(()),
         cases=tuple(case for case, _ in read_cases(fields, reading)),
     )
-    return [Draft(read_effect(rule, fields, reading), _places(fields))]
+    return read_effect(rule, fields, reading)
 
 
 def _about(fields: Fields, kind: str, reading: Reading) -> Rule:

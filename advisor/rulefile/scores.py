@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 from advisor.errors import Source
+from advisor.facttype import FactType
 from advisor.rulefile.conditions import read_tests
 from advisor.rulefile.model import PerTerm, Score, WhenTerm
 from advisor.rulefile.reading import Reading
-from advisor.vocabulary import FactType
 from advisor.yamlfields import Fields
 from advisor.yamlfile import Node
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from advisor.vocabulary import FactKind
+from advisor.facttype import FactKind
 from advisor.yamlfields import guess, listed
 
 VERBS: Mapping[str, str] = {

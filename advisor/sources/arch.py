@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from advisor.sources.keys import Keys
 from advisor.sources.shape import Mla, Moe, Recurrent
@@ -41,7 +42,15 @@ class Arch:
         return self.kv_heads * self.head_dim
 
 
-INTERMEDIATE = ("intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner", "d_ff", "hidden_dim")
+INTERMEDIATE = (
+    "intermediate_size",
+    "ffn_dim",
+    "ffn_hidden_size",
+    "ff_intermediate_size",
+    "n_inner",
+    "d_ff",
+    "hidden_dim",
+)
 """Names of the intermediate width in config files."""
 
 Term = Callable[[Arch], int]
@@ -170,10 +179,9 @@ class Family:
     """What absent structural switches mean in the reference class."""
     sizes: Mapping[str, object] = field(default_factory=dict)
     """Class sizes, used only inside a wrapper, whose nested config states differences."""
-    role: str = "decoder"
-    """``decoder``, ``encoder`` or ``encoder-decoder``."""
+    role: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
+    """An encoder keeps no cache."""
     cache_unknown: str = ""
     """Why the cache cannot be sized although parameters can; a clause, empty if it can."""
     uncounted: Callable[[Arch], str] | None = None
     """Gives the reason when this very config has no exact count, else an empty text."""
-

@@ -89,9 +89,7 @@ def _unknown(outer: Keys, model_type: str, text_type: str) -> Exception:
     return error
 
 
-def _read(
-    outer: Keys, text: Keys, text_type: str, family: Family, wrapper: Wrapper | None
-) -> Arch:
+def _read(outer: Keys, text: Keys, text_type: str, family: Family, wrapper: Wrapper | None) -> Arch:
     keys = text.with_defaults(family.defaults)
     if text is not outer:
         keys = keys.with_defaults(family.sizes)
@@ -114,9 +112,7 @@ def _switch(keys: Keys) -> bool | None:
     return None if stated is None else keys.flag("tie_word_embeddings")
 
 
-def _shape(
-    outer: Keys, a: Arch, family: Family, model_type: str, wrapper: Wrapper | None
-) -> Shape:
+def _shape(outer: Keys, a: Arch, family: Family, model_type: str, wrapper: Wrapper | None) -> Shape:
     vision = outer.section("vision_config")
     by_layer = family.kv_heads_by_layer(a) if family.kv_heads_by_layer else None
     return Shape(
@@ -161,7 +157,7 @@ def _counts(
 ) -> Counts | None:
     if family.uncounted is not None and family.uncounted(a):
         return None
-    head = _head(outer, a)
+    head = _head(outer)
     tower: int | None = 0
     if vision is not None:
         tower = count_vision(outer, vision, wrapper, a) if wrapper else None
@@ -170,7 +166,7 @@ def _counts(
     return count(a, family, tower, output=head)
 
 
-def _head(outer: Keys, a: Arch) -> bool | None:
+def _head(outer: Keys) -> bool | None:
     """Whether the class named by the file has an output matrix; None for other heads."""
     names = [f"{name}" for name in outer.items("architectures") or ()]
     if not names or any("LM" in name or "ConditionalGeneration" in name for name in names):

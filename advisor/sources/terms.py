@@ -156,11 +156,6 @@ def gated_expert(a: Arch) -> int:
     return 3 * a.hidden * (a.moe.width if a.moe else 0)
 
 
-def ungated_expert(a: Arch) -> int:
-    """One routed expert: up, down."""
-    return 2 * a.hidden * (a.moe.width if a.moe else 0)
-
-
 def biased_expert(a: Arch) -> int:
     """One routed expert with biases."""
     return gated_expert(a) + 2 * (a.moe.width if a.moe else 0) + a.hidden

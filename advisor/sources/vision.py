@@ -172,6 +172,17 @@ def mllama(t: Tower) -> int:
     return ends + tables + gates + t.layers * block + deep * (block + 2)
 
 
+def gemma4(t: Tower) -> int:
+    """Gemma 4: two-axis position tables, gated blocks with four norms."""
+    heads = t.keys.whole("num_attention_heads")
+    key_heads = t.keys.maybe("num_key_value_heads", least=1) or heads
+    width = t.keys.maybe("head_dim", least=1) or t.hidden // heads
+    attention = 2 * t.hidden * width * (heads + key_heads) + 2 * width
+    block = attention + 3 * t.hidden * t.width + 4 * t.hidden
+    places = 2 * t.keys.number("position_embedding_size", 10240, least=1) * t.hidden
+    return places + _CHANNELS * t.patch**2 * t.hidden + t.layers * block
+
+
 @dataclass(frozen=True, slots=True)
 class VisionFamily:
     """How the tower of one vision ``model_type`` is counted."""
@@ -254,6 +265,7 @@ TOWERS: Final[Mapping[str, VisionFamily]] = MappingProxyType(
         "glm4v_vision": _GLM4V,
         "glm4v_moe_vision": _GLM4V,
         "kimi_k25_vision": _MOON,
+        "gemma4_vision": VisionFamily(gemma4, _sizes(768, 3072, 16, 12, patch_size=16)),
         "internvl_vision": VisionFamily(
             internvit, _sizes(1024, 4096, 24, 16, image_size=448, patch_size=14)
         ),

@@ -39,6 +39,11 @@ def _gemma3(_: Keys, t: Tower, a: Arch) -> int:
     return t.hidden * a.hidden + t.hidden
 
 
+def _plain(_: Keys, t: Tower, a: Arch) -> int:
+    """One matrix (Gemma 4)."""
+    return t.hidden * a.hidden
+
+
 def _paligemma(outer: Keys, t: Tower, a: Arch) -> int:
     out = t.keys.maybe("projection_dim", least=1) or outer.maybe("projection_dim") or a.hidden
     return t.hidden * out + out
@@ -67,7 +72,7 @@ def _internvl(outer: Keys, t: Tower, a: Arch) -> int:
     return 2 * width + width * a.hidden + a.hidden + a.hidden**2 + a.hidden
 
 
-def _kimi(outer: Keys, t: Tower, a: Arch) -> int:
+def _kimi(_: Keys, t: Tower, a: Arch) -> int:
     """A norm and two layers after a 2 x 2 merge."""
     width = t.hidden * 4
     return 2 * t.hidden + width * width + width + width * a.hidden + a.hidden
@@ -114,7 +119,12 @@ WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
         "llava": Wrapper("llama", "clip_vision_model", _two_layers, text_may_tie=True),
         "llava_next": Wrapper("llama", "clip_vision_model", _with_newline),
         "llava_onevision": Wrapper(
-            "qwen2", "siglip_vision_model", _with_newline, tower_defaults=_NO_HEAD, text_may_tie=True),
+            "qwen2",
+            "siglip_vision_model",
+            _with_newline,
+            tower_defaults=_NO_HEAD,
+            text_may_tie=True,
+        ),
         "gemma3": Wrapper(
             "gemma3", "siglip_vision_model", _gemma3, tied=True, tower_defaults=_NO_HEAD
         ),
@@ -139,7 +149,7 @@ WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
         "mllama": Wrapper("mllama", "mllama_vision_model", _mllama),
         "cohere2_vision": Wrapper("cohere2", "siglip_vision_model", _cohere2, tied=True),
         "gemma3n": Wrapper("gemma3n", "", tied=True, counted=False),
-        "gemma4": Wrapper("gemma4", "gemma4_vision", tied=True, counted=False),
+        "gemma4": Wrapper("gemma4", "gemma4_vision", _plain, tied=True),
     }
 )
 

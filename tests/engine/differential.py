@@ -1,52 +1,90 @@
-"""Both engines on random rule sets; run as a child process, so that a crash is a failure."""
+"""Both engines on random rule sets; run as a child process, so that a crash is a failure.
+
+    python differential.py objects|yaml FIRST LAST
+
+prints how many rule sets were compared and how many firings and contradictions they gave.
+"""
 
 from __future__ import annotations
 
 import random
 import sys
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import random_rules
+import yaml_rules
 
 from advisor.engine.compile import compile_rules
 from advisor.engine.durable import DurableEngine
 from advisor.engine.reference import ReferenceEngine
-from advisor.errors import RuleFileError
+from advisor.errors import RuleFileError, UserError
+from advisor.rulefile import parse_rules
 from advisor.rulefile.model import RuleSet
 
 
-def compare(seed: int) -> bool:
-    """Compare one rule set on two situations; False where the rules are refused as circular."""
-    rng = random.Random(seed)
-    rules = random_rules.rule_set(rng)
-    try:
-        compiled = compile_rules(rules)
-    except RuleFileError as e:
-        if "circle" not in e.message:
-            print(e)
-        return False
+def compare(rules: RuleSet, rng: random.Random, seen: Counter[str]) -> None:
+    """Compare on two situations, the second engine with everything shuffled."""
     shuffled = RuleSet(tuple(random_rules.shuffled(rng, list(rules.rules))), "")
-    durable, again = DurableEngine(compiled), DurableEngine(compile_rules(shuffled))
-    reference = ReferenceEngine(compiled)
-    for _ in range(2):
+    compiled = compile_rules(rules)
+    reference, durable = ReferenceEngine(compiled), DurableEngine(compiled)
+    again = DurableEngine(compile_rules(shuffled))
+    for engine in (durable, again):
         facts, options = random_rules.situation(rng)
         expected = random_rules.answer(reference, facts, options)
-        assert random_rules.answer(durable, facts, options) == expected, seed
-        mixed = dict(random_rules.shuffled(rng, list(facts.items())))
-        turned = random_rules.shuffled(rng, options)
-        assert random_rules.answer(again, mixed, turned) == expected, seed
-        global fired, errs
-        if len(expected) == 1:
-            errs += 1
+        if engine is again:
+            facts = dict(random_rules.shuffled(rng, list(facts.items())))
+            options = random_rules.shuffled(rng, options)
+        found = random_rules.answer(engine, facts, options)
+        if found != expected:
+            raise AssertionError(f"{rules}\n{facts}\n{options}\n{expected}\n{found}")
+        fired = expected[0]
+        seen["contradictions"] += isinstance(fired, str)
+        seen["firings"] += 0 if isinstance(fired, str) else len(fired)
+        seen["chained"] += len(expected) > 1 and any(f.startswith("level2") for f in expected[1])
+    seen["compared"] += 1
+
+
+def from_objects(seed: int, seen: Counter[str]) -> None:
+    """Compare a rule set; one that reads more groups than allowed counts as refused."""
+    rng = random.Random(seed)
+    rules = random_rules.rule_set(rng, most=10)
+    try:
+        compile_rules(rules)
+    except RuleFileError:
+        seen["refused"] += 1
+    else:
+        compare(rules, rng, seen)
+
+
+def from_yaml(seed: int, seen: Counter[str]) -> None:
+    """Compare a rule set that went through the parser with the same one that did not."""
+    rng = random.Random(seed)
+    rules = yaml_rules.writable(random_rules.rule_set(rng, most=5))
+    text = yaml_rules.text(rules).encode()
+    try:
+        parsed = RuleSet(parse_rules({"r.yaml": text}, yaml_rules.vocabulary()), "")
+    except UserError:
+        seen["refused"] += 1
+        return
+    facts, options = random_rules.situation(rng)
+    plain = random_rules.answer(ReferenceEngine(compile_rules(rules)), facts, options)
+    read = random_rules.answer(ReferenceEngine(compile_rules(parsed)), facts, options)
+    assert len(plain) == 1 or plain == read, text.decode()
+    compare(parsed, rng, seen)
+
+
+def main(kind: str, first: int, last: int) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(first, last):
+        if kind == "yaml":
+            from_yaml(seed, seen)
         else:
-            fired += len(expected[0])
-    return True
+            from_objects(seed, seen)
+    print(" ".join(f"{name}={count}" for name, count in sorted(seen.items())))
 
-
-fired = errs = 0
 
 if __name__ == "__main__":
-    first, last = map(int, sys.argv[1:])
-    print(sum(compare(seed) for seed in range(first, last)), fired, errs)
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -10,12 +10,13 @@ from advisor.sources.arch import Family
 from advisor.sources.families.classic import CLASSIC
 from advisor.sources.families.dense import DENSE
 from advisor.sources.families.encoders import ENCODERS
+from advisor.sources.families.gemma import GEMMA
 from advisor.sources.families.hybrid import HYBRID
 from advisor.sources.families.latent import LATENT
 from advisor.sources.families.mixtures import MIXTURES
 
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType(
-    {**DENSE, **CLASSIC, **MIXTURES, **LATENT, **HYBRID, **ENCODERS}
+    {**DENSE, **CLASSIC, **GEMMA, **MIXTURES, **LATENT, **HYBRID, **ENCODERS}
 )
 
 SYNONYMS: Final[Mapping[str, str]] = MappingProxyType(

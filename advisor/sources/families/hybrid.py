@@ -72,15 +72,14 @@ from advisor.sources.terms import (
     shared,
     shared_gate,
     shared_ungated,
-    ungated_expert,
     up_down,
     up_down_bias,
-    wide_norms,
     when,
+    wide_norms,
 )
 
 
-def _lfm_width(keys: Keys, hidden: int) -> int:
+def _lfm_width(keys: Keys, _: int) -> int:
     """LFM2 shrinks its stated width by a third and rounds it up."""
     stated = keys.uniform("intermediate_size", "block_ff_dim") or 0
     if not stated or not keys.flag("block_auto_adjust_ff_dim", default=True):
@@ -110,9 +109,17 @@ def _granite_dense(a: Arch) -> int:
     return 3 * a.hidden * (own or a.intermediate)
 
 
-def _latent_experts(a: Arch) -> str:
-    latent = a.keys.maybe("moe_latent_size")
-    return "its experts work in a latent space" if latent else ""
+def _latent(a: Arch) -> int:
+    """Width that routed experts work in; 0 where it is the hidden width."""
+    return a.keys.maybe("moe_latent_size") or 0
+
+
+def _latent_ends(a: Arch) -> int:
+    return 2 * a.hidden * _latent(a)
+
+
+def _nemotron_expert(a: Arch) -> int:
+    return 2 * (_latent(a) or a.hidden) * (a.moe.width if a.moe else 0)
 
 
 _PURE = Family(
@@ -246,14 +253,13 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
             attention=(projections, when("attention_bias", all_bias)),
             mixers={"R": (mamba2_terms,), "N": ()},
             dense=(up_down, when("mlp_bias", up_down_bias)),
-            experts=(router, shared_ungated),
-            expert=ungated_expert,
+            experts=(router, shared_ungated, _latent_ends),
+            expert=_nemotron_expert,
             moe=experts(shared="count"),
             norms=(one_hidden,),
             recurrent=mamba2,
             kinds=stated_or(must_state),
             ffn_kinds=one_block_ffn,
-            uncounted=_latent_experts,
             defaults={"conv_kernel": 4, "n_groups": 8, "ssm_state_size": 128, "head_dim": 128},
         ),
         "qwen3_next": _QWEN3_NEXT,

@@ -157,10 +157,9 @@ _BY_KIND: Mapping[Kind, frozenset[str]] = {
     "notes": frozenset(SITUATION),
     "report": frozenset(SITUATION)
     | frozenset(OPTION)
-    | {"action_text", "advice_count", "option_first", "option_last"}
-    | {"length", "title", "verdict", "tiles", "parts", "bar", "dial", "moves", "table"}
-    | {"rows", "notes", "warnings", "barred", "provenance", "lead", "options_heading"}
-    | {"have", "happens", "first", "rest", "steps", "watch", "commands"},
+    | {"action_text", "length", "title", "verdict", "warnings", "tiles", "have", "happens"}
+    | {"lead", "first", "commands", "rest", "rows", "watch", "barred", "bar", "dial"}
+    | {"provenance"},
 }
 
 

@@ -30,7 +30,7 @@ from advisor.render.templating import Templates, templates_for
 from advisor.render.view import situation_view
 
 if TYPE_CHECKING:
-    from advisor.advice import Advice, Because, NotRecommended, Option, Recommendation
+    from advisor.advice import Advice, Because, Note, NotRecommended, Option, Recommendation
     from advisor.estimate.result import Figure, Limits, Memory, Speed
     from advisor.knowledge.types import Gpu
     from advisor.scenario import Model, Scenario
@@ -123,16 +123,15 @@ def _write_sentences(doc: Document, advice: Advice, texts: Templates) -> None:
         context = situation | option_view(doc, shown)
         shown["title"], shown["text"] = texts.titled(f"actions/{name}", context)
     doc["notes"] = [
-        NoteDoc(rule=note.rule, text=_note_text(note.text_template, situation, texts))
-        for note in advice.notes
+        NoteDoc(rule=note.rule, text=_note_text(note, situation, texts)) for note in advice.notes
     ]
 
 
-def _note_text(template: str, situation: dict[str, str], texts: Templates) -> str:
+def _note_text(note: Note, situation: dict[str, str], texts: Templates) -> str:
     """A note without a template of its own carries its sentence itself."""
-    if template.endswith(".j2"):
-        return texts.text(f"notes/{template}", situation)
-    return plain(template)
+    if note.text_template:
+        return texts.text(f"notes/{note.text_template}", situation)
+    return plain(note.text)
 
 
 def _recommendation(

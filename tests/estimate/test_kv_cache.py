@@ -1,0 +1,162 @@
+"""Cache bytes: transformers' own objects, llama.cpp's rules, paged servers, refusals."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from advisor.errors import RequestError
+from advisor.estimate.kv_cache import kv_bytes_per_token, kv_cache_bytes, kv_read_bytes
+from advisor.scenario import Model, Scenario
+from tests.estimate.builders import (
+    FP16,
+    KV_TYPES,
+    framework,
+    model_of,
+    rows,
+    scenario,
+    text_model,
+)
+
+
+def tiny(row: Mapping[str, str]) -> Model:
+    config = {"vocab_size": 1000, "model_type": row["model_type"], "max_position_embeddings": 4096}
+    return model_of({**config, **ast.literal_eval(row["config"])}, row["name"])
+
+
+def held_by_transformers(row: Mapping[str, str], tokens: str) -> Scenario:
+    kind = KV_TYPES["f32" if row["dtype"] == "float32" else "bf16"]
+    return scenario(
+        tiny(row),
+        framework=framework("transformers"),
+        precision=FP16,
+        kv_cache_k=kind,
+        kv_cache_v=kind,
+        batch=int(row["batch"]),
+        context_tokens=int(row[tokens]),
+    )
+
+
+def test_every_dynamic_cache_of_transformers_is_exact() -> None:
+    found = [row for row in rows("hf_kv_cache") if row["cache"] == "DynamicCache"]
+    wrong = [
+        (row["name"], row["mode"], row["tokens"])
+        for row in found
+        if kv_cache_bytes(held_by_transformers(row, "tokens")) != int(row["cache_bytes"])
+    ]
+    assert (len(found), wrong) == (360, [])
+
+
+def test_static_caches_differ_by_a_counter_per_layer_and_the_windows_last_token() -> None:
+    found = [row for row in rows("hf_kv_cache") if row["cache"] == "StaticCache"]
+    for row in found:
+        held = held_by_transformers(row, "max_cache_len")
+        shape = held.model.shape
+        sliding = shape.layer_kinds.count("S")
+        per_layer = kv_bytes_per_token(held) / shape.layers * held.batch
+        difference = int(row["cache_bytes"]) - kv_cache_bytes(held)
+        assert 0 <= difference <= 8 * shape.layers + sliding * per_layer, row["name"]
+    assert len(found) == 48
+
+
+def test_worked_examples_of_transformers() -> None:
+    wanted = {"mistral-swa64": 32_288, "deepseek_v2-mla": 172_800, "falcon-gqa": 614_400}
+    found = {
+        row["name"]: kv_cache_bytes(held_by_transformers(row, "tokens"))
+        for row in rows("hf_kv_cache")
+        if row["name"] in wanted
+        and (row["cache"], row["dtype"], row["batch"], row["tokens"], row["mode"])
+        == ("DynamicCache", "bfloat16", "1", "300", "prefill")
+    }
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "expected"),
+    [
+        ("llama-3-8b", {}, 1_073_741_824),
+        ("gemma-3-12b", {"context_tokens": 32768, "kv_unified": False}, 2_650_800_128),
+        ("gemma-3-12b", {"context_tokens": 8192, "batch": 4}, 3_657_433_088),
+        ("llama-2-7b", {"context_tokens": 64, "batch": 8, "kv_unified": False}, 1_073_741_824),
+        ("deepseek-v2-lite", {"context_tokens": 32768}, 1_019_215_872),
+        ("mamba-codestral-7b", {"context_tokens": 32768}, 276_299_776),
+        ("mamba-codestral-7b", {"context_tokens": 512}, 276_299_776),
+    ],
+)
+def test_worked_examples_of_llamacpp(model: str, changes: dict[str, object], expected: int) -> None:
+    assert kv_cache_bytes(scenario(model, **changes)) == expected
+
+
+def test_a_quantised_latent_cache() -> None:
+    q8 = KV_TYPES["q8_0"]
+    held = scenario("deepseek-v2-lite", context_tokens=32768, kv_cache_k=q8, kv_cache_v=q8)
+    assert kv_cache_bytes(held) == 541_458_432
+
+
+def test_llamacpp_ignores_the_window_of_phi3_and_transformers_does_not() -> None:
+    phi = scenario("phi-3-mini-4k", context_tokens=4096)
+    python = replace(phi, framework=framework("transformers"))
+    assert kv_cache_bytes(phi) == 4096 * 32 * 2 * 3072 * 2
+    assert kv_cache_bytes(python) == 32 * (2046 * 2 * 3072 * 2 + 8)
+
+
+def test_swa_full_keeps_every_token() -> None:
+    gemma = scenario("gemma-3-12b", context_tokens=32768, swa_full=True)
+    assert kv_cache_bytes(gemma) == 48 * 32768 * 8192
+
+
+def test_vllm_allocates_whole_blocks() -> None:
+    held = scenario(framework=framework("vllm"), context_tokens=100, batch=3)
+    assert kv_cache_bytes(held) == 3 * 112 * 131_072
+
+
+def test_vllm_keeps_a_window_and_the_step_in_flight() -> None:
+    held = scenario("gemma-2-9b", framework=framework("vllm"), context_tokens=65536)
+    per_cell = 2 * 8 * 256 * 2
+    kept = 4096 - 1 + 2048
+    blocks = -(-kept // 16) + 1
+    assert kv_cache_bytes(held) == 21 * per_cell * (65536 + 16 * blocks)
+
+
+def test_tokens_and_sequences_can_be_given() -> None:
+    held = scenario()
+    assert kv_cache_bytes(held, tokens=4096) == kv_cache_bytes(held) // 2
+    assert kv_cache_bytes(held, sequences=3) == 3 * kv_cache_bytes(held)
+
+
+def test_reading_stops_growing_at_the_window() -> None:
+    gemma = scenario("gemma-3-12b")
+    assert kv_read_bytes(gemma, 512) == 512 * kv_bytes_per_token(gemma)
+    growth = kv_read_bytes(gemma, 20_000) - kv_read_bytes(gemma, 10_000)
+    assert growth == 10_000 * 8 * 8192
+
+
+def test_recurrent_state_is_read_at_any_depth() -> None:
+    mamba = scenario("mamba-codestral-7b")
+    assert kv_read_bytes(mamba, 0) == kv_read_bytes(mamba, 8000) == 276_299_776
+    assert kv_bytes_per_token(mamba) == 0
+
+
+def test_embedding_models_keep_no_cache() -> None:
+    embedding = replace(text_model("llama-3-8b"), modality="embedding")
+    assert kv_cache_bytes(scenario(embedding)) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kv_heads": 0}, "number of key/value heads"),
+        ({"layer_kinds": "S" * 32, "window": None}, "sliding window"),
+        ({"layer_kinds": "R" * 32}, "recurrent state"),
+        ({"layer_kinds": ""}, "which of its layers"),
+        ({"cache_unknown": "it keeps an index nobody has sized"}, "keeps an index"),
+    ],
+)
+def test_a_missing_figure_is_named(changes: dict[str, object], words: str) -> None:
+    model = text_model("llama-3-8b")
+    broken = replace(model, shape=replace(model.shape, **changes))  # type: ignore[arg-type]  # fields
+    with pytest.raises(RequestError, match=words):
+        kv_cache_bytes(scenario(broken))

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import pytest
+
+from advisor.errors import RequestError
+from advisor.knowledge.names import (
+    find_format_candidates,
+    find_framework,
+    find_gpu,
+    find_kv_type,
+    find_model,
+    siblings,
+)
+from advisor.knowledge.tokens import gpu_form, model_key
+from advisor.knowledge.types import Knowledge
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("RTX 4090", "GeForce RTX 4090"),
+        ("4090", "GeForce RTX 4090"),
+        ("rtx4090", "GeForce RTX 4090"),
+        ("rtx-4090", "GeForce RTX 4090"),
+        ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090"),
+        ("RTX 4090 Laptop GPU", "GeForce RTX 4090 Mobile"),
+        ("4090 laptop", "GeForce RTX 4090 Mobile"),
+        ("RTX 4060", "GeForce RTX 4060"),
+        ("3080 ti", "GeForce RTX 3080 Ti"),
+        ("RTX 3060 12GB", "GeForce RTX 3060 12 GB"),
+        ("RTX 3060 12 GB", "GeForce RTX 3060 12 GB"),
+        ("RTX 3060 Max-Q", "GeForce RTX 3060 Max-Q"),
+        ("RTX 3080", "GeForce RTX 3080"),
+        ("RTX 4070", "GeForce RTX 4070"),
+        ("4070 Ti SUPER", "GeForce RTX 4070 Ti SUPER"),
+        ("7900xtx", "Radeon RX 7900 XTX"),
+        ("AMD Radeon RX 7900 XTX", "Radeon RX 7900 XTX"),
+        ("MI50", "Radeon Instinct MI50"),
+        ("AMD Instinct MI300X", "Radeon Instinct MI300X"),
+        ("NVIDIA A100-SXM4-80GB", "A100 SXM4 80 GB"),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM5 80 GB"),
+        ("Tesla V100-SXM2-16GB", "Tesla V100 SXM2 16 GB"),
+        ("A6000", "RTX A6000"),
+        ("RTX 6000 Ada", "RTX 6000 Ada Generation"),
+        ("RTX PRO 6000", "RTX PRO 6000 Blackwell"),
+        ("W7900", "Radeon PRO W7900"),
+        ("A770", "Arc A770"),
+        ("Gaudi3", "Intel Gaudi 3"),
+        ("m2 max", "Apple M2 Max"),
+        ("M3 Max 40-core", "Apple M3 Max (40-core GPU)"),
+        ("dgx-spark", "DGX Spark (GB10)"),
+        ("Ryzen AI Max+ 395", "Radeon 8060S (Ryzen AI Max+ 395, Strix Halo)"),
+        ("4090 24GB", "GeForce RTX 4090"),
+    ],
+)
+def test_finds_the_card_people_mean(knowledge: Knowledge, text: str, name: str) -> None:
+    assert find_gpu(knowledge, text).name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("T4", "Tesla T4"),
+        ("Jetson T4000", "Jetson T4000"),
+        ("A10", "A10 PCIe"),
+        ("A10M", "A10M"),
+        ("A40", "A40 PCIe"),
+        ("Arc Pro A40", "Arc Pro A40"),
+        ("M2", "Apple M2"),
+        ("M4", "Apple M4"),
+        ("P100 SXM2", "Tesla P100 SXM2"),
+        ("A800 SXM4 80 GB", "A800 SXM4 80 GB"),
+        ("H800 SXM5", "H800 SXM5"),
+        ("RTX 3050 8 GB GA107", "GeForce RTX 3050 8 GB GA107"),
+        ("RTX 3060 8 GB", "GeForce RTX 3060 8 GB"),
+        ("H100 PCIe 80 GB", "H100 PCIe 80 GB"),
+        ("V100S", "Tesla V100S PCIe 32 GB"),
+    ],
+)
+def test_a_part_of_a_word_never_matches(knowledge: Knowledge, text: str, name: str) -> None:
+    assert find_gpu(knowledge, text).name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "candidates", "example"),
+    [
+        ("3060", ["GeForce RTX 3060 8 GB", "GeForce RTX 3060 12 GB"], "3060:12GB"),
+        ("RTX 3050", ["GeForce RTX 3050 4 GB", "GeForce RTX 3050 6 GB"], "RTX 3050:4GB"),
+        ("4060 Ti", ["GeForce RTX 4060 Ti 8 GB", "GeForce RTX 4060 Ti 16 GB"], "4060 Ti:16GB"),
+        ("5060 Ti", ["GeForce RTX 5060 Ti 8 GB", "GeForce RTX 5060 Ti 16 GB"], "5060 Ti:16GB"),
+        ("A100", ["A100 PCIe 40 GB", "A100 SXM4 80 GB"], "A100 PCIe:40GB"),
+        ("H100", ["H100 PCIe 80 GB", "H100 SXM5 80 GB", "H100 NVL 94 GB"], "H100:64GB"),
+        ("V100", ["Tesla V100 PCIe 16 GB", "Tesla V100 SXM2 32 GB"], "Tesla V100 PCIe:16GB"),
+        ("P100", ["Tesla P100 PCIe 12 GB", "Tesla P100 SXM2"], "P100:12GB"),
+        ("M3 Max", ["Apple M3 Max (30-core GPU)", "Apple M3 Max (40-core GPU)"], "M3 Max"),
+        ("M4 Max", ["Apple M4 Max (32-core GPU)", "Apple M4 Max (40-core GPU)"], "M4 Max"),
+    ],
+)
+def test_an_ambiguous_name_lists_the_cards_and_asks(
+    knowledge: Knowledge, text: str, candidates: list[str], example: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        find_gpu(knowledge, text)
+    message = str(caught.value)
+    assert f"'{text}' fits several cards" in message
+    assert "NAME:SIZE" in message
+    assert example in message
+    assert all(name in message for name in candidates)
+
+
+def test_the_example_of_an_ambiguous_name_works(knowledge: Knowledge) -> None:
+    for text in ("3060", "A100", "H100", "V100", "M3 Max", "P100", "Jetson Orin Nano"):
+        with pytest.raises(RequestError) as caught:
+            find_gpu(knowledge, text)
+        example = caught.value.hint.rpartition("for example ")[2].rstrip(".").strip("'")
+        assert find_gpu(knowledge, example).vram_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "gib"),
+    [
+        ("3060:12GB", "GeForce RTX 3060 12 GB", 12),
+        ("3060:8", "GeForce RTX 3060 8 GB", 8),
+        ("RTX 3060:8 GiB", "GeForce RTX 3060 8 GB", 8),
+        ("RTX 3080:12GB", "GeForce RTX 3080 12 GB", 12),
+        ("RTX 3080:10GB", "GeForce RTX 3080", 10),
+        ("RTX 4090:24GB", "GeForce RTX 4090", 24),
+        ("A100 SXM4:80GB", "A100 SXM4 80 GB", 80),
+        ("Apple M2 Max:32GB", "Apple M2 Max", 32),
+        ("M3 Ultra:512GB", "Apple M3 Ultra", 512),
+        ("M5:16GB", "Apple M5", 16),
+        ("Radeon 8050S:64GB", "Radeon 8050S (Ryzen AI Max, Strix Halo)", 64),
+    ],
+)
+def test_a_size_picks_or_sets_the_memory(
+    knowledge: Knowledge, text: str, name: str, gib: int
+) -> None:
+    card = find_gpu(knowledge, text)
+    assert (card.name, card.vram_bytes) == (name, gib * GIB)
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        ("M3 Ultra", "NAME:SIZE, for example 'M3 Ultra:"),
+        ("Apple M5", "NAME:SIZE"),
+        ("Radeon 8050S", "NAME:SIZE"),
+        ("RTX 4090:48GB", "no such card has 48 GB"),
+        ("A100:40GB", "A100 PCIe 40 GB, A100 SXM4 40 GB"),
+        ("RTX 4090:lots", "not a memory size"),
+        ("RTX 4090:", "not a memory size"),
+        ("RTX 4091", "Did you mean 'GeForce RTX 4090'"),
+        ("RX 4090", "Did you mean 'GeForce RTX 4090'"),
+        ("RTX 4090 Ti", "unknown GPU 'RTX 4090 Ti'"),
+        ("RTX 3080 20GB", "Did you mean 'GeForce RTX 3080 Ti 20 GB'?"),
+        ("NVIDIA", "Write the model too"),
+        ("", "unknown GPU"),
+        ("Voodoo 5", "unknown GPU 'Voodoo 5'"),
+    ],
+)
+def test_what_cannot_be_settled_says_what_to_write(
+    knowledge: Knowledge, text: str, fragment: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        find_gpu(knowledge, text)
+    assert fragment in str(caught.value)
+
+
+def test_every_card_is_found_by_its_own_name_and_aliases(knowledge: Knowledge) -> None:
+    lost = []
+    for card in knowledge.gpus.values():
+        for spelling in (card.name, *card.aliases):
+            asked = spelling if card.vram_bytes else f"{spelling}:64GB"
+            if find_gpu(knowledge, asked).name != card.name:
+                lost.append((card.name, spelling))
+    assert lost == []
+
+
+def test_names_and_aliases_of_cards_are_unique(knowledge: Knowledge) -> None:
+    owner: dict[str, str] = {}
+    for card in knowledge.gpus.values():
+        keys = {gpu_form(t, card.vendor, card.name).bare for t in (card.name, *card.aliases)}
+        for key in keys:
+            assert owner.setdefault(key, card.name) == card.name
+
+
+def test_cards_with_several_sizes_have_no_bare_alias(knowledge: Knowledge) -> None:
+    bare = {"3060", "3050", "4060 ti", "5060 ti", "a100", "h100", "v100", "p100"}
+    aliases = {alias.casefold() for card in knowledge.gpus.values() for alias in card.aliases}
+    assert not bare & aliases
+
+
+def test_siblings_are_boards_of_one_name_that_differ(knowledge: Knowledge) -> None:
+    assert siblings(knowledge, find_gpu(knowledge, "RTX 3080")) == ("GeForce RTX 3080 12 GB",)
+    assert "GeForce RTX 4070 GDDR6" in siblings(knowledge, find_gpu(knowledge, "RTX 4070"))
+    assert siblings(knowledge, find_gpu(knowledge, "RTX 4090")) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("phi-3-medium", "Phi-3-medium-4k-instruct"),
+        ("Phi 3 Medium", "Phi-3-medium-4k-instruct"),
+        ("phi3:medium", "Phi-3-medium-4k-instruct"),
+        ("microsoft/Phi-3-medium-4k-instruct", "Phi-3-medium-4k-instruct"),
+        ("phi-3-medium-128k", "Phi-3-medium-128k-instruct"),
+        ("phi-3-small", "Phi-3-small-8k-instruct"),
+        ("phi-3-mini", "Phi-3-mini-4k-instruct"),
+        ("llava-1.6-13b", "llava-v1.6-vicuna-13b-hf"),
+        ("llama-3-8b", "Meta-Llama-3-8B"),
+        ("llama-3.1-8b", "Llama-3.1-8B"),
+        ("Llama 3.1 8B Instruct", "Llama-3.1-8B"),
+        ("llama3.1:8b", "Llama-3.1-8B"),
+        ("gemma-2-27b", "gemma-2-27b"),
+        ("mixtral-8x7b", "Mixtral-8x7B-Instruct-v0.1"),
+        ("qwen2.5-7b", "Qwen2.5-7B-Instruct"),
+        ("Qwen/Qwen2.5-7B-Instruct", "Qwen2.5-7B-Instruct"),
+        ("deepseek-r1", "DeepSeek-R1"),
+        ("deepseek-v2-lite", "DeepSeek-V2-Lite"),
+        ("gpt-oss-20b", "gpt-oss-20b"),
+        ("tinyllama", "TinyLlama-1.1B-Chat-v1.0"),
+        ("command-r", "c4ai-command-r-v01"),
+        ("qwen3-4b", "Qwen3-4B"),
+    ],
+)
+def test_finds_the_model_people_mean(knowledge: Knowledge, text: str, name: str) -> None:
+    assert find_model(knowledge, text).name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        ("gpt-oss", "'gpt-oss' fits several models: gpt-oss-20b, gpt-oss-120b."),
+        ("lama-3.1-8b", "Did you mean 'Llama-3.1-8B'"),
+        ("llama-3.1-9b", "unknown model 'llama-3.1-9b'"),
+        ("someone/Phi-3-medium-4k-instruct", "'microsoft/Phi-3-medium-4k-instruct'"),
+        ("someone/nothing-like-it", "config.json"),
+        ("", "unknown model"),
+        ("instruct", "unknown model"),
+    ],
+)
+def test_an_unknown_model_says_what_to_write(
+    knowledge: Knowledge, text: str, fragment: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        find_model(knowledge, text)
+    assert fragment in str(caught.value)
+
+
+def test_every_model_is_found_by_its_names_and_id(knowledge: Knowledge) -> None:
+    for model in knowledge.models.values():
+        for spelling in (model.name, *model.aliases, *([model.hf_id] if model.hf_id else [])):
+            assert find_model(knowledge, spelling).name == model.name
+
+
+def test_names_and_aliases_of_models_are_unique(knowledge: Knowledge) -> None:
+    owner: dict[str, str] = {}
+    for model in knowledge.models.values():
+        for key in {model_key(text) for text in (model.name, *model.aliases)}:
+            assert owner.setdefault(key, model.name) == model.name
+
+
+@pytest.mark.parametrize("text", ["Q4_K_M", "q4_k_m", "q4-k-m", "Q4KM"])
+def test_formats_are_blind_to_case_and_punctuation(knowledge: Knowledge, text: str) -> None:
+    assert [f.name for f in find_format_candidates(knowledge, text)] == ["Q4_K_M"]
+
+
+def test_an_unknown_format_framework_or_cache_type_names_the_nearest(knowledge: Knowledge) -> None:
+    with pytest.raises(RequestError, match=r"unknown weight format 'Q4_K_X'.*Q4_K"):
+        find_format_candidates(knowledge, "Q4_K_X")
+    with pytest.raises(RequestError, match=r"unknown framework 'lama.cpp'.*llama\.cpp"):
+        find_framework(knowledge, "lama.cpp")
+    with pytest.raises(RequestError, match="unknown KV-cache type 'q8_1x'"):
+        find_kv_type(knowledge, "q8_1x")
+
+
+def test_frameworks_and_cache_types_are_found_by_name(knowledge: Knowledge) -> None:
+    assert find_framework(knowledge, "LLAMA.CPP").name == "llama.cpp"
+    assert find_kv_type(knowledge, "Q8_0").name == "q8_0"

@@ -1,0 +1,158 @@
+"""Every mistake in a runtime file is told with its place and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import pytest
+
+from advisor.errors import UserError
+from advisor.knowledge.records_runtime import parse_runtime
+
+Tables = Mapping[str, Mapping[str, Mapping[str, object]]]
+
+SOURCES = "- {id: book, what: A book, kind: datasheet}\n"
+GGML = "- {ggml_type: Q8_0, block_elements: 32, block_bytes: 34 bytes, source: book}\n"
+FORMAT = """\
+- format: Q8_0
+  family: gguf-legacy
+  kind: gguf
+  bits_per_weight: 8.5 bit
+  class_bits: 8
+  quality_loss: 0.04 %
+  source: book
+"""
+KV = "- {kv_type: f16, bits: 16 bit, source: book}\n"
+FRAMEWORK = """\
+- framework: runner
+  aliases: [rn]
+  version: 1.0
+  vendors: [NVIDIA]
+  formats: [Q8_0]
+  model_types: [llama]
+  kv_types: [f16]
+  memory_model: llama.cpp
+  memory_fraction: 90 %
+  flags: {context: "-c {value}"}
+  source: book
+"""
+POLICY = "- {policy: reserve_bytes, value: 1 GiB, kind: policy, why: Because., source: book}\n"
+GOOD = {
+    "sources.yaml": SOURCES,
+    "ggml_types.yaml": GGML,
+    "formats.yaml": FORMAT,
+    "kv_types.yaml": KV,
+    "frameworks.yaml": FRAMEWORK,
+    "policy.yaml": POLICY,
+}
+
+
+def parse(**changed: str) -> tuple[Tables, list[str]]:
+    texts = GOOD | {f"{name}.yaml": text for name, text in changed.items()}
+    problems: list[UserError] = []
+    made = parse_runtime({name: text.encode() for name, text in texts.items()}, problems)
+    return cast("Tables", made), [str(problem) for problem in problems]
+
+
+def test_good_files_give_plain_records_in_base_units() -> None:
+    made, problems = parse()
+    assert problems == []
+    formats, frameworks = made["formats"], made["frameworks"]
+    assert formats["Q8_0"]["bits_per_weight"] == 8.5
+    assert formats["Q8_0"]["aliases"] == ()
+    assert formats["Q8_0"]["min_compute_capability"] is None
+    assert made["ggml_types"] == {"Q8_0": {"name": "Q8_0", "block_elements": 32, "block_bytes": 34}}
+    assert frameworks["runner"]["memory_fraction"] == 0.9
+    assert frameworks["runner"]["flags"] == {"context": "-c {value}"}
+    assert frameworks["runner"]["speculative"] is None
+    assert cast("Mapping[str, object]", made["policy"])["reserve_bytes"] == 2**30
+
+
+def test_a_second_file_of_the_same_table_adds_to_the_first() -> None:
+    more = FORMAT.replace("Q8_0", "Q9_0")
+    made, problems = parse(**{"formats-mine": more})
+    assert problems == []
+    assert list(made["formats"]) == ["Q8_0", "Q9_0"]
+
+
+def test_a_framework_may_support_what_another_does() -> None:
+    twin = FRAMEWORK.replace("runner", "twin").replace("[rn]", "[tw]")
+    twin = twin.replace("model_types: [llama]", "model_types_of: runner")
+    made, problems = parse(frameworks=FRAMEWORK + twin)
+    assert problems == []
+    assert made["frameworks"]["twin"]["model_types"] == ("llama",)
+
+
+@pytest.mark.parametrize(
+    ("table", "old", "new", "place", "words"),
+    [
+        ("ggml_types", "34 bytes", "34 %", "ggml_types.yaml:1:54", "block_bytes"),
+        ("ggml_types", "32", "0", "ggml_types.yaml:1:37", "above zero"),
+        ("ggml_types", "block_elements: 32, ", "", "ggml_types.yaml:1:3", "is missing"),
+        ("formats", "gguf-legacy", "gguf-lagacy", "formats.yaml:2:11", "'gguf-legacy'"),
+        ("formats", "kind: gguf", "kind: ggfu", "formats.yaml:3:9", "'gguf'"),
+        ("formats", "8.5 bit", "8.5 GiB", "formats.yaml:4:20", "12 bit"),
+        ("formats", "8.5 bit", "8.5", "formats.yaml:4:20", "without a unit"),
+        ("formats", "class_bits", "clas_bits", "formats.yaml:5:3", "'class_bits'"),
+        ("formats", "0.04 %", "-1 %", "formats.yaml:6:17", "above zero"),
+        ("formats", "source: book", "source: bok", "formats.yaml:7:11", "'book'"),
+        ("formats", "  source: book\n", "", "formats.yaml:1:3", "'source' is missing"),
+        ("formats", "  class", "  aliases: [8-bit]\n  class", "formats.yaml:5:3", "class"),
+        ("formats", "- format: Q8_0", "- fromat: Q8_0", "formats.yaml:1:3", "format"),
+        ("kv_types", "16 bit", "16 tok/s", "kv_types.yaml:1:24", "bits"),
+        ("frameworks", "[NVIDIA]", "[NVIDEA]", "frameworks.yaml:4:12", "'NVIDIA'"),
+        ("frameworks", "[Q8_0]", "[Q8_0, Q8_O]", "frameworks.yaml:5:19", "'Q8_0'"),
+        ("frameworks", "  model_types: [llama]\n", "", "frameworks.yaml:1:3", "model_types"),
+        ("frameworks", "[f16]", "[f61]", "frameworks.yaml:7:14", "'f16'"),
+        ("frameworks", "llama.cpp", "lama.cpp", "frameworks.yaml:8:17", "'llama.cpp'"),
+        ("frameworks", "90 %", "900 %", "frameworks.yaml:9:3", "100 %"),
+        ("frameworks", '"-c {value}"', "7", "frameworks.yaml:10:20", "must be a text"),
+        ("frameworks", "  source", "  model_types_of: x\n  source", "frameworks.yaml:11:19", "x"),
+        ("policy", "1 GiB", "1 gib", "policy.yaml:1:34", "unknown unit"),
+        ("policy", "kind: policy", "kind: guess", "policy.yaml:1:47", "guess"),
+        ("policy", "why: Because., ", "", "policy.yaml:1:3", "'why' is missing"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(
+    table: str, old: str, new: str, place: str, words: str
+) -> None:
+    text = GOOD[f"{table}.yaml"]
+    assert text.count(old) >= 1
+    _, problems = parse(**{table: text.replace(old, new, 1)})
+    told = [problem for problem in problems if problem.startswith(place)]
+    assert told, problems
+    assert words in told[0]
+
+
+def test_all_mistakes_come_at_once() -> None:
+    _, problems = parse(formats=FORMAT.replace("8.5 bit", "x"), kv_types=KV.replace("16 bit", "y"))
+    assert [problem.split(":")[0] for problem in problems] == ["formats.yaml", "kv_types.yaml"]
+
+
+def test_a_name_that_stands_twice_is_told_with_both_places() -> None:
+    _, problems = parse(kv_types=KV + KV)
+    assert (
+        "kv_types.yaml:2:3: the kv_type 'f16' stands twice (first in kv_types.yaml:1:3)"
+        in (problems[0])
+    )
+
+
+def test_two_formats_share_a_name_only_where_the_framework_can_decide() -> None:
+    server_format = FORMAT.replace("Q8_0", "Q8 (server)").replace(
+        "  family", "  aliases: [q8-0]\n  family"
+    )
+    both = FORMAT + server_format
+    server = FRAMEWORK.replace("runner", "server").replace("[rn]", "[srv]")
+    apart = server.replace("[Q8_0]", "['Q8 (server)']")
+    assert parse(formats=both, frameworks=FRAMEWORK + apart)[1] == []
+    together = server.replace("[Q8_0]", "[Q8_0, 'Q8 (server)']")
+    _, problems = parse(formats=both, frameworks=FRAMEWORK + together)
+    assert problems[0].startswith("formats.yaml:9:3: format 'Q8 (server)': the name 'q8-0' already")
+
+
+def test_frameworks_never_share_a_name() -> None:
+    twin = FRAMEWORK.replace("runner", "twin")
+    _, problems = parse(frameworks=FRAMEWORK + twin)
+    assert "the name 'rn' already means 'runner'" in problems[0]
+    assert problems[0].startswith("frameworks.yaml:13:3:")

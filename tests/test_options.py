@@ -1,0 +1,96 @@
+"""Every remedy is proved: applied and run again it gives exactly its figures."""
+
+from __future__ import annotations
+
+import random
+from functools import lru_cache
+
+import pytest
+
+from advisor.errors import UserError
+from advisor.pipeline import Advisor
+from advisor.resolve import apply_change
+from advisor.scenario import Request
+
+SEEDS = range(8)
+PER_SEED = 45
+PRECISIONS = ("FP16", "INT8", "INT4", "Q4_K_M", "Q3_K_M", "Q8_0", "AWQ", "FP8", "NF4")
+
+
+@lru_cache(maxsize=1)
+def advisor() -> Advisor:
+    return Advisor.load()
+
+
+def drawn(seed: int) -> list[Request]:
+    """Draw requests from the whole catalogue."""
+    rng = random.Random(seed)
+    known = advisor().knowledge
+    cards = [card.name for card in known.gpus.values() if card.vram_bytes]
+    return [
+        Request(
+            gpu=rng.choice(cards),
+            model=rng.choice(list(known.models)),
+            precision=rng.choice(PRECISIONS),
+            context=rng.choice((None, None, 2048, 8192, 32768, 131_072)),
+            batch=rng.choice((None, None, 4, 16)),
+            gpus=rng.choice((None, None, None, 2)),
+            kv_cache=rng.choice((None, None, None, "q8_0")),
+            framework=rng.choice((None, None, None, "llama.cpp", "vLLM")),
+            ram_gib=rng.choice((None, 32.0, 128.0)),
+            ram_bandwidth_gb_s=rng.choice((None, 80.0)),
+        )
+        for _ in range(PER_SEED)
+    ]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_change_applied_and_run_again_gives_exactly_its_figures(seed: int) -> None:
+    proved = 0
+    for request in drawn(seed):
+        try:
+            advice = advisor().advise(request)
+        except UserError:
+            continue
+        for item in advice.recommendations:
+            again = advisor().estimate(apply_change(request, dict(item.option.change)))
+            assert again.memory == item.option.memory, (request.stated(), item.option.key)
+            assert again.speed == item.option.speed, (request.stated(), item.option.key)
+            proved += 1
+    assert proved > PER_SEED
+
+
+@pytest.mark.parametrize("seed", SEEDS[:4])
+def test_advice_never_contradicts_the_estimate(seed: int) -> None:
+    for request in drawn(seed):
+        try:
+            advice = advisor().advise(request)
+        except UserError:
+            continue
+        fits = advice.memory.deficit_bytes == 0
+        assert (advice.state in {"fits", "tight"}) == fits or advice.state == "too_big"
+        if not fits:
+            assert advice.speed is None
+        barred = {item.option.key for item in advice.not_recommended}
+        said = [item.option.key for item in advice.recommendations]
+        assert not barred & set(said)
+        actions = [item.option.action for item in advice.recommendations]
+        assert len(actions) == len(set(actions))
+        scores = [item.score for item in advice.recommendations]
+        assert scores == sorted(scores, reverse=True)
+        for item in advice.recommendations:
+            assert item.option.fits
+
+
+def test_options_are_unique_and_stable() -> None:
+    request = Request(gpu="RTX 4090", model="phi-3-medium", precision="fp16")
+    first, second = (advisor().advise(request) for _ in range(2))
+    keys = [option.key for option in first.options]
+    assert len(keys) == len(set(keys))
+    assert first == second
+
+
+def test_a_model_that_does_not_fit_gets_remedies_of_every_kind() -> None:
+    request = Request(gpu="RTX 3060 12GB", model="qwen3-30b-a3b", precision="Q4_K_M")
+    actions = {option.action for option in advisor().advise(request).options}
+    assert {"quantize", "offload-experts", "offload-layers", "add-gpus", "upgrade-gpu"} <= actions
