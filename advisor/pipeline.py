@@ -72,9 +72,14 @@ class Advisor:
         """
         known = load_knowledge(knowledge)
         vocabulary = load_vocabulary(knowledge)
-        folder = templates or resources.data_dir("templates")
-        files = resources.read_tree(folder, [".j2"])
-        ruleset = load_rules(rules, vocabulary=vocabulary, templates=_text_names(files))
+        files = resources.overlaid("templates", templates, [".j2"])
+        ruleset = load_rules(
+            rules,
+            vocabulary=vocabulary,
+            templates=_text_names(files),
+            names=known.names(),
+            over=resources.data_dir("rules") if rules else None,
+        )
         return cls(
             known,
             vocabulary,

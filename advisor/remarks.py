@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.knowledge import names
+from advisor.knowledge.types import Gpu, Knowledge
 from advisor.options.base import Base
 
 
@@ -24,6 +25,16 @@ def _warnings(base: Base) -> Iterator[str]:
     if trained is None:
         yield f"The trained context length of {scenario.model.name} is not known."
     if scenario.gpu:
-        siblings = names.siblings(base.knowledge, scenario.gpu)
-        if siblings:
-            yield f"Taken as {scenario.gpu.name}; there is also {', '.join(siblings[:3])}."
+        yield from _siblings(base.knowledge, scenario.gpu)
+
+
+def _siblings(knowledge: Knowledge, gpu: Gpu) -> Iterator[str]:
+    """Cards of the same generation that share the name and differ in memory."""
+    known = (knowledge.gpus[name] for name in names.siblings(knowledge, gpu))
+    others = [
+        card.name
+        for card in known
+        if card.architecture == gpu.architecture and card.vram_bytes != gpu.vram_bytes
+    ]
+    if others:
+        yield f"Taken as {gpu.name}; there is also {', '.join(others[:3])}."

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli.inputs import count_or_all, on_off, read_bandwidth, read_size
-from advisor.cli.show import write_report
+from advisor.errors import raise_problems
 from advisor.scenario import Request
 
 NOT_FITTING = 3
@@ -191,8 +191,12 @@ def advise(  # noqa: PLR0917  one parameter per flag of the contract
         draft_model=draft_model,
         prefer=prefer.value if prefer else None,
     )
+    from advisor.cli.show import write_report  # noqa: PLC0415
     from advisor.pipeline import Advisor  # noqa: PLC0415  start-up: --help must not pay for it
+    from advisor.render import template_problems  # noqa: PLC0415
 
+    if templates and templates.is_dir():
+        raise_problems(template_problems(templates))
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
     advice = advisor.advise(request)
     write_report(

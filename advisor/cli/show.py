@@ -38,12 +38,18 @@ def write_report(
     if form == "json":
         text = render_json(doc)
     elif form == "html":
-        text = render_html(doc, length=length)
+        text = render_html(doc, length=length, templates=templates)
     elif form == "markdown":
-        text = render_markdown(doc, length=length)
+        text = render_markdown(doc, length=length, templates=templates)
     else:
         colour = terminal and not os.environ.get("NO_COLOR")
-        text = render_text(doc, width=_width(terminal=terminal), color=colour, length=length)
+        text = render_text(
+            doc,
+            width=_width(terminal=terminal),
+            color=colour,
+            length=length,
+            templates=templates,
+        )
     if form in {"text", "markdown"}:
         extra = [options_table(advice)] if options else []
         extra += [why_report(advisor, advice)] if why else []

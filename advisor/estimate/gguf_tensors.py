@@ -25,6 +25,11 @@ class Tensor:
     ne1: int = 1
     ne2: int = 1
 
+    @property
+    def elements(self) -> int:
+        """Number of weights."""
+        return self.ne0 * self.ne1 * self.ne2
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -44,6 +49,17 @@ class Layout:
     blocks: Mapping[str, tuple[Tensor, ...]]
     kinds: tuple[str, ...]
     exact: bool
+
+    def block_elements(self, kind: str) -> int:
+        """Count the weights of one block."""
+        return sum(tensor.elements for tensor in self.blocks[kind])
+
+    @property
+    def elements(self) -> int:
+        """Number of weights of all tensors, rope factors left out."""
+        outside = sum(tensor.elements for tensor in self.outside)
+        matrices = self.embedding.elements + (self.output.elements if self.output else 0)
+        return outside + matrices + sum(self.block_elements(kind) for kind in self.kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +100,7 @@ _TRAITS: Mapping[str, _Traits] = {
         "gpt-oss", exact=True, qkv_bias=True, norms=("attn_norm", "post_attention_norm")
     ),
     "deepseek_v2": _Traits("deepseek2", exact=True),
-    "deepseek_v3": _Traits("deepseek2", exact=True),
+    "deepseek_v3": _Traits("deepseek2"),
     "mamba2": _Traits("mamba2", exact=True),
     "apertus": _Traits("apertus", gated=False, qk_norm="head"),
     "aquila": _Traits("llama"),

@@ -190,6 +190,12 @@ class Rules:
             return self.base
         return self._fitting(tensor, self._output(tensor) if as_output else self._embedding())
 
+    def varies(self, category: str) -> bool:
+        """Whether tensors of a category get different types in different blocks."""
+        if self.ftype in UNQUANTISED or self.ftype == "MXFP4_MOE":
+            return False
+        return category in {"V", "DOWN"} or (self.ftype == "IQ3_XS" and category in {"UP", "GATE"})
+
     def block_type(self, tensor: Tensor, category: str, site: Site) -> str:
         """Give the type of a tensor that is quantised."""
         if self.ftype in UNQUANTISED:

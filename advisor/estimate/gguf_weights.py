@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 
 from advisor.estimate.gguf_tensors import Layout, Tensor
-from advisor.estimate.gguf_types import UNQUANTISED, Rules, Site, category_of, kept_type
+from advisor.estimate.gguf_types import Rules, Site, category_of, kept_type
 from advisor.knowledge.types import GgmlType
 from advisor.sources.shape import Shape
 
@@ -95,9 +94,16 @@ def _span(tensor: Tensor, kind: str, types: Mapping[str, GgmlType]) -> Span:
     return Span(stored, -(-stored // ALIGNMENT) * ALIGNMENT)
 
 
-def _counted_category(tensor: Tensor) -> str:
-    """Name the rule group; tensors that are never quantised belong to none."""
-    return "" if kept_type(tensor) else category_of(tensor.name)
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind of block: what every such block holds, and the tensors that differ by place."""
+
+    fixed: Span
+    fixed_experts: Span
+    varying: tuple[tuple[Tensor, str], ...]
+    values: int
+    """Tensors of category V, which the quantiser numbers."""
+    downs: int
 
 
 class _Blocks:
@@ -112,58 +118,62 @@ class _Blocks:
         self._types = types
         self._experts = shape.moe.experts if shape.moe else 0
         self._grouping = shape.heads // shape.kv_heads if shape.kv_heads else 1
-        self._categories = {
-            kind: tuple((tensor, _counted_category(tensor)) for tensor in tensors)
-            for kind, tensors in layout.blocks.items()
-        }
-        self._known: dict[tuple[str, tuple[str, ...]], tuple[Span, Span]] = {}
+        self._kinds = {kind: self._kind(tensors) for kind, tensors in layout.blocks.items()}
+        self._known: dict[tuple[Tensor, str], Span] = {}
 
     def sized(self) -> list[tuple[Span, Span]]:
         """Give bytes of every block and of its routed experts."""
-        values = [self._number(kind, "V") for kind in self._layout.kinds]
-        downs = [self._number(kind, "DOWN") for kind in self._layout.kinds]
-        values_before = [0, *accumulate(values)]
-        downs_before = [0, *accumulate(downs)]
-        return [
-            self._block(index, kind, values_before[index], values_before[-1], downs_before[index])
-            for index, kind in enumerate(self._layout.kinds)
-        ]
+        kinds = [self._kinds[name] for name in self._layout.kinds]
+        values = sum(kind.values for kind in kinds)
+        value = down = 0
+        found = []
+        for index, kind in enumerate(kinds):
+            found.append(self._block(index, kind, (value, values), down))
+            value += kind.values
+            down += kind.downs
+        return found
 
-    def _number(self, kind: str, category: str) -> int:
-        return sum(found == category for _, found in self._categories[kind])
+    def _kind(self, tensors: Iterable[Tensor]) -> _Kind:
+        anywhere = Site(0, 0, 0, self._shape.layers, self._experts, self._grouping)
+        fixed = experts = NOTHING
+        varying = []
+        for tensor in tensors:
+            chosen = kept_type(tensor)
+            category = "" if chosen else category_of(tensor.name)
+            if self._rules.varies(category):
+                varying.append((tensor, category))
+                continue
+            name = chosen or self._rules.block_type(tensor, category, anywhere)
+            span = _span(tensor, name, self._types)
+            fixed += span
+            experts += span if _is_expert(tensor) else NOTHING
+        numbered = [category for _, category in varying]
+        return _Kind(fixed, experts, tuple(varying), numbered.count("V"), numbered.count("DOWN"))
 
     def _block(
-        self, index: int, kind: str, value: int, values: int, down: int
+        self, index: int, kind: _Kind, value: tuple[int, int], down: int
     ) -> tuple[Span, Span]:
-        if self._rules.ftype in UNQUANTISED:
-            return self._remembered(kind, self._uniform(kind))
-        by_block = self._experts > 1 and not self._rules.low_bit
-        layers = self._shape.layers
-        found: list[str] = []
-        for tensor, category in self._categories[kind]:
-            kept = kept_type(tensor)
-            if kept:
-                found.append(kept)
-                continue
-            number, count = (value, values) if category == "V" else (down, layers)
+        layers, experts = self._shape.layers, self._experts
+        by_block = experts > 1 and not self._rules.low_bit
+        whole, routed = kind.fixed, kind.fixed_experts
+        for tensor, category in kind.varying:
+            number, count = value if category == "V" else (down, layers)
             if category == "DOWN":
                 number = index if by_block else down
                 down += 1
-            site = Site(number, count, index, layers, self._experts, self._grouping)
-            found.append(self._rules.block_type(tensor, category, site))
-        return self._remembered(kind, tuple(found))
+            site = Site(number, count, index, layers, experts, self._grouping)
+            span = self._span(tensor, self._rules.block_type(tensor, category, site))
+            whole += span
+            if _is_expert(tensor):
+                routed += span
+        return whole, routed
 
-    def _uniform(self, kind: str) -> tuple[str, ...]:
-        return tuple(kept_type(tensor) or self._rules.base for tensor, _ in self._categories[kind])
-
-    def _remembered(self, kind: str, chosen: tuple[str, ...]) -> tuple[Span, Span]:
-        key = (kind, chosen)
+    def _span(self, tensor: Tensor, chosen: str) -> Span:
+        key = (tensor, chosen)
         if key not in self._known:
-            whole = experts = NOTHING
-            for tensor, name in zip(self._layout.blocks[kind], chosen, strict=True):
-                span = _span(tensor, name, self._types)
-                whole += span
-                if "_exps." in tensor.name:
-                    experts += span
-            self._known[key] = (whole, experts)
+            self._known[key] = _span(tensor, chosen, self._types)
         return self._known[key]
+
+
+def _is_expert(tensor: Tensor) -> bool:
+    return "_exps." in tensor.name

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from advisor.errors import RequestError
 from advisor.estimate.memo import by_identity
@@ -30,12 +30,13 @@ VLLM_STEP_TOKENS = 2048
 _STEP_CACHE_TOKENS = 256
 _SLIDING_EXTRA_BYTES = 8
 _LLAMACPP_WITHOUT_WINDOW = frozenset(
-    {"mistral", "mixtral", "ministral", "phi3", "phimoe", "starcoder2"}
+    {"mistral", "mixtral", "ministral", "phi3", "phi3_v", "phi4mm", "phimoe", "starcoder2"}
     | {"qwen2", "qwen2_moe", "qwen3", "qwen3_moe"}
 )
 """Architectures whose configured window llama.cpp does not use."""
 _WINDOWED = frozenset({"llama.cpp", "transformers", "vllm", "mlx"})
 _FLOAT32_BYTES = 4
+_CROSS_ATTENTION = "KV cache: what cross-attention layers keep of an image is left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,7 @@ class CacheShape:
     """Fixed bytes per sequence."""
     window: int
     """Tokens a sliding layer keeps; 0 without sliding layers."""
-
-    @property
-    def slides(self) -> bool:
-        """Whether any layer keeps only a window."""
-        return self.window > 0
+    approximate: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -216,6 +213,7 @@ def _cache_shape(model: Model, key: KvType, value: KvType, framework: Framework)
         slide_counts=_sums([int(size > 0) for size in slide]),
         state_sums=_sums(state),
         window=(shape.window or 0) if any(slide) else 0,
+        approximate=(_CROSS_ATTENTION,) if "X" in layers else (),
     )
 
 
@@ -269,11 +267,7 @@ def _expands(shape: Shape) -> bool:
     return bool(shape.config.get("new_decoder_architecture"))
 
 
-def _state_bytes(
-    shape: Shape,
-    key: KvType,
-    kind: Literal["llama.cpp"] | str,  # noqa: PYI051
-) -> int:
+def _state_bytes(shape: Shape, key: KvType, kind: str) -> int:
     """Size one sequence's recurrent state in one layer."""
     state = shape.recurrent
     if state is None:

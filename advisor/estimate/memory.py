@@ -106,7 +106,7 @@ def _demand(scenario: Scenario, knowledge: Knowledge) -> _Demand:
         host_compute=0,
         below=0,
         above=0,
-        approximate=weights.approximate,
+        approximate=weights.approximate + cache.approximate,
         weights=weights,
     )
     if scenario.framework.memory_model == "llama.cpp":

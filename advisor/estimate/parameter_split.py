@@ -88,7 +88,7 @@ def _vectors(shape: Shape) -> tuple[int, ...]:
         router = shape.hidden * shape.moe.experts if shape.moe else 0
         return tuple(norms + (router if kind == "E" else 0) for kind in shape.ffn_kinds)
     kept = {
-        kind: sum(t.ne0 * t.ne1 * t.ne2 for t in tensors if kept_type(t))
+        kind: sum(tensor.elements for tensor in tensors if kept_type(tensor))
         for kind, tensors in layout.blocks.items()
     }
     return tuple(kept[kind] for kind in layout.kinds)

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from advisor.errors import RequestError
-from advisor.estimate.gguf_tensors import gguf_layout
+from advisor.estimate.gguf_tensors import Layout, gguf_layout
 from advisor.estimate.gguf_types import BASE_TYPES
 from advisor.estimate.gguf_weights import GgufBytes, Span, gguf_bytes
 from advisor.estimate.memo import by_identity
@@ -86,9 +86,22 @@ def weights_of(
     if layout is None:
         return _gguf_without_layout(model, ftype, ggml_types)
     checked = layout.exact and ftype in BASE_TYPES
-    why = () if checked else ("weights: the tensors of this architecture were not checked",)
+    why: tuple[str, ...] = ()
+    if not checked:
+        why = ("weights: the tensors of this architecture were not checked",)
+    unlisted = _unlisted(model, layout)
+    if unlisted:
+        why += ("weights: parts beside the text model are taken at 16 bits",)
     found = gguf_bytes(model.shape, layout, ftype, ggml_types)
-    return _gguf(model, found, why, 0.0 if checked else _UNCHECKED_SHARE)
+    return _gguf(model, found, why, _UNCHECKED_SHARE if why else 0.0, unlisted)
+
+
+def _unlisted(model: Model, layout: Layout) -> int:
+    """Count the parameters of a model without exact counts that no list of tensors holds."""
+    if model.shape.counts is not None:
+        return 0
+    beside = model.parameters - model.vision_parameters - layout.elements
+    return beside if beside > _UNCHECKED_SHARE * model.parameters else 0
 
 
 def _file_type(precision: Format, framework: Framework, *, moe: bool) -> str | None:
@@ -99,9 +112,11 @@ def _file_type(precision: Format, framework: Framework, *, moe: bool) -> str | N
     return _PLAIN_FILE_TYPES.get(precision.name) if framework.memory_model == "llama.cpp" else None
 
 
-def _gguf(model: Model, found: GgufBytes, why: tuple[str, ...], spread: float) -> Weights:
+def _gguf(
+    model: Model, found: GgufBytes, why: tuple[str, ...], spread: float, unlisted: int = 0
+) -> Weights:
     moe = model.shape.moe
-    vision = 2 * model.vision_parameters
+    vision = 2 * (model.vision_parameters + unlisted)
     profile = WeightProfile(
         embedding_bytes=found.embedding.stored,
         output_bytes=found.output.stored + found.norm.stored,
@@ -139,18 +154,14 @@ def _gguf_without_layout(model: Model, ftype: str, ggml_types: Mapping[str, Ggml
     layout = gguf_layout(likeness)
     assert layout is not None
     alike = gguf_bytes(likeness, layout, ftype, ggml_types)
-    elements = sum(
-        tensor.ne0 * tensor.ne1 * tensor.ne2
-        for kind in layout.kinds
-        for tensor in layout.blocks[kind]
-    )
+    elements = sum(layout.block_elements(kind) for kind in layout.kinds)
     per_weight = sum(layer.stored for layer in alike.layers) / elements
     layers = [round(count * per_weight) for count in split.layers]
     experts = [round(count * per_weight) for count in split.experts]
     found = GgufBytes(
         embedding=alike.embedding,
         output=alike.output,
-        norm=Span(4 * split.other, 4 * split.other),
+        norm=Span(2 * split.other, 2 * split.other),
         rope=Span(0, 0),
         layers=tuple(Span(size, size) for size in layers),
         experts=tuple(Span(size, size) for size in experts),

@@ -209,3 +209,10 @@ class Knowledge:
     sha256: str
     index: Mapping[str, object] = field(default_factory=dict)
     """Precomputed lookup of names (``advisor.knowledge.index``)."""
+
+    def names(self) -> Mapping[str, tuple[str, ...]]:
+        """The canonical names of every table that text facts refer to."""
+        return {
+            table: tuple(getattr(self, table))
+            for table in ("gpus", "models", "formats", "kv_types", "frameworks")
+        }

@@ -94,6 +94,8 @@ def _unasked_speed(doc: Document, sentences: list[tuple[str, str]]) -> Iterator[
 
 def _wrong_numbers(doc: Document, where: str, text: str) -> Iterator[str]:
     known = _Known(doc)
+    for name in _names(doc):
+        text = text.replace(name, "")
     for found in _SIZE.finditer(text):
         if not known.has_size(found[1], found[2]):
             yield f"{where}: {found[0]} is no figure of this report"
@@ -105,6 +107,16 @@ def _wrong_numbers(doc: Document, where: str, text: str) -> Iterator[str]:
         for found in pattern.finditer(text):
             if not known.has_hardware(found[1]):
                 yield f"{where}: {found[0]} is no figure of this report"
+
+
+def _names(doc: Document) -> list[str]:
+    """Names that hold numbers of their own (``H100 SXM5 80 GB``), longest first."""
+    gpu = doc["scenario"]["gpu"]
+    found = {doc["scenario"]["model"]["name"], gpu["name"] if gpu else ""}
+    for item in doc["recommendations"]:
+        setup = item["setup"]
+        found |= {setup["gpu"] or "", setup["model"], setup["draft_model"] or ""}
+    return sorted(found - {""}, key=lambda name: (-len(name), name))
 
 
 class _Known:

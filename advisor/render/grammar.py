@@ -45,12 +45,11 @@ def violations(tree: nodes.Template, kind: Kind) -> list[Violation]:
 def _forbidden(node: nodes.Node, kind: Kind) -> Iterator[Violation]:
     allowed = _REPORT if kind == "report" else _TEXT
     for child in node.iter_child_nodes():
+        line = child.lineno or node.lineno
         if not isinstance(child, allowed):
             name = type(child).__name__
-            yield Violation(
-                child.lineno or node.lineno, f"'{name}' is not allowed in templates/{kind}", _ADVICE
-            )
-        yield from _forbidden_detail(child, child.lineno or node.lineno)
+            yield Violation(line, f"'{name}' is not allowed in templates/{kind}", _ADVICE)
+        yield from _forbidden_detail(child, line)
         yield from _forbidden(child, kind)
 
 

@@ -183,5 +183,7 @@ class Family:
     """An encoder keeps no cache."""
     cache_unknown: str = ""
     """Why the cache cannot be sized although parameters can; a clause, empty if it can."""
+    unsupported: tuple[str, ...] = ()
+    """Switches that leave the model without an exact count when they are on."""
     uncounted: Callable[[Arch], str] | None = None
     """Gives the reason when this very config has no exact count, else an empty text."""

@@ -155,7 +155,7 @@ def _trained_context(text: Keys, outer: Keys) -> int | None:
 def _counts(
     outer: Keys, a: Arch, family: Family, wrapper: Wrapper | None, vision: Keys | None
 ) -> Counts | None:
-    if family.uncounted is not None and family.uncounted(a):
+    if _uncounted(a, family):
         return None
     head = _head(outer)
     tower: int | None = 0
@@ -164,6 +164,12 @@ def _counts(
     if tower is None or head is None or outer.stated("audio_config", "speech_config"):
         return None
     return count(a, family, tower, output=head)
+
+
+def _uncounted(a: Arch, family: Family) -> bool:
+    if any(a.keys.flag(name) for name in family.unsupported):
+        return True
+    return family.uncounted is not None and bool(family.uncounted(a))
 
 
 def _head(outer: Keys) -> bool | None:

@@ -142,12 +142,14 @@ def jamba_layers(a: Arch) -> str:
     return "".join("F" if i % period == offset else "R" for i in range(a.layers))
 
 
-def listed_attention(key: str, otherwise: str) -> Kinds:
-    """Full attention in the layers that ``key`` lists."""
+def listed_attention(key: str, otherwise: str, *, required: bool = False) -> Kinds:
+    """Full attention in the layers that ``key`` lists; none where it need not be there."""
 
     def kinds(a: Arch) -> str:
-        listed = set(a.keys.wholes(key) or ())
-        return "".join("F" if i in listed else otherwise for i in range(a.layers))
+        listed = a.keys.wholes(key)
+        if listed is None and required:
+            return must_state(a)
+        return "".join("F" if i in (listed or ()) else otherwise for i in range(a.layers))
 
     return stated_or(kinds)
 

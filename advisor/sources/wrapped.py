@@ -141,7 +141,7 @@ WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
         "qwen3_vl_moe": Wrapper("qwen3_vl_moe", "qwen3_vl_moe_vision"),
         "qwen3_5": Wrapper("qwen3_5", "qwen3_5_vision"),
         "qwen3_5_moe": Wrapper("qwen3_5_moe", "qwen3_5_moe_vision"),
-        "llama4": Wrapper("llama4", "llama4_vision_model", _llama4),
+        "llama4": Wrapper("llama4", "llama4_vision_model", _llama4, text_may_tie=True),
         "glm4v": Wrapper("glm4v", "glm4v_vision", text_may_tie=True),
         "glmga": Wrapper("glm4v", "glm4v_vision", text_may_tie=True),
         "glm4v_moe": Wrapper("glm4v_moe", "glm4v_moe_vision", text_may_tie=True),

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import TypeVar
 
-from advisor.engine.base import Engine, FactValue, OptionFacts
+from advisor.engine.base import Engine, FactValue, OptionFacts, Outcome
 from advisor.errors import RuleFileError
 from advisor.rulefile.model import Rule, RuleSet, Test, Verb, When
 
@@ -170,10 +170,9 @@ def shuffled(rng: random.Random, items: list[T]) -> list[T]:
 
 def answer(
     engine: Engine, facts: Mapping[str, FactValue], options: list[OptionFacts]
-) -> tuple[object, ...]:
+) -> Outcome | str:
     """The outcome, or the contradiction that was reported."""
     try:
-        found = engine.run(facts, options)
+        return engine.run(facts, options)
     except RuleFileError as error:
-        return (str(error),)
-    return (found.firings, dict(found.concluded), dict(found.supports))
+        return str(error)

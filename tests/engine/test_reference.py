@@ -137,7 +137,8 @@ def test_why_not_gives_values_and_distances() -> None:
         "r", "",
         When(
             (Test("memory.headroom", "at least", value=4.0),),
-            any=((When((Test("gpu.vendor", "is", value="AMD"), Test("gpu.tdp", "below", value=3.0))),
+            any=((When((Test("gpu.vendor", "is", value="AMD"),
+                        Test("gpu.tdp", "below", value=3.0))),
                   When((Test("option.loss", "at most", other="request.most"),))),),
         ),
         note="x",

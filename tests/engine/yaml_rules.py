@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import random_rules as rr
-
-from advisor.facttype import FactKind, FactType
+from advisor.facttype import FactKind, FactType, Origin
 from advisor.rulefile.model import Rule, RuleSet, Test, When, all_tests
-from advisor.vocabulary import Origin, Vocabulary
+from advisor.vocabulary import Vocabulary
+from tests.engine import random_rules as rr
 
 _SIMPLE = ("a", "b", "ab")
 _CASES = """  source: made up

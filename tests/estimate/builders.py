@@ -147,7 +147,7 @@ def model_of(config: Mapping[str, object], name: str = "a model", *, vision: boo
     )
 
 
-def scenario(model: str | Model = "llama-3-8b", **changes: object) -> Scenario:
+def scenario(model: str | Model = "llama-3-8b", /, **changes: object) -> Scenario:
     """Build a scenario: Q4_K_M on llama.cpp, 8192 tokens, no card, unless changed."""
     plain_scenario = Scenario(
         gpu=None,
@@ -176,7 +176,7 @@ def scenario(model: str | Model = "llama-3-8b", **changes: object) -> Scenario:
     return replace(plain_scenario, **changes)  # type: ignore[arg-type]  # field names
 
 
-def on_card(gib: float, model: str | Model = "llama-3-8b", **changes: object) -> Scenario:
+def on_card(gib: float, model: str | Model = "llama-3-8b", /, **changes: object) -> Scenario:
     """Build a scenario on one NVIDIA card."""
     return scenario(model, **{"gpu": gpu(gib), "backend": "CUDA", **changes})
 

@@ -21,6 +21,7 @@ from tests.estimate.builders import (
     gpu,
     on_card,
     plain,
+    rows,
     scenario,
     text_model,
 )
@@ -80,6 +81,19 @@ def test_the_published_log_of_qwen3_30b() -> None:
     """Device total on an RTX 4090: 61,807 MiB (llama.cpp, tools/fit-params/README.md)."""
     found = memory(scenario("qwen3-30b-a3b", precision=FP16, context_tokens=40960, logits_rows=512))
     assert found.required_bytes / MIB == pytest.approx(61_807, abs=1)
+
+
+def test_the_published_logs_of_llama_3_8b() -> None:
+    """Rows M00004 to M00006 of memory.csv: GiB in a log of May 2024, flash attention off.
+
+    That build kept no index of the transposed values, which is 8 MiB here.
+    """
+    wanted = {row["id"]: float(row["value_gib"]) for row in rows("memory")}
+    found = memory(scenario(flash_attention=False, logits_rows=512))
+    assert found.weights_bytes / GIB == pytest.approx(wanted["M00004"], abs=1e-4)
+    assert found.kv_cache_bytes / GIB == wanted["M00005"]
+    index = 4 * 512 * 2048
+    assert (found.compute_buffer_bytes - index) / GIB == pytest.approx(wanted["M00006"], abs=2e-4)
 
 
 def test_required_is_the_sum_of_its_parts() -> None:

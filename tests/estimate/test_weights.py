@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from advisor.errors import RequestError
@@ -163,6 +165,18 @@ def test_unknown_bits_are_refused_by_name() -> None:
     hqq = Format("HQQ 4-bit", (), "hqq", "plain", None, None, None, None)
     with pytest.raises(RequestError, match="bits per weight of HQQ 4-bit"):
         profile("llama-3-8b", hqq, "transformers")
+
+
+def test_parts_no_tensor_list_holds_are_taken_at_16_bits() -> None:
+    known = text_model("llama-3-8b")
+    wide = replace(
+        known,
+        parameters=known.parameters + 10**9,
+        shape=replace(known.shape, counts=None),
+    )
+    plain_text, whole = profile(known, gguf("Q4_K_M")), profile(wide, gguf("Q4_K_M"))
+    assert whole.total_bytes == plain_text.total_bytes + 2 * 10**9
+    assert not whole.exact
 
 
 def test_a_profile_is_made_once() -> None:

@@ -9,7 +9,7 @@ from advisor.render.contract import FigureDoc
 from advisor.units import GIB
 
 
-def figure(estimate: float, low: float, high: float, evidence="near") -> FigureDoc:
+def figure(estimate: float, low: float, high: float, evidence: str = "near") -> FigureDoc:
     return {
         "estimate": estimate,
         "low": low,

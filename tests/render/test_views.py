@@ -6,10 +6,19 @@ import copy
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from advisor.render import document, render_html, render_markdown, render_text
+from advisor.render import (
+    Document,
+    Length,
+    document,
+    render_html,
+    render_markdown,
+    render_text,
+)
 from advisor.render.audit import contradictions
 from advisor.render.charts import cells
 from advisor.render.pages import escaped
@@ -18,12 +27,12 @@ from advisor.render.text import command_lines
 from tests.render.runs import reference_hashes, run_hashes
 from tests.render.samples import SAMPLES, does_not_fit, fits_amply, too_big_vision
 
-LENGTHS = ("short", "standard", "full")
+LENGTHS: tuple[Length, ...] = ("short", "standard", "full")
 DOCS = {name: document(make()) for name, make in SAMPLES.items()}
 
 
 @pytest.fixture(params=SAMPLES)
-def doc(request: pytest.FixtureRequest):
+def doc(request: pytest.FixtureRequest) -> Document:
     return copy.deepcopy(DOCS[request.param])
 
 
@@ -169,7 +178,7 @@ def test_html_is_balanced_self_contained_and_accessible(doc: Document, length: L
 
 def test_html_headings_never_skip_a_level(doc: Document) -> None:
     levels = [int(level) for level in re.findall(r"<h([1-6])", render_html(doc, length="full"))]
-    assert all(later <= earlier + 1 for earlier, later in zip(levels, levels[1:], strict=False))
+    assert all(later <= earlier + 1 for earlier, later in pairwise(levels))
 
 
 def test_html_shows_a_speed_range_only_where_there_is_a_speed() -> None:

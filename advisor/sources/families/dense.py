@@ -155,18 +155,6 @@ def _cross_gates(_: Arch) -> int:
     return 2
 
 
-def _flag_unsupported(*names: str) -> Mapping[str, str]:
-    return {name: f"its {name} is on" for name in names}
-
-
-def _plain_biases_only(a: Arch) -> str:
-    """InternLM 3 with biases is not covered."""
-    for name, reason in _flag_unsupported("qkv_bias", "bias").items():
-        if a.keys.flag(name):
-            return reason
-    return ""
-
-
 def _vision_unknown(_: Arch) -> str:
     return "its image or audio tower has no formula here"
 
@@ -178,7 +166,7 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
         "yi": _LLAMA,
         "iquestcoder": _LLAMA,
         "helium": Family(
-            attention=(projections, when("attention_bias", all_bias)),
+            attention=(projections, when("attention_bias", qkv_bias)),
             dense=(gated, when("mlp_bias", gate_bias)),
         ),
         "cwm": Family(
@@ -203,7 +191,7 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
         "molmo": Family(attention=(projections, qkv_bias), uncounted=_vision_unknown),
         "baichuan": Family(),
         "internlm2": Family(attention=(projections, when("bias", all_bias))),
-        "internlm3": Family(uncounted=_plain_biases_only),
+        "internlm3": Family(unsupported=("qkv_bias", "bias", "attention_bias", "mlp_bias")),
         "exaone": Family(),
         "granite": Family(
             attention=(projections, when("attention_bias", all_bias)),
@@ -212,6 +200,7 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
         "granite_swa": Family(
             attention=(projections, sinks, when("attention_bias", all_bias)),
             dense=(gated, when("mlp_bias", gate_bias)),
+            tied=True,
             kinds=stated_or(sliding_everywhere),
             window=stated_window,
         ),
@@ -245,7 +234,7 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
             attention=(projections, head_norms, when("attention_bias", all_bias)),
             dense=(up_down, activation_pair),
         ),
-        "nanochat": Family(dense=(up_down,), norms=(), final=()),
+        "nanochat": Family(dense=(up_down,), norms=(), final=(), unsupported=("attention_bias",)),
         "qwen2": _QWEN2,
         "mimo": _QWEN2,
         "qwen2_vl": _QWEN2,

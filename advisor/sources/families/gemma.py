@@ -106,6 +106,7 @@ GEMMA: Final[Mapping[str, Family]] = MappingProxyType(
             kinds=_reusing,
             window=stated_window,
             tied=True,
+            unsupported=("attention_bias",),
             defaults={
                 **_DEFAULTS,
                 "sliding_window": 512,
@@ -129,6 +130,7 @@ GEMMA: Final[Mapping[str, Family]] = MappingProxyType(
             window=stated_window,
             kv_heads_by_layer=_global_cache,
             tied=True,
+            unsupported=("attention_bias",),
             uncounted=_gemma4_gaps,
             defaults={
                 **_DEFAULTS,

@@ -28,6 +28,7 @@ _V3 = Family(
     moe=experts(shared="count"),
     mla=latents,
     ffn_kinds=experts_after("first_k_dense_replace"),
+    unsupported=("mlp_bias",),
     defaults={
         **_V3_SIZES,
         "kv_lora_rank": 512,
@@ -48,6 +49,7 @@ _DENSE = Family(
     mla=latents,
     ffn_kinds=all_dense,
     tied=True,
+    unsupported=("mlp_bias",),
 )
 
 LATENT: Final[Mapping[str, Family]] = MappingProxyType(
@@ -90,7 +92,16 @@ LATENT: Final[Mapping[str, Family]] = MappingProxyType(
             experts=(router, shared, one_hidden),
             defaults={**_V3.defaults, "first_k_dense_replace": 1},
         ),
-        "mistral4": replace(_V3, defaults={**_V3.defaults, "first_k_dense_replace": 0}),
+        "mistral4": replace(
+            _V3,
+            defaults={
+                **_V3.defaults,
+                "first_k_dense_replace": 0,
+                "kv_lora_rank": 256,
+                "q_lora_rank": 1024,
+                "qk_nope_head_dim": 64,
+            },
+        ),
         "minicpm3": replace(_DENSE, defaults={"kv_lora_rank": 256, "q_lora_rank": 768}),
         "youtu": replace(_DENSE, defaults={**_V3_SIZES, "kv_lora_rank": 512, "q_lora_rank": 1536}),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -10,7 +11,6 @@ from advisor.sources.arch import (
     Arch,
     Family,
     four_hidden,
-    gated,
     projections,
     two_hidden,
 )
@@ -33,7 +33,6 @@ from advisor.sources.patterns import (
 from advisor.sources.terms import (
     all_bias,
     biased_expert,
-    gate_bias,
     gated_expert,
     head_norms,
     output_bias,
@@ -155,7 +154,7 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
         ),
         "qwen3_moe": _QWEN3_MOE,
         "qwen3_vl_moe": _QWEN3_MOE,
-        "mellum": _QWEN3_MOE,
+        "mellum": replace(_QWEN3_MOE, defaults={"head_dim": 128}),
         "dbrx": Family(
             experts=(router,),
             expert=gated_expert,
@@ -164,14 +163,19 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             read_kv_heads=_dbrx_kv,
         ),
         "gpt_oss": Family(
-            attention=(projections, all_bias, sinks),
+            attention=(projections, when("attention_bias", all_bias), sinks),
             experts=(router, router_bias),
             expert=biased_expert,
             moe=experts(),
             ffn_kinds=all_experts,
             kinds=full_every("sliding_window_pattern"),
             window=stated_window,
-            defaults={"head_dim": 64, "sliding_window": 128, "sliding_window_pattern": 2},
+            defaults={
+                "head_dim": 64,
+                "attention_bias": True,
+                "sliding_window": 128,
+                "sliding_window_pattern": 2,
+            },
         ),
         "llama4": Family(
             attention=(projections, when("attention_bias", all_bias)),
@@ -242,7 +246,8 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             expert=gated_expert,
             moe=experts(shared="count"),
             ffn_kinds=experts_after("first_k_dense_replace"),
-            defaults={"first_k_dense_replace": 1},
+            unsupported=("attention_bias", "mlp_bias"),
+            defaults={"first_k_dense_replace": 1, "head_dim": 128},
         ),
         "hunyuan_v1_moe": Family(
             attention=(projections, head_norms, when("attention_bias", all_bias)),
@@ -253,13 +258,12 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             defaults={"num_shared_expert": 1},
         ),
         "ernie4_5_moe": Family(
-            attention=(projections, when("use_bias", all_bias)),
-            dense=(gated, when("use_bias", gate_bias)),
             experts=(router, router_bias, shared),
             expert=gated_expert,
             moe=experts(shared="count"),
             ffn_kinds=ernie_experts,
             tied=True,
+            unsupported=("use_bias",),
             defaults={"moe_layer_start_index": 1, "moe_num_shared_experts": 2},
         ),
         "kolibri1": Family(
@@ -271,7 +275,7 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             norms=(four_hidden,),
             kinds=stated_or(sliding_everywhere),
             window=stated_window,
-            defaults={"n_shared_experts": 1},
+            defaults={"n_shared_experts": 1, "head_dim": 128},
         ),
     }
 )

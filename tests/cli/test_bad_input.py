@@ -1,0 +1,212 @@
+"""Every kind of bad input: one clear message, exit 1, no traceback, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Outcome, advise, run
+
+Capture = pytest.CaptureFixture[str]
+
+
+def refused(outcome: Outcome, *words: str) -> None:
+    assert outcome.code == 1, outcome
+    assert outcome.out == ""
+    assert outcome.err.startswith("error: ")
+    assert "Traceback" not in outcome.err
+    for word in words:
+        assert word in outcome.err, outcome.err
+
+
+def test_unknown_gpu_names_the_nearest(capsys: Capture) -> None:
+    refused(advise(capsys, gpu="RTX 4091"), "RTX 4091", "RTX 4090")
+
+
+@pytest.mark.parametrize("gpu", ["3060", "A100"])
+def test_ambiguous_gpu_lists_candidates(capsys: Capture, gpu: str) -> None:
+    refused(advise(capsys, gpu=gpu), gpu, ":")
+
+
+def test_card_without_a_size_asks_for_one(capsys: Capture) -> None:
+    refused(advise(capsys, gpu="M3 Ultra"), "M3 Ultra:")
+
+
+def test_unknown_model_names_the_nearest(capsys: Capture) -> None:
+    refused(advise(capsys, model="phi-3-medum"), "phi-3-medum", "phi-3-medium")
+
+
+def test_unknown_precision_names_the_nearest(capsys: Capture) -> None:
+    refused(advise(capsys, precision="Q4_K_X"), "Q4_K_X", "Q4_K_")
+
+
+def test_unknown_framework_names_the_nearest(capsys: Capture) -> None:
+    refused(advise(capsys, "--framework", "vlm"), "vlm", "vLLM")
+
+
+def test_all_unknown_names_are_reported_at_once(capsys: Capture) -> None:
+    outcome = advise(capsys, gpu="RTX 4091", model="phi-3-medum", precision="Q4_K_X")
+    refused(outcome, "RTX 4091", "phi-3-medum", "Q4_K_X")
+    assert len(outcome.err.splitlines()) == 3
+
+
+def test_precision_the_framework_cannot_run(capsys: Capture) -> None:
+    refused(advise(capsys, "--framework", "vLLM", precision="Q4_K_M"), "vLLM", "Q4_K_M", "runs:")
+
+
+def test_architecture_nothing_runs_in_this_format(capsys: Capture) -> None:
+    refused(advise(capsys, model="phi-3-small", precision="Q4_K_M"), "phi3small")
+
+
+def test_format_the_card_cannot_run(capsys: Capture) -> None:
+    refused(advise(capsys, gpu="GTX 1080", precision="FP8"), "FP8", "compute capability")
+
+
+@pytest.mark.parametrize("flag", ["--context", "--batch", "--gpus", "--ubatch", "--cpu-cores"])
+@pytest.mark.parametrize("value", ["0", "-1", "999999999999"])
+def test_zero_negative_and_huge_numbers(capsys: Capture, flag: str, value: str) -> None:
+    refused(advise(capsys, flag, value), flag.removeprefix("--").replace("-", "_"), "Give at")
+
+
+@pytest.mark.parametrize("flag", ["--context", "--batch", "--gpus"])
+@pytest.mark.parametrize("value", ["many", "4.5", ""])
+def test_non_numeric_values_are_wrong_usage(capsys: Capture, flag: str, value: str) -> None:
+    outcome = advise(capsys, flag, value)
+    assert outcome.code == 2
+    assert flag in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "says"),
+    [
+        ("--gpu-layers", "-1", "gpu_layers"),
+        ("--gpu-layers", "some", "whole number or all"),
+        ("--cpu-experts", "2", "no experts"),
+        ("--flash-attention", "maybe", "on or off"),
+        ("--ram", "lots", "memory size"),
+        ("--ram", "0GB", "memory size"),
+        ("--ram-bandwidth", "80 W", "80GB/s"),
+        ("--kv-cache", "q3_0", "q3_0"),
+        ("--kv-cache", "fp8", "llama.cpp"),
+        ("--backend", "CUDNN", "CUDA"),
+        ("--depth", "9000", "depth"),
+        ("--draft-model", "llama-3-b", "llama-3-b"),
+    ],
+)
+def test_values_that_make_no_sense(capsys: Capture, flag: str, value: str, says: str) -> None:
+    refused(advise(capsys, flag, value), says)
+
+
+def test_quantised_v_cache_needs_flash_attention(capsys: Capture) -> None:
+    refused(advise(capsys, "--kv-cache", "q8_0", "--flash-attention", "off"), "flash attention")
+
+
+def test_missing_required_flag_is_wrong_usage(capsys: Capture) -> None:
+    outcome = run(capsys, "advise", "--gpu", "RTX 4090")
+    assert outcome.code == 2
+    assert "--model" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "config.json"),
+        (b"", "empty"),
+        (b'{"model_type": "llama", "hidden', "JSON"),
+        (b"not json", "JSON"),
+        (b"[1, 2]", "object"),
+        (b'{"model_type": "no_such_thing", "hidden_size": 64}', "no_such_thing"),
+        (b"\xff\xfe\x00", "config.json"),
+    ],
+    ids=["missing", "empty", "truncated", "not JSON", "a list", "unknown architecture", "bytes"],
+)
+def test_broken_config_json(
+    capsys: Capture, tmp_path: Path, content: bytes | None, says: str
+) -> None:
+    if content is not None:
+        (tmp_path / "config.json").write_bytes(content)
+    outcome = advise(capsys, model=str(tmp_path), precision="FP16")
+    refused(outcome, says)
+    assert len(outcome.err.splitlines()) == 1
+
+
+GOOD = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+    "max_position_embeddings": 8192,
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"num_hidden_layers": -1},
+        {"num_hidden_layers": 10**9},
+        {"hidden_size": 0},
+        {"hidden_size": "big"},
+        {"vocab_size": 1e300},
+        {"num_key_value_heads": 5},
+    ],
+    ids=str,
+)
+def test_absurd_sizes(capsys: Capture, tmp_path: Path, change: dict[str, object]) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({**GOOD, **change}))
+    refused(advise(capsys, model=str(tmp_path), precision="FP16"), "config.json")
+
+
+def test_a_good_config_json_is_advised_on(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(GOOD))
+    outcome = advise(capsys, "--format", "json", model=str(tmp_path), precision="FP16")
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)["memory"]["weights_bytes"] > 13 * 2**30
+
+
+def test_gguf_files_are_refused_with_a_way_out(capsys: Capture) -> None:
+    refused(advise(capsys, model="./model.gguf"), ".gguf", "config.json")
+
+
+@pytest.mark.parametrize("kind", ["rules", "templates", "knowledge"])
+def test_a_folder_of_ones_own_must_exist(capsys: Capture, tmp_path: Path, kind: str) -> None:
+    missing = tmp_path / "nowhere"
+    refused(advise(capsys, f"--{kind}", str(missing)), "nowhere")
+
+
+def test_a_broken_rule_is_refused_with_its_place(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("- rule: mine\n  why: no reason\n  whne: {}\n")
+    refused(advise(capsys, "--rules", str(tmp_path)), "mine.yaml:3", "whne")
+
+
+def test_a_broken_template_is_refused_with_its_place(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "actions").mkdir()
+    (tmp_path / "actions" / "grow-batch.md.j2").write_text("One line.\n{{ nothing_of_the_kind }}\n")
+    refused(advise(capsys, "--templates", str(tmp_path)), "grow-batch.md.j2", "nothing_of_the_kind")
+
+
+def test_broken_knowledge_is_refused_with_its_place(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("- gpu: Mine\n  vram: 24 apples\n")
+    (tmp_path / "gpus").mkdir()
+    (tmp_path / "gpus" / "mine.yaml").write_text("- gpu: Mine\n  vram: 24 apples\n")
+    refused(advise(capsys, "--knowledge", str(tmp_path)), "mine.yaml:2")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_rule_file_is_named(capsys: Capture, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("- rule: mine\n")
+    file.chmod(0)
+    refused(advise(capsys, "--rules", str(tmp_path)), "mine.yaml")
+
+
+def test_output_that_cannot_be_written(capsys: Capture, tmp_path: Path) -> None:
+    target = tmp_path / "no" / "report.txt"
+    refused(advise(capsys, "--output", str(target)), str(target))
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,33 @@
+"""The examples of the reference page are rules that load."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from advisor.rulefile import parse_rules
+from advisor.rulefile.verbs import VERBS
+from advisor.units import DIMENSIONS
+from advisor.vocabulary import Vocabulary
+
+PAGE = (Path(__file__).parents[2] / "docs" / "rule-language.md").read_text(encoding="utf-8")
+EXAMPLES = [
+    text
+    for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    if "- r" in text or "- l" in text
+]
+
+
+@pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: text.split()[2])
+def test_example_loads(text: str, vocabulary: Vocabulary) -> None:
+    assert parse_rules({"example.yaml": text.encode()}, vocabulary)
+
+
+def test_examples_load_together(vocabulary: Vocabulary) -> None:
+    rules = parse_rules({"all.yaml": "".join(EXAMPLES).encode()}, vocabulary)
+    assert {rule.kind for rule in rules} == {"conclude", "recommend", "veto", "note"}
+
+
+def test_every_verb_and_dimension_is_explained() -> None:
+    for word in (*VERBS, *DIMENSIONS):
+        assert word in PAGE or word == "rate"
