@@ -120,10 +120,18 @@ def _best_of_each_action(scored: Sequence[Scored]) -> list[Scored]:
         for item in items[1:]:
             if item.option.key != first.option.key:
                 others.setdefault(item.option.key, item.option)
-        best.append(
-            Scored(first.rule, first.option, first.score, first.terms, tuple(others.values())[:_ALTERNATIVES])
-        )
+        runners_up = _runners_up(first.option, list(others.values()))
+        best.append(Scored(first.rule, first.option, first.score, first.terms, runners_up))
     return sorted(best, key=_order)
+
+
+def _runners_up(first: Option, others: Sequence[Option]) -> tuple[Option, ...]:
+    """The next best, one of them in another framework where there is one."""
+    elsewhere = [o for o in others if o.scenario.framework is not first.scenario.framework]
+    taken = list(others[:_ALTERNATIVES])
+    if elsewhere and elsewhere[0] not in taken:
+        taken[-1] = elsewhere[0]
+    return tuple(taken)
 
 
 def _without_superseded(

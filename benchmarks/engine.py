@@ -2,8 +2,8 @@
 
     python benchmarks/engine.py [--scenarios N] [--engine durable|reference] [--long]
 
-About 70 rules in the shape of rules/ (10 concluding, 45 per option, 15 notes) on 110 scenario
-facts and 50 options of 25 facts each. ``--long`` runs 100,000 scenarios and prints the memory.
+About 70 rules in the shape of rules/ (10 concluding, 40 per option, 20 notes) on about 105 scenario
+facts and 50 options of 26 facts each. ``--long`` runs 100,000 scenarios and prints the memory.
 """
 
 from __future__ import annotations

@@ -225,19 +225,24 @@ def _conjunction(path: tuple[Condition, ...]) -> str:
 def _within_limits(rules: Sequence[EngineRule]) -> bool:
     if len(rules) > MOST_RULES:
         return False
-    root = _tree(rules)
-    nodes = list(_nodes(root))
+    roots = _trees(rules).values()
+    if sum(len(root.children) for root in roots) > MOST_CHILDREN:
+        return False
+    nodes = [node for root in roots for node in _nodes(root)]
     if any(len(n.children) > MOST_CHILDREN or n.users > MOST_USERS for n in nodes):
         return False
-    return _pending(root) <= MOST_PENDING
+    return all(_pending(root) <= MOST_PENDING for root in roots)
 
 
-def _tree(rules: Sequence[EngineRule]) -> _Node:
-    """Build the engine's tree of conditions, one node where it shares one."""
-    root = _Node()
+def _trees(rules: Sequence[EngineRule]) -> Mapping[str, _Node]:
+    """Build the engine's tree of conditions, one node where it shares one.
+
+    The engine has a single root; here each fact group has one, as no fact has properties of two.
+    """
+    roots: dict[str, _Node] = defaultdict(_Node)
     for rule in rules:
-        for _, path in rule.patterns:
-            node = root
+        for alias, path in rule.patterns:
+            node = roots[alias]
             for condition in path:
                 key = condition.text if condition.shared else f"{len(node.children)}: unshared"
                 if key not in node.children:
@@ -248,7 +253,7 @@ def _tree(rules: Sequence[EngineRule]) -> _Node:
                         node.tests.append(condition.test)
                 node = node.children[key]
             node.users += 1
-    return root
+    return roots
 
 
 def _nodes(node: _Node) -> Iterator[_Node]:

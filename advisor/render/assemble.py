@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.estimate.speed import speculative_range
 from advisor.render.contract import (
     AfterDoc,
+    AlternativeDoc,
     BecauseDoc,
     CardDoc,
     Document,
@@ -21,6 +23,7 @@ from advisor.render.contract import (
     RecommendationDoc,
     ScenarioDoc,
     SetupDoc,
+    SpanDoc,
     SpeedDoc,
     TradeoffDoc,
 )
@@ -149,6 +152,8 @@ def _recommendation(
         "tradeoff": _tradeoff(item.option),
         "confidence": item.confidence,
         "command": item.command,
+        "alternatives": [_alternative(option) for option in item.alternatives],
+        "speculative_tok_s": _span(item.option),
         "rule": item.rule,
         "score": item.score,
         "score_terms": [
@@ -156,6 +161,19 @@ def _recommendation(
         ],
         "because": _because(item.because),
     }
+
+
+def _alternative(option: Option) -> AlternativeDoc:
+    return {
+        "change": dict(option.change),
+        "setup": _setup(option.scenario),
+        "after": _after(option),
+    }
+
+
+def _span(option: Option) -> SpanDoc | None:
+    span = speculative_range(option.scenario, option.speed) if option.speed else None
+    return {"low": span[0], "high": span[1]} if span else None
 
 
 def _after(option: Option) -> AfterDoc:

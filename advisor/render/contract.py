@@ -222,6 +222,21 @@ class OptionDoc(TypedDict):
     tradeoff: TradeoffDoc
 
 
+class AlternativeDoc(TypedDict):
+    """Another option of the same action that also fits."""
+
+    change: dict[str, object]
+    setup: SetupDoc
+    after: AfterDoc
+
+
+class SpanDoc(TypedDict):
+    """Tokens per second that a draft model may lead to; it can lose."""
+
+    low: float
+    high: float
+
+
 class RecommendationDoc(TypedDict):
     """A what-if that is worth doing."""
 
@@ -236,6 +251,8 @@ class RecommendationDoc(TypedDict):
     tradeoff: TradeoffDoc
     confidence: str
     command: str
+    alternatives: list[AlternativeDoc]
+    speculative_tok_s: SpanDoc | None
     rule: str
     score: float
     score_terms: list[ScoreTermDoc]

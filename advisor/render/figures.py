@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
-from advisor.render.contract import FigureDoc
+from advisor.render.contract import FigureDoc, SpanDoc
 from advisor.units import GB, format_quantity, gib
 
 EVIDENCE = {
@@ -124,6 +124,11 @@ def speed_range(figure: FigureDoc | None) -> str:
     about = "" if figure["evidence"] == "measured" else "about "
     span = speed_span(figure)
     return f"{about}{speed_point(figure)}{f' ({span})' if span else ''}"
+
+
+def span(ends: SpanDoc | None) -> str:
+    """Print ``30 to 90 tok/s``; empty when unknown."""
+    return f"{rate(ends['low'])} to {rate(ends['high'])} tok/s" if ends else ""
 
 
 def evidence(figure: FigureDoc | None) -> str:

@@ -144,6 +144,8 @@ OPTION: Mapping[str, str] = {
     "option_speed_evidence": "how well it is backed, in words",
     "option_speed_change": "faster, slower or about as fast; empty when either is unknown",
     "option_aggregate": "speed over all sequences after the change",
+    "option_speculative": "span of generation speed that a draft model may lead to",
+    "option_alternatives": "other changes of the same kind that also fit, with what they need",
     "option_cost": "launch prices to pay for the change",
     "option_effort": "what the change asks for, in words",
     "option_effort_kind": "setting, download, rebuild or purchase",

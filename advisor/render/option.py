@@ -18,7 +18,37 @@ _SMALL_LOSS = 1.0
 
 def option_view(doc: Document, item: RecommendationDoc) -> Strings:
     """Write a recommendation's figures out, before and after."""
-    return {**_option_setup(doc, item), **_option_memory(item), **_option_speed(item)}
+    return {
+        **_option_setup(doc, item),
+        **_option_memory(item),
+        **_option_speed(item),
+        "option_alternatives": f.listed(_alternatives(doc, item)),
+    }
+
+
+def _alternatives(doc: Document, item: RecommendationDoc) -> list[str]:
+    """Name the runners-up by what sets them apart, with what they need."""
+    return [
+        f"{_told_apart(doc, item, other['setup'])} ({f.amount(other['after']['required_bytes'])})"
+        for other in item["alternatives"]
+    ]
+
+
+def _format_elsewhere(item: RecommendationDoc, setup: SetupDoc) -> str:
+    moved = setup["framework"] != item["setup"]["framework"]
+    return f"{setup['precision']} in {setup['framework']}" if moved else setup["precision"]
+
+
+def _told_apart(doc: Document, item: RecommendationDoc, setup: SetupDoc) -> str:
+    by_action = {
+        "quantize": _format_elsewhere(item, setup),
+        "smaller-model": setup["model"],
+        "upgrade-gpu": setup["gpu"],
+        "cloud": setup["gpu"],
+        "change-framework": setup["framework"],
+        "quantize-kv": setup["kv_cache"],
+    }
+    return by_action.get(item["action"]) or f.listed(changes(doc, setup))
 
 
 def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
@@ -132,6 +162,7 @@ def _option_speed(item: RecommendationDoc) -> Strings:
         "option_speed_evidence": f.evidence(after),
         "option_speed_change": _speed_change(before, after),
         "option_aggregate": f.speed_range(together),
+        "option_speculative": f.span(item["speculative_tok_s"]),
         "before_speed": f.speed_range(before),
     }
 

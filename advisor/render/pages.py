@@ -74,7 +74,7 @@ def _markdown_row(item: Remedy) -> dict[str, str]:
 
 _CELLS = (
     "number", "title", "text", "summary", "required", "headroom", "speed", "quality", "effort",
-    "cost", "confidence",
+    "cost", "confidence", "also",
 )  # fmt: skip
 
 

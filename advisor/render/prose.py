@@ -29,6 +29,8 @@ class Remedy:
     """Empty where only title and figures are given."""
     summary: str
     """``28.1 -> 15.3 GiB`` and the speed, for people in a hurry."""
+    also: str
+    """Runners-up of the same kind, empty when there are none."""
     command: str
     required: str
     headroom: str
@@ -224,6 +226,7 @@ def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int]) -> Rem
         title=item["title"],
         text=item["text"] if item["rank"] in told else "",
         summary=_summary(s),
+        also=s["option_alternatives"],
         command=item["command"],
         required=s["option_required"],
         headroom=s["option_headroom"] or "does not fit",

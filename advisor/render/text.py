@@ -155,6 +155,8 @@ def _remedy(page: _Page, remedy: Remedy, text: str) -> None:
     page.paragraph(" | ".join(facts), indent=5, style="dim")
     if text:
         page.paragraph(text, indent=5)
+    if remedy.also:
+        page.paragraph(f"Also fits: {remedy.also}.", indent=5, style="dim")
     if remedy.command:
         for line in command_lines(remedy.command, page.width - 7):
             page.line(f"     {page.paint(line, 'kv')}")
