@@ -14,7 +14,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class CompiledData(BuildHookInterface[Any]):  # type: ignore[misc]  # hatchling is only there when building
+class CompiledData(BuildHookInterface[Any]):
     """Adds ``advisor/data/compiled`` to the wheel."""
 
     PLUGIN_NAME = "custom"

@@ -58,7 +58,8 @@ def compiled(kind: str, sha256: str, build: Callable[[], Compiled]) -> Compiled:
 @cache
 def _code() -> str:
     """Tell states of the code apart, so that an edited parser never reads an older one's work."""
-    folders = (_PACKAGE, _PACKAGE / "knowledge", _PACKAGE / "rulefile")
+    names = ("", "knowledge", "rulefile", "sources", "sources/families")
+    folders = (_PACKAGE / name for name in names)
     stats = sorted(
         (entry.path, entry.stat().st_size, entry.stat().st_mtime_ns)
         for folder in folders

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Literal
 
 from advisor.advice import Option
+from advisor.estimate.memory import partly_guessed
 
 Confidence = Literal["high", "medium", "low"]
 
 
 def confidence_of(option: Option) -> Confidence:
-    """High: memory by exact formulas and speed from this card or not needed; low: rough speed
-    or a fit that the upper end of the memory range would undo; medium otherwise."""
+    """Grade an option.
+
+    Low: a rough speed, or a fit that the upper end of the memory range would undo. High: memory
+    by exact formulas but for the runtime's own, and a speed from this card or none needed.
+    """
     memory = option.memory
     usable = memory.usable_bytes
     if usable is not None and memory.high_bytes > usable and option.scenario.gpus == 1:
@@ -19,4 +23,4 @@ def confidence_of(option: Option) -> Confidence:
     if option.speed and option.speed.decode_tok_s.evidence == "extrapolated":
         return "low"
     near = option.speed is None or option.speed.decode_tok_s.evidence in {"measured", "near"}
-    return "high" if near and not memory.approximate else "medium"
+    return "medium" if not near or partly_guessed(memory) else "high"

@@ -77,7 +77,7 @@ class EngineError(AdvisorError):
     """The rule engine failed: a bug of ours."""
 
 
-class Problems(UserError):
+class Problems(UserError):  # noqa: N818  it is what it holds
     """All problems found, so that nobody has to fix them one run at a time.
 
     Args:

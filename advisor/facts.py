@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from advisor import support
 from advisor.advice import FactValue, Option
 from advisor.engine.base import OptionFacts
 from advisor.estimate.kv_cache import kv_bytes_per_token
+from advisor.estimate.memory import partly_guessed
 from advisor.estimate.result import Limits, Memory, Speed
 from advisor.knowledge.types import Framework, Gpu
 from advisor.options.base import Base, quality_loss
@@ -31,7 +32,7 @@ def scenario_facts(base: Base, limits: Limits, options: Sequence[Option]) -> dic
         _speed(base.speed),
         _framework(scenario.framework),
         _host(base),
-        _options_summary(base, options),
+        _options_summary(options),
     )
     return {name: _clean(value) for pairs in groups for name, value in pairs if value is not None}
 
@@ -145,7 +146,10 @@ def _weights(base: Base) -> Pairs:
     yield "weights.family", scenario.precision.family
     yield "weights.bits_per_weight", _rounded(memory.bits_per_weight)
     yield "weights.quality_loss", quality_loss(scenario)
-    yield "weights.native", support.is_native(scenario.precision, scenario.gpu) if scenario.gpu else None
+    yield (
+        "weights.native",
+        support.is_native(scenario.precision, scenario.gpu) if scenario.gpu else None,
+    )
     yield "weights.nominal", nominal * 1e9 if nominal else None
     everything = memory.required_bytes + memory.host_weights_bytes + memory.host_kv_cache_bytes
     gap = everything - nominal * 1e9 if nominal else None
@@ -170,14 +174,9 @@ def _memory(memory: Memory, limits: Limits) -> Pairs:
     yield "memory.kv_share", percent(memory.kv_cache_bytes, memory.required_bytes)
     yield "memory.compute_buffer", memory.compute_buffer_bytes
     yield "memory.overhead", memory.overhead_bytes
-    yield "memory.approximate", _partly_guessed(memory)
+    yield "memory.approximate", partly_guessed(memory)
     yield "memory.max_context", limits.max_context_tokens
     yield "memory.max_batch", limits.max_batch
-
-
-def _partly_guessed(memory: Memory) -> bool:
-    """Whether more than the runtime's own overhead, which is always a range, is an estimate."""
-    return any(not part.startswith("overhead") for part in memory.approximate)
 
 
 def _fullest_usable(memory: Memory) -> int | None:
@@ -239,7 +238,7 @@ def _host(base: Base) -> Pairs:
     yield "host.cpu_cores", scenario.cpu_cores
 
 
-def _options_summary(base: Base, options: Sequence[Option]) -> Pairs:
+def _options_summary(options: Sequence[Option]) -> Pairs:
     fitting = [option for option in options if option.fits]
     yield "options.any_fits", bool(fitting)
     yield "options.quantize_fits", any(o.action == "quantize" for o in fitting)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from advisor.errors import RequestError
-from advisor.knowledge.types import ModelRecord
+from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.scenario import Model
-from advisor.sources.config import load_config, read_config
+from advisor.shapes import known_shape
 from advisor.sources.shape import Shape
 
 _made: dict[int, tuple[ModelRecord, Model]] = {}
 
 
-def model_from_record(record: ModelRecord) -> Model:
+def model_from_record(record: ModelRecord, knowledge: Knowledge) -> Model:
     """Build a model from knowledge/, once per record.
 
     Raises:
@@ -22,13 +22,12 @@ def model_from_record(record: ModelRecord) -> Model:
     found = _made.get(id(record))
     if found is not None and found[0] is record:
         return found[1]
-    model = _built(record)
+    model = _built(record, known_shape(record, knowledge))
     _made[id(record)] = (record, model)
     return model
 
 
-def _built(record: ModelRecord) -> Model:
-    shape = read_config(record.config, f"knowledge: {record.name}")
+def _built(record: ModelRecord, shape: Shape) -> Model:
     counts = shape.counts
     total = counts.total if counts else record.parameters
     if total is None:
@@ -60,6 +59,8 @@ def model_from_config(path: Path) -> Model:
     Raises:
         SourceFileError: The file is missing, broken, or of an architecture nobody can size.
     """
+    from advisor.sources.config import load_config  # noqa: PLC0415  only files need the reader
+
     shape = load_config(path)
     counts = shape.counts
     if counts is None:

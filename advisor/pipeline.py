@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from advisor import __version__, resources
 from advisor.advice import (
     Advice,
+    Because,
     FactValue,
     Note,
     NotRecommended,
@@ -20,7 +21,7 @@ from advisor.advice import (
 from advisor.commands import command_for
 from advisor.confidence import confidence_of
 from advisor.engine import make_engine
-from advisor.engine.base import Engine, Firing, OptionFacts, Outcome
+from advisor.engine.base import Engine, Outcome
 from advisor.errors import RequestError, RuleFileError
 from advisor.estimate.limits import find_limits
 from advisor.estimate.memory import estimate_memory
@@ -33,21 +34,35 @@ from advisor.knowledge.types import Knowledge
 from advisor.options import Base, build_options
 from advisor.options.base import host_fits
 from advisor.ranking import Ranking, rank
+from advisor.remarks import request_warnings
 from advisor.resolve import resolve
 from advisor.rulefile import load_rules
-from advisor.rulefile.model import RuleSet
+from advisor.rulefile.model import Rule, RuleSet
 from advisor.scenario import Request
 from advisor.vocabulary import Vocabulary, load_vocabulary
-from advisor.remarks import request_warnings
 
 _NO_SCORE = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Everything one request led to, on the way to advice."""
+
+    base: Base
+    limits: Limits
+    options: tuple[Option, ...]
+    facts: Mapping[str, FactValue]
+    values: Mapping[str, Mapping[str, FactValue]]
+    """Option facts by option key."""
+    outcome: Outcome
+    ranking: Ranking
 
 
 @dataclass(frozen=True, slots=True)
 class Advisor:
     """Rules, knowledge and an engine, loaded once and used for any number of requests.
 
-    Not safe to share between threads: the engine holds one working memory.
+    Threads may share it; the engine takes them in turn.
     """
 
     knowledge: Knowledge
@@ -118,35 +133,26 @@ class Advisor:
         outcome = self.engine.run(facts, of)
         known = {**facts, **outcome.concluded}
         ranking = rank(self.ruleset, outcome.firings, known, options, of)
-        return self._assembled(base, limits, options, of, known, outcome, ranking)
+        run = _Run(base, limits, options, known, {o.key: o.values for o in of}, outcome, ranking)
+        return self._assembled(run)
 
-    def _assembled(
-        self,
-        base: Base,
-        limits: Limits,
-        options: tuple[Option, ...],
-        of: Sequence[OptionFacts],
-        facts: Mapping[str, FactValue],
-        outcome: Outcome,
-        ranking: Ranking,
-    ) -> Advice:
-        values = {item.key: item.values for item in of}
+    def _assembled(self, run: _Run) -> Advice:
         return Advice(
-            request=base.request,
-            scenario=base.scenario,
-            memory=base.memory,
-            limits=limits,
-            speed=base.speed,
-            state=_state(facts),
-            facts=facts,
-            recommendations=self._recommendations(base, ranking, facts, values),
-            notes=self._notes(outcome.firings, facts),
-            not_recommended=self._barred(ranking, facts, values),
-            superseded=ranking.superseded,
-            fired=tuple((f.rule, f.option) for f in outcome.firings),
-            options=options,
-            warnings=request_warnings(base),
-            missing=missing_inputs(base.scenario, self.knowledge),
+            request=run.base.request,
+            scenario=run.base.scenario,
+            memory=run.base.memory,
+            limits=run.limits,
+            speed=run.base.speed,
+            state=_state(run.facts),
+            facts=run.facts,
+            recommendations=self._recommendations(run),
+            notes=self._notes(run),
+            not_recommended=self._barred(run),
+            superseded=run.ranking.superseded,
+            fired=tuple((f.rule, f.option) for f in run.outcome.firings),
+            options=run.options,
+            warnings=request_warnings(run.base),
+            missing=missing_inputs(run.base.scenario, self.knowledge),
             provenance=self.provenance(),
         )
 
@@ -160,13 +166,7 @@ class Advisor:
             engine=self.engine.name,
         )
 
-    def _recommendations(
-        self,
-        base: Base,
-        ranking: Ranking,
-        facts: Mapping[str, FactValue],
-        values: Mapping[str, Mapping[str, FactValue]],
-    ) -> tuple[Recommendation, ...]:
+    def _recommendations(self, run: _Run) -> tuple[Recommendation, ...]:
         return tuple(
             Recommendation(
                 rank=place,
@@ -175,48 +175,43 @@ class Advisor:
                 text_template=item.rule.text or f"{item.option.action}.md.j2",
                 score=item.score,
                 score_terms=item.terms,
-                because=because(item.rule, facts, values[item.option.key], self.vocabulary),
+                because=self._because(item.rule, run, item.option.key),
                 confidence=confidence_of(item.option),
                 command=command_for(item.option.scenario),
                 alternatives=item.alternatives,
             )
-            for place, item in enumerate(ranking.recommended, start=1)
+            for place, item in enumerate(run.ranking.recommended, start=1)
         )
 
-    def _notes(
-        self, firings: Sequence[Firing], facts: Mapping[str, FactValue]
-    ) -> tuple[Note, ...]:
+    def _notes(self, run: _Run) -> tuple[Note, ...]:
         order = {rule.id: place for place, rule in enumerate(self.ruleset.rules)}
-        fired = sorted({f.rule for f in firings}, key=order.__getitem__)
-        notes = []
-        for rule in (self.ruleset.rule(rule_id) for rule_id in fired):
-            if rule.kind == "note":
-                notes.append(
-                    Note(
-                        rule=rule.id,
-                        text_template=rule.text or "",
-                        score=rule.score.base if rule.score else _NO_SCORE,
-                        because=because(rule, facts, None, self.vocabulary),
-                        text=rule.note or "",
-                    )
-                )
+        fired = {f.rule for f in run.outcome.firings}
+        rules = [rule for rule in self.ruleset.rules if rule.id in fired and rule.kind == "note"]
+        notes = [
+            Note(
+                rule=rule.id,
+                text_template=rule.text or "",
+                score=rule.score.base if rule.score else _NO_SCORE,
+                because=self._because(rule, run),
+                text=rule.note or "",
+            )
+            for rule in rules
+        ]
         return tuple(sorted(notes, key=lambda n: (-n.score, order[n.rule])))
 
-    def _barred(
-        self,
-        ranking: Ranking,
-        facts: Mapping[str, FactValue],
-        values: Mapping[str, Mapping[str, FactValue]],
-    ) -> tuple[NotRecommended, ...]:
+    def _barred(self, run: _Run) -> tuple[NotRecommended, ...]:
         return tuple(
             NotRecommended(
                 option=option,
                 rule=rule.id,
                 reason=rule.veto or "",
-                because=because(rule, facts, values[option.key], self.vocabulary),
+                because=self._because(rule, run, option.key),
             )
-            for rule, option in ranking.vetoed
+            for rule, option in run.ranking.vetoed
         )
+
+    def _because(self, rule: Rule, run: _Run, key: str = "") -> tuple[Because, ...]:
+        return because(rule, run.facts, run.values.get(key), self.vocabulary)
 
 
 def _text_names(files: Mapping[str, bytes]) -> frozenset[str]:

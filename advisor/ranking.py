@@ -77,13 +77,12 @@ def score_option(
     """Add up a score; every term is kept, and the sum is rounded to 0.01."""
     known = {**facts, **option}
     terms = [ScoreTerm("base", score.base)]
-    for per in score.add:
-        term = _per_term(per, known)
-        if term:
-            terms.append(term)
-    for when in score.when:
-        if all(holds(test, known) for test in when.tests):
-            terms.append(ScoreTerm(when.text, when.points))
+    terms += [term for per in score.add if (term := _per_term(per, known))]
+    terms += [
+        ScoreTerm(when.text, when.points)
+        for when in score.when
+        if all(holds(test, known) for test in when.tests)
+    ]
     return round(sum(term.points for term in terms), 2), tuple(terms)
 
 

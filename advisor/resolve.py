@@ -76,12 +76,26 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         else None
     )
     raise_problems(problems.errors)
-    assert model and formats and kv_types
+    assert model
+    assert formats
+    assert kv_types
     precision, framework = support.choose(
-        knowledge, formats, request.precision or "FP16", framework, gpu, model
+        knowledge,
+        formats,
+        request.precision or "FP16",
+        framework=framework,
+        gpu=gpu,
+        model=model,
     )
     scenario = _assembled(
-        request, gpu, model, precision, framework, kv_types, backend, draft
+        request,
+        gpu=gpu,
+        model=model,
+        precision=precision,
+        framework=framework,
+        kv_types=kv_types,
+        backend=backend,
+        draft=draft,
     )
     raise_problems(list(_impossible(request, scenario)))
     return scenario
@@ -136,7 +150,7 @@ def find_model_named(text: str, knowledge: Knowledge) -> Model:
         return model_from_config(path)
     if path.is_absolute() or text.startswith("."):
         raise RequestError(f"{text}: no such folder", hint="Give a folder with a config.json.")
-    return model_from_record(names.find_model(knowledge, text))
+    return model_from_record(names.find_model(knowledge, text), knowledge)
 
 
 def _find_model(request: Request, knowledge: Knowledge) -> Model:
@@ -192,6 +206,7 @@ def default_backend(gpu: Gpu) -> str:
 
 def _assembled(
     request: Request,
+    *,
     gpu: Gpu | None,
     model: Model,
     precision: Format,
@@ -286,7 +301,8 @@ def _impossible_cache(scenario: Scenario) -> Iterator[UserError]:
         return
     if value.needs_flash_attention and not scenario.flash_attention:
         yield RequestError(
-            f"a {value.name} V cache needs flash attention", hint="Turn it on: --flash-attention on."
+            f"a {value.name} V cache needs flash attention",
+            hint="Turn it on: --flash-attention on.",
         )
     if scenario.model.shape.mla and key.name != value.name:
         yield RequestError(

@@ -111,6 +111,7 @@ def choose(
     knowledge: Knowledge,
     formats: Sequence[Format],
     asked: str,
+    *,
     framework: Framework | None,
     gpu: Gpu | None,
     model: Model,
@@ -128,13 +129,28 @@ def choose(
     Raises:
         RequestError: Nothing runs it; the message says why and what does.
     """
-    found = first_pair(knowledge, formats, framework, gpu, model)
+    found = None
+    if framework is None and gpu is None:
+        found = _card_free(knowledge, formats)
+    found = found or first_pair(knowledge, formats, framework, gpu, model)
     if found:
         return found
     raise RequestError(
-        _nothing_runs(knowledge, formats, asked, framework, gpu, model),
+        _nothing_runs(knowledge, formats, asked, framework=framework, gpu=gpu, model=model),
         hint=_what_runs(knowledge, framework, gpu, model),
     )
+
+
+def _card_free(
+    knowledge: Knowledge, formats: Sequence[Format]
+) -> tuple[Format, Framework] | None:
+    """Take llama.cpp for its formats where sizes alone are asked for.
+
+    Its buffers are the ones known apart from any card, for every architecture that can be sized.
+    """
+    neutral = [f for f in knowledge.frameworks.values() if f.memory_model == "llama.cpp"][:1]
+    stored = [f for f in formats if f.offered and neutral and f.name in neutral[0].formats]
+    return (min(stored, key=quality_order), neutral[0]) if stored else None
 
 
 def quality_order(precision: Format) -> tuple[bool, float]:
@@ -147,6 +163,7 @@ def _nothing_runs(
     knowledge: Knowledge,
     formats: Sequence[Format],
     asked: str,
+    *,
     framework: Framework | None,
     gpu: Gpu | None,
     model: Model,
@@ -174,7 +191,11 @@ def _what_runs(
         if (runnable := _runnable(knowledge, f, gpu, model))
     )
     name, runnable = next(pairs, ("", []))
-    return f"{name} runs: {', '.join(runnable[:8])}." if name else "Nothing known here runs this model."
+    return (
+        f"{name} runs: {', '.join(runnable[:8])}."
+        if name
+        else "Nothing known here runs this model."
+    )
 
 
 def _runnable(

@@ -32,7 +32,8 @@ def advice(name: str) -> Advice:
 
 @lru_cache
 def text(name: str) -> str:
-    return render_text(document(advice(name)), width=100, color=False, length="full")
+    whole = render_text(document(advice(name)), width=100, color=False, length="full")
+    return " ".join(whole.split())
 
 
 @pytest.mark.parametrize(

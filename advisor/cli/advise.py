@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -41,6 +42,13 @@ class Length(StrEnum):
     full = "full"
 
 
+LENGTHS: Mapping[Length, Literal["short", "standard", "full"]] = {
+    Length.short: "short",
+    Length.standard: "standard",
+    Length.full: "full",
+}
+
+
 _RUN = "What to run"
 _MEMORY = "How it runs"
 _HOST = "The computer around the card"
@@ -51,7 +59,9 @@ _FILES = "Your own files"
 def advise(  # noqa: PLR0917  one parameter per flag of the contract
     gpu: Annotated[
         str,
-        typer.Option(help='The card: a name ("RTX 4090") or NAME:SIZE ("M4 Max:64GB").', rich_help_panel=_RUN),
+        typer.Option(
+            help='The card: a name ("RTX 4090") or NAME:SIZE ("M4 Max:64GB").', rich_help_panel=_RUN
+        ),
     ],
     model: Annotated[
         str,
@@ -63,29 +73,39 @@ def advise(  # noqa: PLR0917  one parameter per flag of the contract
     precision: Annotated[
         str | None,
         typer.Option(
-            help="Weight format: FP16, Q4_K_M, AWQ, FP8 ..., or INT8 or INT4 for the best that runs. [default: FP16]",
+            help="Weight format: FP16, Q4_K_M, AWQ ..., or INT8 or INT4 for the best that runs. "
+            "[default: FP16]",
             rich_help_panel=_RUN,
         ),
     ] = None,
     context: Annotated[
         int | None,
-        typer.Option(help="Tokens per sequence. [default: 4096 or the trained length]", rich_help_panel=_RUN),
+        typer.Option(
+            help="Tokens per sequence. [default: 4096 or the trained length]", rich_help_panel=_RUN
+        ),
     ] = None,
     batch: Annotated[
         int | None, typer.Option(help="Sequences held at once. [default: 1]", rich_help_panel=_RUN)
     ] = None,
     framework: Annotated[
         str | None,
-        typer.Option(help="llama.cpp, vLLM, transformers ... [default: the first that runs it]", rich_help_panel=_RUN),
+        typer.Option(
+            help="llama.cpp, vLLM, transformers ... [default: the first that runs it]",
+            rich_help_panel=_RUN,
+        ),
     ] = None,
     gpus: Annotated[
         int | None, typer.Option(help="Number of equal cards. [default: 1]", rich_help_panel=_RUN)
     ] = None,
     prefer: Annotated[
-        Prefer | None, typer.Option(help="What matters most. [default: balanced]", rich_help_panel=_RUN)
+        Prefer | None,
+        typer.Option(help="What matters most. [default: balanced]", rich_help_panel=_RUN),
     ] = None,
     kv_cache: Annotated[
-        str | None, typer.Option(help="KV-cache type: f16, q8_0, fp8 ... [default: f16]", rich_help_panel=_MEMORY)
+        str | None,
+        typer.Option(
+            help="KV-cache type: f16, q8_0, fp8 ... [default: f16]", rich_help_panel=_MEMORY
+        ),
     ] = None,
     kv_cache_k: Annotated[
         str | None, typer.Option(help="Type of the K half alone.", rich_help_panel=_MEMORY)
@@ -95,34 +115,53 @@ def advise(  # noqa: PLR0917  one parameter per flag of the contract
     ] = None,
     gpu_layers: Annotated[
         str | None,
-        typer.Option(help="Layers on the card, a number or all. [default: all]", rich_help_panel=_MEMORY),
+        typer.Option(
+            help="Layers on the card, a number or all. [default: all]", rich_help_panel=_MEMORY
+        ),
     ] = None,
     cpu_experts: Annotated[
         str | None,
-        typer.Option(help="Layers whose experts stay in RAM, a number or all. [default: 0]", rich_help_panel=_MEMORY),
+        typer.Option(
+            help="Layers whose experts stay in RAM, a number or all. [default: 0]",
+            rich_help_panel=_MEMORY,
+        ),
     ] = None,
     flash_attention: Annotated[
-        str | None, typer.Option(help="on or off. [default: on where supported]", rich_help_panel=_MEMORY)
+        str | None,
+        typer.Option(help="on or off. [default: on where supported]", rich_help_panel=_MEMORY),
     ] = None,
     ubatch: Annotated[
-        int | None, typer.Option(help="Tokens computed at once. [default: 512]", rich_help_panel=_MEMORY)
+        int | None,
+        typer.Option(help="Tokens computed at once. [default: 512]", rich_help_panel=_MEMORY),
     ] = None,
     kv_unified: Annotated[
-        str | None, typer.Option(help="One cache for all sequences: on or off. [default: on]", rich_help_panel=_MEMORY)
+        str | None,
+        typer.Option(
+            help="One cache for all sequences: on or off. [default: on]", rich_help_panel=_MEMORY
+        ),
     ] = None,
     swa_full: Annotated[
         str | None,
-        typer.Option(help="Full cache for sliding-window layers: on or off. [default: off]", rich_help_panel=_MEMORY),
+        typer.Option(
+            help="Full cache for sliding-window layers: on or off. [default: off]",
+            rich_help_panel=_MEMORY,
+        ),
     ] = None,
     logits_rows: Annotated[
-        int | None, typer.Option(help="Rows of logits kept. [default: the batch]", rich_help_panel=_MEMORY)
+        int | None,
+        typer.Option(help="Rows of logits kept. [default: the batch]", rich_help_panel=_MEMORY),
     ] = None,
     backend: Annotated[
-        str | None, typer.Option(help="CUDA, ROCm, Vulkan, Metal, SYCL. [default: by vendor]", rich_help_panel=_MEMORY)
+        str | None,
+        typer.Option(
+            help="CUDA, ROCm, Vulkan, Metal, SYCL. [default: by vendor]", rich_help_panel=_MEMORY
+        ),
     ] = None,
     depth: Annotated[
         int | None,
-        typer.Option(help="Tokens already cached when speed is stated. [default: 0]", rich_help_panel=_MEMORY),
+        typer.Option(
+            help="Tokens already cached when speed is stated. [default: 0]", rich_help_panel=_MEMORY
+        ),
     ] = None,
     draft_model: Annotated[
         str | None, typer.Option(help="A small model that drafts tokens.", rich_help_panel=_MEMORY)
@@ -133,9 +172,7 @@ def advise(  # noqa: PLR0917  one parameter per flag of the contract
     ram_bandwidth: Annotated[
         str | None, typer.Option(help="RAM bandwidth, for example 80GB/s.", rich_help_panel=_HOST)
     ] = None,
-    cpu_cores: Annotated[
-        int | None, typer.Option(help="CPU cores.", rich_help_panel=_HOST)
-    ] = None,
+    cpu_cores: Annotated[int | None, typer.Option(help="CPU cores.", rich_help_panel=_HOST)] = None,
     format_: Annotated[
         Format, typer.Option("--format", help="How the report is written.", rich_help_panel=_OUTPUT)
     ] = Format.text,
@@ -143,25 +180,42 @@ def advise(  # noqa: PLR0917  one parameter per flag of the contract
         Length, typer.Option(help="How much is said.", rich_help_panel=_OUTPUT)
     ] = Length.standard,
     options: Annotated[
-        bool, typer.Option("--options", help="List every what-if that was estimated.", rich_help_panel=_OUTPUT)
+        bool,
+        typer.Option(
+            "--options", help="List every what-if that was estimated.", rich_help_panel=_OUTPUT
+        ),
     ] = False,
     why: Annotated[
-        bool, typer.Option("--why", help="Show which rules fired, which did not, and by how much.", rich_help_panel=_OUTPUT)
+        bool,
+        typer.Option(
+            "--why",
+            help="Show which rules fired, which did not, and by how much.",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to this file.", rich_help_panel=_OUTPUT)
+        Path | None,
+        typer.Option("--output", "-o", help="Write to this file.", rich_help_panel=_OUTPUT),
     ] = None,
     fail_unless_fits: Annotated[
-        bool, typer.Option("--fail-unless-fits", help="Exit 3 unless the verdict is 'fits'.", rich_help_panel=_OUTPUT)
+        bool,
+        typer.Option(
+            "--fail-unless-fits",
+            help="Exit 3 unless the verdict is 'fits'.",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = False,
     rules: Annotated[
-        Path | None, typer.Option(help="Folder of rules, over the built-in ones.", rich_help_panel=_FILES)
+        Path | None,
+        typer.Option(help="Folder of rules, over the built-in ones.", rich_help_panel=_FILES),
     ] = None,
     templates: Annotated[
-        Path | None, typer.Option(help="Folder of templates, over the built-in ones.", rich_help_panel=_FILES)
+        Path | None,
+        typer.Option(help="Folder of templates, over the built-in ones.", rich_help_panel=_FILES),
     ] = None,
     knowledge: Annotated[
-        Path | None, typer.Option(help="Folder of knowledge, over the built-in one.", rich_help_panel=_FILES)
+        Path | None,
+        typer.Option(help="Folder of knowledge, over the built-in one.", rich_help_panel=_FILES),
     ] = None,
 ) -> None:
     """Say whether a model runs on a card, how well, and what to change."""
@@ -204,7 +258,7 @@ def advise(  # noqa: PLR0917  one parameter per flag of the contract
         advice,
         templates=templates,
         form=format_.value,
-        length=length.value,
+        length=LENGTHS[length],
         output=output,
         options=options,
         why=why,

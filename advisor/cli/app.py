@@ -29,10 +29,10 @@ def _version(asked: bool) -> None:  # noqa: FBT001  a Typer callback
 
 @app.callback()
 def _common(
-    version: Annotated[  # noqa: ARG001  handled by its callback
+    version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
-    debug: Annotated[  # noqa: ARG001  read by the entry point
+    debug: Annotated[
         bool, typer.Option("--debug", help="Show a traceback when something fails.")
     ] = False,
 ) -> None:

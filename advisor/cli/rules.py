@@ -10,9 +10,7 @@ import typer
 
 from advisor.errors import RequestError, UserError
 
-rules_app = typer.Typer(
-    name="rules", help="Check and test rule files.", no_args_is_help=True
-)
+rules_app = typer.Typer(name="rules", help="Check and test rule files.", no_args_is_help=True)
 _Folder = Annotated[
     Path | None, typer.Argument(help="Folder of rule files. [default: the built-in rules]")
 ]
@@ -54,7 +52,9 @@ def test(
         total += 1
         if not result.ok:
             failed += 1
-            typer.echo(f"FAILED {result.case.source}: {result.rule}: {result.case.name}: {result.problem}")
+            typer.echo(
+                f"FAILED {result.case.source}: {result.rule}: {result.case.name}: {result.problem}"
+            )
             for line in result.details:
                 typer.echo(f"    {line}")
     if not total:

@@ -11,7 +11,14 @@ from advisor.advice import Advice
 from advisor.cli.tables import options_table, why_report
 from advisor.errors import RequestError
 from advisor.pipeline import Advisor
-from advisor.render import document, render_html, render_json, render_markdown, render_text
+from advisor.render import (
+    Length,
+    document,
+    render_html,
+    render_json,
+    render_markdown,
+    render_text,
+)
 
 _PIPE_WIDTH = 88
 _WIDEST = 100
@@ -23,7 +30,7 @@ def write_report(
     *,
     templates: Path | None,
     form: str,
-    length: str,
+    length: Length,
     output: Path | None,
     options: bool,
     why: bool,

@@ -12,7 +12,9 @@ from advisor.workbench.whynot import why_not_lines
 
 def options_table(advice: Advice) -> str:
     """List every what-if: what it changes, what it needs, how fast, how good, what it costs."""
-    rows = [("action", "change", "fits", "needs", "tok/s", "quality", "cost")]
+    rows: list[tuple[str, ...]] = [
+        ("action", "change", "fits", "needs", "tok/s", "quality", "cost")
+    ]
     rows += [_row(option) for option in advice.options]
     return "\n".join(["What was tried", "", *aligned(rows)])
 
@@ -36,22 +38,21 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     """Lay rows out in columns, two spaces apart."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
-        yield "  ".join(
-            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def why_report(advisor: Advisor, advice: Advice) -> str:
     """Show what fired, how it scored, what was superseded or barred, and what stayed silent."""
+    none = ["  nothing"]
     parts = [
         "Why: what fired",
         *_fired(advisor, advice),
         "",
         "Superseded",
-        *([f"  {rule} ({key}): {by} says it already" for rule, key, by in advice.superseded] or ["  nothing"]),
+        *([f"  {a} ({key}): {by} says it already" for a, key, by in advice.superseded] or none),
         "",
         "Barred",
-        *([f"  {n.option.key}: {n.rule}: {n.reason}" for n in advice.not_recommended] or ["  nothing"]),
+        *([f"  {n.option.key}: {n.rule}: {n.reason}" for n in advice.not_recommended] or none),
         "",
         "What stayed silent, and the conditions that failed",
         *_silent(advisor, advice),
@@ -61,8 +62,8 @@ def why_report(advisor: Advisor, advice: Advice) -> str:
 
 def _fired(advisor: Advisor, advice: Advice) -> Iterator[str]:
     by_rule: dict[str, list[str]] = {}
-    for rule, key in advice.fired:
-        by_rule.setdefault(rule, []).append(key)
+    for rule_id, key in advice.fired:
+        by_rule.setdefault(rule_id, []).append(key)
     said = {r.rule: r for r in advice.recommendations}
     for rule in advisor.ruleset.rules:
         if rule.id in by_rule:

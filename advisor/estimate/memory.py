@@ -268,3 +268,8 @@ def _nominal_gb(scenario: Scenario) -> float | None:
 def _bits_per_weight(scenario: Scenario, weights: Weights) -> float | None:
     parameters = scenario.model.parameters
     return 8 * weights.profile.total_bytes / parameters if parameters else None
+
+
+def partly_guessed(memory: Memory) -> bool:
+    """Whether more than the runtime's own overhead, which is always a range, is an estimate."""
+    return any(not part.startswith("overhead") for part in memory.approximate)

@@ -110,8 +110,10 @@ class WeightProfile:
 
     @property
     def read_bytes(self) -> float:
-        """Bytes read for one token of one stream: all but idle experts, the input embedding
-        (a lookup) and the vision tower."""
+        """Bytes read for one token of one stream.
+
+        All but idle experts, the input embedding (a lookup) and the vision tower.
+        """
         idle = (
             sum(self.expert_bytes) * (1 - self.experts_used / self.experts) if self.experts else 0.0
         )

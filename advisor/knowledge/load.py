@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from advisor.cache import compiled
@@ -99,8 +99,19 @@ def parse(files: Files, own: Collection[str], problems: list[UserError]) -> dict
         "models": {str(model.fields["name"]): _json(model.fields) for model in models},
         **records_runtime.parse_runtime(files, problems),
         "calibration": _calibration(files, problems),
-        "index": names,
+        "index": {**names, **_catalogue(cards, models)},
     }
+
+
+def _catalogue(cards: Iterable[Parsed], models: Iterable[Parsed]) -> dict[str, object]:
+    from advisor.knowledge import catalogue  # noqa: PLC0415 - not needed when the cache is warm
+
+    rows = (catalogue.card_row(card.fields) for card in cards)
+    families: dict[str, list[str]] = {}
+    for model in models:
+        key = catalogue.family_key(model.fields)
+        families.setdefault(key, []).append(str(model.fields["name"]))
+    return {"cards": [row for row in rows if row is not None], "families": families}
 
 
 def read_files(folder: Path | None, *, alone: bool = False) -> tuple[Files, frozenset[str]]:

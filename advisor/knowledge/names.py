@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from advisor.errors import RequestError
 from advisor.knowledge.index import Spelling, index_of
+from advisor.knowledge.memo import by_text
 from advisor.knowledge.tokens import (
     gpu_core,
     gpu_form,
@@ -53,6 +54,7 @@ class _Match:
         return all(is_board_word(word) for word in self.surplus)
 
 
+@by_text
 def find_gpu(knowledge: Knowledge, text: str) -> Gpu:
     """Find a card by name, alias, or ``NAME:SIZE``.
 
@@ -94,6 +96,7 @@ def siblings(knowledge: Knowledge, gpu: Gpu) -> tuple[str, ...]:
     )
 
 
+@by_text
 def find_model(knowledge: Knowledge, text: str) -> ModelRecord:
     """Find a model by name, alias or Hugging Face id.
 
@@ -118,6 +121,7 @@ def find_model(knowledge: Knowledge, text: str) -> ModelRecord:
     return knowledge.models[names[0]]
 
 
+@by_text
 def find_format_candidates(knowledge: Knowledge, text: str) -> tuple[Format, ...]:
     """Find the weight formats of this name or alias, in file order; never none.
 
@@ -133,6 +137,7 @@ def find_format_candidates(knowledge: Knowledge, text: str) -> tuple[Format, ...
     return found
 
 
+@by_text
 def find_framework(knowledge: Knowledge, text: str) -> Framework:
     """Find an inference runtime by name or alias.
 
@@ -145,6 +150,7 @@ def find_framework(knowledge: Knowledge, text: str) -> Framework:
     return found[0]
 
 
+@by_text
 def find_kv_type(knowledge: Knowledge, text: str) -> KvType:
     """Find a KV-cache element type by name.
 
@@ -288,12 +294,23 @@ def _has_words(words: Sequence[str], need: Mapping[str, int]) -> bool:
 
 
 def _named(table: Mapping[str, R], text: str) -> tuple[R, ...]:
-    key = plain_key(text)
-    return tuple(
-        record
-        for record in table.values()
-        if key and key in {plain_key(name) for name in (record.name, *record.aliases)}
-    )
+    index = _index(table)
+    return tuple(table[name] for name in index.get(plain_key(text), ()))
+
+
+_indexes: dict[int, tuple[object, dict[str, list[str]]]] = {}
+
+
+def _index(table: Mapping[str, R]) -> Mapping[str, Sequence[str]]:
+    """Key every name and alias of a small table, once per table."""
+    found = _indexes.get(id(table))
+    if found is None or found[0] is not table:
+        keys: dict[str, list[str]] = {}
+        for record in table.values():
+            for key in {plain_key(name) for name in (record.name, *record.aliases)} - {""}:
+                keys.setdefault(key, []).append(record.name)
+        found = _indexes[id(table)] = (table, keys)
+    return found[1]
 
 
 def _spellings(table: Iterable[R]) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from advisor import support
 from advisor.advice import Option
 from advisor.errors import UserError
+from advisor.knowledge import catalogue
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.models import model_from_record
 from advisor.options.base import Base, make_option
@@ -64,20 +65,16 @@ def family_members(knowledge: Knowledge, model: Model) -> Sequence[Model]:
     """Models of the same family and modality, largest first; those of unknown size left out."""
     key = (id(knowledge), model.family, model.modality)
     if key not in _families:
-        records = (
-            record
-            for record in knowledge.models.values()
-            if record.family == model.family and record.modality == model.modality
-        )
-        members = [m for record in records if (m := _sized(record)) is not None]
+        siblings = catalogue.siblings(knowledge, model.family, model.modality)
+        members = [m for name in siblings if (m := _sized(name, knowledge)) is not None]
         members.sort(key=lambda m: (-m.parameters, m.name))
         _families[key] = members
     return _families[key]
 
 
-def _sized(record: object) -> Model | None:
+def _sized(name: str, knowledge: Knowledge) -> Model | None:
     try:
-        return model_from_record(record)  # type: ignore[arg-type]
+        return model_from_record(knowledge.models[name], knowledge)
     except UserError:
         return None
 
@@ -125,7 +122,5 @@ def draft_options(base: Base) -> Iterator[Option]:
         same_words = model.shape.vocab == scenario.model.shape.vocab
         if small and same_words:
             changed = replace(scenario, draft_model=model)
-            yield make_option(
-                base, "speculative", {"draft_model": model.name}, changed, "download"
-            )
+            yield make_option(base, "speculative", {"draft_model": model.name}, changed, "download")
             return

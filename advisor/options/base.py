@@ -15,6 +15,9 @@ from advisor.resolve import default_backend, default_context, formats_named
 from advisor.scenario import Model, Request, Scenario
 
 
+_FULL_BITS = 16
+
+
 @dataclass(frozen=True, slots=True)
 class Base:
     """The request, resolved and estimated."""
@@ -81,7 +84,7 @@ def quality_loss(scenario: Scenario) -> float | None:
     """Perplexity increase of weights and KV cache together, %; None when one is unknown."""
     parts = (
         scenario.precision.quality_loss_percent,
-        scenario.kv_cache_k.quality_loss_percent if scenario.kv_cache_k.bits < 16 else 0.0,
+        scenario.kv_cache_k.quality_loss_percent if scenario.kv_cache_k.bits < _FULL_BITS else 0.0,
     )
     return None if any(part is None for part in parts) else sum(part or 0.0 for part in parts)
 
@@ -108,8 +111,11 @@ def _completed(
     stated_context = request.context or default_context(scenario.model)
     if "context" not in full and stated_context != scenario.context_tokens:
         full["context"] = scenario.context_tokens
-    if scenario.gpu and "backend" not in full and scenario.backend != (
-        base.scenario.backend if request.backend else default_backend(scenario.gpu)
+    if (
+        scenario.gpu
+        and "backend" not in full
+        and scenario.backend
+        != (base.scenario.backend if request.backend else default_backend(scenario.gpu))
     ):
         full["backend"] = scenario.backend
     return full

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from advisor.advice import Option
+from advisor.advice import Action, Option
 from advisor.estimate.limits import (
     largest_fitting_context,
     largest_gpu_layers,
@@ -46,11 +46,10 @@ def batch_options(base: Base, limits: Limits) -> Iterator[Option]:
                 yield _batch_option(base, "grow-batch", batch)
 
 
-def _batch_option(base: Base, action: str, batch: int) -> Option:
+def _batch_option(base: Base, action: Action, batch: int) -> Option:
     rows = base.request.logits_rows or batch
     changed = replace(base.scenario, batch=batch, logits_rows=rows)
-    kind = "shrink-batch" if action == "shrink-batch" else "grow-batch"
-    return make_option(base, kind, {"batch": batch}, changed, "setting")
+    return make_option(base, action, {"batch": batch}, changed, "setting")
 
 
 def offload_options(base: Base) -> Iterator[Option]:

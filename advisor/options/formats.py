@@ -15,7 +15,7 @@ from advisor.scenario import Scenario
 
 
 def quantize_options(base: Base) -> Iterator[Option]:
-    """Other weight formats: all worth having of the present framework, the best of each other family.
+    """Other weight formats: of the present framework all worth having, the best of others.
 
     Both directions: a smaller format to fit, a larger one where there is room for quality.
     """
@@ -23,7 +23,8 @@ def quantize_options(base: Base) -> Iterator[Option]:
     for precision in _worth_having(base):
         if precision is not scenario.precision:
             changed = replace(scenario, precision=precision)
-            yield make_option(base, "quantize", {"precision": precision.name}, changed, "download")
+            change = {"precision": precision.name}
+            yield make_option(base, "quantize", change, changed, "download")
     if not base.request.framework:
         yield from _other_families(base)
 
@@ -50,9 +51,7 @@ def _worth_having(base: Base) -> list[Format]:
 
 
 def _stored_bytes(base: Base, precision: Format, framework: Framework) -> int:
-    profile = weight_profile(
-        base.scenario.model, precision, framework, base.knowledge.ggml_types
-    )
+    profile = weight_profile(base.scenario.model, precision, framework, base.knowledge.ggml_types)
     return profile.total_bytes
 
 

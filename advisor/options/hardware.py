@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from advisor import support
 from advisor.advice import Action, Option
+from advisor.knowledge import catalogue
+from advisor.knowledge.catalogue import CardRow
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.options.base import Base, make_option
 from advisor.resolve import default_backend
@@ -16,6 +17,7 @@ from advisor.scenario import Scenario
 _MOST_CARDS = 8
 _PER_SEGMENT = 2
 _MUCH_FASTER = 1.3
+_FOR_SALE = frozenset({"consumer", "workstation", "datacenter", "apple"})
 
 
 def more_cards_options(base: Base) -> Iterator[Option]:
@@ -32,9 +34,7 @@ def more_cards_options(base: Base) -> Iterator[Option]:
         price = gpu.launch_price_usd
         cost = price * (count - scenario.gpus) if price else None
         changed = replace(scenario, gpus=count)
-        option = make_option(
-            base, "add-gpus", {"gpus": count}, changed, "purchase", cost_usd=cost
-        )
+        option = make_option(base, "add-gpus", {"gpus": count}, changed, "purchase", cost_usd=cost)
         if option.fits:
             yield option
             return
@@ -46,18 +46,18 @@ def other_card_options(base: Base) -> Iterator[Option]:
     if gpu is None or gpu.vram_bytes is None:
         return
     found: dict[tuple[str, bool], int] = {}
-    for card in _current_cards(base.knowledge):
-        slot = (card.segment, card.vendor == gpu.vendor)
-        if found.get(slot, 0) < _PER_SEGMENT and _worth_a_look(base, gpu, card):
-            option = _card_option(base, gpu, card)
+    for row in _current_cards(base.knowledge):
+        slot = (row.segment, row.vendor == gpu.vendor)
+        if found.get(slot, 0) < _PER_SEGMENT and _worth_a_look(base, gpu, row):
+            option = _card_option(base, base.knowledge.gpus[row.name])
             if option and option.fits:
                 found[slot] = found.get(slot, 0) + 1
                 yield option
 
 
-def _worth_a_look(base: Base, gpu: Gpu, card: Gpu) -> bool:
+def _worth_a_look(base: Base, gpu: Gpu, card: CardRow) -> bool:
     """A cheap test before the estimate: is it larger, or as large and much faster?"""
-    assert card.vram_bytes and gpu.vram_bytes
+    assert gpu.vram_bytes
     if not base.card_fits:
         return card.vram_bytes > gpu.vram_bytes and (
             card.vram_bytes * base.scenario.gpus >= base.memory.weights_bytes
@@ -67,7 +67,7 @@ def _worth_a_look(base: Base, gpu: Gpu, card: Gpu) -> bool:
     return card.bandwidth_bytes_s >= gpu.bandwidth_bytes_s * _MUCH_FASTER
 
 
-def _card_option(base: Base, gpu: Gpu, card: Gpu) -> Option | None:
+def _card_option(base: Base, card: Gpu) -> Option | None:
     scenario = _on_card(base, card)
     if scenario is None:
         return None
@@ -98,34 +98,24 @@ def _on_card(base: Base, card: Gpu) -> Scenario | None:
     )
 
 
-@lru_cache(maxsize=4)
-def _sorted_cards(key: int, knowledge: _Keyed) -> Sequence[Gpu]:
-    cards = [
-        card
-        for card in knowledge.value.gpus.values()
-        if card.segment in {"consumer", "workstation", "datacenter", "apple"}
-        and card.vram_bytes
-        and card.released
-        and int(card.released[:4]) >= knowledge.value.policy["upgrade_oldest_year"]
-    ]
-    cards.sort(key=lambda c: (c.vram_bytes or 0, c.launch_price_usd is None, c.launch_price_usd or 0, c.name))
-    return cards
+_sorted: dict[int, tuple[Knowledge, Sequence[CardRow]]] = {}
 
 
-class _Keyed:
-    """Hashable by identity, so that the sorted cards are kept per knowledge base."""
+def _current_cards(knowledge: Knowledge) -> Sequence[CardRow]:
+    """Cards one could still buy or rent, smallest and cheapest first; sorted once."""
+    found = _sorted.get(id(knowledge))
+    if found is None or found[0] is not knowledge:
+        oldest = knowledge.policy["upgrade_oldest_year"]
+        rows = [
+            row
+            for row in catalogue.cards(knowledge)
+            if row.segment in _FOR_SALE and int(row.released[:4]) >= oldest
+        ]
+        rows.sort(key=_smallest_and_cheapest)
+        found = _sorted[id(knowledge)] = (knowledge, rows)
+    return found[1]
 
-    __slots__ = ("value",)
 
-    def __init__(self, value: Knowledge) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Keyed) and other.value is self.value
-
-
-def _current_cards(knowledge: Knowledge) -> Sequence[Gpu]:
-    return _sorted_cards(id(knowledge), _Keyed(knowledge))
+def _smallest_and_cheapest(row: CardRow) -> tuple[int, bool, float, str]:
+    price = row.launch_price_usd
+    return (row.vram_bytes, price is None, price or 0.0, row.name)

@@ -71,7 +71,7 @@ def options_table(options: Iterable[Option]) -> list[OptionDoc]:
 
 
 def _numbers(advice: Advice) -> Document:
-    speed = _speed(advice.speed) if _speed_may_be_shown(advice) else None
+    speed = speed_doc(advice.speed) if _speed_may_be_shown(advice) else None
     decode = speed["decode_tok_s"] if speed else None
     required = advice.memory.required_bytes
     made = advice.provenance
@@ -79,7 +79,7 @@ def _numbers(advice: Advice) -> Document:
         "schema_version": SCHEMA_VERSION,
         "request": dict(advice.request.stated()),
         "scenario": _scenario(advice.scenario),
-        "memory": _memory(advice.memory, advice.limits),
+        "memory": memory_doc(advice.memory, advice.limits),
         "speed": speed,
         "verdict": {"state": advice.state, "sentence": ""},
         "recommendations": [
@@ -319,7 +319,8 @@ def _model(model: Model) -> ModelDoc:
     }
 
 
-def _memory(memory: Memory, limits: Limits) -> MemoryDoc:
+def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
+    """Put memory and its limits as the result document has them."""
     return {
         "capacity_bytes": memory.capacity_bytes,
         "usable_bytes": memory.usable_bytes,
@@ -355,7 +356,8 @@ def _memory(memory: Memory, limits: Limits) -> MemoryDoc:
     }
 
 
-def _speed(speed: Speed | None) -> SpeedDoc | None:
+def speed_doc(speed: Speed | None) -> SpeedDoc | None:
+    """Put a speed as the result document has it."""
     if speed is None:
         return None
     return {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from advisor.advice import Advice, FactValue
-from advisor.engine.trace import RuleTrace, evaluate
+from advisor.advice import Advice
+from advisor.engine.trace import RuleTrace, TestTrace, evaluate
 from advisor.facts import option_facts
 from advisor.options import Base
 from advisor.pipeline import Advisor
@@ -44,23 +44,14 @@ def why_not_lines(advisor: Advisor, advice: Advice, rule: Rule) -> tuple[str, ..
     """Say which conditions failed and by how much, one line each."""
     miss = nearest_miss(advisor, advice, rule)
     lines = [f"nearest option: {miss.option}"] if miss.option else []
-    for result in miss.trace.nearest:
-        if not result.holds:
-            lines.append(
-                _line(advisor.vocabulary, result.test.fact, result.test.text, result.actual, result.distance)
-            )
+    lines += [_line(advisor.vocabulary, test) for test in miss.trace.nearest if not test.holds]
     return tuple(lines)
 
 
-def _line(
-    vocabulary: Vocabulary,
-    fact: str,
-    text: str,
-    actual: FactValue | None,
-    distance: float | None,
-) -> str:
-    kind = vocabulary.fact(fact)
-    if actual is None:
+def _line(vocabulary: Vocabulary, failed: TestTrace) -> str:
+    fact, text = failed.test.fact, failed.test.text
+    if failed.actual is None:
         return f"{fact} is unknown here (needed: {text})"
-    short = f", short by {show(kind, distance)}" if distance else ""
-    return f"{fact} is {show(kind, actual)} (needed: {text}{short})"
+    kind = vocabulary.fact(fact)
+    short = f", short by {show(kind, failed.distance)}" if failed.distance else ""
+    return f"{fact} is {show(kind, failed.actual)} (needed: {text}{short})"

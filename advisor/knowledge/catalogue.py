@@ -1,0 +1,54 @@
+"""What-ifs look through the catalogue by these few figures, without building every record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, cast
+
+from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
+
+
+class CardRow(NamedTuple):
+    """A card whose memory and release are known."""
+
+    name: str
+    vendor: str
+    segment: str
+    vram_bytes: int
+    bandwidth_bytes_s: float | None
+    released: str
+    launch_price_usd: float | None
+
+
+def card_row(card: Mapping[str, object]) -> CardRow | None:
+    """Pick a row from the fields of a card; None where memory or release is unknown."""
+    if not card.get("vram_bytes") or not card.get("released"):
+        return None
+    return CardRow(*(card.get(field) for field in CardRow._fields))  # type: ignore[arg-type]  # fields of a checked record
+
+
+def family_key(model: Mapping[str, object]) -> str:
+    """Name the group of models that are siblings: one family, one kind of input."""
+    return f"{model.get('family')}|{model.get('modality')}"
+
+
+def cards(knowledge: Knowledge) -> Sequence[CardRow]:
+    """List the cards with known memory and release, in file order."""
+    stored = knowledge.index.get("cards")
+    if stored is None:
+        rows = (card_row(_plain(card)) for card in knowledge.gpus.values())
+        return [row for row in rows if row is not None]
+    return [CardRow(*row) for row in cast("Sequence[Sequence[object]]", stored)]  # type: ignore[arg-type]  # written by card_row
+
+
+def siblings(knowledge: Knowledge, family: str, modality: str) -> Sequence[str]:
+    """List the models of a family and kind, in file order."""
+    key = f"{family}|{modality}"
+    stored = knowledge.index.get("families")
+    if stored is None:
+        return [m.name for m in knowledge.models.values() if family_key(_plain(m)) == key]
+    return cast("Mapping[str, Sequence[str]]", stored).get(key, ())
+
+
+def _plain(record: Gpu | ModelRecord) -> Mapping[str, object]:
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
