@@ -32,7 +32,9 @@ class CompiledData(BuildHookInterface[Any]):
         os.environ["ADVISOR_CACHE_DIR"] = str(folder)
         sys.path.insert(0, self.root)
         from advisor.pipeline import Advisor  # noqa: PLC0415  needs the path above
+        from advisor.shapes import stored_shapes  # noqa: PLC0415
 
-        Advisor.load(engine="reference")
+        advisor = Advisor.load(engine="reference")
+        stored_shapes(advisor.knowledge)
         for file in sorted(folder.glob("*.json")):
             build_data["force_include"][str(file)] = f"advisor/data/compiled/{file.name}"

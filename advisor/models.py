@@ -10,7 +10,9 @@ from advisor.scenario import Model
 from advisor.shapes import known_shape
 from advisor.sources.shape import Shape
 
+_MOST_FILES = 512
 _made: dict[int, tuple[ModelRecord, Model]] = {}
+_read: dict[tuple[str, int, int, int, int], Model] = {}
 
 
 def model_from_record(record: ModelRecord, knowledge: Knowledge) -> Model:
@@ -56,9 +58,33 @@ def _built(record: ModelRecord, shape: Shape) -> Model:
 def model_from_config(path: Path) -> Model:
     """Build a model from a folder with a config.json, or the file itself.
 
+    The same state of a file gives the same model, so that what hangs on it is computed once.
+
     Raises:
         SourceFileError: The file is missing, broken, or of an architecture nobody can size.
     """
+    state = _state_of(path)
+    model = _read.get(state) if state else None
+    if model is None:
+        model = _from_file(path)
+        if state:
+            if len(_read) >= _MOST_FILES:
+                _read.clear()
+            _read[state] = model
+    return model
+
+
+def _state_of(path: Path) -> tuple[str, int, int, int, int] | None:
+    """Identify a file's content without reading it; None where it cannot be looked at."""
+    try:
+        file = path / "config.json" if path.is_dir() else path
+        found = file.stat()
+    except (OSError, ValueError):
+        return None
+    return str(path), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _from_file(path: Path) -> Model:
     from advisor.sources.config import load_config  # noqa: PLC0415  only files need the reader
 
     shape = load_config(path)

@@ -75,19 +75,20 @@ def score_option(
     score: Score, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
 ) -> tuple[float, tuple[ScoreTerm, ...]]:
     """Add up a score; every term is kept, and the sum is rounded to 0.01."""
-    known = {**facts, **option}
     terms = [ScoreTerm("base", score.base)]
-    terms += [term for per in score.add if (term := _per_term(per, known))]
+    terms += [term for per in score.add if (term := _per_term(per, facts, option))]
     terms += [
         ScoreTerm(when.text, when.points)
         for when in score.when
-        if all(holds(test, known) for test in when.tests)
+        if all(holds(test, facts, option) for test in when.tests)
     ]
     return round(sum(term.points for term in terms), 2), tuple(terms)
 
 
-def _per_term(per: PerTerm, known: Mapping[str, FactValue]) -> ScoreTerm | None:
-    value = known.get(per.fact)
+def _per_term(
+    per: PerTerm, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
+) -> ScoreTerm | None:
+    value = option.get(per.fact, facts.get(per.fact))
     if not isinstance(value, float | int):
         return None
     points = per.points * value / per.per_value

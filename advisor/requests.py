@@ -14,7 +14,8 @@ _TEXT = {
     "gpu", "model", "precision", "kv_cache", "kv_cache_k", "kv_cache_v", "framework", "backend",
     "draft_model", "config", "prefer",
 }  # fmt: skip
-_FLAGS = {"flash_attention", "kv_unified", "swa_full"}
+FLAGS = {"flash_attention", "kv_unified", "swa_full"}
+"""Switches, true or false."""
 _COUNT_OR_ALL = {"gpu_layers", "cpu_experts"}
 _NUMBERS = {"ram_gib", "ram_bandwidth_gb_s"}
 _SIZES = {"ram": "ram_gib", "ram_bandwidth": "ram_bandwidth_gb_s"}
@@ -55,7 +56,7 @@ def _take(
 ) -> None:
     try:
         values[_SIZES.get(key, key)] = _typed(key, value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         problems.append(RequestError(f"{key}: {error}", source=source))
 
 
@@ -64,7 +65,7 @@ def _typed(key: str, value: object) -> object:
         return _size(key, value)
     if key in _TEXT:
         return _text(key, value)
-    if key in _FLAGS:
+    if key in FLAGS:
         if isinstance(value, bool):
             return value
         raise TypeError(f"'{value}' is neither true nor false")

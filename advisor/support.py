@@ -67,7 +67,22 @@ def _card_why_not(framework: Framework, precision: Format, gpu: Gpu) -> str:
 
 def runs(framework: Framework, precision: Format, gpu: Gpu | None, model: Model) -> bool:
     """Whether the framework runs this format of this model on this card."""
-    return not why_not(framework, precision, gpu, model)
+    key = (
+        id(framework),
+        id(precision),
+        gpu.vendor if gpu else "",
+        gpu.compute_capability if gpu else None,
+        model.shape.outer_type or model.shape.model_type,
+        bool(model.vision_parameters),
+    )
+    found = _runs.get(key)
+    if found is None or found[0] is not framework or found[1] is not precision:
+        found = (framework, precision, not why_not(framework, precision, gpu, model))
+        _runs[key] = found
+    return found[2]
+
+
+_runs: dict[tuple[object, ...], tuple[Framework, Format, bool]] = {}
 
 
 def frameworks_for(
@@ -141,16 +156,18 @@ def choose(
     )
 
 
-def _card_free(
-    knowledge: Knowledge, formats: Sequence[Format]
-) -> tuple[Format, Framework] | None:
+def _card_free(knowledge: Knowledge, formats: Sequence[Format]) -> tuple[Format, Framework] | None:
     """Take llama.cpp for its formats where sizes alone are asked for.
 
     Its buffers are the ones known apart from any card, for every architecture that can be sized.
     """
-    neutral = [f for f in knowledge.frameworks.values() if f.memory_model == "llama.cpp"][:1]
-    stored = [f for f in formats if f.offered and neutral and f.name in neutral[0].formats]
-    return (min(stored, key=quality_order), neutral[0]) if stored else None
+    for framework in knowledge.frameworks.values():
+        if framework.memory_model == "llama.cpp":
+            order = framework.formats
+            known = [f for f in formats if f.offered and f.name in order]
+            best = min(known, key=lambda f: (*quality_order(f), order.index(f.name)), default=None)
+            return (best, framework) if best else None
+    return None
 
 
 def quality_order(precision: Format) -> tuple[bool, float]:

@@ -56,7 +56,7 @@ _OUTPUT = "The report"
 _FILES = "Your own files"
 
 
-def advise(  # noqa: PLR0917  one parameter per flag of the contract
+def advise(
     gpu: Annotated[
         str,
         typer.Option(

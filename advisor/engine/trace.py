@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from advisor.engine.base import FactValue
 from advisor.rulefile.model import Rule, Test
-from advisor.rulefile.normal import branches
+from advisor.rulefile.normal import Branch, branches
 
 Facts = Mapping[str, FactValue]
 
@@ -50,7 +50,7 @@ def evaluate(rule: Rule, facts: Facts, option: Facts | None = None) -> RuleTrace
         option: The ``option.*`` facts of one what-if.
     """
     known = {**facts, **option} if option else facts
-    traced = tuple(tuple(_trace(test, known) for test in tests) for tests in branches(rule.when))
+    traced = tuple(tuple(_trace(test, known) for test in tests) for tests in _branches_of(rule))
     nearest = min(traced, key=_remoteness, default=())
     return RuleTrace(
         rule=rule.id,
@@ -62,7 +62,28 @@ def evaluate(rule: Rule, facts: Facts, option: Facts | None = None) -> RuleTrace
 
 def holds(test: Test, facts: Facts, option: Facts | None = None) -> bool:
     """Whether one test holds on these facts; see ``evaluate``."""
-    return _trace(test, {**facts, **option} if option else facts).holds
+    actual = _value(test.fact, facts, option)
+    if test.verb == "is known":
+        return actual is not None
+    if test.verb == "is unknown":
+        return actual is None
+    target = _value(test.other, facts, option) if test.other is not None else test.value
+    return actual is not None and target is not None and _holds(test, actual, target)
+
+
+def _value(fact: str, facts: Facts, option: Facts | None) -> FactValue | None:
+    return option.get(fact) if option and fact.startswith("option.") else facts.get(fact)
+
+
+_branches: dict[int, tuple[Rule, tuple[Branch, ...]]] = {}
+
+
+def _branches_of(rule: Rule) -> tuple[Branch, ...]:
+    """The rule's branches, worked out once per rule."""
+    found = _branches.get(id(rule))
+    if found is None or found[0] is not rule:
+        found = _branches[id(rule)] = (rule, branches(rule.when))
+    return found[1]
 
 
 def _trace(test: Test, known: Facts) -> TestTrace:

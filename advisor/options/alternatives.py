@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from advisor import support
 from advisor.advice import Option
@@ -14,7 +13,7 @@ from advisor.models import model_from_record
 from advisor.options.base import Base, make_option
 from advisor.options.formats import in_framework
 from advisor.resolve import default_context
-from advisor.scenario import Model, Scenario
+from advisor.scenario import Model, Scenario, changed
 
 _MOST_MODELS = 5
 _CLEARLY_SMALLER = 0.85
@@ -55,7 +54,7 @@ def _with_model(base: Base, model: Model) -> Scenario | None:
         return None
     if model.shape.mla and scenario.kv_cache_k is not scenario.kv_cache_v:
         return None
-    return replace(scenario, model=model, context_tokens=context)
+    return changed(scenario, model=model, context_tokens=context)
 
 
 _families: dict[tuple[int, str, str], Sequence[Model]] = {}
@@ -86,12 +85,12 @@ def framework_options(base: Base) -> Iterator[Option]:
         if framework is scenario.framework or framework.memory_model == "none":
             continue
         precision = _same_class(base, framework)
-        changed = in_framework(base, framework, precision) if precision else None
-        if changed and precision:
+        other = in_framework(base, framework, precision) if precision else None
+        if other and precision:
             change: dict[str, object] = {"framework": framework.name}
             if precision is not scenario.precision:
                 change["precision"] = precision.name
-            yield make_option(base, "change-framework", change, changed, "rebuild")
+            yield make_option(base, "change-framework", change, other, "rebuild")
 
 
 def _same_class(base: Base, framework: Framework) -> Format | None:
@@ -121,6 +120,6 @@ def draft_options(base: Base) -> Iterator[Option]:
         small = model.parameters <= scenario.model.parameters * _DRAFT_SHARE
         same_words = model.shape.vocab == scenario.model.shape.vocab
         if small and same_words:
-            changed = replace(scenario, draft_model=model)
-            yield make_option(base, "speculative", {"draft_model": model.name}, changed, "download")
+            other = changed(scenario, draft_model=model)
+            yield make_option(base, "speculative", {"draft_model": model.name}, other, "download")
             return

@@ -14,7 +14,6 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.resolve import default_backend, default_context, formats_named
 from advisor.scenario import Model, Request, Scenario
 
-
 _FULL_BITS = 16
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from advisor.advice import Action, Option
 from advisor.estimate.limits import (
@@ -13,6 +12,7 @@ from advisor.estimate.limits import (
 )
 from advisor.estimate.result import Limits
 from advisor.options.base import Base, make_option
+from advisor.scenario import changed
 
 _CONTEXT_STEP = 256
 _BATCHES = (2, 4, 8, 16, 32, 64, 128, 256)
@@ -28,8 +28,8 @@ def context_options(base: Base) -> Iterator[Option]:
     context = largest // _CONTEXT_STEP * _CONTEXT_STEP or largest
     if context <= base.scenario.depth_tokens:
         return
-    changed = replace(base.scenario, context_tokens=context)
-    yield make_option(base, "shrink-context", {"context": context}, changed, "setting")
+    other = changed(base.scenario, context_tokens=context)
+    yield make_option(base, "shrink-context", {"context": context}, other, "setting")
 
 
 def batch_options(base: Base, limits: Limits) -> Iterator[Option]:
@@ -48,8 +48,8 @@ def batch_options(base: Base, limits: Limits) -> Iterator[Option]:
 
 def _batch_option(base: Base, action: Action, batch: int) -> Option:
     rows = base.request.logits_rows or batch
-    changed = replace(base.scenario, batch=batch, logits_rows=rows)
-    return make_option(base, action, {"batch": batch}, changed, "setting")
+    other = changed(base.scenario, batch=batch, logits_rows=rows)
+    return make_option(base, action, {"batch": batch}, other, "setting")
 
 
 def offload_options(base: Base) -> Iterator[Option]:
@@ -60,10 +60,10 @@ def offload_options(base: Base) -> Iterator[Option]:
     if scenario.framework.cpu_offload and scenario.framework.memory_model == "llama.cpp":
         layers = largest_gpu_layers(scenario, base.knowledge)
         if layers is not None and layers <= scenario.model.shape.layers:
-            changed = replace(scenario, gpu_layers=layers)
-            yield make_option(base, "offload-layers", {"gpu_layers": layers}, changed, "setting")
+            other = changed(scenario, gpu_layers=layers)
+            yield make_option(base, "offload-layers", {"gpu_layers": layers}, other, "setting")
     if scenario.framework.expert_offload and scenario.model.shape.moe:
         experts = smallest_cpu_experts(scenario, base.knowledge)
         if experts:
-            changed = replace(scenario, cpu_experts=experts)
-            yield make_option(base, "offload-experts", {"cpu_experts": experts}, changed, "setting")
+            other = changed(scenario, cpu_experts=experts)
+            yield make_option(base, "offload-experts", {"cpu_experts": experts}, other, "setting")

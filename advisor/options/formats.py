@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import groupby
 
 from advisor import support
@@ -11,7 +10,7 @@ from advisor.advice import Option
 from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format, Framework, KvType
 from advisor.options.base import Base, make_option
-from advisor.scenario import Scenario
+from advisor.scenario import Scenario, changed
 
 
 def quantize_options(base: Base) -> Iterator[Option]:
@@ -22,9 +21,9 @@ def quantize_options(base: Base) -> Iterator[Option]:
     scenario = base.scenario
     for precision in _worth_having(base):
         if precision is not scenario.precision:
-            changed = replace(scenario, precision=precision)
+            other = changed(scenario, precision=precision)
             change = {"precision": precision.name}
-            yield make_option(base, "quantize", change, changed, "download")
+            yield make_option(base, "quantize", change, other, "download")
     if not base.request.framework:
         yield from _other_families(base)
 
@@ -75,11 +74,11 @@ def _first_fitting(base: Base, family: list[Format]) -> Option | None:
         framework = support.default_framework(
             base.knowledge, precision, base.scenario.gpu, base.scenario.model
         )
-        changed = in_framework(base, framework, precision) if framework else None
-        if changed is None or framework is None:
+        other = in_framework(base, framework, precision) if framework else None
+        if other is None or framework is None:
             continue
         change = {"precision": precision.name, "framework": framework.name}
-        option = make_option(base, "quantize", change, changed, "rebuild")
+        option = make_option(base, "quantize", change, other, "rebuild")
         if option.fits:
             return option
     return option
@@ -96,7 +95,7 @@ def in_framework(base: Base, framework: Framework, precision: Format) -> Scenari
     if scenario.cpu_experts and not framework.expert_offload:
         return None
     flash = base.request.flash_attention
-    return replace(
+    return changed(
         scenario,
         framework=framework,
         precision=precision,
@@ -112,8 +111,8 @@ def kv_cache_options(base: Base) -> Iterator[Option]:
     for name in scenario.framework.kv_types:
         kind = base.knowledge.kv_types[name]
         if kind.bits < scenario.kv_cache_k.bits and _can_cache(scenario, kind):
-            changed = replace(scenario, kv_cache_k=kind, kv_cache_v=kind)
-            yield make_option(base, "quantize-kv", _kv_change(base, kind), changed, "setting")
+            other = changed(scenario, kv_cache_k=kind, kv_cache_v=kind)
+            yield make_option(base, "quantize-kv", _kv_change(base, kind), other, "setting")
 
 
 def _kv_change(base: Base, kind: KvType) -> dict[str, object]:

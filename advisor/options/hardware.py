@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from advisor import support
 from advisor.advice import Action, Option
@@ -12,10 +11,11 @@ from advisor.knowledge.catalogue import CardRow
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.options.base import Base, make_option
 from advisor.resolve import default_backend
-from advisor.scenario import Scenario
+from advisor.scenario import Scenario, changed
 
 _MOST_CARDS = 8
-_PER_SEGMENT = 2
+_PER_SEGMENT = {True: 2, False: 1}
+"""What-ifs per market segment, by whether the card is of the same vendor."""
 _MUCH_FASTER = 1.3
 _FOR_SALE = frozenset({"consumer", "workstation", "datacenter", "apple"})
 
@@ -33,8 +33,8 @@ def more_cards_options(base: Base) -> Iterator[Option]:
     for count in range(scenario.gpus + 1, _MOST_CARDS + 1):
         price = gpu.launch_price_usd
         cost = price * (count - scenario.gpus) if price else None
-        changed = replace(scenario, gpus=count)
-        option = make_option(base, "add-gpus", {"gpus": count}, changed, "purchase", cost_usd=cost)
+        other = changed(scenario, gpus=count)
+        option = make_option(base, "add-gpus", {"gpus": count}, other, "purchase", cost_usd=cost)
         if option.fits:
             yield option
             return
@@ -48,7 +48,7 @@ def other_card_options(base: Base) -> Iterator[Option]:
     found: dict[tuple[str, bool], int] = {}
     for row in _current_cards(base.knowledge):
         slot = (row.segment, row.vendor == gpu.vendor)
-        if found.get(slot, 0) < _PER_SEGMENT and _worth_a_look(base, gpu, row):
+        if found.get(slot, 0) < _PER_SEGMENT[slot[1]] and _worth_a_look(base, gpu, row):
             option = _card_option(base, base.knowledge.gpus[row.name])
             if option and option.fits:
                 found[slot] = found.get(slot, 0) + 1
@@ -90,7 +90,7 @@ def _on_card(base: Base, card: Gpu) -> Scenario | None:
     framework = scenario.framework
     if not support.runs(framework, scenario.precision, card, scenario.model):
         return None
-    return replace(
+    return changed(
         scenario,
         gpu=card,
         gpu_layers=scenario.gpu_layers,

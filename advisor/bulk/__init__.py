@@ -1,0 +1,22 @@
+"""Bulk estimates: requests in as JSON Lines or CSV, figures out as JSON Lines.
+
+Lines are read, estimated and written one at a time, so memory does not grow with the file.
+"""
+
+from advisor.bulk.lines import MOST_BYTES
+from advisor.bulk.output import opened
+from advisor.bulk.rows import Row, read_rows
+from advisor.bulk.sizing import Failure, LineDoc, ParametersDoc, estimate_row, load, written
+
+__all__ = [
+    "MOST_BYTES",
+    "Failure",
+    "LineDoc",
+    "ParametersDoc",
+    "Row",
+    "estimate_row",
+    "load",
+    "opened",
+    "read_rows",
+    "written",
+]

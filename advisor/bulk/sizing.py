@@ -1,0 +1,153 @@
+"""One request of a file -> one line of figures; no rules are needed for that."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict
+
+from advisor.bulk.rows import Row
+from advisor.errors import Problems, RequestError, UserError
+from advisor.estimate.limits import find_limits
+from advisor.estimate.memory import estimate_memory
+from advisor.estimate.result import Memory
+from advisor.estimate.speed import estimate_speed
+from advisor.estimate.speed_rates import speeds_of
+from advisor.estimate.weights import weights_of
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.types import Knowledge
+from advisor.options.base import host_fits
+from advisor.render.assemble import memory_doc, speed_doc
+from advisor.render.contract import MemoryDoc, SpeedDoc
+from advisor.requests import request_from
+from advisor.resolve import resolve
+from advisor.scenario import Model, Request, Scenario
+
+_MOST_SHOWN = 1000
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
+class ParametersDoc(TypedDict):
+    """Parameters, as numbers of weights."""
+
+    total: int
+    active: int
+    """Those that one token uses."""
+    vision: int
+    """Image or audio tower and projector."""
+
+
+class LineDoc(TypedDict):
+    """One line of the output."""
+
+    id: object
+    parameters: ParametersDoc | None
+    memory: MemoryDoc | None
+    speed: SpeedDoc | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a line has no figures."""
+
+    message: str
+    bug: Exception | None = None
+    """Set when the fault is ours."""
+
+
+def load(folder: Path | None = None) -> Knowledge:
+    """Load the knowledge and check all of it that estimates need.
+
+    Args:
+        folder: A user's knowledge, over the built-in one.
+
+    Raises:
+        UserError: A file is wrong; it would be wrong for every line.
+    """
+    knowledge = load_knowledge(folder)
+    speeds_of(knowledge)
+    return knowledge
+
+
+def estimate_row(row: Row, knowledge: Knowledge) -> tuple[LineDoc, Failure | None]:
+    """Estimate one request; whatever is wrong with it stays on its line."""
+    given = dict(row.given)
+    name = given.pop("id", None)
+    if row.problem:
+        return _refused(name, Failure(row.problem))
+    try:
+        return _estimated(name, request_from(given), knowledge), None
+    except UserError as error:
+        return _refused(name, Failure(_message(error)))
+    except OSError as bad:
+        return _refused(name, Failure(f"cannot read '{bad.filename}': {bad.strerror}"))
+    except Exception as bug:  # noqa: BLE001  one line must not cost the others; told at the end
+        message = f"advisor failed here, and that is a bug in advisor: {type(bug).__name__}: {bug}"
+        return _refused(name, Failure(message, bug))
+
+
+def written(doc: LineDoc) -> str:
+    """Write a line of the output as ASCII JSON, without its end."""
+    return _ENCODER.encode(doc)
+
+
+def _message(error: UserError) -> str:
+    several = error.errors if isinstance(error, Problems) else [error]
+    text = " ".join(_sentence(str(part)) for part in several)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} ..."
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
+def _refused(name: object, failure: Failure) -> tuple[LineDoc, Failure]:
+    doc: LineDoc = {
+        "id": name,
+        "parameters": None,
+        "memory": None,
+        "speed": None,
+        "error": failure.message,
+    }
+    return doc, failure
+
+
+def _estimated(name: object, request: Request, knowledge: Knowledge) -> LineDoc:
+    scenario = resolve(request, knowledge)
+    memory = _memory(request, scenario, knowledge)
+    doc: LineDoc = {
+        "id": name,
+        "parameters": _parameters(scenario.model),
+        "memory": None,
+        "speed": None,
+        "error": None,
+    }
+    if memory is not None:
+        doc["memory"] = memory_doc(memory, find_limits(scenario, knowledge, memory))
+        if host_fits(scenario, memory):
+            doc["speed"] = speed_doc(estimate_speed(scenario, memory, knowledge))
+    return doc
+
+
+def _parameters(model: Model) -> ParametersDoc:
+    return {
+        "total": model.parameters,
+        "active": model.active_parameters,
+        "vision": model.vision_parameters,
+    }
+
+
+def _memory(request: Request, scenario: Scenario, knowledge: Knowledge) -> Memory | None:
+    """Size the scenario; None for an architecture whose parameters alone are known.
+
+    Whoever states a framework asks for its memory, so there it is an error.
+    """
+    weights_of(scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types)
+    try:
+        return estimate_memory(scenario, knowledge)
+    except RequestError:
+        if request.framework:
+            raise
+        return None

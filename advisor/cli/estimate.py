@@ -1,0 +1,131 @@
+"""``advisor estimate``: figures for a whole file of requests."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
+
+import typer
+
+from advisor.errors import EngineError, RequestError
+
+if TYPE_CHECKING:
+    from advisor.bulk import Failure, Row
+    from advisor.knowledge.types import Knowledge
+
+_STDIN = "-"
+_REFRESH_S = 0.2
+_CHECK_EVERY = 64
+
+
+def estimate(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="Requests, JSON Lines or CSV; - for standard input."),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="OUT", help="Write to this file.")
+    ] = None,
+    knowledge: Annotated[
+        Path | None, typer.Option(help="Folder of knowledge, over the built-in one.")
+    ] = None,
+) -> None:
+    """Estimate memory and speed for many requests, one JSON object per line, in their order.
+
+    Every line may hold: id, gpu, gpus, model or config, precision, context, batch, kv_cache,
+    framework, backend and the other settings of advise. A line that is wrong gets its error on
+    its own line, and the exit code is 1 at the end.
+    """
+    from advisor.bulk import load, opened, read_rows  # noqa: PLC0415  start-up: --help must not pay
+
+    out = None if output is None or str(output) == _STDIN else output
+    source = None if file == _STDIN else Path(file)
+    count = _Count()
+    with _input(source) as stream, opened(out, source=source) as target:
+        known = load(knowledge)
+        rows = read_rows(stream, file if source else "standard input")
+        if sys.stderr.isatty() and not (out is None and sys.stdout.isatty()):
+            rows = _with_progress(rows, count)
+        _run(rows, known, target, count, at_once=source is None)
+    count.conclude()
+
+
+@dataclass(slots=True)
+class _Count:
+    """What happened so far."""
+
+    lines: int = 0
+    bad: int = 0
+    first: str = ""
+    bug: Exception | None = None
+
+    def note(self, number: int, failure: Failure) -> None:
+        """Remember a line that went wrong."""
+        self.bad += 1
+        self.first = self.first or f"line {number}: {failure.message}"
+        self.bug = self.bug or failure.bug
+
+    def conclude(self) -> None:
+        """Say at the end what went wrong.
+
+        Raises:
+            EngineError: A line failed through a fault of ours.
+            RequestError: A line is wrong.
+        """
+        if not self.bad:
+            return
+        message = f"{self.bad:,} of {self.lines:,} lines have no figures; the first is {self.first}"
+        if self.bug:
+            raise EngineError(message) from self.bug
+        raise RequestError(message)
+
+
+def _run(
+    rows: Iterable[Row], knowledge: Knowledge, target: TextIO, count: _Count, *, at_once: bool
+) -> None:
+    from advisor.bulk import estimate_row, written  # noqa: PLC0415  as above
+
+    for row in rows:
+        doc, failure = estimate_row(row, knowledge)
+        target.write(f"{written(doc)}\n")
+        if at_once:
+            target.flush()
+        count.lines += 1
+        if failure:
+            count.note(row.number, failure)
+
+
+@contextmanager
+def _input(source: Path | None) -> Iterator[BinaryIO]:
+    if source is None:
+        yield sys.stdin.buffer
+        return
+    if source.is_dir():
+        raise RequestError(f"'{source}' is a folder", hint="Name a file in it.")
+    try:
+        stream = source.open("rb")
+    except OSError as bad:
+        raise RequestError(f"cannot read '{source}': {bad.strerror}.") from None
+    with stream:
+        yield stream
+
+
+def _with_progress(rows: Iterable[Row], count: _Count) -> Iterator[Row]:
+    """Pass the rows through and keep one line of the terminal up to date."""
+    started = shown = time.perf_counter()
+    try:
+        for row in rows:
+            yield row
+            if count.lines % _CHECK_EVERY == 0 and time.perf_counter() - shown > _REFRESH_S:
+                shown = time.perf_counter()
+                rate = count.lines / (shown - started)
+                wrong = f", {count.bad:,} wrong" if count.bad else ""
+                sys.stderr.write(f"\r{count.lines:,} lines, {rate:,.0f}/s{wrong}\x1b[K")
+                sys.stderr.flush()
+    finally:
+        sys.stderr.write("\r\x1b[K")

@@ -1,0 +1,115 @@
+"""How fast `advisor advise` starts and how fast advice is in one process.
+
+    python benchmarks/advise.py            cold start, advice per second
+    python benchmarks/advise.py --long     memory over 100,000 scenarios as well
+
+Prints Markdown for docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import platform
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+from advisor.errors import UserError
+from advisor.pipeline import Advisor
+from advisor.scenario import Request
+
+COMMAND = [
+    sys.executable, "-m", "advisor", "advise",
+    "--gpu", "RTX 4090", "--model", "phi-3-medium", "--precision", "fp16",
+]  # fmt: skip
+RUNS = 10
+REFERENCE = (
+    Request(gpu="RTX 4090", model="phi-3-medium", precision="fp16"),
+    Request(gpu="RTX 4090", model="phi-3-small", precision="int8"),
+    Request(gpu="RTX 4090", model="llava-1.6-13b", precision="fp16"),
+    Request(gpu="RTX 4000 Ada", model="llava-1.6-13b", precision="fp16"),
+    Request(gpu="RTX 4090", model="gemma-2-27b", precision="q3_k_m", context=8192),
+)
+
+
+def cold_start() -> tuple[float, float]:
+    """Median wall seconds of the whole process, and its peak memory in MB."""
+    seconds = []
+    for _ in range(RUNS + 1):
+        start = time.perf_counter()
+        subprocess.run(COMMAND, check=True, stdout=subprocess.DEVNULL)
+        seconds.append(time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return statistics.median(seconds[1:]), peak
+
+
+def per_second(advisor: Advisor, seconds: float = 5.0) -> float:
+    """Advice per second of one process, options included, no prose."""
+    for request in REFERENCE:
+        advisor.advise(request)
+    done, start = 0, time.perf_counter()
+    for request in itertools.cycle(REFERENCE):
+        advisor.advise(request)
+        done += 1
+        if time.perf_counter() - start > seconds:
+            return done / (time.perf_counter() - start)
+    raise AssertionError
+
+
+def memory_over(advisor: Advisor, count: int) -> list[tuple[int, float]]:
+    """Resident memory in MB at ten points on the way through ``count`` scenarios."""
+    rng = random.Random(1)
+    cards = [card.name for card in advisor.knowledge.gpus.values() if card.vram_bytes]
+    models = list(advisor.knowledge.models)
+    points = []
+    for number in range(1, count + 1):
+        request = Request(
+            gpu=rng.choice(cards),
+            model=rng.choice(models),
+            precision=rng.choice(("FP16", "INT8", "INT4", "Q4_K_M")),
+            context=rng.choice((None, 8192, 32768)),
+        )
+        try:
+            advisor.advise(request)
+        except UserError:
+            continue
+        finally:
+            if number % (count // 10) == 0:
+                points.append((number, resident_mb()))
+    return points
+
+
+def resident_mb() -> float:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--long", action="store_true")
+    long = parser.parse_args().long
+    print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}\n")
+    print("| what | measured |\n|---|---:|")
+    seconds, peak = cold_start()
+    print(f"| cold start, median of {RUNS} | {seconds:.2f} s |")
+    print(f"| peak memory of the process | {peak:.0f} MB |")
+    for engine in ("durable", "reference"):
+        try:
+            advisor = Advisor.load(engine=engine)
+        except UserError:
+            continue
+        print(
+            f"| advice per second, {advisor.engine.name} | {per_second(advisor):.0f} |", flush=True
+        )
+    if long:
+        advisor = Advisor.load()
+        for number, size in memory_over(advisor, 100_000):
+            print(f"| resident memory after {number:,} scenarios | {size:.0f} MB |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""The structure of the program: who may import whom, and who may print."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "advisor"
+LAYERS = (
+    ("errors", "suggest", "resources", "cache", "units", "yamlfile", "yamlfields"),
+    ("facttype", "factfile", "vocabulary"),
+    ("knowledge", "sources", "rulefile"),
+    ("engine",),
+    ("scenario",),
+    ("shapes", "requests"),
+    ("models", "support"),
+    ("resolve",),
+    ("estimate",),
+    ("advice", "commands"),
+    ("options",),
+    ("confidence", "facts", "remarks", "explain", "ranking"),
+    ("pipeline",),
+    ("render",),
+    ("bulk",),
+    ("workbench",),
+    ("cli",),
+    ("__main__", "build_hook"),
+)
+"""From the bottom up; a module imports from its own layer or below."""
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+
+def modules() -> Iterator[Path]:
+    return (p for p in PACKAGE.rglob("*.py") if "data" not in p.relative_to(PACKAGE).parts)
+
+
+@lru_cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def part(path: Path) -> str:
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported(path: Path, *, everything: bool) -> Iterator[str]:
+    """Name the advisor modules that a file imports while the program runs."""
+    nodes = ast.walk(tree(path)) if everything else iter(tree(path).body)
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("advisor"):
+            base = node.module or ""
+            for alias in node.names:
+                whole = f"{base}.{alias.name}"
+                yield whole if base == "advisor" or whole in every_module() else base
+        elif isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if a.name.startswith("advisor."))
+
+
+@lru_cache(maxsize=1)
+def every_module() -> frozenset[str]:
+    return frozenset(named(path) for path in modules())
+
+
+def named(path: Path) -> str:
+    return ".".join(("advisor", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    )
+
+
+@pytest.mark.parametrize("path", sorted(modules()), ids=named)
+def test_imports_point_down(path: Path) -> None:
+    own = part(path)
+    if own == "__init__":
+        return
+    for name in imported(path, everything=False):
+        other = name.split(".")[1]
+        if other == "__version__":
+            continue
+        assert LEVEL[other] <= LEVEL[own], f"{named(path)} imports {name}"
+
+
+def test_every_part_has_a_layer() -> None:
+    assert {part(path) for path in modules()} - {"__init__"} <= set(LEVEL)
+
+
+def test_there_is_no_import_cycle() -> None:
+    graph = {named(p): set(imported(p, everything=False)) for p in modules()}
+    state: dict[str, int] = {}
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        if state.get(name) == 2 or name not in graph:
+            return
+        assert state.get(name) != 1, " -> ".join((*trail, name))
+        state[name] = 1
+        for other in graph[name] - {name}:
+            visit(other, (*trail, name))
+        state[name] = 2
+
+    for name in graph:
+        visit(name, ())
+
+
+def test_only_one_module_knows_durable_rules() -> None:
+    users = {
+        named(path)
+        for path in modules()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and any(
+            "durable" in name and not name.startswith("advisor")
+            for name in [getattr(node, "module", "") or "", *(a.name for a in node.names)]
+            if name != "DurableEngine"
+        )
+    }
+    assert users <= {"advisor.engine.durable", "advisor.engine"}
+
+
+@pytest.mark.parametrize("path", sorted(modules()), ids=named)
+def test_only_the_command_line_prints_or_exits(path: Path) -> None:
+    if part(path) == "cli":
+        return
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in {"print", "exit"}, named(path)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            seen = f"{node.value.id}.{node.attr}"
+            assert seen not in {"sys.stdout", "sys.stderr", "sys.exit"}, named(path)
+
+
+@pytest.mark.parametrize("path", sorted(modules()), ids=named)
+def test_modules_and_functions_stay_small(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+    if path.name == "advise.py":
+        return
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef):
+            assert (node.end_lineno or 0) - node.lineno <= 50, f"{named(path)}: {node.name}"
+
+
+def test_heavy_packages_are_imported_where_they_are_used() -> None:
+    heavy = {"pydantic", "jinja2", "yaml", "rich"}
+    for path in modules():
+        if path.name in {"sandbox.py", "grammar.py", "build_hook.py"}:
+            continue
+        for node in tree(path).body:
+            names = (
+                [a.name for a in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+            assert not heavy & {name.split(".")[0] for name in names}, named(path)

@@ -1,0 +1,78 @@
+"""The wheel carries everything: built, installed apart, run from another folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "-o",
+        str(folder),
+        str(ROOT),
+    ]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return next(folder.glob("*.whl"))
+
+
+def test_the_wheel_carries_data_and_its_compiled_form(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    for expected in (
+        "advisor/data/rules/fit.yaml",
+        "advisor/data/templates/report/report.md.j2",
+        "advisor/data/knowledge/facts.yaml",
+        "advisor/py.typed",
+    ):
+        assert expected in names
+    for kind in ("knowledge", "rules", "shapes"):
+        assert any(n.startswith(f"advisor/data/compiled/{kind}-") for n in names), kind
+    assert not any(n.startswith(("tests/", "benchmarks/")) for n in names)
+
+
+def test_the_wheel_runs_from_another_folder_with_an_unwritable_cache(
+    wheel: Path, tmp_path: Path
+) -> None:
+    """Installed into a folder of its own; only the dependencies come from this environment."""
+    site = tmp_path / "site"
+    zipfile.ZipFile(wheel).extractall(site)
+    (tmp_path / "elsewhere").mkdir()
+    paths = [str(site), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
+        "ADVISOR_CACHE_DIR": "/proc/no/such/place",
+    }
+    run = (
+        "import sys, advisor; assert advisor.__file__.startswith(sys.argv.pop(1)); "
+        "from advisor.cli.main import main; main()"
+    )
+    arguments = ["advise", "--gpu", "RTX 4090", "--model", "phi-3-medium", "--format", "json"]
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", run, str(site), *arguments],
+        cwd=tmp_path / "elsewhere",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["verdict"]["state"] == "needs_offload"
+    assert not any((tmp_path / "elsewhere").iterdir())
