@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
 
 from advisor.bulk.rows import Row
 from advisor.errors import Problems, RequestError, UserError
 from advisor.estimate.limits import find_limits
+from advisor.estimate.memo import by_identity
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Memory
 from advisor.estimate.speed import estimate_speed
@@ -116,7 +117,7 @@ def _refused(name: object, failure: Failure) -> tuple[LineDoc, Failure]:
 
 def _estimated(name: object, request: Request, knowledge: Knowledge) -> LineDoc:
     scenario = resolve(request, knowledge)
-    memory = _memory(request, scenario, knowledge)
+    memory = _memory(request, _as_stored(scenario), knowledge)
     doc: LineDoc = {
         "id": name,
         "parameters": _parameters(scenario.model),
@@ -137,6 +138,27 @@ def _parameters(model: Model) -> ParametersDoc:
         "active": model.active_parameters,
         "vision": model.vision_parameters,
     }
+
+
+def _as_stored(scenario: Scenario) -> Scenario:
+    """Take the text model alone where nothing but llama.cpp's own buffers is asked for.
+
+    Its files hold no image tower; that is a file of its own, which some back end must load.
+    """
+    neutral = scenario.gpu is None and scenario.backend is None
+    if neutral and scenario.model.vision_parameters and _is_llamacpp(scenario):
+        return replace(scenario, model=_text_part(scenario.model))
+    return scenario
+
+
+def _is_llamacpp(scenario: Scenario) -> bool:
+    return scenario.framework.memory_model == "llama.cpp"
+
+
+@by_identity
+def _text_part(model: Model) -> Model:
+    text = model.parameters - model.vision_parameters
+    return replace(model, parameters=text, vision_parameters=0)
 
 
 def _memory(request: Request, scenario: Scenario, knowledge: Knowledge) -> Memory | None:

@@ -60,7 +60,7 @@ def advise(
     gpu: Annotated[
         str,
         typer.Option(
-            help='The card: a name ("RTX 4090") or NAME:SIZE ("M4 Max:64GB").', rich_help_panel=_RUN
+            help='The card: a name ("RTX 4090") or NAME:SIZE ("M4 Pro:48GB").', rich_help_panel=_RUN
         ),
     ],
     model: Annotated[

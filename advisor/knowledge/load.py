@@ -63,8 +63,11 @@ def build(files: Files, own: Collection[str] = (), shown: str = "knowledge") -> 
         Problems: Several are.
     """
     problems: list[UserError] = []
+    from advisor.knowledge.strict import type_problems  # noqa: PLC0415 - pydantic, see parse
+
     made = parse(files, own, problems)
     raise_at(problems, shown)
+    raise_at(list(type_problems(made)), shown)
     return made
 
 

@@ -6,7 +6,7 @@ numbers with the unit in the key; ``None`` is an unknown figure.
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing_extensions import TypedDict
 
 
 class GpuDoc(TypedDict):

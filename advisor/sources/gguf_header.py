@@ -31,6 +31,7 @@ _MAX_NAME_BYTES: Final = 63
 _MAX_TEXT_BYTES: Final = 1_024
 _MAX_KEPT: Final = 10_000
 _MAX_NESTING: Final = 3
+_LIST_STEPS: Final = 16
 _MAX_DIMS: Final = 4
 _DEFAULT_ALIGNMENT: Final = 32
 _MAX_ALIGNMENT: Final = 1 << 20
@@ -155,7 +156,7 @@ def _array(cursor: Cursor, budget: Budget, *, keep: bool, depth: int = 1) -> obj
             cursor.skip(count * scalar.size)
             return None
         return _numbers(cursor, scalar, count, budget)
-    budget.strings -= count
+    budget.strings -= count * (1 if kind == _STRING else _LIST_STEPS)
     if budget.strings < 0:
         cursor.refuse(f"a list in it states {count} entries, more than any tokenizer has.")
     if kind == _STRING:

@@ -84,7 +84,13 @@ _VISION: Final = frozenset(
     {"vision_tower", "visual", "vision_model", "vision_encoder", "multi_modal_projector"}
     | {"mm_projector", "image_newline", "audio_tower", "embed_vision", "embed_audio", "aligner"}
     | {"connector", "patch_merger", "vision_language_adapter", "mlp1", "vision_embed_tokens"}
-    | {"vision", "vit", "audio_model", "audio_encoder", "embed_std_vision"}
+    | {"embed_tokens_extend", "vision", "vit", "audio_model", "audio_encoder", "embed_std_vision"}
+)
+_EXPERTS: Final = (
+    "_exps.",
+    ".experts.",
+    ".block_sparse_moe.input_linear.",
+    ".block_sparse_moe.output_linear.",
 )
 _SPARE: Final = frozenset({"mtp", "inv_freq", "masked_bias", "position_ids", "attn_mask"})
 _VISION_DEPTH: Final = 3
@@ -107,7 +113,7 @@ def place_of(name: str, layers: int) -> Place:
     found = _LAYER.search(name)
     if found:
         layer = int(found[1])
-        expert = "_exps." in name or ".experts." in name or _split_expert(name, found.end())
+        expert = any(part in name for part in _EXPERTS) or _split_expert(name, found.end())
         return Place("layer", layer, expert) if layer < layers else Place("spare")
     return Place(_outside(parts))
 

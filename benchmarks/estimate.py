@@ -1,0 +1,96 @@
+"""How many lines per second `advisor estimate` does on one core, and what memory it needs.
+
+    python benchmarks/estimate.py              three files of 20,000 lines
+    python benchmarks/estimate.py --lines N
+
+Prints Markdown for docs/estimate.md. Processor seconds are those of the whole process, start-up
+included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from advisor.knowledge import load_knowledge
+
+Line = Mapping[str, object]
+FORMATS = ("FP16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q3_K_M", "IQ4_XS", "AWQ", "FP8", "INT4")
+CONTEXTS = (2048, 4096, 8192, 16384, 32768, 131072)
+GPUS = ("RTX 4090", "RTX 3060 12GB", "RTX 4060 Ti:16GB", "H100 SXM", "RX 7900 XTX", "M3 Ultra:96GB")
+MODELS = ("llama-3-8b", "phi-3-medium", "qwen2.5-32b", "mixtral-8x7b", "gemma-2-27b", "qwen3-8b")
+
+
+def few_names(draw: random.Random) -> Line:
+    """Six cards and six models: a plan for a fleet."""
+    return _line(draw, GPUS, MODELS)
+
+
+def many_names(draw: random.Random) -> Line:
+    """Every card and every model of the knowledge base: nothing repeats for long."""
+    knowledge = load_knowledge()
+    return _line(draw, tuple(knowledge.gpus), tuple(knowledge.models))
+
+
+def no_card(draw: random.Random) -> Line:
+    """Sizes alone."""
+    line = dict(_line(draw, GPUS, tuple(load_knowledge().models)))
+    del line["gpu"]
+    return line
+
+
+def _line(draw: random.Random, gpus: tuple[str, ...], models: tuple[str, ...]) -> Line:
+    return {
+        "id": draw.randrange(10**9),
+        "gpu": draw.choice(gpus),
+        "model": draw.choice(models),
+        "precision": draw.choice(FORMATS),
+        "context": draw.choice(CONTEXTS),
+        "batch": draw.choice((1, 1, 1, 2, 4, 8)),
+    }
+
+
+def measure(make: Callable[[random.Random], Line], lines: int, folder: Path) -> str:
+    """Run the command on a file and give one row of the table."""
+    draw = random.Random(0)  # noqa: S311  repeatable, not secret
+    source = folder / f"{make.__name__}.jsonl"
+    source.write_text("".join(f"{json.dumps(make(draw))}\n" for _ in range(lines)))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.perf_counter()
+    output = folder / "out.jsonl"
+    command = [sys.executable, "-m", "advisor", "estimate", str(source), "-o", str(output)]
+    subprocess.run(command, check=False, stderr=subprocess.DEVNULL)
+    wall = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    with output.open() as text:
+        refused = sum('"error":null' not in line for line in text)
+    return (
+        f"| {make.__name__.replace('_', ' ')} | {lines:,} | {refused:,} | {lines / seconds:,.0f} "
+        f"| {lines / wall:,.0f} | {after.ru_maxrss / 1024:.0f} |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lines", type=int, default=20_000)
+    lines: int = parser.parse_args().lines
+    print(f"{platform.machine()}, Python {platform.python_version()}\n")
+    print("| file | lines | refused | lines per processor second | per wall second | peak MB |")
+    print("|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for make in (few_names, many_names, no_card):
+            print(measure(make, lines, Path(folder)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
