@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 from advisor.knowledge import load_knowledge
@@ -35,15 +36,20 @@ def few_names(draw: random.Random) -> Line:
     return _line(draw, GPUS, MODELS)
 
 
+@cache
+def _names() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    knowledge = load_knowledge()
+    return tuple(knowledge.gpus), tuple(knowledge.models)
+
+
 def many_names(draw: random.Random) -> Line:
     """Every card and every model of the knowledge base: nothing repeats for long."""
-    knowledge = load_knowledge()
-    return _line(draw, tuple(knowledge.gpus), tuple(knowledge.models))
+    return _line(draw, *_names())
 
 
 def no_card(draw: random.Random) -> Line:
     """Sizes alone."""
-    line = dict(_line(draw, GPUS, tuple(load_knowledge().models)))
+    line = dict(_line(draw, GPUS, _names()[1]))
     del line["gpu"]
     return line
 

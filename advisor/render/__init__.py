@@ -1,11 +1,10 @@
 """Advice -> the result document -> text, Markdown, HTML and JSON.
 
 Every view is made from the document alone, so views cannot disagree with one another.
-Importing this package does not import jinja2.
+Importing this package imports neither jinja2 nor ``contract``, whose types only checkers need.
 """
 
 from advisor.render.assemble import document, options_table
-from advisor.render.contract import Document
 from advisor.render.jsonview import render_json
 from advisor.render.names import Kind, placeholders
 from advisor.render.pages import render_html, render_markdown
@@ -14,7 +13,6 @@ from advisor.render.templating import template_names, template_problems
 from advisor.render.text import render_text
 
 __all__ = [
-    "Document",
     "Kind",
     "Length",
     "document",

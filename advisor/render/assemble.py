@@ -7,26 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.estimate.speed import speculative_range
-from advisor.render.contract import (
-    AfterDoc,
-    AlternativeDoc,
-    BecauseDoc,
-    CardDoc,
-    Document,
-    FigureDoc,
-    GpuDoc,
-    MemoryDoc,
-    ModelDoc,
-    NoteDoc,
-    NotRecommendedDoc,
-    OptionDoc,
-    RecommendationDoc,
-    ScenarioDoc,
-    SetupDoc,
-    SpanDoc,
-    SpeedDoc,
-    TradeoffDoc,
-)
 from advisor.render.figures import plain
 from advisor.render.option import option_view
 from advisor.render.templating import Templates, templates_for
@@ -36,6 +16,24 @@ if TYPE_CHECKING:
     from advisor.advice import Advice, Because, Note, NotRecommended, Option, Recommendation
     from advisor.estimate.result import Figure, Limits, Memory, Speed
     from advisor.knowledge.types import Gpu
+    from advisor.render.contract import (
+        AfterDoc,
+        AlternativeDoc,
+        BecauseDoc,
+        Document,
+        FigureDoc,
+        GpuDoc,
+        MemoryDoc,
+        ModelDoc,
+        NotRecommendedDoc,
+        OptionDoc,
+        RecommendationDoc,
+        ScenarioDoc,
+        SetupDoc,
+        SpanDoc,
+        SpeedDoc,
+        TradeoffDoc,
+    )
     from advisor.scenario import Model, Scenario
 
 SCHEMA_VERSION = 1
@@ -126,7 +124,7 @@ def _write_sentences(doc: Document, advice: Advice, texts: Templates) -> None:
         context = situation | option_view(doc, shown)
         shown["title"], shown["text"] = texts.titled(f"actions/{name}", context)
     doc["notes"] = [
-        NoteDoc(rule=note.rule, text=_note_text(note, situation, texts)) for note in advice.notes
+        {"rule": note.rule, "text": _note_text(note, situation, texts)} for note in advice.notes
     ]
 
 
@@ -342,15 +340,15 @@ def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
         "high_bytes": memory.high_bytes,
         "approximate": list(memory.approximate),
         "per_gpu": [
-            CardDoc(
-                capacity_bytes=card.capacity_bytes,
-                usable_bytes=card.usable_bytes,
-                required_bytes=card.required_bytes,
-                weights_bytes=card.weights_bytes,
-                kv_cache_bytes=card.kv_cache_bytes,
-                compute_buffer_bytes=card.compute_buffer_bytes,
-                overhead_bytes=card.overhead_bytes,
-            )
+            {
+                "capacity_bytes": card.capacity_bytes,
+                "usable_bytes": card.usable_bytes,
+                "required_bytes": card.required_bytes,
+                "weights_bytes": card.weights_bytes,
+                "kv_cache_bytes": card.kv_cache_bytes,
+                "compute_buffer_bytes": card.compute_buffer_bytes,
+                "overhead_bytes": card.overhead_bytes,
+            }
             for card in memory.per_gpu
         ],
     }

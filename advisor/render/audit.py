@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from advisor.render.contract import Document
 from advisor.render.figures import rate
 from advisor.render.prose import report
 from advisor.units import GB, GIB
+
+if TYPE_CHECKING:
+    from advisor.render.contract import Document
 
 _NUMBER = r"(\d[\d,]*(?:\.\d+)?)"
 _RANGE = rf"{_NUMBER}(?: to {_NUMBER})?"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from advisor.render import figures as f
-from advisor.render.contract import Document, FigureDoc, MemoryDoc
 from advisor.render.view import fullest_card
+
+if TYPE_CHECKING:
+    from advisor.render.contract import Document, FigureDoc, MemoryDoc
 
 _LABELS = {
     "weights": "weights",

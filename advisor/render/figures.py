@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from advisor.render.contract import FigureDoc, SpanDoc
 from advisor.units import GB, format_quantity, gib
+
+if TYPE_CHECKING:
+    from advisor.render.contract import FigureDoc, SpanDoc
 
 EVIDENCE = {
     "measured": "measured on this very setup",

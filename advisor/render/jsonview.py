@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
-from advisor.render.contract import Document
+if TYPE_CHECKING:
+    from advisor.render.contract import Document
 
 
 def render_json(doc: Document, *, indent: int | None = 2) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from advisor.render import figures as f
-from advisor.render.contract import Document, FigureDoc, RecommendationDoc, SetupDoc
 from advisor.render.view import Strings, flag, layers_of
+
+if TYPE_CHECKING:
+    from advisor.render.contract import Document, FigureDoc, RecommendationDoc, SetupDoc
 
 _EFFORT = {
     "setting": "only a setting to change",

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.render.charts import bar_svg, speed_svg
-from advisor.render.contract import Document
 from advisor.render.figures import plain
 from advisor.render.prose import Length, Remedy, Report, report
 from advisor.render.templating import templates_for
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+    from advisor.render.contract import Document
 
 _SPECIAL = re.compile(r"([\\*\[\]<|#]|^>)")
 _CODE = re.compile(r"`([^`]*)`")

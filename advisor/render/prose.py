@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from advisor.render.contract import Document, RecommendationDoc
 from advisor.render.option import option_view
 from advisor.render.templating import Templates, templates_for
 from advisor.render.view import Strings, situation_view
+
+if TYPE_CHECKING:
+    from advisor.render.contract import Document, RecommendationDoc
 
 Length = Literal["short", "standard", "full"]
 STANDARD_WORDS = 350

@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from advisor.render.charts import Bar, cells, memory_bar
-from advisor.render.contract import Document
 from advisor.render.figures import plain
 from advisor.render.prose import Length, Remedy, Report, report
+
+if TYPE_CHECKING:
+    from advisor.render.contract import Document
 
 _RESET = "\x1b[0m"
 _STYLES = {

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from math import floor
+from typing import TYPE_CHECKING
 
 from advisor.render import figures as f
-from advisor.render.contract import CardDoc, Document
+
+if TYPE_CHECKING:
+    from advisor.render.contract import CardDoc, Document
 
 Strings = dict[str, str]
 _YES = "yes"

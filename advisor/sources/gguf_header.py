@@ -20,11 +20,7 @@ _MAGIC: Final = b"GGUF"
 _VERSIONS: Final = (2, 3)
 _STRING, _ARRAY = 8, 9
 _SCALARS: Final[Mapping[int, Struct]] = {
-    number: Struct("<" + letter)
-    for number, letter in {
-        **{0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?"},
-        **{10: "Q", 11: "q", 12: "d"},
-    }.items()
+    number: Struct("<" + letter) for number, letter in enumerate("BbHhIif?..Qqd") if letter != "."
 }
 _MAX_KEY_BYTES: Final = 65_535
 _MAX_NAME_BYTES: Final = 63
@@ -135,9 +131,9 @@ def _value(cursor: Cursor, kind: int, budget: Budget, *, keep: bool) -> object:
         return value if keep else None
     if kind == _STRING:
         return _string(cursor, keep=keep)
-    if kind == _ARRAY:
-        return _array(cursor, budget, keep=keep)
-    cursor.refuse(f"it holds metadata of the unknown type {kind}.")
+    if kind != _ARRAY:
+        cursor.refuse(f"it holds metadata of the unknown type {kind}.")
+    return _array(cursor, budget, keep=keep)
 
 
 def _string(cursor: Cursor, *, keep: bool) -> str | None:

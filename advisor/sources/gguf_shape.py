@@ -13,14 +13,13 @@ from typing import Final
 from advisor.sources.gguf_families import GGUF_FAMILIES, GgufFamily
 from advisor.sources.gguf_state import recurrent_of
 from advisor.sources.keys import MAX_LAYERS, Keys
-from advisor.sources.shape import Counts, Mla, Moe, Shape
-from advisor.sources.stored import StoredTensor, place_of
+from advisor.sources.shape import Mla, Moe, Shape
+from advisor.sources.stored import ROPE_FREQUENCIES, StoredTensor, counts_of, place_of
 
 _MAX_HEADS: Final = 100_000
 _LONGEST_CONTEXT: Final = 10**10
 _MIXED: Final = frozenset({"deci", "nemotron_h", "nemotron_h_moe"})
 """Architectures with layers of which no tensor is stored, or only one half."""
-_ROPE: Final = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 
 
 @dataclass(slots=True)
@@ -204,9 +203,7 @@ def _wider(
     return by_layer if len(cached) > 1 else None
 
 
-def _head_width(
-    model: GgufModel, hidden: int, heads: int, mla: Mla | None
-) -> tuple[int, str]:
+def _head_width(model: GgufModel, hidden: int, heads: int, mla: Mla | None) -> tuple[int, str]:
     """Width of a head, and why the cache is unknown if its values have another."""
     if not heads:
         return 0, ""
@@ -331,30 +328,6 @@ def _switches(model: GgufModel) -> dict[str, object]:
     found: dict[str, object] = {"attention_bias": first.holds("attn_q.bias", "attn_qkv.bias")}
     if first.holds("attn_q_norm."):
         found["use_qk_norm"] = True
-    if _ROPE[0] in model.outside:
+    if ROPE_FREQUENCIES in model.outside:
         found["rope_scaling"] = {"rope_type": "llama3"}
     return found
-
-
-def counts_of(tensors: Iterable[StoredTensor], layers: int, moe: Moe | None) -> Counts:
-    """Count the parameters of the tensors that are loaded."""
-    outside = dict.fromkeys(("embedding", "output", "norm", "vision", "encoder", "other"), 0)
-    by_layer, experts = [0] * layers, [0] * layers
-    for tensor in tensors:
-        place = place_of(tensor.name, layers)
-        if place.part == "layer":
-            by_layer[place.layer] += tensor.elements
-            experts[place.layer] += tensor.elements * place.expert
-        elif place.part != "spare" and tensor.name not in _ROPE:
-            outside[place.part] += tensor.elements
-    total = sum(outside.values()) + sum(by_layer)
-    routed = sum(experts)
-    return Counts(
-        total=total,
-        active=total - routed + (routed * moe.used // moe.experts if moe else routed),
-        vision=outside["vision"],
-        embedding=outside["embedding"],
-        output=outside["output"],
-        layers=tuple(by_layer),
-        experts=tuple(experts),
-    )

@@ -14,14 +14,17 @@ from typing import BinaryIO, Final
 
 from advisor.sources.stored import StoredTensor, fail, open_plain_file, shown_name
 
+_DTYPES: Final = """
+4 F4|6 F6_E2M3 F6_E3M2|8 BOOL U8 I8 F8_E4M3 F8_E5M2 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ
+16 I16 U16 F16 BF16|32 I32 U32 F32|64 I64 U64 F64 C64
+"""
 DTYPE_BITS: Final[Mapping[str, int]] = {
-    **{"BOOL": 8, "U8": 8, "I8": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16},
-    **{"I32": 32, "U32": 32, "F32": 32, "F64": 64, "I64": 64, "U64": 64, "C64": 64},
-    **{"F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8},
-    **{"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6},
+    name: int(group.split()[0])
+    for group in _DTYPES.strip().replace("\n", "|").split("|")
+    for name in group.split()[1:]
 }
 _LENGTH_BYTES: Final = 8
-_MAX_HEADER_BYTES: Final = 48_000_000
+MAX_HEADER_BYTES: Final = 48_000_000
 _MAX_DIMS: Final = 16
 _ENTRY: Final = frozenset({"dtype", "shape", "data_offsets"})
 
@@ -44,7 +47,7 @@ def read_header(file: BinaryIO, size: int, shown: str, most: int) -> tuple[Store
         SourceFileError: It is not safetensors, cut off, or states something impossible.
     """
     length = _length(file, size, shown)
-    entries = _parsed(_exactly(file, length, shown), shown, most)
+    entries = parse_object(read_exactly(file, length, shown), shown, most)
     entries.pop("__metadata__", None)
     if len(entries) > most:
         fail(shown, f"it holds {len(entries)} tensors, more than any model has.")
@@ -56,16 +59,21 @@ def read_header(file: BinaryIO, size: int, shown: str, most: int) -> tuple[Store
 def _length(file: BinaryIO, size: int, shown: str) -> int:
     if size < _LENGTH_BYTES:
         fail(shown, f"this is not a safetensors file: it has only {size} bytes.")
-    length = int.from_bytes(_exactly(file, _LENGTH_BYTES, shown), "little")
+    length = int.from_bytes(read_exactly(file, _LENGTH_BYTES, shown), "little")
     if length > size - _LENGTH_BYTES:
         text = f"its header is stated to be {length} bytes long, but the file has {size}"
         fail(shown, f"{text}: it is cut off or not a safetensors file.")
-    if length > _MAX_HEADER_BYTES:
+    if length > MAX_HEADER_BYTES:
         fail(shown, f"its header is stated to be {length} bytes long, more than any model needs.")
     return length
 
 
-def _exactly(file: BinaryIO, count: int, shown: str) -> bytes:
+def read_exactly(file: BinaryIO, count: int, shown: str) -> bytes:
+    """Read ``count`` bytes that the file's size says are there.
+
+    Raises:
+        SourceFileError: It ends before.
+    """
     parts = []
     while count:
         part = file.read(count)
@@ -76,16 +84,21 @@ def _exactly(file: BinaryIO, count: int, shown: str) -> bytes:
     return b"".join(parts)
 
 
-def _parsed(content: bytes, shown: str, most: int) -> dict[str, object]:
+def parse_object(content: bytes, shown: str, most: int) -> dict[str, object]:
+    """Parse a JSON object about at most ``most`` tensors.
+
+    Raises:
+        SourceFileError: It is something else, or larger.
+    """
     # Counting brackets first bounds what the parser can allocate.
     if content.count(b"{") > most + 2 or content.count(b"[") > 2 * most + 2:
         fail(shown, f"its header holds more than {most} tensors, more than any model has.")
     try:
         found: object = json.loads(content.decode())
     except (ValueError, RecursionError):
-        fail(shown, "its header is not valid JSON: the file is damaged or not safetensors.")
+        fail(shown, "it does not hold valid JSON: the file is damaged or of another kind.")
     if not isinstance(found, dict):
-        fail(shown, "its header is JSON, but not an object with tensor names.")
+        fail(shown, "it holds JSON, but not an object with tensor names.")
     return found
 
 

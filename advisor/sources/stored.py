@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NoReturn
 
 from advisor.errors import Source, SourceFileError
-from advisor.sources.shape import Shape
+from advisor.sources.shape import Counts, Moe, Shape
 
 MAX_TENSORS: Final = 500_000
 MAX_FILES: Final = 1_000
@@ -94,6 +95,8 @@ _EXPERTS: Final = (
 )
 _SPARE: Final = frozenset({"mtp", "inv_freq", "masked_bias", "position_ids", "attn_mask"})
 _VISION_DEPTH: Final = 3
+ROPE_FREQUENCIES: Final = "rope_freqs.weight"
+_ROPE: Final = ("rope_freqs.", "rope_factors_")
 
 
 def place_of(name: str, layers: int) -> Place:
@@ -138,6 +141,33 @@ def _outside(parts: list[str]) -> Part:
     return "other" if _NORMS.isdisjoint(owners) else "norm"
 
 
+def counts_of(tensors: Iterable[StoredTensor], layers: int, moe: Moe | None) -> Counts:
+    """Count the parameters of the tensors that are loaded, rope factors left out.
+
+    Only where no tensor is packed: elements are counted as stored.
+    """
+    outside: Counter[Part] = Counter()
+    by_layer, experts = [0] * layers, [0] * layers
+    for tensor in tensors:
+        place = place_of(tensor.name, layers)
+        if place.part == "layer":
+            by_layer[place.layer] += tensor.elements
+            experts[place.layer] += tensor.elements * place.expert
+        elif place.part != "spare" and not tensor.name.startswith(_ROPE):
+            outside[place.part] += tensor.elements
+    total = sum(outside.values()) + sum(by_layer)
+    routed = sum(experts)
+    return Counts(
+        total=total,
+        active=total - routed + (routed * moe.used // moe.experts if moe else routed),
+        vision=outside["vision"],
+        embedding=outside["embedding"],
+        output=outside["output"],
+        layers=tuple(by_layer),
+        experts=tuple(experts),
+    )
+
+
 @contextmanager
 def open_plain_file(path: Path) -> Iterator[tuple[BinaryIO, int]]:
     """Open a plain file and give it with its size in bytes.
@@ -157,6 +187,23 @@ def open_plain_file(path: Path) -> Iterator[tuple[BinaryIO, int]]:
         fail(shown, f"the file cannot be read ({bad.strerror or bad}).")
     except ValueError:
         fail(shown, "this is not the name of a file.")
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path can be seen to be a folder."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def exists(path: Path) -> bool:
+    """Whether something stands at a path, readable or not."""
+    try:
+        path.lstat()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def names_in(folder: Path) -> list[str]:

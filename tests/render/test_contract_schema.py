@@ -10,7 +10,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from advisor.pipeline import Advisor
-from advisor.render import Document, document, render_json
+from advisor.render import document, render_json
+from advisor.render.contract import Document
 from advisor.scenario import Request
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "report.schema.json"

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from advisor.render import (
-    Document,
     Length,
     document,
     render_html,
@@ -21,6 +20,7 @@ from advisor.render import (
 )
 from advisor.render.audit import contradictions
 from advisor.render.charts import cells
+from advisor.render.contract import Document
 from advisor.render.pages import escaped
 from advisor.render.prose import STANDARD_WORDS, report
 from advisor.render.text import command_lines
