@@ -46,7 +46,10 @@ class AdvisorError(Exception):
 
     def __str__(self) -> str:
         where = f"{self.source}: " if self.source else ""
-        return f"{where}{self.message}{' ' + self.hint if self.hint else ''}"
+        if not self.hint:
+            return f"{where}{self.message}"
+        stop = "" if self.message.endswith((".", "!", "?", ":")) else "."
+        return f"{where}{self.message}{stop} {self.hint}"
 
 
 class UserError(AdvisorError):

@@ -102,12 +102,17 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
 
 
 def find_gpu(request: Request, knowledge: Knowledge) -> Gpu:
-    """Find the card a request names.
+    """Find the card a request names; ``local`` asks this machine for its own.
 
     Raises:
-        RequestError: Unknown or ambiguous.
+        RequestError: Unknown or ambiguous, or none found here.
     """
-    return names.find_gpu(knowledge, request.gpu or "")
+    text = request.gpu or ""
+    if text.casefold() == "local":
+        from advisor.sources.local import local_gpu  # noqa: PLC0415  only when asked
+
+        text = local_gpu()
+    return names.find_gpu(knowledge, text)
 
 
 _formats: dict[tuple[int, str], tuple[Knowledge, tuple[Format, ...]]] = {}

@@ -112,10 +112,12 @@ def first_pair(
     with another format means the other one unless the framework settles it.
     """
     proposed = [f for f in formats if f.offered]
-    candidates = [framework] if framework else list(knowledge.frameworks.values())
-    for group in (proposed, [f for f in formats if not f.offered]):
+    candidates = [framework] if framework else knowledge.frameworks.values()
+    for group in filter(None, (proposed, [f for f in formats if not f.offered])):
         for candidate in candidates:
             fitting = [f for f in group if runs(candidate, f, gpu, model)]
+            if len(fitting) == 1:
+                return fitting[0], candidate
             if fitting:
                 order = {name: place for place, name in enumerate(candidate.formats)}
                 return min(fitting, key=lambda f: (*quality_order(f), order[f.name])), candidate

@@ -67,7 +67,7 @@ def _line(draw: random.Random, gpus: tuple[str, ...], models: tuple[str, ...]) -
 
 def measure(make: Callable[[random.Random], Line], lines: int, folder: Path) -> str:
     """Run the command on a file and give one row of the table."""
-    draw = random.Random(0)  # noqa: S311  repeatable, not secret
+    draw = random.Random(0)
     source = folder / f"{make.__name__}.jsonl"
     source.write_text("".join(f"{json.dumps(make(draw))}\n" for _ in range(lines)))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

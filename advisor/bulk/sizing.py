@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import TypedDict
 
@@ -78,6 +79,8 @@ def estimate_row(row: Row, knowledge: Knowledge) -> tuple[LineDoc, Failure | Non
     name = given.pop("id", None)
     if row.problem:
         return _refused(name, Failure(row.problem))
+    if not _is_name(name):
+        return _refused(None, Failure("id must be a text or a number."))
     try:
         return _estimated(name, request_from(given), knowledge), None
     except UserError as error:
@@ -92,6 +95,12 @@ def estimate_row(row: Row, knowledge: Knowledge) -> tuple[LineDoc, Failure | Non
 def written(doc: LineDoc) -> str:
     """Write a line of the output as ASCII JSON, without its end."""
     return _ENCODER.encode(doc)
+
+
+def _is_name(value: object) -> bool:
+    if isinstance(value, float):
+        return isfinite(value)
+    return value is None or isinstance(value, str | int)
 
 
 def _message(error: UserError) -> str:

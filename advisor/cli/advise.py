@@ -60,7 +60,8 @@ def advise(
     gpu: Annotated[
         str,
         typer.Option(
-            help='The card: a name ("RTX 4090") or NAME:SIZE ("M4 Pro:48GB").', rich_help_panel=_RUN
+            help='The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local.',
+            rich_help_panel=_RUN,
         ),
     ],
     model: Annotated[

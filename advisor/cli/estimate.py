@@ -35,11 +35,10 @@ def estimate(
         Path | None, typer.Option(help="Folder of knowledge, over the built-in one.")
     ] = None,
 ) -> None:
-    """Estimate memory and speed for many requests, one JSON object per line, in their order.
+    """Estimate memory and speed for many requests: one JSON object per line, in order.
 
-    Every line may hold: id, gpu, gpus, model or config, precision, context, batch, kv_cache,
-    framework, backend and the other settings of advise. A line that is wrong gets its error on
-    its own line, and the exit code is 1 at the end.
+    Lines hold id, gpu, gpus, model or config, and the settings of advise. A wrong line gets its
+    error on its own line, and the exit code at the end is 1.
     """
     from advisor.bulk import load, opened, read_rows  # noqa: PLC0415  start-up: --help must not pay
 

@@ -79,7 +79,7 @@ def shape_of(
     blocks = _blocks(keys, architecture, listed, layers)
     outside = {t.name: t for t in listed if place_of(t.name, layers).part not in _INSIDE}
     model = GgufModel(keys, family, blocks, outside)
-    notes = ()
+    notes: tuple[str, ...] = ()
     if spare:
         notes = (f"{spare} layers for multi-token prediction in the file are not loaded.",)
     return _shape(model, listed), notes

@@ -15,7 +15,7 @@ def mamba(a: Arch) -> Recurrent:
     state = a.keys.whole("state_size", "mamba_d_state")
     kernel = a.keys.whole("conv_kernel", "mamba_d_conv")
     rank = a.keys.stated("time_step_rank", "mamba_dt_rank")
-    dt_rank = -(-a.hidden // 16) if rank in {None, "auto"} else _rank(a)
+    dt_rank = -(-a.hidden // 16) if rank is None or rank == "auto" else _rank(a)
     return Recurrent(
         "mamba",
         conv_elements=inner * kernel,

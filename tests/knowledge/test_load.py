@@ -141,7 +141,7 @@ def test_sound_files_have_no_problem() -> None:
         ("24 GiB", "24 GB/s", "gpus/a.yaml:6:9: .*'vram' is bandwidth"),
         ("24 GiB", "0 GiB", "gpus/a.yaml:6:9: .*'vram' must be above zero"),
         ("24 GiB", "-24 GiB", "gpus/a.yaml:6:9: .*'vram' must be above zero"),
-        ("24 GiB", "", "gpus/a.yaml:6:8: .*'vram' is empty Leave the key out"),
+        ("24 GiB", "", "gpus/a.yaml:6:8: .*'vram' is empty. Leave the key out"),
         ("bandwidth:", "bandwith:", "gpus/a.yaml:9:3: .*'bandwith'. Did you mean 'bandwidth'"),
         ("NVIDIA", "Nvidia", "gpus/a.yaml:2:11: .*'Nvidia' is not a valid 'vendor'.*'NVIDIA'"),
         ("  source: page\n", "", "gpus/a.yaml:1:3: .*'source' is missing"),

@@ -1,0 +1,30 @@
+"""What holds for every test: no network, no writing to the user's cache, the same examples."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("same-every-run", derandomize=True, deadline=None)
+settings.load_profile("same-every-run")
+
+
+def pytest_configure() -> None:
+    """Share one cache among the workers of a run, outside the user's own."""
+    if "ADVISOR_CACHE_DIR" not in os.environ:
+        folder = Path(tempfile.gettempdir()) / f"advisor-tests-{os.getuid()}"
+        os.environ["ADVISOR_CACHE_DIR"] = str(folder)
+    os.environ.pop("ADVISOR_ENGINE", None)
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a test tried to use the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
