@@ -283,9 +283,8 @@ def test_a_config_read_again_is_read_anew(knowledge: Knowledge, tmp_path: Path) 
 def test_a_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("old")
-    with pytest.raises(ValueError, match="stop"), opened(out) as file:
-        file.write("half")
-        raise ValueError("stop")
+    with pytest.raises(UnicodeEncodeError), opened(out) as file:
+        file.write("half, \xff")
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
     assert out.read_text() == "old"
     with opened(out) as file:
@@ -338,26 +337,12 @@ def requested(row: Mapping[str, str], folder: Path) -> Doc:
     return given
 
 
-REGIME = (
-    "name", "device", "ngl", "flash_attn", "n_seq", "kv_unified", "swa_full", "type_k", "type_v",
-)  # fmt: skip
 EXACT = (
     ("weights_bytes", "dev_model"),
     ("host_weights_bytes", "host_model"),
     ("kv_cache_bytes", "dev_kv"),
     ("host_kv_cache_bytes", "host_kv"),
 )
-
-
-def sample() -> Iterator[dict[str, str]]:
-    """Take one to three contexts of every model in every regime."""
-    groups: dict[tuple[str, ...], list[dict[str, str]]] = defaultdict(list)
-    for row in rows("llamacpp_memory"):
-        if row["offload_kqv"] == "1":
-            logits = "all" if row["n_outputs_max"] == "0" else "few"
-            groups[(*(row[name] for name in REGIME), logits)].append(row)
-    for group in groups.values():
-        yield from group[:: max(len(group) // 2, 1)]
 
 
 def answers(found: list[dict[str, str]], folder: Path) -> Iterator[Mapping[str, int]]:
@@ -387,14 +372,13 @@ BARS = {
 
 @pytest.mark.slow
 def test_lines_agree_with_what_llamacpp_reports(configs: Path) -> None:
-    found = list(sample())
-    assert len(found) >= 1500
-    assert len({row["name"] for row in found}) == 33
+    found = [row for row in rows("llamacpp_memory") if row["offload_kqv"] == "1"]
+    assert (len(found), len({row["name"] for row in found})) == (13_191, 33)
     wrong: Counter[tuple[str, str]] = Counter()
     off: dict[str, list[float]] = defaultdict(list)
     for row, memory in zip(found, answers(found, configs), strict=True):
         wrong.update((row["name"], key) for key, column in EXACT if memory[key] != int(row[column]))
-        assert (memory["overhead_bytes"], memory["capacity_bytes"]) == (0, None)
+        assert memory["overhead_bytes"] == 0
         if row["device"] == "rpc" and row["ngl"] == "all" and row["arch"] != "mamba2":
             truth = int(row["dev_compute"])
             off[compute_bar(row)].append(abs(memory["compute_buffer_bytes"] / truth - 1))
@@ -402,7 +386,7 @@ def test_lines_agree_with_what_llamacpp_reports(configs: Path) -> None:
     assert set(off) == set(BARS)
     for name, (share, furthest) in BARS.items():
         close = sum(error <= 0.10 for error in off[name])
-        assert close >= share * len(off[name]) - 2, (name, close, len(off[name]))
+        assert close >= share * len(off[name]), name
         assert max(off[name]) <= furthest, name
 
 

@@ -1,9 +1,8 @@
-"""Where the lines go: standard output, or a file that appears only when it is complete."""
+"""A file of results that appears only when it is complete."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,19 +12,16 @@ from advisor.errors import RequestError
 
 
 @contextmanager
-def opened(out: Path | None, *, source: Path | None = None) -> Iterator[TextIO]:
-    """Open the output; on any failure a file that stood there stays as it was.
+def opened(out: Path, *, source: Path | None = None) -> Iterator[TextIO]:
+    """Open a file for results; on any failure what stood there stays as it was.
 
     Args:
-        out: The file, or None for standard output.
+        out: The file; a pipe or device is written to directly.
         source: The file that is being read, which must be another.
 
     Raises:
         RequestError: It cannot be written, or is the file that is being read.
     """
-    if out is None:
-        yield sys.stdout
-        return
     _check(out, source)
     try:
         with _direct(out) if _is_special(out) else _beside(out) as file:

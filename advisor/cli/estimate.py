@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
@@ -45,7 +45,8 @@ def estimate(
     out = None if output is None or str(output) == _STDIN else output
     source = None if file == _STDIN else Path(file)
     count = _Count()
-    with _input(source) as stream, opened(out, source=source) as target:
+    destination = opened(out, source=source) if out else nullcontext(sys.stdout)
+    with _input(source) as stream, destination as target:
         known = load(knowledge)
         rows = read_rows(stream, file if source else "standard input")
         if sys.stderr.isatty() and not (out is None and sys.stdout.isatty()):

@@ -127,6 +127,8 @@ def _largest_context(
     def free(tokens: int) -> int:
         return _free(changed(context_tokens=tokens), knowledge)
 
+    if start is not None and start < 0 and free(1) < 0:
+        return None
     steps, rest = divmod(scenario.context_tokens, step)
     known = (steps, start) if start is not None and rest == 0 else None
     found = largest_that_fits(lambda size: free(min(size * step, most)), -(-most // step), known)
@@ -164,6 +166,8 @@ def largest_that_fits(free: _Free, most: int, known: tuple[int, int] | None = No
             if known[0] == most:
                 return most
             low, low_free = known
+        elif known[0] == 1:
+            return None
         else:
             high, high_free = known
     if high > most:

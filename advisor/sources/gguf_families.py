@@ -30,6 +30,8 @@ class GgufFamily:
     window: int | None = None
     """Tokens where the file states none."""
     chunked: bool = False
+    caching: int | None = None
+    """Layers that keep a cache where the file states no shared ones; None: all."""
     recurrent: _KINDS | None = None
     both: bool = False
     """Attention and recurrence stand side by side in a layer."""
@@ -88,7 +90,7 @@ _WINDOWED: Final = {
     "exaone4": GgufFamily("exaone4", period=4),
     "gemma2": GgufFamily("gemma2", period=2, window=4096),
     "gemma3": GgufFamily("gemma3", period=6),
-    "gemma3n": GgufFamily("gemma3n", period=5),
+    "gemma3n": GgufFamily("gemma3n", period=5, caching=20),
     "gemma4": GgufFamily("gemma4", period=6),
     "gpt-oss": GgufFamily("gpt_oss", period=2),
     "llama4": GgufFamily("llama4", period=4, window=8192, chunked=True),

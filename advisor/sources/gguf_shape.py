@@ -6,6 +6,7 @@ from the metadata.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,6 +17,7 @@ from advisor.sources.keys import MAX_LAYERS, Keys
 from advisor.sources.shape import Mla, Moe, Shape
 from advisor.sources.stored import ROPE_FREQUENCIES, StoredTensor, counts_of, place_of
 
+_NAME: Final = re.compile(r"[\w.+-]{1,64}", re.ASCII)
 _MAX_HEADS: Final = 100_000
 _LONGEST_CONTEXT: Final = 10**10
 _MIXED: Final = frozenset({"deci", "nemotron_h", "nemotron_h_moe"})
@@ -69,8 +71,9 @@ def shape_of(
     """
     listed = tuple(tensors)
     architecture = Keys(metadata, shown).word("general.architecture")
-    if not architecture:
-        raise Keys(metadata, shown).error("general.architecture is missing from its metadata.")
+    if not architecture or not _NAME.fullmatch(architecture):
+        text = "general.architecture is missing from its metadata, or is no name"
+        raise Keys(metadata, shown).error(f"{text}.")
     start = f"{architecture}."
     named = {key.removeprefix(start): v for key, v in metadata.items() if key.startswith(start)}
     keys = Keys(named, shown, inside=architecture)
@@ -89,7 +92,7 @@ _INSIDE: Final = frozenset({"layer", "spare"})
 
 
 def _unknown(architecture: str) -> GgufFamily:
-    why = f"advisor does not know the architecture '{architecture[:40]}'"
+    why = f"advisor does not know the architecture '{architecture}'"
     return GgufFamily(architecture, unknown=why)
 
 
@@ -280,14 +283,16 @@ def _kinds(model: GgufModel) -> tuple[str, int | None]:
     """One letter per layer, and the window of those that slide."""
     family = model.family
     slides, window = _slides(model)
-    shared = model.keys.number("attention.shared_kv_layers", 0, most=len(model.blocks))
+    layers = len(model.blocks)
+    usual = max(layers - (layers if family.caching is None else family.caching), 0)
+    shared = model.keys.number("attention.shared_kv_layers", usual, most=layers)
     letters = []
     for index, block in enumerate(model.blocks):
         if block.recurs:
             letters.append("H" if family.both and block.attends else "R")
         elif family.role == "encoder" or not block.attends:
             letters.append("N")
-        elif index >= len(model.blocks) - shared:
+        elif index >= layers - shared:
             letters.append("X")
         else:
             letters.append(("C" if family.chunked else "S") if slides[index] else "F")

@@ -89,11 +89,14 @@ def _tensors(shards: Shards) -> Mapping[str, StoredTensor]:
 
 def _header(file: Path, shards: Shards, most: int) -> tuple[StoredTensor, ...]:
     try:
-        return load_header(file, most)
+        tensors = load_header(file, most)
     except SourceFileError as error:
         if len(shards.files) > 1 and not error.hint:
             error.hint = f"The model consists of {len(shards.files)} files in one folder."
         raise
+    if not tensors:
+        fail(str(file), "it holds no tensors.")
+    return tensors
 
 
 def _check_index(shards: Shards, tensors: Mapping[str, StoredTensor]) -> None:

@@ -26,6 +26,9 @@ DTYPE_BITS: Final[Mapping[str, int]] = {
 _LENGTH_BYTES: Final = 8
 MAX_HEADER_BYTES: Final = 48_000_000
 _MAX_DIMS: Final = 16
+_TOO_LARGE: Final = 1 << 63
+_MARKS: Final = ((b"{", 1, 2), (b"[", 2, 2), (b":", 5, 200_000), (b",", 8, 200_000))
+"""Marks of JSON: most of them per tensor, and most beside (in texts of the metadata)."""
 _ENTRY: Final = frozenset({"dtype", "shape", "data_offsets"})
 
 
@@ -90,9 +93,10 @@ def parse_object(content: bytes, shown: str, most: int) -> dict[str, object]:
     Raises:
         SourceFileError: It is something else, or larger.
     """
-    # Counting brackets first bounds what the parser can allocate.
-    if content.count(b"{") > most + 2 or content.count(b"[") > 2 * most + 2:
-        fail(shown, f"its header holds more than {most} tensors, more than any model has.")
+    # Counting marks first bounds what the parser can allocate.
+    for mark, each, spare in _MARKS:
+        if content.count(mark) > each * most + spare:
+            fail(shown, f"its header holds more than {most} tensors, more than any model has.")
     try:
         found: object = json.loads(content.decode())
     except (ValueError, RecursionError):
@@ -128,8 +132,10 @@ def _tensor(name: str, entry: object, shown: str) -> tuple[int, StoredTensor]:
 def _wholes(value: object, most: int) -> tuple[int, ...] | None:
     if not isinstance(value, list) or len(value) > most:
         return None
-    numbers = tuple(n for n in value if type(n) is int and 0 <= n < 1 << 63)
-    return numbers if len(numbers) == len(value) else None
+    for number in value:
+        if type(number) is not int or not 0 <= number < _TOO_LARGE:
+            return None
+    return tuple(value)
 
 
 def _check_places(placed: list[tuple[int, StoredTensor]], data_bytes: int, shown: str) -> None:

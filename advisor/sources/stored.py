@@ -19,7 +19,7 @@ from typing import BinaryIO, Final, Literal, NoReturn
 from advisor.errors import Source, SourceFileError
 from advisor.sources.shape import Counts, Moe, Shape
 
-MAX_TENSORS: Final = 500_000
+MAX_TENSORS: Final = 300_000
 MAX_FILES: Final = 1_000
 _MAX_FOLDER: Final = 20_000
 _SHOWN_LENGTH: Final = 60
@@ -87,12 +87,10 @@ _VISION: Final = frozenset(
     | {"connector", "patch_merger", "vision_language_adapter", "mlp1", "vision_embed_tokens"}
     | {"embed_tokens_extend", "vision", "vit", "audio_model", "audio_encoder", "embed_std_vision"}
 )
-_EXPERTS: Final = (
-    "_exps.",
-    ".experts.",
-    ".block_sparse_moe.input_linear.",
-    ".block_sparse_moe.output_linear.",
+_EXPERT: Final = re.compile(
+    r"_exps\.|\.experts\.|\.block_sparse_moe\.(?:in|out)put_linear\.|^blk\.\d+\.ffn_\w+\.\d+\."
 )
+"""The last form: Mixtral files of 2023 hold every expert on its own (blk.0.ffn_up.7.weight)."""
 _SPARE: Final = frozenset({"mtp", "inv_freq", "masked_bias", "position_ids", "attn_mask"})
 _VISION_DEPTH: Final = 3
 ROPE_FREQUENCIES: Final = "rope_freqs.weight"
@@ -116,7 +114,7 @@ def place_of(name: str, layers: int) -> Place:
     found = _LAYER.search(name)
     if found:
         layer = int(found[1])
-        expert = any(part in name for part in _EXPERTS) or _split_expert(name, found.end())
+        expert = _EXPERT.search(name) is not None
         return Place("layer", layer, expert) if layer < layers else Place("spare")
     return Place(_outside(parts))
 
@@ -124,12 +122,6 @@ def place_of(name: str, layers: int) -> Place:
 def _is_encoder(parts: list[str]) -> bool:
     """The encoder of an encoder-decoder pair; a plain encoder's layers stand on their own."""
     return parts[0] == "enc" or parts[:2] == ["model", "encoder"]
-
-
-def _split_expert(name: str, end: int) -> bool:
-    """Mixtral files of 2023 hold every expert on its own (``blk.0.ffn_up.7.weight``)."""
-    tail = name[end:].split(".")
-    return name.startswith("blk.") and len(tail) > 2 and tail[1].isdigit()  # noqa: PLR2004
 
 
 def _outside(parts: list[str]) -> Part:

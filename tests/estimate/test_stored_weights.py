@@ -19,7 +19,7 @@ from advisor.scenario import Model
 from advisor.sources.gguf import read_gguf
 from advisor.sources.gguf_formats import FILE_TYPES
 from advisor.sources.shape import Counts
-from advisor.sources.stored import StoredModel
+from advisor.sources.stored import StoredModel, place_of
 from tests.estimate.builders import GGML_TYPES, framework, gguf, rows, scenario, text_model
 from tests.sources.gguf_files import Entry, metadata_of, write
 
@@ -123,7 +123,11 @@ def test_every_file_gives_the_quantisers_bytes(tmp_path: Path, name: str) -> Non
 def test_files_give_the_shape_of_the_config(tmp_path: Path, name: str) -> None:
     model, stored = written(tmp_path, name, "Q8_0")
     described, read = model.shape, stored.shape
-    assert (read.moe, read.mla, read.recurrent) == (described.moe, described.mla, described.recurrent)
+    assert (read.moe, read.mla, read.recurrent) == (
+        described.moe,
+        described.mla,
+        described.recurrent,
+    )
     assert (read.ffn_kinds, read.tied) == (described.ffn_kinds, described.tied)
     assert (read.layers, read.hidden, read.heads, read.kv_heads, read.head_dim) == (
         described.layers,
@@ -151,12 +155,21 @@ def check_counts(described: Counts | None, read: Counts | None, *, same_vocabula
         assert read == described
 
 
-def test_a_file_is_requantised_like_its_config(tmp_path: Path) -> None:
-    for name in ("llama-3.1-8b", "qwen2.5-7b", "qwen3-30b-a3b", "gemma-2-9b", "deepseek-v2-lite"):
-        model, stored = written(tmp_path, name, "F16")
-        again = replace(model, shape=stored.shape)
-        both = [
-            weight_profile(each, gguf("Q4_K_M"), framework("llama.cpp"), GGML_TYPES)
-            for each in (model, again)
-        ]
-        assert both[0] == both[1]
+@pytest.mark.parametrize("name", sorted(QUANTISED))
+def test_a_file_is_requantised_like_its_config(tmp_path: Path, name: str) -> None:
+    model, stored = written(tmp_path, name, "F16")
+    again = replace(model, shape=stored.shape)
+    both = [
+        weight_profile(each, gguf("Q4_K_M"), framework("llama.cpp"), GGML_TYPES)
+        for each in (model, again)
+    ]
+    assert both[0] == both[1]
+
+
+def test_experts_stored_one_by_one_are_experts() -> None:
+    place = place_of("blk.3.ffn_up.7.weight", 8)
+    assert (place.layer, place.expert) == (3, True)
+    assert not place_of("blk.3.ffn_up.weight", 8).expert
+    assert not place_of("blk.3.ffn_up_shexp.weight", 8).expert
+    assert place_of("model.layers.3.mlp.experts.7.up_proj.weight", 8).expert
+    assert not place_of("model.layers.3.mlp.shared_experts.up_proj.weight", 8).expert
