@@ -56,6 +56,10 @@ class ScoreTerm:
 
     text: str
     points: float
+    fact: str = ""
+    """The fact a ``per`` term counts, empty for the base and for ``when`` terms."""
+    value: float | None = None
+    """Its value in base units."""
 
 
 @dataclass(frozen=True, slots=True)

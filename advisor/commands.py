@@ -8,6 +8,9 @@ from advisor.knowledge.types import Format
 from advisor.resolve import DEFAULT_UBATCH
 from advisor.scenario import Model, Scenario
 
+_QUANTIZE = {"awq": "awq", "gptq": "gptq", "fp8": "fp8", "exl2": "exl2"}
+"""Format family -> the value of a ``quantize`` flag, where a framework has one (TGI)."""
+
 
 def command_for(scenario: Scenario) -> str:
     """Give a complete invocation, or an empty string where none is sourced."""
@@ -68,6 +71,8 @@ def _settings(scenario: Scenario) -> Iterator[tuple[str, str]]:
         yield "draft_model", _gguf_file(draft, scenario.precision) if gguf else hub
     if gguf:
         yield from _llamacpp_settings(scenario)
+    elif scenario.precision.family in _QUANTIZE:
+        yield "quantize", _QUANTIZE[scenario.precision.family]
 
 
 def _cache_settings(scenario: Scenario) -> Iterator[tuple[str, str]]:
@@ -90,3 +95,5 @@ def _llamacpp_settings(scenario: Scenario) -> Iterator[tuple[str, str]]:
         yield "no_kv_unified", ""
     if scenario.swa_full:
         yield "swa_full", ""
+    if scenario.model.vision_parameters:
+        yield "vision_file", f"mmproj-{scenario.model.name}.gguf"

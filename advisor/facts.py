@@ -330,6 +330,7 @@ def _put_card(facts: dict[str, FactValue], before: Gpu, after: Gpu, scenario: Sc
         facts["option.native"] = native
     facts["option.gpu"] = after.name
     facts["option.gpu_segment"] = after.segment
+    facts["option.gpu_vendor"] = after.vendor
     facts["option.same_vendor"] = after.vendor == before.vendor
     _put(facts, "option.bandwidth", after.bandwidth_bytes_s)
 

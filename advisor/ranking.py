@@ -94,7 +94,7 @@ def _per_term(
     points = per.points * value / per.per_value
     if per.cap is not None:
         points = max(-abs(per.cap), min(abs(per.cap), points))
-    return ScoreTerm(per.text, round(points, 2))
+    return ScoreTerm(per.text, round(points, 2), per.fact, float(value))
 
 
 def _scored(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from advisor.knowledge import names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.options.base import Base
+
+_SIZED = re.compile(r"\d\s*(GB|GiB)\b", re.IGNORECASE)
 
 
 def request_warnings(base: Base) -> tuple[str, ...]:
@@ -24,7 +27,7 @@ def _warnings(base: Base) -> Iterator[str]:
         )
     if trained is None:
         yield f"The trained context length of {scenario.model.name} is not known."
-    if scenario.gpu:
+    if scenario.gpu and not _SIZED.search(base.request.gpu or ""):
         yield from _siblings(base.knowledge, scenario.gpu)
 
 

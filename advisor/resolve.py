@@ -18,7 +18,13 @@ from advisor.units import GB, GIB
 
 DEFAULT_CONTEXT_TOKENS = 4096
 DEFAULT_UBATCH = 512
-BACKENDS = ("CUDA", "ROCm", "Vulkan", "Metal", "SYCL", "CPU")
+BACKENDS_OF_VENDOR = {
+    "NVIDIA": ("CUDA", "Vulkan"),
+    "AMD": ("ROCm", "Vulkan"),
+    "Intel": ("SYCL", "Vulkan"),
+    "Apple": ("Metal", "Vulkan"),
+}
+BACKENDS = ("CUDA", "ROCm", "Vulkan", "Metal", "SYCL")
 _BACKEND_OF_VENDOR = {"NVIDIA": "CUDA", "AMD": "ROCm", "Intel": "SYCL", "Apple": "Metal"}
 _LARGEST = {
     "context": 2**27,
@@ -86,6 +92,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         framework=framework,
         gpu=gpu,
         model=model,
+        split=_is_split(request),
     )
     scenario = _assembled(
         request,
@@ -192,6 +199,9 @@ def _backend(request: Request, gpu: Gpu | None) -> str | None:
     word = (request.backend.split() or [""])[0].casefold()
     for backend in BACKENDS:
         if backend.casefold() == word:
+            if gpu and backend not in BACKENDS_OF_VENDOR[gpu.vendor]:
+                runs = " or ".join(BACKENDS_OF_VENDOR[gpu.vendor])
+                raise RequestError(f"{backend} does not run on {gpu.name}", hint=f"Use {runs}.")
             return backend
     raise RequestError(
         f"unknown backend '{request.backend}'",
@@ -249,6 +259,10 @@ def _assembled(
         prefer=request.prefer or "balanced",
         draft_model=draft,
     )
+
+
+def _is_split(request: Request) -> bool:
+    return request.gpu_layers not in {None, "all"} or request.cpu_experts not in {None, 0}
 
 
 def _gpu_layers(request: Request, model: Model) -> int | None:

@@ -51,6 +51,8 @@ def why_not(framework: Framework, precision: Format, gpu: Gpu | None, model: Mod
 def _card_why_not(framework: Framework, precision: Format, gpu: Gpu) -> str:
     if gpu.vendor not in framework.vendors:
         return f"{framework.name} does not run on {gpu.vendor} cards"
+    if gpu.architecture in framework.not_on:
+        return f"{framework.name} does not run on {gpu.architecture}"
     if precision.vendors is not None and gpu.vendor not in precision.vendors:
         return f"{precision.name} does not run on {gpu.vendor} cards"
     for what, needed in (
@@ -72,6 +74,7 @@ def runs(framework: Framework, precision: Format, gpu: Gpu | None, model: Model)
         id(precision),
         gpu.vendor if gpu else "",
         gpu.compute_capability if gpu else None,
+        gpu.architecture if gpu else "",
         model.shape.outer_type or model.shape.model_type,
         bool(model.vision_parameters),
     )
@@ -100,28 +103,25 @@ def default_framework(
 
 
 def first_pair(
-    knowledge: Knowledge,
-    formats: Sequence[Format],
-    framework: Framework | None,
-    gpu: Gpu | None,
-    model: Model,
+    candidates: Iterable[Framework], formats: Sequence[Format], gpu: Gpu | None, model: Model
 ) -> tuple[Format, Framework] | None:
-    """Find the first framework that runs one of the formats, and its best one.
-
-    Formats that are never proposed (internal ggml types) come last, so that a name they share
-    with another format means the other one unless the framework settles it.
-    """
-    proposed = [f for f in formats if f.offered]
-    candidates = [framework] if framework else knowledge.frameworks.values()
-    for group in filter(None, (proposed, [f for f in formats if not f.offered])):
-        for candidate in candidates:
-            fitting = [f for f in group if runs(candidate, f, gpu, model)]
-            if len(fitting) == 1:
-                return fitting[0], candidate
-            if fitting:
-                order = {name: place for place, name in enumerate(candidate.formats)}
-                return min(fitting, key=lambda f: (*quality_order(f), order[f.name])), candidate
+    """Find the first framework that runs one of the formats, and its best one."""
+    for candidate in candidates:
+        fitting = [f for f in formats if runs(candidate, f, gpu, model)]
+        if fitting:
+            order = {name: place for place, name in enumerate(candidate.formats)}
+            return min(fitting, key=lambda f: (*quality_order(f), order[f.name])), candidate
     return None
+
+
+def candidates(
+    knowledge: Knowledge, framework: Framework | None, *, split: bool
+) -> Sequence[Framework]:
+    """List the frameworks to choose from: the stated one, or all, or all that place layers."""
+    if framework:
+        return [framework]
+    known = knowledge.frameworks.values()
+    return [f for f in known if f.memory_model == "llama.cpp"] if split else list(known)
 
 
 def choose(
@@ -132,6 +132,7 @@ def choose(
     framework: Framework | None,
     gpu: Gpu | None,
     model: Model,
+    split: bool = False,
 ) -> tuple[Format, Framework]:
     """Settle on one format and one framework.
 
@@ -142,6 +143,7 @@ def choose(
         framework: As stated, or None for the default.
         gpu: The card, None when sizes alone are asked for.
         model: The model.
+        split: Whether the request places layers or experts itself.
 
     Raises:
         RequestError: Nothing runs it; the message says why and what does.
@@ -149,7 +151,8 @@ def choose(
     found = None
     if framework is None and gpu is None:
         found = _card_free(knowledge, formats)
-    found = found or first_pair(knowledge, formats, framework, gpu, model)
+    chosen = candidates(knowledge, framework, split=split)
+    found = found or first_pair(chosen, formats, gpu, model)
     if found:
         return found
     raise RequestError(

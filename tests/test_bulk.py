@@ -254,7 +254,15 @@ def test_an_architecture_of_unknown_memory_still_has_parameters(
     assert "cannot be computed" in str(line(knowledge, config=config, framework="llama.cpp"))
 
 
-GPTJ = {
+def test_a_known_model_of_unknown_shape_has_its_published_parameters(knowledge: Knowledge) -> None:
+    doc = line(knowledge, gpu="RTX 4090", model="gemma-4-E4B-it")
+    assert doc["parameters"] == {"total": 7_996_156_000, "active": None, "vision": None}
+    assert (doc["memory"], doc["speed"], doc["error"]) == (None, None, None)
+    assert line(knowledge, gpu="RTX 4091", model="gemma-4-E4B-it")["parameters"] is None
+    assert line(knowledge, model="gemma-4-E4B-it", framework="vLLM")["error"]
+
+
+UNLISTED = {
     "model_type": "codegen", "n_embd": 1024, "n_layer": 20, "n_head": 16, "vocab_size": 51200,
     "n_positions": 2048, "n_inner": None, "tie_word_embeddings": False, "rotary_dim": 32,
 }  # fmt: skip
@@ -263,7 +271,7 @@ GPTJ = {
 def test_an_architecture_that_llamacpp_does_not_list_is_sized(
     knowledge: Knowledge, tmp_path: Path
 ) -> None:
-    config = config_file(tmp_path, GPTJ)
+    config = config_file(tmp_path, UNLISTED)
     assert "codegen" not in knowledge.frameworks["llama.cpp"].model_types
     for precision in ("FP16", "Q4_K_M"):
         memory = part(line(knowledge, config=config, precision=precision), "memory")
@@ -272,8 +280,8 @@ def test_an_architecture_that_llamacpp_does_not_list_is_sized(
 
 
 def test_a_config_read_again_is_read_anew(knowledge: Knowledge, tmp_path: Path) -> None:
-    first = line(knowledge, config=config_file(tmp_path, GPTJ))
-    second = line(knowledge, config=config_file(tmp_path, {**GPTJ, "n_layer": 10, "n_head": 8}))
+    first = line(knowledge, config=config_file(tmp_path, UNLISTED))
+    second = line(knowledge, config=config_file(tmp_path, {**UNLISTED, "n_layer": 10, "n_head": 8}))
     assert part(first, "parameters")["total"] > part(second, "parameters")["total"]
 
 
@@ -305,6 +313,16 @@ def test_a_link_keeps_pointing_to_its_file(tmp_path: Path) -> None:
 
 
 # Against measurements
+
+
+def test_an_image_tower_is_a_file_of_its_own_to_llamacpp(
+    knowledge: Knowledge, configs: Path
+) -> None:
+    given = {"config": str(configs / "gemma-3-12b.json"), "precision": "Q4_K_M"}
+    neutral, vulkan = line(knowledge, **given), line(knowledge, **given, backend="Vulkan")
+    tower = part(vulkan, "memory")["weights_bytes"] - part(neutral, "memory")["weights_bytes"]
+    assert tower == 2 * part(neutral, "parameters")["vision"] > 0
+    assert part(neutral, "parameters") == part(vulkan, "parameters")
 
 
 @pytest.fixture(scope="module")

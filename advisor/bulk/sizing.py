@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from advisor.bulk.rows import Row
-from advisor.errors import Problems, RequestError, UserError
+from advisor.errors import Problems, RequestError, SourceFileError, UserError
 from advisor.estimate.limits import find_limits
 from advisor.estimate.memo import by_identity
 from advisor.estimate.memory import estimate_memory
@@ -18,7 +18,9 @@ from advisor.estimate.speed import estimate_speed
 from advisor.estimate.speed_rates import speeds_of
 from advisor.estimate.weights import weights_of
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.types import Knowledge
+from advisor.knowledge.names import find_model
+from advisor.knowledge.types import Knowledge, ModelRecord
+from advisor.models import model_from_record
 from advisor.options.base import host_fits
 from advisor.render.assemble import memory_doc, speed_doc
 from advisor.render.contract import MemoryDoc, SpeedDoc
@@ -34,9 +36,9 @@ class ParametersDoc(TypedDict):
     """Parameters, as numbers of weights."""
 
     total: int
-    active: int
+    active: int | None
     """Those that one token uses."""
-    vision: int
+    vision: int | None
     """Image or audio tower and projector."""
 
 
@@ -82,7 +84,7 @@ def estimate_row(row: Row, knowledge: Knowledge) -> tuple[LineDoc, Failure | Non
     if not _is_name(name):
         return _refused(None, Failure("id must be a text or a number."))
     try:
-        return _estimated(name, request_from(given), knowledge), None
+        return _answered(name, request_from(given), knowledge), None
     except UserError as error:
         return _refused(name, Failure(_message(error)))
     except OSError as bad:
@@ -124,16 +126,49 @@ def _refused(name: object, failure: Failure) -> tuple[LineDoc, Failure]:
     return doc, failure
 
 
+def _answered(name: object, request: Request, knowledge: Knowledge) -> LineDoc:
+    try:
+        return _estimated(name, request, knowledge)
+    except SourceFileError:
+        stated = None if request.framework else _stated_parameters(request, knowledge)
+        if stated is None:
+            raise
+        return _line(name, stated)
+
+
+def _stated_parameters(request: Request, knowledge: Knowledge) -> ParametersDoc | None:
+    """Give the published counts of a known model that no formula covers."""
+    if request.config or not request.model:
+        return None
+    try:
+        record = find_model(knowledge, request.model)
+    except RequestError:
+        return None
+    if record.parameters is None or _can_be_sized(record, knowledge):
+        return None
+    return {
+        "total": record.parameters,
+        "active": record.active_parameters,
+        "vision": record.vision_parameters,
+    }
+
+
+def _can_be_sized(record: ModelRecord, knowledge: Knowledge) -> bool:
+    try:
+        model_from_record(record, knowledge)
+    except UserError:
+        return False
+    return True
+
+
+def _line(name: object, parameters: ParametersDoc) -> LineDoc:
+    return {"id": name, "parameters": parameters, "memory": None, "speed": None, "error": None}
+
+
 def _estimated(name: object, request: Request, knowledge: Knowledge) -> LineDoc:
     scenario = resolve(request, knowledge)
     memory = _memory(request, _as_stored(scenario), knowledge)
-    doc: LineDoc = {
-        "id": name,
-        "parameters": _parameters(scenario.model),
-        "memory": None,
-        "speed": None,
-        "error": None,
-    }
+    doc = _line(name, _parameters(scenario.model))
     if memory is not None:
         doc["memory"] = memory_doc(memory, find_limits(scenario, knowledge, memory))
         if host_fits(scenario, memory):

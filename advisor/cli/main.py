@@ -30,6 +30,8 @@ def main() -> None:
         sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
+    except OSError as error:
+        sys.exit(_told(error, WRONG_INPUT, debug=debug))
     except (AdvisorError, Exception) as error:  # noqa: BLE001  the last line of defence
         sys.exit(_told(error, OUR_BUG, debug=debug))
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from advisor.advice import Advice, Option, Recommendation
+from advisor.advice import Advice, Option, Recommendation, ScoreTerm
 from advisor.pipeline import Advisor
 from advisor.units import gib
+from advisor.vocabulary import Vocabulary, show
 from advisor.workbench.whynot import why_not_lines
 
 
@@ -72,18 +73,24 @@ def _fired(advisor: Advisor, advice: Advice) -> Iterator[str]:
             concluded = ", ".join(f"{fact} = {value}" for fact, value in rule.conclude.items())
             yield f"  {rule.id}{count}{': ' + concluded if concluded else ''}"
             if rule.id in said:
-                yield from _score(said[rule.id])
+                yield from _score(advisor.vocabulary, said[rule.id])
 
 
-def _score(recommendation: Recommendation) -> Iterator[str]:
+def _score(vocabulary: Vocabulary, recommendation: Recommendation) -> Iterator[str]:
     terms = " ".join(
-        f"{'-' if t.points < 0 else '+'} {abs(t.points):g} ({t.text})"
+        f"{'-' if t.points < 0 else '+'} {abs(t.points):g} ({_term(vocabulary, t)})"
         for t in recommendation.score_terms
     ).removeprefix("+ ")
     yield f"      said as no. {recommendation.rank}: {recommendation.option.key}"
     yield f"      score {recommendation.score:g} = {terms}"
     for item in recommendation.because:
         yield f"      because {item.fact} is {item.shown} ({item.test})"
+
+
+def _term(vocabulary: Vocabulary, term: ScoreTerm) -> str:
+    if not term.fact or term.value is None:
+        return term.text
+    return f"{term.fact} {show(vocabulary.fact(term.fact), term.value)}, {term.text}"
 
 
 def _silent(advisor: Advisor, advice: Advice) -> Iterator[str]:

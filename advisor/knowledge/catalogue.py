@@ -9,7 +9,7 @@ from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
 
 
 class CardRow(NamedTuple):
-    """A card whose memory and release are known."""
+    """A card one can buy or rent, whose memory and release are known."""
 
     name: str
     vendor: str
@@ -22,7 +22,7 @@ class CardRow(NamedTuple):
 
 def card_row(card: Mapping[str, object]) -> CardRow | None:
     """Pick a row from the fields of a card; None where memory or release is unknown."""
-    if not card.get("vram_bytes") or not card.get("released"):
+    if not card.get("vram_bytes") or not card.get("released") or card.get("not_for_sale"):
         return None
     return CardRow(*(card.get(field) for field in CardRow._fields))  # type: ignore[arg-type]  # fields of a checked record
 
@@ -30,6 +30,31 @@ def card_row(card: Mapping[str, object]) -> CardRow | None:
 def family_key(model: Mapping[str, object]) -> str:
     """Name the group of models that are siblings: one family, one kind of input."""
     return f"{model.get('family')}|{model.get('modality')}"
+
+
+def kin_key(model: Mapping[str, object]) -> str:
+    """Name the models of one publisher that share a vocabulary size; empty where unknown."""
+    config = model.get("config")
+    vocab = _vocabulary(config) if isinstance(config, Mapping) else None
+    publisher = str(model.get("hf_id") or "").partition("/")[0]
+    return f"{publisher}|{vocab}" if publisher and vocab else ""
+
+
+def _vocabulary(config: Mapping[str, object]) -> object:
+    inner = config.get("text_config")
+    text = inner if isinstance(inner, Mapping) else config
+    return text.get("vocab_size") or config.get("vocab_size")
+
+
+def kin(knowledge: Knowledge, name: str) -> Sequence[str]:
+    """List the models of the same publisher and vocabulary, the model itself among them."""
+    key = kin_key(_plain(knowledge.models[name])) if name in knowledge.models else ""
+    stored = knowledge.index.get("kin")
+    if not key:
+        return ()
+    if stored is None:
+        return [m.name for m in knowledge.models.values() if kin_key(_plain(m)) == key]
+    return cast("Mapping[str, Sequence[str]]", stored).get(key, ())
 
 
 def cards(knowledge: Knowledge) -> Sequence[CardRow]:

@@ -110,11 +110,12 @@ def _catalogue(cards: Iterable[Parsed], models: Iterable[Parsed]) -> dict[str, o
     from advisor.knowledge import catalogue  # noqa: PLC0415 - not needed when the cache is warm
 
     rows = (catalogue.card_row(card.fields) for card in cards)
-    families: dict[str, list[str]] = {}
+    groups: dict[str, dict[str, list[str]]] = {"families": {}, "kin": {}}
     for model in models:
-        key = catalogue.family_key(model.fields)
-        families.setdefault(key, []).append(str(model.fields["name"]))
-    return {"cards": [row for row in rows if row is not None], "families": families}
+        name = str(model.fields["name"])
+        groups["families"].setdefault(catalogue.family_key(model.fields), []).append(name)
+        groups["kin"].setdefault(catalogue.kin_key(model.fields), []).append(name)
+    return {"cards": [row for row in rows if row is not None], **groups}
 
 
 def read_files(folder: Path | None, *, alone: bool = False) -> tuple[Files, frozenset[str]]:

@@ -109,7 +109,7 @@ def find_model(knowledge: Knowledge, text: str) -> ModelRecord:
     if text.casefold() in index["hf"]:
         return knowledge.models[index["hf"][text.casefold()]]
     if "/" in text:
-        raise _unknown_repository(knowledge, text)
+        return _same_publisher(knowledge, text)
     names = index["exact"].get(model_key(text)) or _models_with(index["cores"], model_core(text))
     if len(names) > 1:
         raise RequestError(
@@ -325,6 +325,18 @@ def _unknown_gpu(knowledge: Knowledge, text: str, names: Iterable[str] = ()) -> 
     by_core = {" ".join(gpu_core(name)): name for name in knowledge.gpus}
     found = list(names) or [by_core[c] for c in nearest(" ".join(gpu_core(text)), by_core)]
     return RequestError(message, hint=_hint(found, "'advisor knowledge find WORD'"))
+
+
+def _same_publisher(knowledge: Knowledge, text: str) -> ModelRecord:
+    """Take ``meta-llama/Llama-3.1-8B-Instruct`` for the publisher's model of that name."""
+    publisher, _, name = text.partition("/")
+    try:
+        found = find_model(knowledge, name)
+    except RequestError:
+        raise _unknown_repository(knowledge, text) from None
+    if (found.hf_id or "").partition("/")[0].casefold() != publisher.casefold():
+        raise _unknown_repository(knowledge, text)
+    return found
 
 
 def _unknown_repository(knowledge: Knowledge, text: str) -> RequestError:

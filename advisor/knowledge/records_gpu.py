@@ -103,6 +103,7 @@ def _gpu(record: Record, ids: Collection[str], per_sm: Mapping[float, int]) -> M
         "pcie_lanes": record.count("pcie_lanes"),
         "unified_memory": record.flag("unified_memory"),
         "released": record.day("released"),
+        "not_for_sale": record.text("not_for_sale"),
     }
     for key, (name, dimension) in _QUANTITIES.items():
         fields[name] = record.quantity(key, dimension)

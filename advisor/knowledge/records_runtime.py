@@ -162,6 +162,7 @@ def _framework(record: Record) -> _Fields:
         "aliases": record.texts("aliases"),
         "version": record.text("version", required=True) or "",
         "vendors": record.choices("vendors", get_args(Vendor)),
+        "not_on": record.texts("not_on"),
         "formats": record.texts("formats"),
         "model_types": record.texts("model_types"),
         "kv_types": record.texts("kv_types"),

@@ -52,6 +52,8 @@ class Gpu:
     released: str | None = None
     """ISO date."""
     launch_price_usd: float | None = None
+    not_for_sale: str | None = None
+    """Why it is never proposed as an upgrade: a virtual profile, a market of its own."""
     disputed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Field -> the values that sources disagree on."""
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -171,6 +173,8 @@ class Framework:
     ]
     """Which formulas size its memory; ``none``: not modelled, so never chosen by default."""
     min_compute_capability: float | None = None
+    not_on: tuple[str, ...] = ()
+    """Architectures of its vendors that it does not run on (Gaudi for llama.cpp)."""
     cpu_offload: bool | None = None
     """Whole layers can live in system RAM."""
     expert_offload: bool | None = None

@@ -17,13 +17,13 @@ from advisor.scenario import Model, Scenario, changed
 
 _MOST_MODELS = 5
 _CLEARLY_SMALLER = 0.85
-_DRAFT_SHARE = 0.2
+_DRAFT_SHARE, _LIGHT_DRAFT = 0.2, 0.1
 
 
 def smaller_model_options(base: Base) -> Iterator[Option]:
-    """Smaller models of the same family and kind, the largest that fit first."""
+    """Smaller relatives of the same kind, the largest that fit first."""
     found = 0
-    for model in family_members(base.knowledge, base.scenario.model):
+    for model in relatives(base.knowledge, base.scenario.model):
         if model.parameters > base.scenario.model.parameters * _CLEARLY_SMALLER:
             continue
         scenario = _with_model(base, model)
@@ -57,18 +57,27 @@ def _with_model(base: Base, model: Model) -> Scenario | None:
     return changed(scenario, model=model, context_tokens=context)
 
 
-_families: dict[tuple[int, str, str], Sequence[Model]] = {}
+_relatives: dict[tuple[int, str], Sequence[Model]] = {}
 
 
-def family_members(knowledge: Knowledge, model: Model) -> Sequence[Model]:
-    """Models of the same family and modality, largest first; those of unknown size left out."""
-    key = (id(knowledge), model.family, model.modality)
-    if key not in _families:
-        siblings = catalogue.siblings(knowledge, model.family, model.modality)
-        members = [m for name in siblings if (m := _sized(name, knowledge)) is not None]
-        members.sort(key=lambda m: (-m.parameters, m.name))
-        _families[key] = members
-    return _families[key]
+def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:
+    """Models of the family, or of the publisher with the same vocabulary, largest first.
+
+    Of the same kind of input; those of unknown size are left out.
+    """
+    key = (id(knowledge), model.name)
+    if key not in _relatives:
+        names = dict.fromkeys(
+            [
+                *catalogue.siblings(knowledge, model.family, model.modality),
+                *catalogue.kin(knowledge, model.name),
+            ]
+        )
+        sized = (m for name in names if (m := _sized(name, knowledge)) is not None)
+        found = [m for m in sized if m.modality == model.modality]
+        found.sort(key=lambda m: (-m.parameters, m.name))
+        _relatives[key] = found
+    return _relatives[key]
 
 
 def _sized(name: str, knowledge: Knowledge) -> Model | None:
@@ -110,16 +119,26 @@ def _same_class(base: Base, framework: Framework) -> Format | None:
 
 
 def draft_options(base: Base) -> Iterator[Option]:
-    """The largest sibling small enough to draft for this model, where the framework can use one."""
+    """A relative small enough to draft for this model, where the framework can use one."""
     scenario = base.scenario
     if not (base.card_fits and scenario.framework.speculative and scenario.draft_model is None):
         return
     if scenario.model.modality != "text" or scenario.batch > 1:
         return
-    for model in family_members(base.knowledge, scenario.model):
-        small = model.parameters <= scenario.model.parameters * _DRAFT_SHARE
-        same_words = model.shape.vocab == scenario.model.shape.vocab
-        if small and same_words:
-            other = changed(scenario, draft_model=model)
-            yield make_option(base, "speculative", {"draft_model": model.name}, other, "download")
-            return
+    draft = _draft_for(scenario.model, relatives(base.knowledge, scenario.model))
+    if draft:
+        other = changed(scenario, draft_model=draft)
+        yield make_option(base, "speculative", {"draft_model": draft.name}, other, "download")
+
+
+def _draft_for(model: Model, others: Sequence[Model]) -> Model | None:
+    """The largest with a tenth of the active parameters, else the smallest up to a fifth."""
+    small = [
+        m
+        for m in others
+        if m.active_parameters <= model.active_parameters * _DRAFT_SHARE
+        and m.shape.vocab == model.shape.vocab
+        and m.shape.moe is None
+    ]
+    light = [m for m in small if m.active_parameters <= model.active_parameters * _LIGHT_DRAFT]
+    return light[0] if light else small[-1] if small else None

@@ -10,9 +10,9 @@ from advisor.advice import Action, Effort, Option
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Memory, Speed
 from advisor.estimate.speed import estimate_speed
-from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
+from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.resolve import default_backend, default_context, formats_named
-from advisor.scenario import Model, Request, Scenario
+from advisor.scenario import Request, Scenario
 
 _FULL_BITS = 16
 
@@ -92,51 +92,72 @@ def _completed(
     base: Base, change: Mapping[str, object], scenario: Scenario
 ) -> Mapping[str, object]:
     """Add the keys without which running the changed request would fall back to other defaults."""
-    full = dict(change)
     request = base.request
-    text = str(full.get("precision") or request.precision or "FP16")
-    framework = scenario.framework
-    if "framework" not in full:
-        stated = base.scenario.framework if request.framework else None
-        expected = _default_pair(base.knowledge, text, stated, scenario.gpu, scenario.model)
-        if expected is None or expected[1] is not framework:
-            full["framework"] = framework.name
-            stated = framework
-        expected = _default_pair(base.knowledge, text, stated, scenario.gpu, scenario.model)
-    else:
-        expected = _default_pair(base.knowledge, text, framework, scenario.gpu, scenario.model)
-    if expected is None or expected[0] is not scenario.precision:
-        full["precision"] = scenario.precision.name
+    full = {**change, **_split_changes(base, change, scenario)}
+    full.update(_choice_changes(base, full, scenario))
     stated_context = request.context or default_context(scenario.model)
     if "context" not in full and stated_context != scenario.context_tokens:
         full["context"] = scenario.context_tokens
-    if (
-        scenario.gpu
-        and "backend" not in full
-        and scenario.backend
-        != (base.scenario.backend if request.backend else default_backend(scenario.gpu))
-    ):
-        full["backend"] = scenario.backend
+    if scenario.gpu and "backend" not in full:
+        stated = base.scenario.backend if request.backend else default_backend(scenario.gpu)
+        if scenario.backend != stated:
+            full["backend"] = scenario.backend
     return full
 
 
-_pairs: dict[tuple[int, str, str, int, str, int], tuple[Format, Framework] | None] = {}
+def _choice_changes(
+    base: Base, full: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Name the framework and the format where the defaults would choose others."""
+    text = str(full.get("precision") or base.request.precision or "FP16")
+    framework, added = scenario.framework, dict[str, object]()
+    stated = framework if "framework" in full else None
+    if stated is None and base.request.framework:
+        stated = base.scenario.framework
+    expected = _default_pair(base.knowledge, text, stated, scenario)
+    if expected is None or expected[1] is not framework:
+        added["framework"] = framework.name
+        expected = _default_pair(base.knowledge, text, framework, scenario)
+    if expected is None or expected[0] is not scenario.precision:
+        added["precision"] = scenario.precision.name
+    return added
+
+
+def _split_changes(
+    base: Base, full: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Undo a stated split where the changed scenario has none."""
+    undone: dict[str, object] = {}
+    if "gpu_layers" not in full and scenario.gpu_layers != base.scenario.gpu_layers:
+        undone["gpu_layers"] = "all" if scenario.gpu_layers is None else scenario.gpu_layers
+    if "cpu_experts" not in full and scenario.cpu_experts != base.scenario.cpu_experts:
+        undone["cpu_experts"] = scenario.cpu_experts
+    return undone
+
+
+_pairs: dict[tuple[object, ...], tuple[Format, Framework] | None] = {}
+_MOST_PAIRS = 100_000
 
 
 def _default_pair(
-    knowledge: Knowledge, text: str, framework: Framework | None, gpu: Gpu | None, model: Model
+    knowledge: Knowledge, text: str, framework: Framework | None, scenario: Scenario
 ) -> tuple[Format, Framework] | None:
+    """What the defaults choose for this card and model; kept, since many what-ifs ask it."""
+    gpu, model = scenario.gpu, scenario.model
+    split = scenario.gpu_layers is not None or scenario.cpu_experts > 0
     key = (
         id(knowledge),
         text,
         framework.name if framework else "",
-        id(gpu),
-        gpu.name if gpu else "",
-        id(model),
+        (gpu.vendor, gpu.compute_capability, gpu.architecture) if gpu else None,
+        model.shape.outer_type or model.shape.model_type,
+        bool(model.vision_parameters),
+        split,
     )
     if key not in _pairs:
-        if len(_pairs) > 100_000:  # noqa: PLR2004  bounds memory in a long batch
+        if len(_pairs) > _MOST_PAIRS:
             _pairs.clear()
+        chosen = support.candidates(knowledge, framework, split=split)
         formats = formats_named(text, knowledge)
-        _pairs[key] = support.first_pair(knowledge, formats, framework, gpu, model)
+        _pairs[key] = support.first_pair(chosen, formats, gpu, model)
     return _pairs[key]

@@ -55,15 +55,34 @@ def _batch_option(base: Base, action: Action, batch: int) -> Option:
 def offload_options(base: Base) -> Iterator[Option]:
     """As many layers, or as many experts, on the card as fit; the rest in system RAM."""
     scenario = base.scenario
-    if base.card_fits or scenario.gpu is None or scenario.gpu.unified_memory:
+    stated = scenario.gpu_layers is not None or scenario.cpu_experts > 0
+    if (base.card_fits and not stated) or scenario.gpu is None or scenario.gpu.unified_memory:
         return
-    if scenario.framework.cpu_offload and scenario.framework.memory_model == "llama.cpp":
-        layers = largest_gpu_layers(scenario, base.knowledge)
-        if layers is not None and layers <= scenario.model.shape.layers:
-            other = changed(scenario, gpu_layers=layers)
-            yield make_option(base, "offload-layers", {"gpu_layers": layers}, other, "setting")
+    if scenario.framework.memory_model != "llama.cpp":
+        return
+    if not base.card_fits or scenario.gpu_layers is not None:
+        yield from _layer_options(base)
     if scenario.framework.expert_offload and scenario.model.shape.moe:
-        experts = smallest_cpu_experts(scenario, base.knowledge)
-        if experts:
-            other = changed(scenario, cpu_experts=experts)
-            yield make_option(base, "offload-experts", {"cpu_experts": experts}, other, "setting")
+        yield from _expert_options(base)
+
+
+def _layer_options(base: Base) -> Iterator[Option]:
+    whole = changed(base.scenario, gpu_layers=None)
+    layers = largest_gpu_layers(whole, base.knowledge)
+    if layers is None or layers == base.scenario.gpu_layers:
+        return
+    everything = layers > whole.model.shape.layers
+    if everything and base.scenario.gpu_layers is None:
+        return
+    other = whole if everything else changed(whole, gpu_layers=layers)
+    change = {"gpu_layers": "all" if everything else layers}
+    yield make_option(base, "offload-layers", change, other, "setting")
+
+
+def _expert_options(base: Base) -> Iterator[Option]:
+    whole = changed(base.scenario, cpu_experts=0)
+    experts = smallest_cpu_experts(whole, base.knowledge)
+    if experts is None or experts == base.scenario.cpu_experts:
+        return
+    other = changed(whole, cpu_experts=experts)
+    yield make_option(base, "offload-experts", {"cpu_experts": experts}, other, "setting")

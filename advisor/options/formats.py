@@ -90,16 +90,15 @@ def in_framework(base: Base, framework: Framework, precision: Format) -> Scenari
     for kind in (scenario.kv_cache_k, scenario.kv_cache_v):
         if not support.runs_kv(framework, kind, scenario.gpu):
             return None
-    if scenario.gpu_layers is not None and not framework.cpu_offload:
-        return None
-    if scenario.cpu_experts and not framework.expert_offload:
-        return None
+    places = framework.memory_model == "llama.cpp"
     flash = base.request.flash_attention
     return changed(
         scenario,
         framework=framework,
         precision=precision,
         flash_attention=framework.flash_attention is not False if flash is None else flash,
+        gpu_layers=scenario.gpu_layers if places else None,
+        cpu_experts=scenario.cpu_experts if places and framework.expert_offload else 0,
     )
 
 
@@ -108,9 +107,13 @@ def kv_cache_options(base: Base) -> Iterator[Option]:
     scenario = base.scenario
     if not (base.memory.kv_cache_bytes or base.memory.host_kv_cache_bytes):
         return
+    seen: set[float] = set()
     for name in scenario.framework.kv_types:
         kind = base.knowledge.kv_types[name]
+        if kind.bits in seen:
+            continue
         if kind.bits < scenario.kv_cache_k.bits and _can_cache(scenario, kind):
+            seen.add(kind.bits)
             other = changed(scenario, kv_cache_k=kind, kv_cache_v=kind)
             yield make_option(base, "quantize-kv", _kv_change(base, kind), other, "setting")
 

@@ -31,6 +31,8 @@ def more_cards_options(base: Base) -> Iterator[Option]:
     if base.card_fits and scenario.framework.multi_gpu[0] != "tensor":
         return
     for count in range(scenario.gpus + 1, _MOST_CARDS + 1):
+        if scenario.framework.multi_gpu[0] == "tensor" and scenario.model.shape.heads % count:
+            continue
         price = gpu.launch_price_usd
         cost = price * (count - scenario.gpus) if price else None
         other = changed(scenario, gpus=count)

@@ -9,32 +9,28 @@ from typing import TYPE_CHECKING
 from advisor.estimate.speed import speculative_range
 from advisor.render.figures import plain
 from advisor.render.option import option_view
+from advisor.render.setup import scenario_doc, setup_doc
 from advisor.render.templating import Templates, templates_for
 from advisor.render.view import situation_view
 
 if TYPE_CHECKING:
     from advisor.advice import Advice, Because, Note, NotRecommended, Option, Recommendation
     from advisor.estimate.result import Figure, Limits, Memory, Speed
-    from advisor.knowledge.types import Gpu
     from advisor.render.contract import (
         AfterDoc,
         AlternativeDoc,
         BecauseDoc,
         Document,
         FigureDoc,
-        GpuDoc,
         MemoryDoc,
-        ModelDoc,
         NotRecommendedDoc,
         OptionDoc,
         RecommendationDoc,
-        ScenarioDoc,
-        SetupDoc,
         SpanDoc,
         SpeedDoc,
         TradeoffDoc,
     )
-    from advisor.scenario import Model, Scenario
+    from advisor.scenario import Scenario
 
 SCHEMA_VERSION = 1
 _RUNS = ("fits", "tight")
@@ -76,9 +72,10 @@ def _numbers(advice: Advice) -> Document:
     return {
         "schema_version": SCHEMA_VERSION,
         "request": dict(advice.request.stated()),
-        "scenario": _scenario(advice.scenario),
+        "scenario": scenario_doc(advice.scenario),
         "memory": memory_doc(advice.memory, advice.limits),
         "speed": speed,
+        "speculative_tok_s": _span(advice.scenario, advice.speed) if speed else None,
         "verdict": {"state": advice.state, "sentence": ""},
         "recommendations": [
             _recommendation(item, required, decode) for item in advice.recommendations
@@ -124,7 +121,9 @@ def _write_sentences(doc: Document, advice: Advice, texts: Templates) -> None:
         context = situation | option_view(doc, shown)
         shown["title"], shown["text"] = texts.titled(f"actions/{name}", context)
     doc["notes"] = [
-        {"rule": note.rule, "text": _note_text(note, situation, texts)} for note in advice.notes
+        {"rule": note.rule, "text": text}
+        for note in advice.notes
+        if (text := _note_text(note, situation, texts))
     ]
 
 
@@ -144,14 +143,14 @@ def _recommendation(
         "title": "",
         "text": "",
         "change": dict(item.option.change),
-        "setup": _setup(item.option.scenario),
+        "setup": setup_doc(item.option.scenario),
         "before": {"required_bytes": required, "decode_tok_s": decode},
         "after": _after(item.option),
         "tradeoff": _tradeoff(item.option),
         "confidence": item.confidence,
         "command": item.command,
         "alternatives": [_alternative(option) for option in item.alternatives],
-        "speculative_tok_s": _span(item.option),
+        "speculative_tok_s": _span(item.option.scenario, item.option.speed),
         "rule": item.rule,
         "score": item.score,
         "score_terms": [
@@ -164,13 +163,13 @@ def _recommendation(
 def _alternative(option: Option) -> AlternativeDoc:
     return {
         "change": dict(option.change),
-        "setup": _setup(option.scenario),
+        "setup": setup_doc(option.scenario),
         "after": _after(option),
     }
 
 
-def _span(option: Option) -> SpanDoc | None:
-    span = speculative_range(option.scenario, option.speed) if option.speed else None
+def _span(scenario: Scenario, speed: Speed | None) -> SpanDoc | None:
+    span = speculative_range(scenario, speed) if speed else None
     return {"low": span[0], "high": span[1]} if span else None
 
 
@@ -215,106 +214,6 @@ def _because(items: Sequence[Because]) -> list[BecauseDoc]:
         {"fact": item.fact, "value": item.value, "test": item.test, "shown": item.shown}
         for item in items
     ]
-
-
-def _scenario(scenario: Scenario) -> ScenarioDoc:
-    form = scenario.precision
-    return {
-        "gpu": _gpu(scenario.gpu) if scenario.gpu else None,
-        "gpus": scenario.gpus,
-        "model": _model(scenario.model),
-        "precision": form.name,
-        "precision_quality_loss_percent": form.quality_loss_percent,
-        "precision_class_bits": form.class_bits,
-        "precision_nominal_bytes_per_weight": form.nominal_bytes_per_weight,
-        "context_tokens": scenario.context_tokens,
-        "batch": scenario.batch,
-        "kv_cache": _kv_name(scenario),
-        "kv_cache_k": scenario.kv_cache_k.name,
-        "kv_cache_v": scenario.kv_cache_v.name,
-        "framework": scenario.framework.name,
-        "framework_offloads": scenario.framework.cpu_offload,
-        "backend": scenario.backend,
-        "flash_attention": scenario.flash_attention,
-        "ubatch": scenario.ubatch,
-        "gpu_layers": scenario.gpu_layers,
-        "cpu_experts": scenario.cpu_experts,
-        "depth_tokens": scenario.depth_tokens,
-        "ram_bytes": scenario.ram_bytes,
-        "ram_bandwidth_bytes_s": scenario.ram_bandwidth_bytes_s,
-        "cpu_cores": scenario.cpu_cores,
-        "prefer": scenario.prefer,
-        "draft_model": plain(scenario.draft_model.name) if scenario.draft_model else None,
-    }
-
-
-def _setup(scenario: Scenario) -> SetupDoc:
-    gpu = scenario.gpu
-    return {
-        "gpu": plain(gpu.name) if gpu else None,
-        "gpu_vram_bytes": gpu.vram_bytes if gpu else None,
-        "gpu_bandwidth_bytes_s": gpu.bandwidth_bytes_s if gpu else None,
-        "gpus": scenario.gpus,
-        "model": plain(scenario.model.name),
-        "model_parameters": scenario.model.parameters,
-        "precision": scenario.precision.name,
-        "context_tokens": scenario.context_tokens,
-        "batch": scenario.batch,
-        "kv_cache": _kv_name(scenario),
-        "framework": scenario.framework.name,
-        "gpu_layers": scenario.gpu_layers,
-        "layers": scenario.model.shape.layers,
-        "cpu_experts": scenario.cpu_experts,
-        "draft_model": plain(scenario.draft_model.name) if scenario.draft_model else None,
-        "ram_bytes": scenario.ram_bytes,
-    }
-
-
-def _kv_name(scenario: Scenario) -> str:
-    keys, values = scenario.kv_cache_k.name, scenario.kv_cache_v.name
-    return keys if keys == values else f"{keys}/{values}"
-
-
-def _gpu(gpu: Gpu) -> GpuDoc:
-    return {
-        "name": plain(gpu.name),
-        "vendor": gpu.vendor,
-        "segment": gpu.segment,
-        "architecture": gpu.architecture,
-        "compute_capability": gpu.compute_capability,
-        "vram_bytes": gpu.vram_bytes,
-        "vram_type": gpu.vram_type,
-        "bandwidth_bytes_s": gpu.bandwidth_bytes_s,
-        "cores": gpu.cores,
-        "tensor_cores": gpu.tensor_cores,
-        "fp16_tensor_tflops_fp32acc": gpu.fp16_tensor_tflops_fp32acc,
-        "tdp_w": gpu.tdp_w,
-        "unified_memory": gpu.unified_memory,
-        "released": gpu.released,
-        "launch_price_usd": gpu.launch_price_usd,
-        "disputed": {field: list(values) for field, values in gpu.disputed.items()},
-    }
-
-
-def _model(model: Model) -> ModelDoc:
-    moe = model.shape.moe
-    return {
-        "name": plain(model.name),
-        "family": plain(model.family),
-        "modality": model.modality,
-        "hf_id": model.hf_id,
-        "licence": model.licence,
-        "origin": model.origin,
-        "parameters": model.parameters,
-        "active_parameters": model.active_parameters,
-        "vision_parameters": model.vision_parameters,
-        "label_parameters_b": model.label_parameters_b,
-        "trained_context_tokens": model.trained_context_tokens,
-        "image_tokens": model.image_tokens,
-        "layers": model.shape.layers,
-        "experts": moe.experts if moe else None,
-        "experts_used": moe.used if moe else None,
-    }
 
 
 def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:

@@ -64,6 +64,7 @@ class SetupDoc(TypedDict):
     batch: int
     kv_cache: str
     framework: str
+    framework_split: str | None
     gpu_layers: int | None
     layers: int
     cpu_experts: int
@@ -88,7 +89,10 @@ class ScenarioDoc(TypedDict):
     kv_cache_v: str
     framework: str
     framework_offloads: bool | None
+    framework_memory_model: str
+    framework_split: str | None
     backend: str | None
+    backend_usual: bool | None
     flash_attention: bool
     ubatch: int
     gpu_layers: int | None
@@ -294,6 +298,7 @@ class Document(TypedDict):
     scenario: ScenarioDoc
     memory: MemoryDoc
     speed: SpeedDoc | None
+    speculative_tok_s: SpanDoc | None
     verdict: VerdictDoc
     recommendations: list[RecommendationDoc]
     notes: list[NoteDoc]

@@ -23,7 +23,7 @@ class Budget:
     """Metadata entries."""
     values: int = 200_000
     """Elements of arrays that are kept."""
-    tensors: int = 200_000
+    tensors: int = 50_000
 
 
 class Cursor:

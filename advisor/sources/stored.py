@@ -121,7 +121,7 @@ def place_of(name: str, layers: int) -> Place:
 
 def _is_encoder(parts: list[str]) -> bool:
     """The encoder of an encoder-decoder pair; a plain encoder's layers stand on their own."""
-    return parts[0] == "enc" or parts[:2] == ["model", "encoder"]
+    return parts[0] == "enc" or parts[:2] in (["model", "encoder"], ["encoder", "block"])
 
 
 def _outside(parts: list[str]) -> Part:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from advisor.advice import Advice
-from advisor.errors import UserError
+from advisor.errors import RuleFileError, UserError
 from advisor.pipeline import Advisor
 from advisor.requests import request_from
 from advisor.rulefile.model import Case, Rule
@@ -40,6 +40,8 @@ def run_case(advisor: Advisor, rule: Rule, case: Case) -> CaseResult:
     """Run one case."""
     try:
         advice = advisor.advise(request_from(case.given, source=case.source))
+    except RuleFileError:
+        raise
     except UserError as error:
         return CaseResult(rule.id, case, f"its input is refused: {error}")
     fired = [key for rule_id, key in advice.fired if rule_id == rule.id]

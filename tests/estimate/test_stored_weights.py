@@ -19,7 +19,7 @@ from advisor.scenario import Model
 from advisor.sources.gguf import read_gguf
 from advisor.sources.gguf_formats import FILE_TYPES
 from advisor.sources.shape import Counts
-from advisor.sources.stored import StoredModel, place_of
+from advisor.sources.stored import Place, StoredModel, place_of
 from tests.estimate.builders import GGML_TYPES, framework, gguf, rows, scenario, text_model
 from tests.sources.gguf_files import Entry, metadata_of, write
 
@@ -164,6 +164,13 @@ def test_a_file_is_requantised_like_its_config(tmp_path: Path, name: str) -> Non
         for each in (model, again)
     ]
     assert both[0] == both[1]
+
+
+def test_encoders_beside_a_decoder_are_no_layers() -> None:
+    for name in ("encoder.block.3.layer.0.k.weight", "model.encoder.layers.3.fc1.weight"):
+        assert place_of(name, 8).part == "encoder"
+    for name in ("decoder.block.3.layer.0.k.weight", "bert.encoder.layer.3.output.dense.weight"):
+        assert place_of(name, 8) == Place("layer", 3)
 
 
 def test_experts_stored_one_by_one_are_experts() -> None:

@@ -7,8 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from advisor.errors import SourceFileError
+from advisor.sources.gguf import read_gguf
 from advisor.sources.gguf_formats import TENSOR_TYPES
 from advisor.sources.shape import Shape
+from advisor.sources.stored import StoredModel
+from tests.sources.conftest import is_one_sentence
 
 TYPE_NUMBERS = {name: number for number, (name, _, _) in TENSOR_TYPES.items()}
 _SIZES = {name: (block, size) for name, block, size in TENSOR_TYPES.values()}
@@ -189,3 +195,27 @@ def _state(shape: Shape) -> dict[str, object]:
         "ssm.time_step_rank": state.dt_rank,
         "ssm.group_count": state.groups,
     }
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(SourceFileError) as caught:
+        read_gguf(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.endswith((".", "?"))
+    return message
+
+
+def read_or_refused(path: Path) -> StoredModel | None:
+    """Give the model, or None after a refusal in one sentence."""
+    said = ""
+    try:
+        return read_gguf(path)
+    except SourceFileError as error:
+        said = str(error)
+    assert is_one_sentence(said)
+    return None
+
+
+def tiny(folder: Path, **changes: object) -> Path:
+    return write(folder / "tiny.gguf", tiny_metadata(**changes), tiny_tensors())

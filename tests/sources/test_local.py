@@ -8,12 +8,12 @@ import pytest
 
 from advisor.errors import RequestError
 from advisor.knowledge import load_knowledge, names
-from advisor.sources.local import local_gpu
+from advisor.sources.local import Run, local_gpu
 
 APPLE = {"machdep.cpu.brand_string": "Apple M4 Pro\n", "hw.memsize": f"{48 * 2**30}\n"}
 
 
-def printing(answers: Mapping[str, str]):
+def printing(answers: Mapping[str, str]) -> Run:
     def run(command: Sequence[str]) -> str:
         return next((text for key, text in answers.items() if key in command), "")
 
