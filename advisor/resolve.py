@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ from advisor.units import GB, GIB
 
 DEFAULT_CONTEXT_TOKENS = 4096
 DEFAULT_UBATCH = 512
+_MODEL_FILES = frozenset({".json", ".gguf", ".safetensors"})
 BACKENDS_OF_VENDOR = {
     "NVIDIA": ("CUDA", "Vulkan"),
     "AMD": ("ROCm", "Vulkan"),
@@ -116,13 +118,18 @@ def find_gpu(request: Request, knowledge: Knowledge) -> Gpu:
     """
     text = request.gpu or ""
     if text.casefold() == "local":
-        from advisor.sources.local import local_gpu  # noqa: PLC0415  only when asked
-
-        text = local_gpu()
+        text = _local_gpu()
     return names.find_gpu(knowledge, text)
 
 
 _formats: dict[tuple[int, str], tuple[Knowledge, tuple[Format, ...]]] = {}
+
+
+@cache
+def _local_gpu() -> str:
+    from advisor.sources.local import local_gpu  # noqa: PLC0415  only when asked
+
+    return local_gpu()
 
 
 def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
@@ -147,22 +154,40 @@ def _formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
 
 
 def find_model_named(text: str, knowledge: Knowledge) -> Model:
-    """Find a model by name, Hugging Face id, or path of a folder with a config.json.
+    """Find a model by name or Hugging Face id, or as a folder with a config.json.
+
+    A known name goes before a folder of that name; write ``./name`` for the folder.
 
     Raises:
         UserError: Unknown, or a file that cannot be read.
     """
+    if not _is_path(text):
+        try:
+            return model_from_record(names.find_model(knowledge, text), knowledge)
+        except RequestError:
+            if not _is_folder(text):
+                raise
     path = Path(text)
     if path.suffix in {".gguf", ".safetensors"}:
         raise RequestError(
             f"reading {path.suffix} files is not supported yet",
             hint="Give the folder with the model's config.json, or a model name.",
         )
-    if path.is_dir() or path.suffix == ".json":
-        return model_from_config(path)
-    if path.is_absolute() or text.startswith("."):
+    if not _is_folder(text) and path.suffix != ".json":
         raise RequestError(f"{text}: no such folder", hint="Give a folder with a config.json.")
-    return model_from_record(names.find_model(knowledge, text), knowledge)
+    return model_from_config(path)
+
+
+def _is_path(text: str) -> bool:
+    """Whether a text can only be a path: ``publisher/model`` is a Hugging Face id."""
+    return text.startswith((".", "/", "~")) or Path(text).suffix in _MODEL_FILES or "\\" in text
+
+
+def _is_folder(text: str) -> bool:
+    try:
+        return Path(text).is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _find_model(request: Request, knowledge: Knowledge) -> Model:

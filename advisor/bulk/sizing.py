@@ -88,7 +88,7 @@ def estimate_row(row: Row, knowledge: Knowledge) -> tuple[LineDoc, Failure | Non
     except UserError as error:
         return _refused(name, Failure(_message(error)))
     except OSError as bad:
-        return _refused(name, Failure(f"cannot read '{bad.filename}': {bad.strerror}"))
+        return _refused(name, Failure(_shortened(f"{bad.strerror}: '{bad.filename}'.")))
     except Exception as bug:  # noqa: BLE001  one line must not cost the others; told at the end
         message = f"advisor failed here, and that is a bug in advisor: {type(bug).__name__}: {bug}"
         return _refused(name, Failure(message, bug))
@@ -107,7 +107,10 @@ def _is_name(value: object) -> bool:
 
 def _message(error: UserError) -> str:
     several = error.errors if isinstance(error, Problems) else [error]
-    text = " ".join(_sentence(str(part)) for part in several)
+    return _shortened(" ".join(_sentence(str(part)) for part in several))
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} ..."
 
 

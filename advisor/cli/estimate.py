@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _STDIN = "-"
 _REFRESH_S = 0.2
 _CHECK_EVERY = 64
+_MOST_QUOTED = 300
 
 
 def estimate(
@@ -67,7 +68,7 @@ class _Count:
     def note(self, number: int, failure: Failure) -> None:
         """Remember a line that went wrong."""
         self.bad += 1
-        self.first = self.first or f"line {number}: {failure.message}"
+        self.first = self.first or f"line {number}: {failure.message[:_MOST_QUOTED]}"
         self.bug = self.bug or failure.bug
 
     def conclude(self) -> None:

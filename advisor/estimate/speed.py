@@ -14,7 +14,14 @@ from __future__ import annotations
 from advisor.estimate.kv_cache import kv_read_bytes
 from advisor.estimate.result import Evidence, Figure, Memory, Speed
 from advisor.estimate.speed_rates import Rate, Speeds, speeds_of
-from advisor.estimate.speed_step import Reads, Step, is_split, reads_of, step_time
+from advisor.estimate.speed_step import (
+    Reads,
+    Step,
+    is_split,
+    prefill_gain,
+    reads_of,
+    step_time,
+)
 from advisor.estimate.weights import Weights, weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.scenario import Scenario
@@ -142,32 +149,41 @@ def _batched(scenario: Scenario, speeds: Speeds, rate: Rate, reads: Reads, one: 
     """
     batch = scenario.batch
     step = step_time(scenario, speeds.tables, rate, reads, batch)
-    slowest = max(
-        one.seconds * batch / rate.batch.at(batch), batch * (_compute_s(scenario, rate) or 0.0)
-    )
+    arithmetic = batch * (_compute_s(scenario, speeds, rate) or 0.0)
+    slowest = max(one.seconds * batch / rate.batch.at(batch), arithmetic)
     if slowest <= step.seconds:
         return step
     return Step(min(slowest, one.seconds * batch), "compute")
 
 
-def _compute_s(scenario: Scenario, rate: Rate) -> float | None:
+def _compute_s(scenario: Scenario, speeds: Speeds, rate: Rate) -> float | None:
     """Time the arithmetic of one token: two operations per active parameter, seconds."""
-    peak = scenario.gpu.fp16_tensor_tflops_fp32acc if scenario.gpu else None
-    if peak is None:
+    if rate.prefill is None:
         return None
     model = scenario.model
     used = max(model.active_parameters - model.vision_parameters, 0)
-    return 2 * used / (peak * 1e12 * rate.utilisation)
+    return 2 * used / (rate.prefill.tflops * 1e12 * prefill_gain(scenario, speeds.tables))
 
 
 def _prefill(scenario: Scenario, speeds: Speeds, rate: Rate) -> Figure | None:
     """Estimate prompt tokens/s; unknown with weights in system RAM, where it collapses."""
-    seconds = None if is_split(scenario) else _compute_s(scenario, rate)
-    if not seconds:
+    seconds = None if is_split(scenario) else _compute_s(scenario, speeds, rate)
+    if not seconds or rate.prefill is None:
         return None
-    prompt = speeds.tables.prompt_tokens
-    overhead = rate.overhead_s * scenario.model.shape.layers / prompt
-    return _figure(1 / (seconds + overhead), rate.prefill_spread, "extrapolated")
+    tables = speeds.tables
+    spread = rate.prefill.spread
+    if scenario.model.shape.moe:
+        seconds /= tables.prefill.experts
+        spread = max(spread, tables.ranges["prefill_experts"])
+    if scenario.gpus > 1:
+        spread = max(spread, tables.ranges["prefill_cards"])
+    layers = scenario.model.shape.layers
+    launch = _host_s(scenario, rate) * layers / tables.prefill.prompt_tokens
+    return _figure(1 / (seconds + launch), spread, "extrapolated")
+
+
+def _host_s(scenario: Scenario, rate: Rate) -> float:
+    return rate.overhead_s + ((rate.moe_overhead_s or 0.0) if scenario.model.shape.moe else 0.0)
 
 
 def _trust(scenario: Scenario, speeds: Speeds, rate: Rate, reads: Reads) -> tuple[Evidence, float]:
@@ -195,6 +211,8 @@ def _rough_parts(scenario: Scenario, deep_tokens: float) -> list[str]:
         found.append("tensor_parallel" if tensor else "layer_split")
     if is_split(scenario):
         found.append("offload")
+    if scenario.draft_model is not None:
+        found.append("draft_model")
     return found
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from advisor.estimate.result import Evidence
+from advisor.estimate.speed_prefill import Reached, reached_by_engine, reached_by_llamacpp
 from advisor.estimate.speed_tables import Curve, EngineSpeed, Tables, read_tables
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 
 _MODELLED_FROM_GPUS = 3
 _SIXTEEN_BITS_ABOVE = 8.6
 _EIGHT_BITS_ABOVE = 5.0
+_SIXTEEN_BITS = frozenset({"F16", "BF16", "FP16"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +35,8 @@ class Rate:
     small_spread: float
     batch: Curve
     """Aggregate over one stream, by streams."""
-    utilisation: float
-    """Share of the dense FP16 peak that prefill reaches."""
-    prefill_spread: float
+    prefill: Reached | None
+    """Arithmetic of one card while it reads a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Speeds:
 
     source: Mapping[str, object]
     tables: Tables
+    gpus: Mapping[str, Gpu]
     rates: dict[tuple[str, ...], Rate | None]
 
     def rate(self, gpu: Gpu, backend: str, framework: Framework, precision: Format) -> Rate | None:
@@ -59,7 +61,7 @@ class Speeds:
         try:
             return self.rates[key]
         except KeyError:
-            made = _rate(self.tables, gpu, backend, framework, precision)
+            made = _rate(self, gpu, backend, framework, precision)
             self.rates[key] = made
             return made
 
@@ -78,27 +80,32 @@ def speeds_of(knowledge: Knowledge) -> Speeds | None:
         return found
     if not knowledge.calibration:
         return None
-    made = Speeds(knowledge.calibration, read_tables(knowledge.calibration), {})
+    made = Speeds(knowledge.calibration, read_tables(knowledge.calibration), knowledge.gpus, {})
     _KEPT[knowledge.sha256] = made
     return made
 
 
 def _rate(
-    tables: Tables, gpu: Gpu, backend: str, framework: Framework, precision: Format
+    speeds: Speeds, gpu: Gpu, backend: str, framework: Framework, precision: Format
 ) -> Rate | None:
+    tables = speeds.tables
     if framework.name not in tables.engines:
         return None
     engine = tables.engines[framework.name]
     architecture = next((m.to for m in tables.matches if m.fits(gpu)), "")
     if engine is None:
-        return _family_rate(tables, gpu, backend, precision, architecture)
-    return _engine_rate(tables, engine, precision, architecture)
+        return _family_rate(speeds, gpu, backend, precision, architecture)
+    prefill = reached_by_engine(tables.prefill, tables.ranges, gpu, precision)
+    if prefill is None:
+        prefill = _llamacpp_prefill(speeds, gpu, backend, precision, architecture)
+    return _engine_rate(tables, engine, precision, prefill)
 
 
 def _family_rate(
-    tables: Tables, gpu: Gpu, backend: str, precision: Format, architecture: str
+    speeds: Speeds, gpu: Gpu, backend: str, precision: Format, architecture: str
 ) -> Rate | None:
     """Rate the llama.cpp family: base x backend x architecture x format, then the card's own."""
+    tables = speeds.tables
     behind = tables.backends.get(backend)
     if behind is None:
         return None
@@ -110,7 +117,6 @@ def _family_rate(
     evidence, spread, small = _trust(tables.ranges, measured, near=offset is not None)
     if factor is None:
         evidence, spread = "extrapolated", max(spread, tables.ranges["unmeasured_format"])
-    use, prefill_spread = _prefill(tables, architecture)
     return Rate(
         efficiency=min(product * (factor or 1.0), tables.most_efficiency),
         overhead_s=behind.overhead_s,
@@ -121,23 +127,22 @@ def _family_rate(
         spread=spread,
         small_spread=max(spread, small),
         batch=tables.batch_llamacpp,
-        utilisation=use,
-        prefill_spread=prefill_spread,
+        prefill=_llamacpp_prefill(speeds, gpu, backend, precision, architecture),
     )
 
 
 def _engine_rate(
-    tables: Tables, engine: EngineSpeed, precision: Format, architecture: str
+    tables: Tables, engine: EngineSpeed, precision: Format, prefill: Reached | None
 ) -> Rate | None:
     bits = _stored_bits(precision)
     efficiency = engine.efficiency.get(bits)
     if efficiency is None:
         return None
     family = f"{precision.family}_{bits}"
-    use, prefill_spread = _prefill(tables, architecture)
+    own = engine.overhead_by_family_s.get(family, engine.overhead_s)
     return Rate(
         efficiency=efficiency,
-        overhead_s=engine.overhead_by_family_s.get(family, engine.overhead_s),
+        overhead_s=max(own, tables.kernels_s.get(family, 0.0)),
         moe_overhead_s=0.0,
         overlapped=engine.overlapped,
         scale=1.0,
@@ -145,8 +150,7 @@ def _engine_rate(
         spread=tables.ranges["other_engine"],
         small_spread=tables.ranges["other_engine"],
         batch=tables.batch_other,
-        utilisation=use,
-        prefill_spread=prefill_spread,
+        prefill=prefill,
     )
 
 
@@ -167,8 +171,13 @@ def _trust(
     return "extrapolated", ranges["alone"], ranges["alone"]
 
 
-def _prefill(tables: Tables, architecture: str) -> tuple[float, float]:
-    known = tables.utilisation.get(architecture)
-    if known is None:
-        return tables.utilisation_elsewhere, tables.ranges["prefill_unmeasured"]
-    return known, tables.ranges["prefill"]
+def _llamacpp_prefill(
+    speeds: Speeds, gpu: Gpu, backend: str, precision: Format, architecture: str
+) -> Reached | None:
+    tables = speeds.tables
+    found = reached_by_llamacpp(
+        tables.prefill, tables.ranges, speeds.gpus, gpu, backend, architecture
+    )
+    if found is None or precision.name not in _SIXTEEN_BITS:
+        return found
+    return replace(found, tflops=found.tflops * tables.prefill.sixteen_bit.get(backend, 1.0))

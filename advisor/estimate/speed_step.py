@@ -123,6 +123,17 @@ def _cards(scenario: Scenario, tables: Tables) -> tuple[int, float, float]:
     return count, link.at(count), 1.0
 
 
+def prefill_gain(scenario: Scenario, tables: Tables) -> float:
+    """Give prefill over one card's: a layer split computes one prompt card after card."""
+    gpu, count = scenario.gpu, scenario.gpus
+    if gpu is None or count == 1:
+        return 1.0
+    if scenario.framework.multi_gpu[0] == "layer":
+        return 1.0 / tables.layer_split.at(count)
+    linked = gpu.nvlink_bytes_s is not None
+    return (tables.nvlink_prefill if linked else tables.pcie_prefill).at(count)
+
+
 def _offload_s(scenario: Scenario, tables: Tables, reads: Reads, sequences: int) -> float:
     if scenario.ram_bandwidth_bytes_s is None:
         return 0.0

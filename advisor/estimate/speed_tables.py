@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from advisor.errors import KnowledgeError, Source
+from advisor.estimate.speed_prefill import PrefillTables
 from advisor.knowledge.types import Gpu
 
 _FILE = "calibration.yaml"
@@ -94,9 +95,10 @@ class Tables:
     offsets: Mapping[tuple[str, str], float]
     engines: Mapping[str, EngineSpeed | None]
     """By framework name; None: the llama.cpp family."""
-    prompt_tokens: int
-    utilisation: Mapping[str, float]
-    utilisation_elsewhere: float
+    kernels_s: Mapping[str, float]
+    """Least time per layer and token that a format's own kernels take in every one of those
+    engines, by family and stored bits."""
+    prefill: PrefillTables
     batch_llamacpp: Curve
     batch_other: Curve
     ram_efficiency: float
@@ -105,6 +107,9 @@ class Tables:
     nvlink_s: Curve
     """Exchange time per layer and token by cards."""
     pcie_s: Curve
+    nvlink_prefill: Curve
+    """Prefill over one card's, by cards in tensor parallel."""
+    pcie_prefill: Curve
     ranges: Mapping[str, float]
     """Range factors and their limits, by the names of the group ``intervals``."""
 
@@ -177,7 +182,7 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
         KnowledgeError: A group or figure is missing or of the wrong kind.
     """
     root = _Group(calibration, "")
-    decode, prefill, batch = (root.group(key) for key in ("decode", "prefill", "batch"))
+    decode, batch = root.group("decode"), root.group("batch")
     cards, offload = root.group("multi_gpu"), root.group("offload")
     per_layer_ms = 1e-3 / decode.number("overhead_layers")
     return Tables(
@@ -189,9 +194,11 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
         formats=_formats(root.group("formats")),
         offsets=_offsets(root.group("cards")),
         engines=_engines(root.group("engines"), per_layer_ms),
-        prompt_tokens=int(prefill.number("prompt_tokens")),
-        utilisation=prefill.group("utilisation").numbers(),
-        utilisation_elsewhere=prefill.number("utilisation_elsewhere"),
+        kernels_s={
+            key: ms * per_layer_ms
+            for key, ms in root.group("kernels").group("overhead_ms").numbers().items()
+        },
+        prefill=_prefill(root.group("prefill")),
         batch_llamacpp=batch.curve("llama.cpp"),
         batch_other=batch.curve("other"),
         ram_efficiency=offload.number("ram_efficiency"),
@@ -199,6 +206,8 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
         layer_split=cards.curve("layer_split_factor"),
         nvlink_s=cards.curve("nvlink_us_per_layer", 1e-6),
         pcie_s=cards.curve("pcie_us_per_layer", 1e-6),
+        nvlink_prefill=cards.curve("nvlink_prefill_gain"),
+        pcie_prefill=cards.curve("pcie_prefill_gain"),
         ranges=root.group("intervals").numbers(),
     )
 
@@ -244,6 +253,23 @@ def _offsets(group: _Group) -> Mapping[tuple[str, str], float]:
         (line.text("gpu"), line.text("backend")): line.number("factor")
         for line in group.lines("offsets")
     }
+
+
+def _prefill(group: _Group) -> PrefillTables:
+    units, own = group.group("units").groups(), group.group("architectures").groups()
+    return PrefillTables(
+        prompt_tokens=int(group.number("prompt_tokens")),
+        units={(b, u): n for b, line in units.items() for u, n in line.numbers().items()},
+        architectures={(a, b): n for a, line in own.items() for b, n in line.numbers().items()},
+        falls=group.number("falls"),
+        sixteen_bit=group.group("sixteen_bit").numbers(),
+        cards={
+            (line.text("gpu"), line.text("backend")): line.number("tflops")
+            for line in group.lines("cards")
+        },
+        engines=group.number("engines"),
+        experts=group.number("experts"),
+    )
 
 
 def _engines(group: _Group, per_layer_ms: float) -> Mapping[str, EngineSpeed | None]:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from advisor.units import GB, format_quantity, gib
+from advisor.units import GB, GIB, format_quantity, gib
 
 if TYPE_CHECKING:
     from advisor.render.contract import FigureDoc, SpanDoc
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 EVIDENCE = {
     "measured": "measured on this very setup",
     "near": "estimated from other models on this card",
-    "modelled": "modelled: this card has not been measured",
+    "modelled": "modelled, as this card has not been measured",
     "extrapolated": "a rough extrapolation with low confidence",
 }
 """How well a speed is backed, in words."""
 
 _MILLION, _BILLION = 1e6, 1e9
+_HUNDREDTH_GIB = GIB / 100
 _MANY = 100
 """From here on a decimal less is printed: billions of parameters."""
 _FINE_SHARE = 20
@@ -46,23 +47,28 @@ def size(count_bytes: float | None) -> str:
     """Print bytes as GiB, ``24 GiB`` when it is a whole number; empty when unknown."""
     if count_bytes is None:
         return ""
-    text = gib(count_bytes)
-    return text.replace(".0 GiB", " GiB")
+    return amount(count_bytes).replace(".0 GiB", " GiB")
 
 
 def amount(count_bytes: float | None) -> str:
     """Print bytes as GiB, always with a decimal; empty when unknown."""
-    return "" if count_bytes is None else gib(count_bytes)
+    if count_bytes is None:
+        return ""
+    if 0 < count_bytes < _HUNDREDTH_GIB / 2:
+        return "less than 0.01 GiB"
+    number, unit = gib(count_bytes).split()
+    whole, _, decimals = number.partition(".")
+    return f"{int(whole):,}.{decimals} {unit}"
 
 
 def decimal_gb(count_bytes: float | None) -> str:
     """Print bytes as decimal GB, one decimal; empty when unknown."""
-    return "" if count_bytes is None else f"{count_bytes / GB:.1f} GB"
+    return "" if count_bytes is None else f"{count_bytes / GB:,.1f} GB"
 
 
 def nominal(gigabytes: float | None) -> str:
     """Print the rule-of-thumb size; empty when unknown."""
-    return "" if gigabytes is None else f"{gigabytes:.1f}".removesuffix(".0") + " GB"
+    return "" if gigabytes is None else f"{gigabytes:,.1f}".removesuffix(".0") + " GB"
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -103,7 +109,7 @@ def rate(tokens_s: float) -> str:
     """Print tokens per second without its unit: 8.4, 95, 1,240."""
     if tokens_s >= _COARSE_RATE:
         return f"{round(tokens_s, -1):,.0f}"
-    return f"{tokens_s:.0f}" if tokens_s >= _FINE_RATE else f"{tokens_s:.1f}"
+    return f"{tokens_s:,.0f}" if tokens_s >= _FINE_RATE else f"{tokens_s:.1f}"
 
 
 def speed_point(figure: FigureDoc | None) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from advisor.render import figures as f
+from advisor.render.clauses import article
 from advisor.render.view import Strings, flag, layers_of
 
 if TYPE_CHECKING:
@@ -74,6 +76,11 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
         "option_model": setup["model"],
         "option_parameters": f.billions(setup["model_parameters"]),
         "option_framework": setup["framework"],
+        "option_new_framework": _new(setup["framework"], doc["scenario"]["framework"]),
+        "option_besides": f.listed(_besides(doc, item)),
+        "option_split": setup["framework_split"] or "",
+        "option_extra_cards": _extra_cards(setup["gpus"] - doc["scenario"]["gpus"]),
+        "option_kv_article": article(setup["kv_cache"]),
         "option_layers": _layers(setup),
         "option_cpu_experts": f.count(setup["cpu_experts"] or None),
         "option_draft_model": setup["draft_model"] or "",
@@ -82,6 +89,42 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
         "option_effort_kind": effort,
         "option_confidence": item["confidence"],
     }
+
+
+def _new(after: str, before: str) -> str:
+    return after if after != before else ""
+
+
+def _extra_cards(extra: int) -> str:
+    if extra < 1:
+        return ""
+    return "extra card" if extra == 1 else f"{extra} extra cards"
+
+
+_OWN: Mapping[str, frozenset[str]] = {
+    "quantize": frozenset({"precision"}),
+    "quantize-kv": frozenset({"kv_cache"}),
+    "shrink-context": frozenset({"context_tokens"}),
+    "shrink-batch": frozenset({"batch"}),
+    "grow-batch": frozenset({"batch"}),
+    "offload-layers": frozenset({"gpu_layers"}),
+    "offload-experts": frozenset({"cpu_experts"}),
+    "add-gpus": frozenset({"gpus"}),
+    "upgrade-gpu": frozenset({"gpu", "gpus"}),
+    "smaller-model": frozenset({"model"}),
+    "change-framework": frozenset({"framework", "precision"}),
+    "speculative": frozenset({"draft_model"}),
+    "cloud": frozenset({"gpu", "gpus"}),
+}
+"""What the title and text of an action speak of."""
+
+
+def _besides(doc: Document, item: RecommendationDoc) -> list[str]:
+    """Say in words what a change brings beside its own subject."""
+    own = _OWN.get(item["action"])
+    if own is None:
+        return []
+    return [words for subject, words in differences(doc, item["setup"]) if subject not in own]
 
 
 def _alters_answers(doc: Document, setup: SetupDoc) -> bool:
@@ -108,34 +151,39 @@ def _layers(setup: SetupDoc) -> str:
 
 def changes(doc: Document, setup: SetupDoc) -> list[str]:
     """Say in words everything in which a setup differs from the request."""
-    asked, found = doc["scenario"], []
+    return [words for _, words in differences(doc, setup)]
+
+
+def differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, str]]:
+    """Give what differs from the request and the words for it."""
+    asked = doc["scenario"]
     card = asked["gpu"]["name"] if asked["gpu"] else None
     if (setup["gpu"], setup["gpus"]) != (card, asked["gpus"]):
-        found.append(f"{setup['gpus']} x {setup['gpu']}")
+        yield "gpu" if setup["gpu"] != card else "gpus", f"{setup['gpus']} x {setup['gpu']}"
     if setup["model"] != asked["model"]["name"]:
-        found.append(f"the smaller {setup['model']}")
+        yield "model", f"the smaller {setup['model']}"
     if setup["framework"] != asked["framework"]:
-        found.append(setup["framework"])
+        yield "framework", f"a move to {setup['framework']}"
     if setup["precision"] != asked["precision"]:
-        found.append(f"{setup['precision']} weights")
+        yield "precision", f"{setup['precision']} weights"
     if setup["kv_cache"] != asked["kv_cache"]:
-        found.append(f"a {setup['kv_cache']} KV cache")
+        yield "kv_cache", f"{article(setup['kv_cache'])} {setup['kv_cache']} KV cache"
     if setup["context_tokens"] != asked["context_tokens"]:
-        found.append(f"a context of {f.count(setup['context_tokens'])} tokens")
-    return found + _smaller_changes(doc, setup)
+        yield "context_tokens", f"a context of {f.count(setup['context_tokens'])} tokens"
+    yield from _smaller_differences(doc, setup)
 
 
-def _smaller_changes(doc: Document, setup: SetupDoc) -> list[str]:
-    asked, found = doc["scenario"], []
+def _smaller_differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, str]]:
+    asked = doc["scenario"]
     if setup["batch"] != asked["batch"]:
-        found.append(f"{f.count(setup['batch'])} sequence{'s' if setup['batch'] > 1 else ''}")
+        plural = "s" if setup["batch"] > 1 else ""
+        yield "batch", f"{f.count(setup['batch'])} sequence{plural}"
     if setup["gpu_layers"] != asked["gpu_layers"] and (layers := _layers(setup)):
-        found.append(f"{layers} layers on the card")
+        yield "gpu_layers", f"{layers} layers on the card"
     if setup["cpu_experts"] != asked["cpu_experts"] and setup["cpu_experts"]:
-        found.append(f"the experts of {setup['cpu_experts']} layers in system RAM")
+        yield "cpu_experts", f"the experts of {setup['cpu_experts']} layers in system RAM"
     if setup["draft_model"] and setup["draft_model"] != asked["draft_model"]:
-        found.append(f"{setup['draft_model']} as draft model")
-    return found
+        yield "draft_model", f"{setup['draft_model']} as draft model"
 
 
 def _option_memory(item: RecommendationDoc) -> Strings:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from advisor.render import figures as f
 from advisor.render.option import option_view
 from advisor.render.templating import Templates, templates_for
-from advisor.render.view import Strings, situation_view
+from advisor.render.view import LONG_CONTEXT_TOKENS, Strings, situation_view
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document, RecommendationDoc
 
 Length = Literal["short", "standard", "full"]
-STANDARD_WORDS = 350
-_STANDARD_REMEDIES, _STANDARD_REMARKS = 5, 4
+STANDARD_WORDS = 400
+_STANDARD_REMEDIES, _STANDARD_REMARKS = 6, 7
 _SUMMARY_WORDS = 9
 
 
@@ -65,8 +65,9 @@ class Report:
 def report(doc: Document, length: Length, templates: Path | None = None) -> Report:
     """Write the report of a document in a length.
 
-    ``standard`` keeps to about 350 words: the best remedies and remarks that fit in; ``short``
-    is the verdict and the best remedy; ``full`` is everything.
+    ``standard`` keeps to about 400 words: the best remedy in full, the others by name and
+    figures, then the best remarks and the texts of the other remedies as far as they fit in;
+    ``short`` is the verdict and the best remedy; ``full`` is everything.
 
     Raises:
         TemplateError: A template of templates/report is missing or broken.
@@ -84,7 +85,7 @@ def report(doc: Document, length: Length, templates: Path | None = None) -> Repo
         title=title(situation),
         verdict=doc["verdict"]["sentence"],
         state=doc["verdict"]["state"],
-        figures=tuple(key_figures(situation)),
+        figures=tuple(key_figures(situation) + _speeds_hold(doc, situation)),
         have=have,
         happens=happens,
         first=first,
@@ -132,13 +133,17 @@ def _ranks(items: Sequence[RecommendationDoc]) -> frozenset[int]:
 
 
 def _within(items: Sequence[RecommendationDoc], notes: Sequence[str], room: int) -> _Choice:
-    """Take remarks and remedies' texts in turn, best first, until the words are used up."""
+    """Take remarks, best first, then remedies' texts, until the words are used up.
+
+    A remedy that is not told still stands there with its title and figures.
+    """
     told, watch = set(_ranks(items[:1])), list[str]()
-    for note, item in zip_longest(notes[:_STANDARD_REMARKS], items[1:]):
-        if note and _words(note) <= room:
+    for note in notes:
+        if len(watch) < _STANDARD_REMARKS and _words(note) <= room:
             watch.append(note)
             room -= _words(note)
-        if item and _words(item["text"]) <= room:
+    for item in items[1:]:
+        if _words(item["text"]) <= room:
             told.add(item["rank"])
             room -= _words(item["text"])
     return _Choice(items, frozenset(told), watch)
@@ -154,33 +159,63 @@ def key_figures(s: Strings) -> list[tuple[str, str]]:
     """List the figures a reader looks for first, label and value."""
     parts = [
         f"weights {s['memory_weights']}",
-        f"KV cache {s['memory_kv_cache']}",
+        f"KV cache {s['memory_kv_cache']}" if s["memory_kv_cache"] else "",
         f"work buffers {s['memory_compute_buffer']}",
         f"overhead {s['memory_overhead']}",
     ]
-    setup = [
-        s["weights_format"],
-        f"{s['request_context']} tokens of context",
-        f"{s['request_batch']} sequence{'s' if s['request_several'] else ''}",
-        f"KV cache {s['request_kv_cache']}",
-        s["framework_name"],
-        s["request_split"],
-    ]
     rows = [
         ("Needs", s["memory_required"] + (f" ({s['memory_range']})" if s["memory_range"] else "")),
-        ("Made of", ", ".join(parts)),
+        ("Made of", ", ".join(part for part in parts if part)),
+        ("Rule of thumb", _nominal(s)),
         ("Usable", _usable(s)),
         ("Free", _with_share(s)),
         ("Missing", s["memory_deficit"] + _fullest(s) if s["memory_deficit"] else ""),
         ("In system RAM", s["memory_host"]),
+        ("System RAM", _short_of_ram(s)),
         ("Speed", _speed(s)),
+        ("With draft", s["speed_speculative"]),
         ("Prompt speed", s["speed_prefill"]),
         ("All sequences", s["speed_aggregate"]),
         ("Limits", _limits(s)),
-        ("Setup", ", ".join(part for part in setup if part)),
+        ("Setup", ", ".join(part for part in _setup(s) if part)),
         ("Unknown", s["missing_figures"]),
     ]
     return [(label, value) for label, value in rows if value]
+
+
+def _setup(s: Strings) -> list[str]:
+    return [
+        s["weights_format"],
+        f"{s['request_context']} tokens of context",
+        f"{s['request_batch']} sequence{'s' if s['request_several'] else ''}",
+        f"KV cache {s['request_kv_cache']}" if s["memory_kv_cache"] or s["memory_host"] else "",
+        s["framework_name"] + (f" with {s['backend']}" if s["backend_unusual"] else ""),
+        f"{s['request_draft_model']} as draft model" if s["request_draft_model"] else "",
+        s["request_split"],
+    ]
+
+
+def _nominal(s: Strings) -> str:
+    if not s["weights_nominal"] or s["memory_host"]:
+        return ""
+    return f"{s['weights_nominal']} for the weights alone; in full it is {s['memory_required_gb']}"
+
+
+def _short_of_ram(s: Strings) -> str:
+    if not s["host_ram_short"]:
+        return ""
+    return f"{s['host_ram']} stated, at least {s['host_ram_needed']} needed for the rest"
+
+
+def _speeds_hold(doc: Document, s: Strings) -> list[tuple[str, str]]:
+    """Say what the speeds of the remedies stand for where the request itself has none."""
+    named = any(item["after"]["decode_tok_s"] for item in doc["recommendations"])
+    asked = doc["scenario"]
+    if s["speed_known"] or not named or asked["context_tokens"] < LONG_CONTEXT_TOKENS:
+        return []
+    depth = f.count(asked["depth_tokens"])
+    when = f"with {depth} tokens cached" if asked["depth_tokens"] else "with an empty cache"
+    return [("Speeds below", f"{when}; they fall as a conversation fills it")]
 
 
 def _usable(s: Strings) -> str:
@@ -203,22 +238,24 @@ def _with_share(s: Strings) -> str:
 
 def _speed(s: Strings) -> str:
     if s["speed_known"]:
-        return f"{s['speed_decode']}, {s['speed_evidence']}"
+        return f"{s['speed_decode']} {s['speed_when']}, {s['speed_evidence']}"
     if not s["runs"]:
         return "none, because it does not fit"
-    return "not known" + ("" if s["gpu_bandwidth"] else ": the memory bandwidth is missing")
+    if not s["gpu_bandwidth"]:
+        return "not known: the memory bandwidth is missing"
+    return "not known" if s["model_generates"] else "not estimated for models that write no text"
 
 
 def _limits(s: Strings) -> str:
     if not s["runs"]:
         return ""
-    parts = []
-    if s["memory_max_context"]:
-        parts.append(f"{s['memory_max_context']} tokens of context")
-    if s["memory_max_batch"]:
-        plural = "" if s["memory_max_batch"] == "1" else "s"
-        parts.append(f"{s['memory_max_batch']} sequence{plural} of {s['request_context']} tokens")
-    return "at most " + " or ".join(parts) if parts else ""
+    context, batch = s["memory_max_context"], s["memory_max_batch"]
+    parts = [f"at most {context} tokens of context"] if context else []
+    if batch:
+        most = "" if batch.startswith("at least") or context else "at most "
+        plural = "" if batch == "1" else "s"
+        parts.append(f"{most}{batch} sequence{plural} of {s['request_context']} tokens")
+    return " or ".join(parts)
 
 
 def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int]) -> Remedy:
@@ -232,7 +269,7 @@ def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int]) -> Rem
         command=item["command"],
         required=s["option_required"],
         headroom=s["option_headroom"] or "does not fit",
-        speed=s["option_speed"] or "not known",
+        speed=s["option_speculative"] or s["option_speed"] or "not known",
         quality=_quality(s),
         effort=s["option_effort_kind"],
         cost=s["option_cost"],
@@ -245,7 +282,7 @@ def _summary(s: Strings) -> str:
     memory = f"{s['before_required'].removesuffix(' GiB')} -> {s['option_required']}"
     free = f"{s['option_headroom']} free" if s["option_headroom"] else ""
     before = s["before_speed"].split(" (")[0].removeprefix("about ").removesuffix(" tok/s")
-    point = s["option_speed_point"]
+    point = s["option_speculative"] or s["option_speed_point"]
     same = before == point.removesuffix(" tok/s")
     speed = f"{before} -> {point}" if before and point and not same else point
     return ", ".join(part for part in (memory, free, speed) if part)
@@ -255,7 +292,7 @@ def _quality(s: Strings) -> str:
     if s["option_quality_cost"]:
         return f"perplexity +{s['option_quality_cost']}"
     if s["option_quality_gain"]:
-        return f"perplexity -{s['option_quality_gain']}"
+        return f"perplexity -{s['option_quality_gain'].removesuffix(' %')} points"
     return "same" if s["option_quality_same"] else "not measured"
 
 

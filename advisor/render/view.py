@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import floor
 from typing import TYPE_CHECKING
 
+from advisor.estimate.limits import LONGEST_TOKENS
+from advisor.render import clauses
 from advisor.render import figures as f
 
 if TYPE_CHECKING:
@@ -42,6 +44,14 @@ _MISSING = {
     "weights.quality_loss": "the quality loss of this weight format",
 }
 _BEYOND_NOMINAL = 0.02
+_WRITES = frozenset({"text", "vision"})
+_LLAMACPP = "llama.cpp"
+_MOST_SEQUENCES = {_LLAMACPP: 256}
+_MOST_SEQUENCES_ELSEWHERE = 2**16
+"""Where the search for the largest batch ends: more fit, how many is not known."""
+_OFFLOADS = frozenset({"offload-layers", "offload-experts"})
+LONG_CONTEXT_TOKENS = 8192
+"""From here on sentences say for which part of a conversation a speed holds."""
 
 
 def situation_view(doc: Document) -> Strings:
@@ -69,8 +79,14 @@ def _state(doc: Document) -> Strings:
         "state": state,
         "runs": flag(state in {"fits", "tight"}),
         "tight": flag(state == "tight"),
-        "offloadable": flag(state == "needs_offload"),
+        "offloadable": flag(state == "needs_offload" and places_layers(doc)),
     }
+
+
+def places_layers(doc: Document) -> bool:
+    """Whether the estimate divides the model between card and system RAM for this runtime."""
+    asked = doc["scenario"]
+    return bool(asked["framework_offloads"]) and asked["framework_memory_model"] == _LLAMACPP
 
 
 def _card(doc: Document) -> Strings:
@@ -105,6 +121,7 @@ def _card(doc: Document) -> Strings:
         "gpu_release_year": (gpu["released"] or "")[:4],
         "gpu_unified_memory": flag(gpu["unified_memory"]),
         "gpu_laptop": flag(gpu["segment"] == "mobile"),
+        "gpu_datacenter": flag(gpu["segment"] == "datacenter"),
         "gpu_disputed": f.listed(
             [
                 f"{field.replace('_', ' ')} ({f.plain(' or '.join(values))})"
@@ -118,7 +135,7 @@ _CARD_KEYS = (
     "gpu_name", "gpu_vendor", "gpu_architecture", "gpu_vram", "gpu_memory", "gpu_bandwidth",
     "gpu_bandwidth_class", "gpu_cores", "gpu_tensor_cores", "gpu_compute", "gpu_tdp",
     "gpu_tdp_all", "gpu_launch_price", "gpu_release_year", "gpu_unified_memory", "gpu_laptop",
-    "gpu_disputed",
+    "gpu_datacenter", "gpu_disputed",
 )  # fmt: skip
 
 
@@ -141,9 +158,10 @@ def _model(doc: Document) -> Strings:
         "model_experts": f.count(model["experts"]),
         "model_experts_used": f.count(model["experts_used"]),
         "model_layers": f.count(model["layers"]),
+        "model_generates": flag(model["modality"] in _WRITES),
         "model_vision": flag(model["modality"] == "vision"),
         "model_vision_parameters": f.billions(model["vision_parameters"] or None),
-        "model_image_tokens": f.plain(model["image_tokens"] or ""),
+        "model_image_tokens": clauses.image_tokens(model["image_tokens"]),
         "model_trained_context": f.count(model["trained_context_tokens"]),
         "model_licence": f.plain(model["licence"] or ""),
     }
@@ -169,7 +187,11 @@ def _request(doc: Document) -> Strings:
         "request_split": _split(doc),
         "framework_name": asked["framework"],
         "framework_offloads": flag(asked["framework_offloads"]),
+        "framework_places_layers": flag(places_layers(doc)),
+        "framework_split": asked["framework_split"] or "",
+        "request_draft_model": asked["draft_model"] or "",
         "backend": asked["backend"] or "",
+        "backend_unusual": flag(asked["backend_usual"] is False),
     }
 
 
@@ -221,13 +243,17 @@ def _memory(doc: Document) -> Strings:
         "memory_headroom": f.amount(memory["headroom_bytes"]) if runs else "",
         "memory_headroom_share": _headroom_share(doc) if runs else "",
         "memory_weights": f.amount(memory["weights_bytes"]),
-        "memory_kv_cache": f.amount(memory["kv_cache_bytes"]),
+        "memory_kv_cache": f.amount(memory["kv_cache_bytes"]) if _keeps_cache(doc) else "",
         "memory_compute_buffer": f.amount(memory["compute_buffer_bytes"]),
         "memory_overhead": f.amount(memory["overhead_bytes"]),
         "memory_host": f.amount(host) if _split(doc) else "",
         "memory_largest": _largest(doc),
-        "memory_approximate": f.listed([f.plain(text) for text in memory["approximate"]]),
+        "memory_approximate": clauses.estimated_parts(memory["approximate"]),
     }
+
+
+def _keeps_cache(doc: Document) -> bool:
+    return bool(doc["memory"]["kv_cache_bytes"] or doc["memory"]["host_kv_cache_bytes"])
 
 
 def _reserve(capacity: int | None, usable: int | None) -> str:
@@ -264,9 +290,13 @@ def _largest(doc: Document) -> str:
 def _limits(doc: Document) -> Strings:
     memory, asked = doc["memory"], doc["scenario"]
     context, batch = memory["max_context_tokens"], memory["max_batch"]
+    if context == LONGEST_TOKENS and asked["model"]["trained_context_tokens"] is None:
+        context = None
+    most = _MOST_SEQUENCES.get(asked["framework_memory_model"], _MOST_SEQUENCES_ELSEWHERE)
+    more = "at least " if batch is not None and batch >= most else ""
     return {
         "memory_max_context": f.count(context),
-        "memory_max_batch": f.count(batch),
+        "memory_max_batch": more + f.count(batch),
         "context_can_grow": flag(context and context > asked["context_tokens"]),
         "batch_can_grow": flag(batch and batch > asked["batch"]),
     }
@@ -287,19 +317,37 @@ def _speed(doc: Document) -> Strings:
         "speed_modelled": f"{f.rate(modelled)} tok/s" if measured and modelled else "",
         "speed_prefill": f.speed_range(speed["prefill_tok_s"]) if speed else "",
         "speed_aggregate": f.speed_range(together),
+        "speed_when": _when(speed["depth_tokens"]) if speed else "",
+        "speed_speculative": f.span(doc["speculative_tok_s"]) if figure else "",
         "speed_depth": f.count(speed["depth_tokens"]) if speed and speed["depth_tokens"] else "",
         "speed_feel": _FEEL.get(str(doc["facts"].get("speed.class")), "") if figure else "",
         "bound_by": _BOUND[speed["bound_by"]] if speed else "",
     }
 
 
+def _offloaded(doc: Document) -> int | None:
+    """What the best recommended offload puts into system RAM; None without one."""
+    items = doc["recommendations"]
+    return next((i["after"]["host_bytes"] for i in items if i["action"] in _OFFLOADS), None)
+
+
+def _when(depth_tokens: int) -> str:
+    if depth_tokens:
+        return f"with {f.count(depth_tokens)} tokens already in the cache"
+    return "at the start of a conversation"
+
+
 def _host(doc: Document) -> Strings:
     asked = doc["scenario"]
     needed = doc["facts"].get("host.ram_needed")
     known = needed if isinstance(needed, float | int) and not isinstance(needed, bool) else None
+    stated = asked["ram_bytes"]
+    short = doc["verdict"]["state"] == "too_big" and places_layers(doc)
     return {
-        "host_ram": f.size(asked["ram_bytes"]),
-        "host_ram_needed": f.amount(known),
+        "host_ram": f.size(stated),
+        "host_ram_needed": f.amount(known) if places_layers(doc) else "",
+        "host_ram_offload": f.amount(_offloaded(doc)),
+        "host_ram_short": flag(short and stated and known and known > stated),
         "host_ram_bandwidth": f.quantity(asked["ram_bandwidth_bytes_s"], "GB/s"),
         "host_cpu_cores": f.count(asked["cpu_cores"]),
         "missing_figures": f.listed(

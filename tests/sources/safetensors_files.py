@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import random
 import struct
-import time
-import tracemalloc
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from safetensors.numpy import save_file
 
 from advisor.errors import SourceFileError
-from advisor.estimate.stored_weights import stored_profile
 from advisor.sources.safetensors import read_safetensors
-from advisor.sources.safetensors_header import DTYPE_BITS, read_header
-from advisor.sources.stored import StoredTensor
-from tests.sources.conftest import is_one_sentence
+from advisor.sources.safetensors_header import DTYPE_BITS
 
 CONFIG: Mapping[str, object] = {
     "model_type": "llama",
@@ -90,12 +79,6 @@ def configure(folder: Path, **changes: object) -> None:
     (folder / "config.json").write_text(text, encoding="utf-8")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    configure(tmp_path)
-    return tmp_path
-
-
 def refusal(path: Path) -> str:
     with pytest.raises(SourceFileError) as caught:
         read_safetensors(path)
@@ -103,3 +86,8 @@ def refusal(path: Path) -> str:
     assert "\n" not in message
     assert message.endswith((".", "?"))
     return message
+
+
+def accepted(content: bytes) -> list[tuple[str, dict[str, object]]]:
+    found: list[tuple[str, dict[str, object]]] = safetensors.deserialize(content)  # type: ignore[no-untyped-call]  # its stubs leave it out
+    return found

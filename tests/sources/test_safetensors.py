@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import random
-import struct
-import time
-import tracemalloc
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from advisor.errors import SourceFileError
 from advisor.estimate.stored_weights import stored_profile
 from advisor.sources.safetensors import read_safetensors
 from advisor.sources.safetensors_header import DTYPE_BITS, read_header
 from advisor.sources.stored import StoredTensor
-from tests.sources.conftest import is_one_sentence
-from tests.sources.safetensors_files import CONFIG, Dims, configure, described, folder, llama, raw, refusal, write
+from tests.sources.safetensors_files import (
+    CONFIG,
+    accepted,
+    configure,
+    llama,
+    raw,
+    refusal,
+    write,
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    configure(tmp_path)
+    return tmp_path
+
 
 # ---- against the safetensors package
 
@@ -51,11 +56,6 @@ def test_every_tensor_is_read_as_the_safetensors_package_reads_it(folder: Path) 
 def tensors(path: Path) -> tuple[StoredTensor, ...]:
     with path.open("rb") as file:
         return read_header(file, path.stat().st_size, str(path), 1000)
-
-
-def accepted(content: bytes) -> list[tuple[str, dict[str, object]]]:
-    found: list[tuple[str, dict[str, object]]] = safetensors.deserialize(content)  # type: ignore[no-untyped-call]  # its stubs leave it out
-    return found
 
 
 @pytest.mark.parametrize("dtype", sorted(DTYPE_BITS))

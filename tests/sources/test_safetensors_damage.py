@@ -9,25 +9,33 @@ import random
 import struct
 import time
 import tracemalloc
-from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import pytest
-import safetensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.numpy import save_file
 
 from advisor.errors import SourceFileError
-from advisor.estimate.stored_weights import stored_profile
 from advisor.sources.safetensors import read_safetensors
-from advisor.sources.safetensors_header import DTYPE_BITS, read_header
-from advisor.sources.stored import StoredTensor
+from advisor.sources.safetensors_header import read_header
 from tests.sources.conftest import is_one_sentence
-from tests.sources.safetensors_files import CONFIG, Dims, configure, described, folder, llama, raw, refusal, write
+from tests.sources.safetensors_files import (
+    accepted,
+    configure,
+    described,
+    llama,
+    raw,
+    refusal,
+    write,
+)
 
 HUGE = 2**63
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    configure(tmp_path)
+    return tmp_path
 
 
 # ---- bounds
