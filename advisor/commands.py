@@ -41,6 +41,9 @@ def _placeholders(scenario: Scenario) -> dict[str, str]:
 
 
 def _gguf_file(model: Model, precision: Format) -> str:
+    stored = model.stored
+    if stored and stored.kind == "gguf" and stored.format_name == precision.name:
+        return stored.files[0].name
     kind = {"FP16": "F16", "FP32": "F32"}.get(precision.name, precision.name)
     return f"{model.name}-{kind.split(' ')[0]}.gguf"
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from advisor.errors import RequestError
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.scenario import Model
 from advisor.shapes import known_shape
-from advisor.sources.shape import Shape
+from advisor.sources.shape import Counts, Shape
+
+if TYPE_CHECKING:
+    from advisor.sources.stored import StoredModel
 
 _MOST_FILES = 512
+_INDEX = ".safetensors.index.json"
 _made: dict[int, tuple[ModelRecord, Model]] = {}
 _read: dict[tuple[str, int, int, int, int], Model] = {}
 
@@ -55,13 +61,15 @@ def _built(record: ModelRecord, shape: Shape) -> Model:
     )
 
 
-def model_from_config(path: Path) -> Model:
-    """Build a model from a folder with a config.json, or the file itself.
+def model_from_path(path: Path) -> Model:
+    """Build a model from files on disk.
 
-    The same state of a file gives the same model, so that what hangs on it is computed once.
+    Takes a ``.gguf`` or ``.safetensors`` file (any shard), an index of shards, a folder with
+    weight files, or a config.json (or its folder) alone. The same state of a file gives the same
+    model, so that what hangs on it is computed once.
 
     Raises:
-        SourceFileError: The file is missing, broken, or of an architecture nobody can size.
+        UserError: The file is missing, broken, or of an architecture nobody can size.
     """
     state = _state_of(path)
     model = _read.get(state) if state else None
@@ -85,15 +93,48 @@ def _state_of(path: Path) -> tuple[str, int, int, int, int] | None:
 
 
 def _from_file(path: Path) -> Model:
-    from advisor.sources.config import load_config  # noqa: PLC0415  only files need the reader
+    stored = _stored(path)
+    if stored is None:
+        return _from_config(path)
+    if stored.shape.counts is None:
+        raise _unknown_size(path, stored.shape)
+    model = _of_shape(stored.name, stored.shape, stored.shape.counts)
+    return replace(model, stored=stored, notes=stored.notes)
+
+
+def _stored(path: Path) -> StoredModel | None:
+    """Read weight files where the path names or holds some; only files need the readers."""
+    if path.suffix == ".gguf":
+        from advisor.sources.gguf import read_gguf  # noqa: PLC0415
+
+        return read_gguf(path)
+    if path.suffix == ".safetensors" or path.name.endswith(_INDEX) or _holds_weights(path):
+        from advisor.sources.safetensors import read_safetensors  # noqa: PLC0415
+
+        return read_safetensors(path)
+    return None
+
+
+def _holds_weights(path: Path) -> bool:
+    try:
+        return path.is_dir() and any(path.glob("*.safetensors"))
+    except OSError:
+        return False
+
+
+def _from_config(path: Path) -> Model:
+    from advisor.sources.config import load_config  # noqa: PLC0415
 
     shape = load_config(path)
-    counts = shape.counts
-    if counts is None:
+    if shape.counts is None:
         raise _unknown_size(path, shape)
-    folder = path if path.is_dir() else path.parent
+    name = path.resolve().name if path.is_dir() else path.stem
+    return _of_shape(name, shape, shape.counts)
+
+
+def _of_shape(name: str, shape: Shape, counts: Counts) -> Model:
     return Model(
-        name=folder.resolve().name if path.is_dir() else path.stem,
+        name=name,
         family=shape.outer_type or shape.model_type,
         modality="vision" if counts.vision else "text",
         shape=shape,

@@ -19,6 +19,7 @@ def request_warnings(base: Base) -> tuple[str, ...]:
 
 def _warnings(base: Base) -> Iterator[str]:
     scenario = base.scenario
+    yield from scenario.model.notes
     trained = scenario.model.trained_context_tokens
     if trained and scenario.context_tokens > trained:
         yield (

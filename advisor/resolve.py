@@ -12,13 +12,14 @@ from advisor import support
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge import names
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
-from advisor.models import model_from_config, model_from_record
+from advisor.models import model_from_path, model_from_record
 from advisor.scenario import Model, Request, Scenario
 from advisor.suggest import did_you_mean
 from advisor.units import GB, GIB
 
 DEFAULT_CONTEXT_TOKENS = 4096
 DEFAULT_UBATCH = 512
+DEFAULT_PRECISION = "FP16"
 _MODEL_FILES = frozenset({".json", ".gguf", ".safetensors"})
 BACKENDS_OF_VENDOR = {
     "NVIDIA": ("CUDA", "Vulkan"),
@@ -76,7 +77,8 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         else None
     )
     kv_types = problems.attempt(lambda: _kv_types(request, knowledge))
-    formats = problems.attempt(lambda: formats_named(request.precision or "FP16", knowledge))
+    asked = problems.attempt(lambda: precision_asked(request, model))
+    formats = problems.attempt(lambda: formats_named(asked, knowledge)) if asked else None
     backend = problems.attempt(lambda: _backend(request, gpu))
     draft = (
         problems.attempt(lambda: find_model_named(request.draft_model or "", knowledge))
@@ -90,7 +92,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     precision, framework = support.choose(
         knowledge,
         formats,
-        request.precision or "FP16",
+        asked or "",
         framework=framework,
         gpu=gpu,
         model=model,
@@ -168,14 +170,9 @@ def find_model_named(text: str, knowledge: Knowledge) -> Model:
             if not _is_folder(text):
                 raise
     path = Path(text)
-    if path.suffix in {".gguf", ".safetensors"}:
-        raise RequestError(
-            f"reading {path.suffix} files is not supported yet",
-            hint="Give the folder with the model's config.json, or a model name.",
-        )
-    if not _is_folder(text) and path.suffix != ".json":
+    if not _is_folder(text) and path.suffix not in _MODEL_FILES:
         raise RequestError(f"{text}: no such folder", hint="Give a folder with a config.json.")
-    return model_from_config(path)
+    return model_from_path(path)
 
 
 def _is_path(text: str) -> bool:
@@ -192,7 +189,7 @@ def _is_folder(text: str) -> bool:
 
 def _find_model(request: Request, knowledge: Knowledge) -> Model:
     if request.config:
-        return model_from_config(Path(request.config))
+        return model_from_path(Path(request.config))
     if not request.model:
         raise RequestError("no model is named", hint="Add --model, for example --model llama-3-8b.")
     return find_model_named(request.model, knowledge)
@@ -232,6 +229,24 @@ def _backend(request: Request, gpu: Gpu | None) -> str | None:
         f"unknown backend '{request.backend}'",
         hint=did_you_mean(word, BACKENDS) or f"Known: {', '.join(BACKENDS)}.",
     )
+
+
+def precision_asked(request: Request, model: Model | None) -> str:
+    """The precision stated, else the one the model's files hold, else FP16.
+
+    Raises:
+        RequestError: The files hold a mix that has no name here.
+    """
+    if request.precision:
+        return request.precision
+    if model is None or model.stored is None:
+        return DEFAULT_PRECISION
+    if model.stored.format_name is None:
+        raise RequestError(
+            f"the files of {model.name} hold a mix of types that has no name here",
+            hint="State the precision to size it as: --precision.",
+        )
+    return model.stored.format_name
 
 
 def default_context(model: Model) -> int:

@@ -11,6 +11,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, KvType
 
 if TYPE_CHECKING:
     from advisor.sources.shape import Shape
+    from advisor.sources.stored import StoredModel
 
 Prefer = Literal["balanced", "quality", "speed", "cost"]
 
@@ -33,6 +34,10 @@ class Model:
     licence: str | None = None
     released: str | None = None
     origin: Literal["knowledge", "config"] = "knowledge"
+    stored: StoredModel | None = None
+    """The weight files it was read from: exact sizes in the format they hold."""
+    notes: tuple[str, ...] = ()
+    """What the files say about themselves, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)

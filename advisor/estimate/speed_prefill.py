@@ -14,7 +14,6 @@ from advisor.knowledge.types import Format, Gpu
 
 Unit = Literal["tensor", "core", "shader"]
 _FALLS_FROM_TFLOPS = 100.0
-_CAPABILITY_FREE_VENDOR = "AMD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +50,7 @@ def reached_by_llamacpp(
     tables: PrefillTables,
     ranges: Mapping[str, float],
     gpus: Mapping[str, Gpu],
+    *,
     gpu: Gpu,
     backend: str,
     architecture: str,
@@ -116,7 +116,7 @@ def reached_by_engine(
 
 def _is_native(gpu: Gpu, precision: Format) -> bool:
     if gpu.compute_capability is None:
-        return gpu.vendor == _CAPABILITY_FREE_VENDOR
+        return gpu.vendor == "AMD"
     needed = precision.native_compute_capability
     return needed is not None and gpu.compute_capability >= needed
 

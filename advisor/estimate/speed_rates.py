@@ -176,7 +176,12 @@ def _llamacpp_prefill(
 ) -> Reached | None:
     tables = speeds.tables
     found = reached_by_llamacpp(
-        tables.prefill, tables.ranges, speeds.gpus, gpu, backend, architecture
+        tables.prefill,
+        tables.ranges,
+        speeds.gpus,
+        gpu=gpu,
+        backend=backend,
+        architecture=architecture,
     )
     if found is None or precision.name not in _SIXTEEN_BITS:
         return found

@@ -18,6 +18,7 @@ from advisor.knowledge.types import Format, Framework, GgmlType
 
 if TYPE_CHECKING:
     from advisor.scenario import Model
+    from advisor.sources.stored import StoredModel
 
 _GGUF_SUFFIX = " (GGUF)"
 _PLAIN_FILE_TYPES = {"FP16": "F16", "F16": "F16", "BF16": "BF16", "FP32": "F32", "F32": "F32"}
@@ -79,6 +80,9 @@ def weights_of(
     Raises:
         RequestError: The format's bits per weight are unknown.
     """
+    stored = model.stored
+    if stored is not None and stored.format_name == precision.name:
+        return _as_stored(model, stored)
     ftype = _file_type(precision, framework, moe=model.shape.moe is not None)
     if ftype is None:
         return _plain(model, precision)
@@ -93,7 +97,14 @@ def weights_of(
     if unlisted:
         why += ("weights: parts beside the text model are taken at 16 bits",)
     found = gguf_bytes(model.shape, layout, ftype, ggml_types)
-    return _gguf(model, found, why, _UNCHECKED_SHARE if why else 0.0, unlisted)
+    spread = _UNCHECKED_SHARE if why else 0.0
+    return _gguf(model, found, why, spread, vision=2 * (model.vision_parameters + unlisted))
+
+
+def _as_stored(model: Model, stored: StoredModel) -> Weights:
+    from advisor.estimate.stored_weights import stored_bytes, vision_bytes  # noqa: PLC0415  files only
+
+    return _gguf(model, stored_bytes(stored), (), 0.0, vision=vision_bytes(stored))
 
 
 def _unlisted(model: Model, layout: Layout) -> int:
@@ -113,10 +124,9 @@ def _file_type(precision: Format, framework: Framework, *, moe: bool) -> str | N
 
 
 def _gguf(
-    model: Model, found: GgufBytes, why: tuple[str, ...], spread: float, unlisted: int = 0
+    model: Model, found: GgufBytes, why: tuple[str, ...], spread: float, *, vision: int
 ) -> Weights:
     moe = model.shape.moe
-    vision = 2 * (model.vision_parameters + unlisted)
     profile = WeightProfile(
         embedding_bytes=found.embedding.stored,
         output_bytes=found.output.stored + found.norm.stored,
@@ -168,7 +178,7 @@ def _gguf_without_layout(model: Model, ftype: str, ggml_types: Mapping[str, Ggml
         tied=alike.tied,
     )
     why = ("weights: no tensor list for this architecture, sized by average",)
-    return _gguf(model, found, why, _SPREAD_SHARE)
+    return _gguf(model, found, why, _SPREAD_SHARE, vision=2 * model.vision_parameters)
 
 
 def _plain(model: Model, precision: Format) -> Weights:

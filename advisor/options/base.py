@@ -11,7 +11,7 @@ from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Memory, Speed
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.types import Format, Framework, Knowledge
-from advisor.resolve import default_backend, default_context, formats_named
+from advisor.resolve import default_backend, default_context, formats_named, precision_asked
 from advisor.scenario import Request, Scenario
 
 _FULL_BITS = 16
@@ -109,7 +109,7 @@ def _choice_changes(
     base: Base, full: Mapping[str, object], scenario: Scenario
 ) -> Mapping[str, object]:
     """Name the framework and the format where the defaults would choose others."""
-    text = str(full.get("precision") or base.request.precision or "FP16")
+    text = str(full.get("precision") or precision_asked(base.request, scenario.model))
     framework, added = scenario.framework, dict[str, object]()
     stated = framework if "framework" in full else None
     if stated is None and base.request.framework:

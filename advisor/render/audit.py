@@ -97,6 +97,7 @@ def _unasked_speed(doc: Document, sentences: list[tuple[str, str]]) -> Iterator[
 
 def _wrong_numbers(doc: Document, where: str, text: str) -> Iterator[str]:
     known = _Known(doc)
+    text = text.replace("less than 0.01 GiB", "")
     for name in _names(doc):
         text = text.replace(name, "")
     for found in _SIZE.finditer(text):
@@ -115,7 +116,8 @@ def _wrong_numbers(doc: Document, where: str, text: str) -> Iterator[str]:
 def _names(doc: Document) -> list[str]:
     """Names that hold numbers of their own (``H100 SXM5 80 GB``), longest first."""
     gpu = doc["scenario"]["gpu"]
-    found = {doc["scenario"]["model"]["name"], gpu["name"] if gpu else ""}
+    asked = doc["scenario"]
+    found = {asked["model"]["name"], gpu["name"] if gpu else "", asked["draft_model"] or ""}
     for item in doc["recommendations"]:
         setup = item["setup"]
         found |= {setup["gpu"] or "", setup["model"], setup["draft_model"] or ""}
@@ -166,7 +168,8 @@ def _counts(numbers: list[tuple[str, float]], doc: Document) -> set[str]:
     keys = ("_tokens", "batch", "gpus", "rank", "max_batch")
     found = {f"{value:,.0f}" for key, value in numbers if key.endswith(keys)}
     image = doc["scenario"]["model"]["image_tokens"] or ""
-    return found | set(re.findall(r"\d[\d,]*", image))
+    written = {int(digits.replace(",", "")) for digits in re.findall(r"\d[\d,]*", image)}
+    return found | {f"{value:,}" for value in written}
 
 
 def _numbers(value: object, key: str) -> Iterator[tuple[str, float]]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Length = Literal["short", "standard", "full"]
 STANDARD_WORDS = 400
 _STANDARD_REMEDIES, _STANDARD_REMARKS = 6, 7
+_REMARKS_FIRST = 5
+"""So many remarks come before the texts of the second and further remedies."""
 _SUMMARY_WORDS = 9
 
 
@@ -133,20 +135,27 @@ def _ranks(items: Sequence[RecommendationDoc]) -> frozenset[int]:
 
 
 def _within(items: Sequence[RecommendationDoc], notes: Sequence[str], room: int) -> _Choice:
-    """Take remarks, best first, then remedies' texts, until the words are used up.
+    """Take the best remarks, then remedies' texts, then more remarks, while words are left.
 
     A remedy that is not told still stands there with its title and figures.
     """
-    told, watch = set(_ranks(items[:1])), list[str]()
-    for note in notes:
-        if len(watch) < _STANDARD_REMARKS and _words(note) <= room:
-            watch.append(note)
-            room -= _words(note)
-    for item in items[1:]:
-        if _words(item["text"]) <= room:
-            told.add(item["rank"])
-            room -= _words(item["text"])
-    return _Choice(items, frozenset(told), watch)
+    first, room = _that_fit(notes, room, _REMARKS_FIRST)
+    texts, room = _that_fit([item["text"] for item in items[1:]], room, len(items))
+    later, _ = _that_fit(
+        [note for note in notes if note not in first], room, _STANDARD_REMARKS - len(first)
+    )
+    told = _ranks([item for item in items[1:] if item["text"] in texts]) | _ranks(items[:1])
+    return _Choice(items, told, [note for note in notes if note in {*first, *later}])
+
+
+def _that_fit(texts: Sequence[str], room: int, most: int) -> tuple[list[str], int]:
+    """Take texts in order while they fit; give them and the words that are left."""
+    taken = list[str]()
+    for text in texts:
+        if len(taken) < most and _words(text) <= room:
+            taken.append(text)
+            room -= _words(text)
+    return taken, room
 
 
 def title(situation: Strings) -> str:
@@ -188,7 +197,7 @@ def _setup(s: Strings) -> list[str]:
         s["weights_format"],
         f"{s['request_context']} tokens of context",
         f"{s['request_batch']} sequence{'s' if s['request_several'] else ''}",
-        f"KV cache {s['request_kv_cache']}" if s["memory_kv_cache"] or s["memory_host"] else "",
+        f"KV cache {s['request_kv_cache']}" if s["memory_kv_cache"] else "",
         s["framework_name"] + (f" with {s['backend']}" if s["backend_unusual"] else ""),
         f"{s['request_draft_model']} as draft model" if s["request_draft_model"] else "",
         s["request_split"],

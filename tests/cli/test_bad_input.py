@@ -170,10 +170,6 @@ def test_a_good_config_json_is_advised_on(capsys: Capture, tmp_path: Path) -> No
     assert json.loads(outcome.out)["memory"]["weights_bytes"] > 13 * 2**30
 
 
-def test_gguf_files_are_refused_with_a_way_out(capsys: Capture) -> None:
-    refused(advise(capsys, model="./model.gguf"), ".gguf", "config.json")
-
-
 @pytest.mark.parametrize("kind", ["rules", "templates", "knowledge"])
 def test_a_folder_of_ones_own_must_exist(capsys: Capture, tmp_path: Path, kind: str) -> None:
     missing = tmp_path / "nowhere"

@@ -51,7 +51,7 @@ def test_every_range_factor_widens() -> None:
 
 def test_every_matched_architecture_has_a_factor() -> None:
     assert {match.to for match in TABLES.matches} <= set(TABLES.architectures)
-    assert set(TABLES.utilisation) <= set(TABLES.architectures)
+    assert {name for name, _ in TABLES.prefill.architectures} <= set(TABLES.architectures)
 
 
 def test_card_offsets_are_moderate_and_name_known_cards() -> None:
@@ -62,6 +62,7 @@ def test_card_offsets_are_moderate_and_name_known_cards() -> None:
         for entry in yaml.safe_load(file.read_text(encoding="utf-8"))
     }
     assert {name for name, _ in TABLES.offsets} <= known
+    assert {name for name, _ in TABLES.prefill.cards} <= known
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_gains_from_batching_never_fall_and_never_exceed_the_streams() -> None:
     [
         (("decode", "base_efficiency"), None, r"'decode\.base_efficiency' must be a number"),
         (("decode", "base_efficiency"), True, r"'decode\.base_efficiency' must be a number"),
-        (("prefill", "utilisation"), 3, r"'prefill\.utilisation' must be a mapping"),
+        (("prefill", "units"), 3, r"'prefill\.units' must be a mapping"),
         (("cards", "offsets"), "many", r"'cards\.offsets' must be a list"),
         (("batch", "other"), {"2": 1.9}, r"'batch\.other' must be .* starts at 1"),
         (("batch", "other"), {"two": 1.9}, r"'batch\.other' must be a mapping of counts"),

@@ -1,0 +1,189 @@
+"""Prompt speed: published anchors, order of cards, several cards, formats with own arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+
+from advisor.estimate.result import Figure
+from advisor.estimate.speed import estimate_speed
+from advisor.knowledge.load import load_knowledge
+from advisor.knowledge.types import Format, Gpu
+from advisor.scenario import Scenario
+from tests.estimate.test_speed import (
+    FP16,
+    KNOWLEDGE,
+    LLAMA_70B,
+    QWEN3_30B_A3B,
+    RTX_4090,
+    framework,
+    gguf,
+    memory,
+    plain,
+    scenario,
+)
+
+BUILT_IN = load_knowledge()
+FP8 = replace(plain("FP8", "fp8", 8), native_compute_capability=8.9)
+INT8 = replace(plain("INT8 W8A8", "int8", 8), native_compute_capability=7.5)
+
+
+def prefill(what: Scenario) -> Figure:
+    found = prefill_or_none(what)
+    assert found is not None
+    return found
+
+
+def prefill_or_none(what: Scenario) -> Figure | None:
+    found = estimate_speed(what, memory(), BUILT_IN)
+    return found.prefill_tok_s if found else None
+
+
+def on(card: str, **changes: object) -> Scenario:
+    return scenario(BUILT_IN.gpus[card], **changes)
+
+
+def in_vllm(card: str, cards: int = 1, **changes: object) -> Scenario:
+    return on(card, framework=framework("vLLM", ("tensor",)), gpus=cards, **changes)
+
+
+@pytest.mark.parametrize(
+    ("card", "backend", "published"),
+    [
+        # XiongjieDai/GPU-Benchmarks-on-LLM-Inference: Llama 3 8B Q4_K_M, 512 tokens
+        ("GeForce RTX 4090", "CUDA", 7139),
+        ("GeForce RTX 3090", "CUDA", 4030),
+        ("GeForce RTX 3070", "CUDA", 2403),
+        ("RTX 6000 Ada Generation", "CUDA", 5792),
+        ("A40 PCIe", "CUDA", 3325),
+        ("Apple M2 Ultra", "Metal", 994),
+        ("Apple M3 Max (40-core GPU)", "Metal", 693),
+    ],
+)
+def test_measured_cards_lie_near_what_was_published(
+    card: str, backend: str, published: float
+) -> None:
+    figure = prefill(on(card, backend=backend))
+    assert figure.estimate == pytest.approx(published, rel=0.15)
+    assert figure.low < published < figure.high
+
+
+def test_prefill_is_always_rough() -> None:
+    assert prefill(on("GeForce RTX 4090")).evidence == "extrapolated"
+
+
+def test_nothing_is_said_without_a_peak() -> None:
+    assert prefill_or_none(scenario(replace(RTX_4090, name="X"))) is None
+    assert prefill_or_none(on("H200 NVL")) is None
+
+
+def test_weights_in_system_ram_leave_prefill_unknown() -> None:
+    assert prefill_or_none(on("GeForce RTX 4090", gpu_layers=8, ram_bandwidth_bytes_s=8e10)) is None
+
+
+def stronger(architecture: str) -> Iterator[tuple[Gpu, Gpu]]:
+    cards = [
+        card
+        for card in BUILT_IN.gpus.values()
+        if card.architecture == architecture and card.fp16_tensor_tflops and card.bandwidth_bytes_s
+    ]
+    for weak, strong in permutations(cards, 2):
+        if _at_least(strong, weak):
+            yield weak, strong
+
+
+def _at_least(strong: Gpu, weak: Gpu) -> bool:
+    return (strong.fp16_tensor_tflops or 0) >= (weak.fp16_tensor_tflops or 0) and (
+        strong.bandwidth_bytes_s or 0
+    ) >= (weak.bandwidth_bytes_s or 0)
+
+
+@pytest.mark.parametrize("architecture", ["Ada Lovelace", "Turing", "Hopper"])
+def test_a_card_stronger_in_every_figure_is_never_slower(architecture: str) -> None:
+    speeds: dict[str, float] = {}
+    pairs = list(stronger(architecture))
+    for card in {card.name: card for pair in pairs for card in pair}.values():
+        speeds[card.name] = prefill(scenario(card)).estimate
+    slower = [
+        (weak.name, strong.name)
+        for weak, strong in pairs
+        if speeds[strong.name] < speeds[weak.name] * 0.999
+    ]
+    assert slower == []
+
+
+def test_one_series_keeps_its_order() -> None:
+    names = (
+        "GeForce RTX 4060 Mobile", "GeForce RTX 4060", "GeForce RTX 4060 Ti 16 GB",
+        "GeForce RTX 4070", "GeForce RTX 4070 Ti", "GeForce RTX 4080", "GeForce RTX 4090",
+    )  # fmt: skip
+    figures = [prefill(on(name)).estimate for name in names]
+    assert figures == sorted(figures)
+    assert figures[-1] > prefill(on("GeForce RTX 3090")).estimate
+
+
+def test_bigger_models_read_slower_and_idle_experts_cost_little() -> None:
+    small, large = on("GeForce RTX 4090"), on("GeForce RTX 4090", model=LLAMA_70B)
+    assert prefill(large).estimate < prefill(small).estimate / 7
+    experts = prefill(on("GeForce RTX 4090", model=QWEN3_30B_A3B))
+    assert experts.high / experts.estimate > prefill(small).high / prefill(small).estimate
+
+
+def test_sixteen_bits_need_no_unpacking() -> None:
+    card = "GeForce RTX 4090"
+    assert (
+        prefill(on(card, precision=gguf("F16"))).estimate
+        > prefill(on(card, precision=gguf("Q8_0"))).estimate
+    )
+
+
+# ---- several cards
+
+
+def test_tensor_parallel_speeds_prefill_up_and_makes_it_rougher() -> None:
+    card = "H100 SXM5 80 GB"
+    figures = [prefill(in_vllm(card, n, precision=FP8)) for n in (1, 2, 4, 8)]
+    estimates = [figure.estimate for figure in figures]
+    assert estimates == sorted(set(estimates))
+    assert estimates[-1] < 8 * estimates[0]
+    assert figures[1].high / figures[1].estimate > figures[0].high / figures[0].estimate
+
+
+def test_tensor_parallel_gains_little_over_pcie() -> None:
+    base = in_vllm("GeForce RTX 4090", precision=FP16)
+    assert 1 < prefill(replace(base, gpus=4)).estimate / prefill(base).estimate < 2
+
+
+@pytest.mark.parametrize("cards", [2, 4, 8])
+def test_a_layer_split_reads_one_prompt_like_one_card(cards: int) -> None:
+    one, many = prefill(on("GeForce RTX 4090")), prefill(on("GeForce RTX 4090", gpus=cards))
+    assert 0.9 < many.estimate / one.estimate < 1
+
+
+# ---- formats the card computes in
+
+
+@pytest.mark.parametrize("precision", [FP8, INT8])
+def test_native_eight_bits_double_the_arithmetic(precision: Format) -> None:
+    half = in_vllm("H100 SXM5 80 GB", precision=FP16, model=LLAMA_70B)
+    native = replace(half, precision=precision)
+    assert prefill(native).estimate > 1.8 * prefill(half).estimate
+
+
+def test_fp8_is_no_faster_where_it_is_only_stored() -> None:
+    card = "A100 SXM4 80 GB"
+    half = prefill(in_vllm(card, precision=FP16)).estimate
+    assert prefill(in_vllm(card, precision=FP8)).estimate == pytest.approx(half)
+    assert prefill(in_vllm(card, precision=INT8)).estimate > 1.8 * half
+
+
+def test_knowledge_without_cards_still_has_prefill() -> None:
+    found = estimate_speed(
+        scenario(replace(RTX_4090, name="Y", fp16_tensor_tflops=330.0)), memory(), KNOWLEDGE
+    )
+    assert found is not None
+    assert found.prefill_tok_s is not None
+    assert found.prefill_tok_s.estimate > 0
