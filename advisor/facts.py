@@ -314,6 +314,7 @@ def _put_scenario(facts: dict[str, FactValue], base: Base, option: Option) -> No
     facts["option.gpus"] = float(after.gpus)
     facts["option.framework"] = after.framework.name
     facts["option.parameters"] = float(after.model.parameters)
+    facts["option.same_family"] = after.model.family == before.model.family
     _put(facts, "option.context_kept", percent(after.context_tokens, before.context_tokens))
     kept = percent(after.model.parameters, before.model.parameters)
     _put(facts, "option.parameters_kept", kept)

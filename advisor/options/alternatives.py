@@ -8,7 +8,7 @@ from advisor import support
 from advisor.advice import Option
 from advisor.errors import UserError
 from advisor.knowledge import catalogue
-from advisor.knowledge.types import Format, Framework, Knowledge
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.models import model_from_record
 from advisor.options.base import Base, make_option
 from advisor.options.formats import in_framework
@@ -17,6 +17,7 @@ from advisor.scenario import Model, Scenario, changed
 
 _MOST_MODELS = 5
 _CLEARLY_SMALLER = 0.85
+_SLOW_KERNELS = frozenset({"bnb"})
 _DRAFT_SHARE, _LIGHT_DRAFT = 0.2, 0.1
 
 
@@ -103,8 +104,10 @@ def framework_options(base: Base) -> Iterator[Option]:
 
 
 def _same_class(base: Base, framework: Framework) -> Format | None:
+    """The same format or, where it has none or one with slow kernels, one of equal bits."""
     scenario = base.scenario
-    if support.runs(framework, scenario.precision, scenario.gpu, scenario.model):
+    own_runs = support.runs(framework, scenario.precision, scenario.gpu, scenario.model)
+    if own_runs and scenario.precision.family not in _SLOW_KERNELS:
         return scenario.precision
     wanted = scenario.precision.class_bits
     formats = (base.knowledge.formats[name] for name in framework.formats)
@@ -115,7 +118,12 @@ def _same_class(base: Base, framework: Framework) -> Format | None:
         and f.class_bits == wanted is not None
         and support.runs(framework, f, scenario.gpu, scenario.model)
     ]
-    return min(equal, key=support.quality_order) if equal else None
+    return min(equal, key=lambda f: _preference(f, scenario.gpu)) if equal else None
+
+
+def _preference(precision: Format, gpu: Gpu | None) -> tuple[bool, bool, bool, float]:
+    native = gpu is not None and support.is_native(precision, gpu) is True
+    return (precision.family in _SLOW_KERNELS, not native, *support.quality_order(precision))
 
 
 def draft_options(base: Base) -> Iterator[Option]:

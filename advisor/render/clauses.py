@@ -10,7 +10,7 @@ from advisor.render import figures as f
 _ASIDE = re.compile(r"\s*\([^)]*\)")
 _GRID = re.compile(r"\((?:H|image)/(\d+)\)")
 _TILE = re.compile(r"(\d+) per (\d+)px (tile|view)")
-_PLAIN = re.compile(r"(up to )?([\d,]+)(?: to ([\d,]+))?")
+_PLAIN = re.compile(r"(up to )?(\d[\d,]*)(?: to (\d[\d,]*))?")
 _PART_NAMES = {
     "weights": "the weights",
     "compute buffer": "the work buffers",
@@ -22,13 +22,17 @@ _PART_NAMES = {
 _SPELLED_WITH_A_VOWEL = "aefhilmnorsx"
 
 
+def _head(note: str | None) -> str:
+    return re.split(r"[;:,] ", f.plain(note or ""))[0]
+
+
 def image_tokens(note: str | None) -> str:
     """Write the image-token note of a model as a quantity; empty where it gives none.
 
     ``576 (24x24, 336px/14)`` becomes ``576 tokens``, ``(H/28)*(W/28); patch 14`` becomes
     ``one token for every 28 x 28 pixels``.
     """
-    head = re.split(r"[;:,] ", f.plain(note or ""))[0]
+    head = _head(note)
     if found := _TILE.match(head):
         return f"{_count(found[1])} tokens per {found[2]}-pixel {found[3]}"
     if found := _GRID.match(head):
@@ -39,6 +43,13 @@ def image_tokens(note: str | None) -> str:
         upper = f" to {_count(found[3])}" if found[3] else ""
         return f"{found[1] or ''}{_count(found[2])}{upper} tokens"
     return ""
+
+
+def images_held(note: str | None, context_tokens: int) -> str:
+    """How many images of the largest size a context holds; empty where no size is given."""
+    found = _PLAIN.fullmatch(_ASIDE.sub("", _head(note)))
+    most = int((found[3] or found[2]).replace(",", "")) if found else 0
+    return f.count(context_tokens // most) if most else ""
 
 
 def _count(digits: str) -> str:

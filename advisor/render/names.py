@@ -53,6 +53,7 @@ SITUATION: Mapping[str, str] = {
     "model_vision": "yes when the model reads images",
     "model_vision_parameters": "size of the image tower",
     "model_image_tokens": "tokens one image takes, with the word: up to 2,928 tokens",
+    "model_images_held": "images of the largest size that the context holds, empty if unknown",
     "model_trained_context": "longest context it was trained on, in tokens",
     "model_licence": "licence of the weights",
     "weights_format": "weight format asked for",

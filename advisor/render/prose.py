@@ -20,7 +20,6 @@ STANDARD_WORDS = 400
 _STANDARD_REMEDIES, _STANDARD_REMARKS = 6, 7
 _REMARKS_FIRST = 5
 """So many remarks come before the texts of the second and further remedies."""
-_SUMMARY_WORDS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,7 @@ def _chosen(doc: Document, length: Length, used: int) -> _Choice:
     if length == "full":
         return _Choice(items, _ranks(items), notes)
     shown = items[:_STANDARD_REMEDIES]
-    named = sum(_words(item["title"]) + _SUMMARY_WORDS for item in shown[1:])
+    named = sum(_words(item["title"]) for item in shown[1:])
     return _within(shown, notes, STANDARD_WORDS - used - named)
 
 
@@ -278,7 +277,7 @@ def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int]) -> Rem
         command=item["command"],
         required=s["option_required"],
         headroom=s["option_headroom"] or "does not fit",
-        speed=s["option_speculative"] or s["option_speed"] or "not known",
+        speed=_drafted(s) or s["option_speed"] or "not known",
         quality=_quality(s),
         effort=s["option_effort_kind"],
         cost=s["option_cost"],
@@ -291,10 +290,15 @@ def _summary(s: Strings) -> str:
     memory = f"{s['before_required'].removesuffix(' GiB')} -> {s['option_required']}"
     free = f"{s['option_headroom']} free" if s["option_headroom"] else ""
     before = s["before_speed"].split(" (")[0].removeprefix("about ").removesuffix(" tok/s")
-    point = s["option_speculative"] or s["option_speed_point"]
+    point = _drafted(s) or s["option_speed_point"]
     same = before == point.removesuffix(" tok/s")
     speed = f"{before} -> {point}" if before and point and not same else point
     return ", ".join(part for part in (memory, free, speed) if part)
+
+
+def _drafted(s: Strings) -> str:
+    """The span a draft model leads to, where the draft is what is recommended."""
+    return s["option_speculative"] if s["option_action"] == "speculative" else ""
 
 
 def _quality(s: Strings) -> str:

@@ -162,6 +162,9 @@ def _model(doc: Document) -> Strings:
         "model_vision": flag(model["modality"] == "vision"),
         "model_vision_parameters": f.billions(model["vision_parameters"] or None),
         "model_image_tokens": clauses.image_tokens(model["image_tokens"]),
+        "model_images_held": clauses.images_held(
+            model["image_tokens"], doc["scenario"]["context_tokens"]
+        ),
         "model_trained_context": f.count(model["trained_context_tokens"]),
         "model_licence": f.plain(model["licence"] or ""),
     }
