@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.estimate.kv_cache import PAD_TOKENS, VLLM_BLOCK_TOKENS
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.result import Limits, Memory
+from advisor.scenario import changed
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
@@ -39,11 +39,9 @@ def find_limits(scenario: Scenario, knowledge: Knowledge, memory: Memory) -> Lim
         return Limits(None, None)
     start = (memory.headroom_bytes or 0) - (memory.deficit_bytes or 0)
 
-    changed = _copies_of(scenario)
-
     def free(batch: int) -> int:
         rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
-        return _free(changed(batch=batch, logits_rows=rows), knowledge)
+        return _free(changed(scenario, batch=batch, logits_rows=rows), knowledge)
 
     batch = largest_that_fits(free, _most_sequences(scenario), (scenario.batch, start))
     return Limits(_largest_context(scenario, knowledge, start), batch)
@@ -70,7 +68,7 @@ def largest_gpu_layers(scenario: Scenario, knowledge: Knowledge) -> int | None:
         return None
 
     def free(size: int) -> int:
-        return _free(replace(scenario, gpu_layers=size - 1), knowledge)
+        return _free(changed(scenario, gpu_layers=size - 1), knowledge)
 
     found = largest_that_fits(free, scenario.model.shape.layers + 2)
     return None if found is None else found - 1
@@ -87,7 +85,7 @@ def smallest_cpu_experts(scenario: Scenario, knowledge: Knowledge) -> int | None
     layers = scenario.model.shape.layers
 
     def free(kept: int) -> int:
-        return _free(replace(scenario, cpu_experts=layers + 1 - kept), knowledge)
+        return _free(changed(scenario, cpu_experts=layers + 1 - kept), knowledge)
 
     kept = largest_that_fits(free, layers + 1)
     return None if kept is None else layers + 1 - kept
@@ -103,13 +101,6 @@ def _free(scenario: Scenario, knowledge: Knowledge) -> int:
     return free
 
 
-def _copies_of(scenario: Scenario) -> Callable[..., Scenario]:
-    """Give what ``replace`` gives of one scenario, at half its price."""
-    fields = {name: getattr(scenario, name) for name in scenario.__dataclass_fields__}
-    kind = type(scenario)
-    return lambda **changes: kind(**(fields | changes))
-
-
 def _largest_context(
     scenario: Scenario, knowledge: Knowledge, start: int | None = None
 ) -> int | None:
@@ -122,10 +113,9 @@ def _largest_context(
     """
     most = scenario.model.trained_context_tokens or LONGEST_TOKENS
     step = _step_tokens(scenario)
-    changed = _copies_of(scenario)
 
     def free(tokens: int) -> int:
-        return _free(changed(context_tokens=tokens), knowledge)
+        return _free(changed(scenario, context_tokens=tokens), knowledge)
 
     if start is not None and start < 0 and free(1) < 0:
         return None

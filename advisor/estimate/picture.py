@@ -1,0 +1,97 @@
+"""How memory grows with context, and which contexts and batches fit: figures for a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from advisor.estimate.kv_cache import kv_bytes_per_token
+from advisor.estimate.memory import estimate_memory, free_bytes
+from advisor.estimate.result import Memory
+from advisor.scenario import changed
+
+if TYPE_CHECKING:
+    from advisor.knowledge.types import Knowledge
+    from advisor.scenario import Scenario
+
+_SHORTEST_TOKENS = 1024
+_LONGEST_TOKENS = 131_072
+_BATCHES = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What one context length needs on the cards at the scenario's batch, bytes."""
+
+    context_tokens: int
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPicture:
+    """What people would rather see than read."""
+
+    growth: tuple[Growth, ...]
+    """By context, ascending."""
+    contexts: tuple[int, ...]
+    """Rows of ``free_bytes``, tokens."""
+    batches: tuple[int, ...]
+    """Columns of ``free_bytes``, sequences."""
+    free_bytes: tuple[tuple[int | None, ...], ...]
+    """What stays free on the fullest card, negative where it does not fit."""
+    cache_tokens: int | None
+    """Tokens of cache that all sequences together could hold beside the weights, where the
+    cache grows with every token; None where it does not."""
+
+
+def memory_picture(scenario: Scenario, knowledge: Knowledge) -> MemoryPicture:
+    """Work out the picture of one scenario.
+
+    Args:
+        scenario: With a card.
+        knowledge: As for ``estimate_memory``.
+    """
+    contexts = tuple(_contexts(scenario))
+    batches = tuple(sorted({*_BATCHES, scenario.batch}))
+    return MemoryPicture(
+        growth=tuple(
+            Growth(tokens, estimate_memory(changed(scenario, context_tokens=tokens), knowledge))
+            for tokens in contexts
+        ),
+        contexts=contexts,
+        batches=batches,
+        free_bytes=tuple(
+            tuple(_free(scenario, knowledge, tokens, batch) for batch in batches)
+            for tokens in contexts
+        ),
+        cache_tokens=_cache_tokens(scenario, knowledge),
+    )
+
+
+def _contexts(scenario: Scenario) -> Iterator[int]:
+    """Doublings up to the trained length, with the context asked for and that length."""
+    longest = max(scenario.model.trained_context_tokens or _LONGEST_TOKENS, scenario.context_tokens)
+    longest = max(min(longest, _LONGEST_TOKENS), scenario.context_tokens)
+    found = {scenario.context_tokens, longest}
+    tokens = _SHORTEST_TOKENS
+    while tokens < longest:
+        found.add(tokens)
+        tokens *= 2
+    return iter(sorted(found))
+
+
+def _free(scenario: Scenario, knowledge: Knowledge, tokens: int, batch: int) -> int | None:
+    rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
+    other = changed(scenario, context_tokens=tokens, batch=batch, logits_rows=rows)
+    return free_bytes(other, knowledge)
+
+
+def _cache_tokens(scenario: Scenario, knowledge: Knowledge) -> int | None:
+    """Count the tokens for which memory is left beside everything that is not cache."""
+    each = kv_bytes_per_token(scenario)
+    free = free_bytes(scenario, knowledge)
+    if free is None or each <= 0 or scenario.gpus > 1:
+        return None
+    memory = estimate_memory(scenario, knowledge)
+    return max(0, int((free + memory.kv_cache_bytes) // each))
