@@ -184,9 +184,7 @@ class Advisor:
         )
 
     def _notes(self, run: _Run) -> tuple[Note, ...]:
-        order = {rule.id: place for place, rule in enumerate(self.ruleset.rules)}
         fired = {f.rule for f in run.outcome.firings}
-        rules = [rule for rule in self.ruleset.rules if rule.id in fired and rule.kind == "note"]
         notes = [
             Note(
                 rule=rule.id,
@@ -195,9 +193,10 @@ class Advisor:
                 because=self._because(rule, run),
                 text=rule.note or "",
             )
-            for rule in rules
+            for rule in self.ruleset.notes
+            if rule.id in fired
         ]
-        return tuple(sorted(notes, key=lambda n: (-n.score, order[n.rule])))
+        return tuple(sorted(notes, key=lambda n: -n.score))
 
     def _barred(self, run: _Run) -> tuple[NotRecommended, ...]:
         return tuple(

@@ -49,7 +49,7 @@ def rank(
         options: What-ifs by the keys that firings name.
         option_facts: Their facts, in the same order.
     """
-    rules = {rule.id: rule for rule in ruleset.rules}
+    rules = ruleset.by_id
     by_key = {option.key: option for option in options}
     values = {of.key: of.values for of in option_facts}
     vetoed = _vetoed(rules, firings, by_key)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from advisor.cli.hub import local_model
 from advisor.cli.inputs import count_or_all, on_off, read_bandwidth, read_size
 from advisor.errors import raise_problems
 from advisor.scenario import Request
@@ -53,6 +55,7 @@ _RUN = "What to run"
 _MEMORY = "How it runs"
 _HOST = "The computer around the card"
 _OUTPUT = "The report"
+_HUB = "Models that are not in the knowledge base"
 _FILES = "Your own files"
 
 
@@ -206,6 +209,22 @@ def advise(
             rich_help_panel=_OUTPUT,
         ),
     ] = False,
+    hub: Annotated[
+        bool,
+        typer.Option(
+            "--hub",
+            help="Read an unknown model from Hugging Face: headers only (needs advisor[hub]).",
+            rich_help_panel=_HUB,
+        ),
+    ] = False,
+    offline: Annotated[
+        bool,
+        typer.Option(
+            "--offline",
+            help="Take only what --hub read before; never use the network.",
+            rich_help_panel=_HUB,
+        ),
+    ] = False,
     rules: Annotated[
         Path | None,
         typer.Option(help="Folder of rules, over the built-in ones.", rich_help_panel=_FILES),
@@ -253,6 +272,12 @@ def advise(
     if templates and templates.is_dir():
         raise_problems(template_problems(templates))
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
+    request = replace(
+        request,
+        model=local_model(model, advisor.knowledge, hub=hub, offline=offline),
+        draft_model=draft_model
+        and local_model(draft_model, advisor.knowledge, hub=hub, offline=offline),
+    )
     advice = advisor.advise(request)
     write_report(
         advisor,

@@ -23,9 +23,10 @@ _F32_BITS = 32
 _INPUT_COPIES = 4
 _ALLOCATOR_BYTES = 32
 _SLACK_BYTES = 4096
-_UNGATED = frozenset(
+UNGATED = frozenset(
     {"starcoder2", "arcee", "phi", "gpt2", "gpt_neox", "bloom", "opt", "falcon", "gpt_bigcode"}
 )
+"""Architectures whose feed-forward layer has no gate."""
 _HIP_OR_CUDA = frozenset({"CUDA", "ROCm"})
 
 
@@ -116,7 +117,7 @@ def _recurrent_term(state: Recurrent) -> int:
 def _dense_term(model: Model, attention: int) -> int:
     shape = model.shape
     h, ff = shape.hidden, shape.intermediate
-    if shape.model_type in _UNGATED:
+    if shape.model_type in UNGATED:
         return ff + 2 * h + attention
     if shape.model_type == "phi3":
         return 3 * ff + 2 * h

@@ -22,6 +22,7 @@ from advisor.estimate.speed_step import (
     reads_of,
     step_time,
 )
+from advisor.estimate.speed_tables import Measured, Tables
 from advisor.estimate.weights import Weights, weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.scenario import Scenario
@@ -132,12 +133,44 @@ def _speed(
     step = one if batch == 1 else _batched(scenario, speeds, rate, reads, one)
     evidence, spread = _trust(scenario, speeds, rate, reads)
     decode = _figure(1 / step.seconds, spread, evidence)
+    measured = _measured(scenario, speeds.tables)
+    if measured is not None:
+        decode = _published(measured, speeds.tables.ranges["measured"], decode)
     return Speed(
         depth_tokens=scenario.depth_tokens,
         decode_tok_s=decode,
         prefill_tok_s=_prefill(scenario, speeds, rate),
         aggregate_tok_s=decode if batch == 1 else _figure(batch / step.seconds, spread, evidence),
         bound_by=step.bound_by,
+    )
+
+
+def _measured(scenario: Scenario, tables: Tables) -> Measured | None:
+    """Find the published speed of this very configuration."""
+    gpu, backend = scenario.gpu, scenario.backend
+    if gpu is None or backend is None:
+        return None
+    key = (gpu.name, scenario.model.name, scenario.precision.name, backend)
+    found = tables.measured.get(key)
+    return found if found and _as_published(scenario, tables.measured_depth_tokens) else None
+
+
+def _as_published(scenario: Scenario, most_depth: int) -> bool:
+    return (
+        scenario.framework.name == "llama.cpp"
+        and scenario.gpus == scenario.batch == 1
+        and scenario.depth_tokens <= most_depth
+        and scenario.kv_cache_k.name == scenario.kv_cache_v.name == "f16"
+        and scenario.model.origin == "knowledge"
+        and scenario.draft_model is None
+        and not is_split(scenario)
+    )
+
+
+def _published(measured: Measured, spread: float, modelled: Figure) -> Figure:
+    speed = measured.tok_s
+    return Figure(
+        speed, speed / spread, speed * spread, "measured", measured.source, modelled.estimate
     )
 
 

@@ -83,6 +83,14 @@ class EngineSpeed:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """A published decode speed of one stream."""
+
+    tok_s: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tables:
     """The whole file."""
 
@@ -110,6 +118,9 @@ class Tables:
     nvlink_prefill: Curve
     """Prefill over one card's, by cards in tensor parallel."""
     pcie_prefill: Curve
+    measured: Mapping[tuple[str, str, str, str], Measured]
+    """By card, model, format and backend, under llama.cpp."""
+    measured_depth_tokens: int
     ranges: Mapping[str, float]
     """Range factors and their limits, by the names of the group ``intervals``."""
 
@@ -208,6 +219,8 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
         pcie_s=cards.curve("pcie_us_per_layer", 1e-6),
         nvlink_prefill=cards.curve("nvlink_prefill_gain"),
         pcie_prefill=cards.curve("pcie_prefill_gain"),
+        measured=_measured(root.group("measured")),
+        measured_depth_tokens=int(root.group("measured").number("most_depth_tokens")),
         ranges=root.group("intervals").numbers(),
     )
 
@@ -270,6 +283,17 @@ def _prefill(group: _Group) -> PrefillTables:
         engines=group.number("engines"),
         experts=group.number("experts"),
     )
+
+
+def _measured(group: _Group) -> Mapping[tuple[str, str, str, str], Measured]:
+    repositories = group.group("repositories")
+    return {
+        (line.text("gpu"), line.text("model"), line.text("format"), line.text("backend")): Measured(
+            line.number("tok_s"),
+            f"{repositories.text(line.text('by'))}, {line.text('date')}",
+        )
+        for line in group.lines("decode")
+    }
 
 
 def _engines(group: _Group, per_layer_ms: float) -> Mapping[str, EngineSpeed | None]:

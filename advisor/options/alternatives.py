@@ -8,16 +8,16 @@ from advisor import support
 from advisor.advice import Option
 from advisor.errors import UserError
 from advisor.knowledge import catalogue
-from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
+from advisor.knowledge.types import Knowledge
 from advisor.models import model_from_record
 from advisor.options.base import Base, make_option
+from advisor.options.choices import other_frameworks
 from advisor.options.formats import in_framework
 from advisor.resolve import default_context
 from advisor.scenario import Model, Scenario, changed
 
 _MOST_MODELS = 5
 _CLEARLY_SMALLER = 0.85
-_SLOW_KERNELS = frozenset({"bnb"})
 _DRAFT_SHARE, _LIGHT_DRAFT = 0.2, 0.1
 
 
@@ -91,39 +91,13 @@ def _sized(name: str, knowledge: Knowledge) -> Model | None:
 def framework_options(base: Base) -> Iterator[Option]:
     """Other frameworks that run the same or an equally small format on this card."""
     scenario = base.scenario
-    for framework in base.knowledge.frameworks.values():
-        if framework is scenario.framework or framework.memory_model == "none":
-            continue
-        precision = _same_class(base, framework)
-        other = in_framework(base, framework, precision) if precision else None
-        if other and precision:
+    for precision, framework in other_frameworks(scenario, base.knowledge):
+        other = in_framework(base, framework, precision)
+        if other:
             change: dict[str, object] = {"framework": framework.name}
             if precision is not scenario.precision:
                 change["precision"] = precision.name
             yield make_option(base, "change-framework", change, other, "rebuild")
-
-
-def _same_class(base: Base, framework: Framework) -> Format | None:
-    """The same format or, where it has none or one with slow kernels, one of equal bits."""
-    scenario = base.scenario
-    own_runs = support.runs(framework, scenario.precision, scenario.gpu, scenario.model)
-    if own_runs and scenario.precision.family not in _SLOW_KERNELS:
-        return scenario.precision
-    wanted = scenario.precision.class_bits
-    formats = (base.knowledge.formats[name] for name in framework.formats)
-    equal = [
-        f
-        for f in formats
-        if f.offered
-        and f.class_bits == wanted is not None
-        and support.runs(framework, f, scenario.gpu, scenario.model)
-    ]
-    return min(equal, key=lambda f: _preference(f, scenario.gpu)) if equal else None
-
-
-def _preference(precision: Format, gpu: Gpu | None) -> tuple[bool, bool, bool, float]:
-    native = gpu is not None and support.is_native(precision, gpu) is True
-    return (precision.family in _SLOW_KERNELS, not native, *support.quality_order(precision))
 
 
 def draft_options(base: Base) -> Iterator[Option]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 
 from advisor import support
 from advisor.advice import Option
-from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format, Framework, KvType
 from advisor.options.base import Base, make_option
+from advisor.options.choices import Pair, families_elsewhere, worth_having
 from advisor.scenario import Scenario, changed
 
 
@@ -19,7 +18,7 @@ def quantize_options(base: Base) -> Iterator[Option]:
     Both directions: a smaller format to fit, a larger one where there is room for quality.
     """
     scenario = base.scenario
-    for precision in _worth_having(base):
+    for precision in worth_having(scenario, base.knowledge):
         if precision is not scenario.precision:
             other = changed(scenario, precision=precision)
             change = {"precision": precision.name}
@@ -28,54 +27,19 @@ def quantize_options(base: Base) -> Iterator[Option]:
         yield from _other_families(base)
 
 
-def _worth_having(base: Base) -> list[Format]:
-    """Formats of the present framework, without those both larger and worse than another."""
-    scenario = base.scenario
-    formats = [
-        precision
-        for name in scenario.framework.formats
-        if (precision := base.knowledge.formats[name]).offered
-        and support.runs(scenario.framework, precision, scenario.gpu, scenario.model)
-    ]
-    sizes = {f.name: _stored_bytes(base, f, scenario.framework) for f in formats}
-    formats.sort(key=lambda f: (sizes[f.name], support.quality_order(f)))
-    kept: list[Format] = []
-    best = float("inf")
-    for precision in formats:
-        loss = precision.quality_loss_percent
-        if loss is None or loss < best:
-            kept.append(precision)
-            best = best if loss is None else loss
-    return kept
-
-
-def _stored_bytes(base: Base, precision: Format, framework: Framework) -> int:
-    profile = weight_profile(base.scenario.model, precision, framework, base.knowledge.ggml_types)
-    return profile.total_bytes
-
-
 def _other_families(base: Base) -> Iterator[Option]:
     """Of each format family that another framework runs: its largest format that fits."""
-    own = set(base.scenario.framework.formats)
-    formats = [f for f in base.knowledge.formats.values() if f.offered and f.name not in own]
-    for _, family in groupby(sorted(formats, key=_family_order), key=lambda f: f.family):
-        option = _first_fitting(base, list(family))
+    for family in families_elsewhere(base.scenario, base.knowledge):
+        option = _first_fitting(base, family)
         if option:
             yield option
 
 
-def _family_order(precision: Format) -> tuple[str, float]:
-    return (precision.family, -(precision.bits_per_weight or 0.0))
-
-
-def _first_fitting(base: Base, family: list[Format]) -> Option | None:
+def _first_fitting(base: Base, family: Sequence[Pair]) -> Option | None:
     option = None
-    for precision in family:
-        framework = support.default_framework(
-            base.knowledge, precision, base.scenario.gpu, base.scenario.model
-        )
-        other = in_framework(base, framework, precision) if framework else None
-        if other is None or framework is None:
+    for precision, framework in family:
+        other = in_framework(base, framework, precision)
+        if other is None:
             continue
         change = {"precision": precision.name, "framework": framework.name}
         option = make_option(base, "quantize", change, other, "rebuild")

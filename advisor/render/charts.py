@@ -42,6 +42,8 @@ class Bar:
     limit: float | None
     over: str
     """What is missing; empty when it fits."""
+    several: bool
+    """Whether the bar is one card of several."""
 
 
 def memory_bar(doc: Document) -> Bar:
@@ -66,6 +68,7 @@ def memory_bar(doc: Document) -> Bar:
         ),
         usable / whole if usable is not None else None,
         f.amount(used - usable) if usable is not None and used > usable else "",
+        doc["scenario"]["gpus"] > 1,
     )
 
 
@@ -110,6 +113,8 @@ class BarSvg:
     limit: str
     over: str
     description: str
+    whose: str
+    several: bool
 
 
 def bar_svg(doc: Document) -> BarSvg:
@@ -123,7 +128,8 @@ def bar_svg(doc: Document) -> BarSvg:
     listed = f.listed([f"{segment.label} {segment.size}" for segment in bar.segments])
     over = f"; {bar.over} more than is usable" if bar.over else ""
     limit = _xy(bar.limit * _SVG_WIDTH) if bar.limit is not None and bar.limit < 1 else ""
-    return BarSvg(tuple(rects), limit, bar.over, listed + over)
+    whose = "the fullest card" if bar.several else "the card"
+    return BarSvg(tuple(rects), limit, bar.over, listed + over, whose, bar.several)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,9 @@ _SPELLED_WITH_A_VOWEL = "aefhilmnorsx"
 
 
 def _head(note: str | None) -> str:
-    return re.split(r"[;:,] ", f.plain(note or ""))[0]
+    """The first statement of a note, without its asides."""
+    text = f.plain(note or "")
+    return text if _GRID.match(text) else re.split(r"[;:,] ", _ASIDE.sub("", text))[0]
 
 
 def image_tokens(note: str | None) -> str:
@@ -39,7 +41,7 @@ def image_tokens(note: str | None) -> str:
         return f"one token for every {found[1]} x {found[1]} pixels"
     if head == "1 text token":
         return "one token"
-    if found := _PLAIN.fullmatch(_ASIDE.sub("", head)):
+    if found := _PLAIN.fullmatch(head):
         upper = f" to {_count(found[3])}" if found[3] else ""
         return f"{found[1] or ''}{_count(found[2])}{upper} tokens"
     return ""
@@ -47,7 +49,7 @@ def image_tokens(note: str | None) -> str:
 
 def images_held(note: str | None, context_tokens: int) -> str:
     """How many images of the largest size a context holds; empty where no size is given."""
-    found = _PLAIN.fullmatch(_ASIDE.sub("", _head(note)))
+    found = _PLAIN.fullmatch(_head(note))
     most = int((found[3] or found[2]).replace(",", "")) if found else 0
     return f.count(context_tokens // most) if most else ""
 

@@ -131,7 +131,8 @@ def _bar(page: _Page, doc: Document) -> None:
     page.line(f"  {drawn}")
     keys = [f"{_MARKS[s.kind]} {s.label} {s.size}" for s in bar.segments]
     keys += ["| end of usable memory"] if limit is not None else []
-    page.paragraph(", ".join(key.replace(" ", "\xa0") for key in keys), indent=2)
+    whose = "On the fullest card: " if bar.several else ""
+    page.paragraph(whose + ", ".join(key.replace(" ", "\xa0") for key in keys), indent=2)
 
 
 def _limit_cell(bar: Bar, widths: Sequence[int], room: int) -> int | None:

@@ -101,7 +101,7 @@ def _at_least(strong: Gpu, weak: Gpu) -> bool:
     ) >= (weak.bandwidth_bytes_s or 0)
 
 
-@pytest.mark.parametrize("architecture", ["Ada Lovelace", "Turing", "Hopper"])
+@pytest.mark.parametrize("architecture", ["Ada Lovelace", "Ampere", "Blackwell", "Turing"])
 def test_a_card_stronger_in_every_figure_is_never_slower(architecture: str) -> None:
     speeds: dict[str, float] = {}
     pairs = list(stronger(architecture))

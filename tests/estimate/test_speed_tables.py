@@ -12,6 +12,7 @@ import yaml
 
 from advisor.errors import KnowledgeError
 from advisor.estimate.speed_tables import read_tables
+from advisor.knowledge.load import load_knowledge
 from advisor.knowledge.types import Gpu
 
 KNOWLEDGE = Path(__file__).parents[2] / "knowledge"
@@ -111,3 +112,12 @@ def test_mistakes_are_named(place: tuple[str, str], value: object, message: str)
     cast("dict[str, object]", changed[place[0]])[place[1]] = value
     with pytest.raises(KnowledgeError, match=message):
         read_tables(changed)
+
+
+def test_measured_lines_name_known_cards_models_and_formats() -> None:
+    known = load_knowledge()
+    for gpu, model, weights, backend in TABLES.measured:
+        assert gpu in known.gpus
+        assert model in known.models
+        assert weights in known.frameworks["llama.cpp"].formats
+        assert backend in TABLES.backends

@@ -1,0 +1,63 @@
+"""``--hub`` and ``--offline``: models that only the hub knows become local files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.errors import RequestError
+
+if TYPE_CHECKING:
+    from advisor.knowledge.types import Knowledge
+
+_HINT = "Add --hub to read it from Hugging Face."
+
+
+def local_model(text: str, knowledge: Knowledge, *, hub: bool, offline: bool) -> str:
+    """Give a model's name or path to go on with, reading from the hub where that was asked for.
+
+    A name of the knowledge base and a file on disk go before the hub.
+
+    Raises:
+        UserError: The hub does not give it, or it needs the hub and that was not asked for.
+    """
+    if not hub and not offline:
+        if _names_a_hub_file(text):
+            raise RequestError(f"'{text[:200]}' is not on this machine", hint=_HINT)
+        return text
+    from advisor.sources.hub_name import has_hub_form  # noqa: PLC0415  only when asked
+
+    if not has_hub_form(text) or _exists(text):
+        return text
+    return _known_or_fetched(text, knowledge, offline=offline)
+
+
+def _known_or_fetched(text: str, knowledge: Knowledge, *, offline: bool) -> str:
+    from advisor.knowledge.names import find_model  # noqa: PLC0415
+    from advisor.sources.hub import fetch, repository_of  # noqa: PLC0415
+
+    repository, hint = repository_of(text), ""
+    if repository is not None:
+        try:
+            return find_model(knowledge, repository).name
+        except RequestError as unknown:
+            hint = unknown.hint if unknown.hint.startswith("Did you mean") else ""
+    try:
+        return str(fetch(text, offline=offline))
+    except RequestError as error:
+        error.hint = " ".join(filter(None, (error.hint, hint)))
+        raise
+
+
+def _names_a_hub_file(text: str) -> bool:
+    """Whether a text is an address, or ``org/name:file.gguf``, which nothing else can mean."""
+    if "://" in text:
+        return True
+    return ":" in text and "/" in text and text.endswith(".gguf") and not _exists(text)
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,119 @@
+"""Which formats are worth trying: the same for every request of one model on one kind of card.
+
+Thousands of requests share a model and a kind of card, so the lists are kept; only a card's
+vendor, capability and architecture decide what runs on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import TypeVar
+
+from advisor import support
+from advisor.estimate.weights import weight_profile
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
+from advisor.scenario import Model, Scenario
+
+Pair = tuple[Format, Framework]
+_T = TypeVar("_T")
+_MOST = 20_000
+_kept: dict[tuple[object, ...], tuple[Model, Knowledge, object]] = {}
+
+
+def _keep(name: str, scenario: Scenario, knowledge: Knowledge, build: Callable[[], _T]) -> _T:
+    gpu, model = scenario.gpu, scenario.model
+    card = (gpu.vendor, gpu.compute_capability, gpu.architecture) if gpu else None
+    key = (name, id(model), scenario.framework.name, scenario.precision.name, card)
+    found = _kept.get(key)
+    if found is None or found[0] is not model or found[1] is not knowledge:
+        if len(_kept) >= _MOST:
+            _kept.clear()
+        found = _kept[key] = (model, knowledge, build())
+    return found[2]  # type: ignore[return-value]  # written by the same name's build
+
+
+def worth_having(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
+    """Formats of the present framework, without those both larger and worse than another."""
+    return _keep("own", scenario, knowledge, lambda: _undominated(scenario, knowledge))
+
+
+def _undominated(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
+    framework, model = scenario.framework, scenario.model
+    formats = [
+        precision
+        for name in framework.formats
+        if (precision := knowledge.formats[name]).offered
+        and support.runs(framework, precision, scenario.gpu, model)
+    ]
+    sizes = {
+        f.name: weight_profile(model, f, framework, knowledge.ggml_types).total_bytes
+        for f in formats
+    }
+    formats.sort(key=lambda f: (sizes[f.name], support.quality_order(f)))
+    kept: list[Format] = []
+    best = float("inf")
+    for precision in formats:
+        loss = precision.quality_loss_percent
+        if loss is None or loss < best:
+            kept.append(precision)
+            best = best if loss is None else loss
+    return kept
+
+
+def families_elsewhere(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sequence[Pair]]:
+    """Format families that only other frameworks run, each from its largest format down."""
+    return _keep("elsewhere", scenario, knowledge, lambda: _families(scenario, knowledge))
+
+
+def _families(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sequence[Pair]]:
+    own = set(scenario.framework.formats)
+    formats = [f for f in knowledge.formats.values() if f.offered and f.name not in own]
+    pairs = [
+        (f, framework)
+        for f in sorted(formats, key=_family_order)
+        if (framework := support.default_framework(knowledge, f, scenario.gpu, scenario.model))
+    ]
+    return [list(group) for _, group in groupby(pairs, key=lambda pair: pair[0].family)]
+
+
+def _family_order(precision: Format) -> tuple[str, float]:
+    return (precision.family, -(precision.bits_per_weight or 0.0))
+
+
+def other_frameworks(scenario: Scenario, knowledge: Knowledge) -> Sequence[Pair]:
+    """Other modelled frameworks, each with the format it would run in place of this one."""
+    return _keep("frameworks", scenario, knowledge, lambda: _frameworks(scenario, knowledge))
+
+
+def _frameworks(scenario: Scenario, knowledge: Knowledge) -> Sequence[Pair]:
+    return [
+        (precision, framework)
+        for framework in knowledge.frameworks.values()
+        if framework is not scenario.framework and framework.memory_model != "none"
+        if (precision := _same_class(scenario, knowledge, framework))
+    ]
+
+
+_SLOW_KERNELS = frozenset({"bnb"})
+
+
+def _same_class(scenario: Scenario, knowledge: Knowledge, framework: Framework) -> Format | None:
+    """The same format or, where it has none or one with slow kernels, one of equal bits."""
+    own, gpu, model = scenario.precision, scenario.gpu, scenario.model
+    if own.family not in _SLOW_KERNELS and support.runs(framework, own, gpu, model):
+        return own
+    formats = (knowledge.formats[name] for name in framework.formats)
+    equal = [
+        f
+        for f in formats
+        if f.offered
+        and f.class_bits == own.class_bits is not None
+        and support.runs(framework, f, gpu, model)
+    ]
+    return min(equal, key=lambda f: _preference(f, gpu)) if equal else None
+
+
+def _preference(precision: Format, gpu: Gpu | None) -> tuple[bool, bool, bool, float]:
+    native = gpu is not None and support.is_native(precision, gpu) is True
+    return (precision.family in _SLOW_KERNELS, not native, *support.quality_order(precision))
