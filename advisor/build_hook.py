@@ -37,4 +37,5 @@ class CompiledData(BuildHookInterface[Any]):
         advisor = Advisor.load(engine="reference")
         stored_shapes(advisor.knowledge)
         for file in sorted(folder.glob("*.json")):
-            build_data["force_include"][str(file)] = f"advisor/data/compiled/{file.name}"
+            kind, key, _code = file.stem.split("-")
+            build_data["force_include"][str(file)] = f"advisor/data/compiled/{kind}-{key}.json"

@@ -42,14 +42,12 @@ def test_the_wheel_carries_data_and_its_compiled_form(wheel: Path) -> None:
         "advisor/py.typed",
     ):
         assert expected in names
-    for kind in ("knowledge", "rules", "shapes"):
+    for kind in ("knowledge", "rules", "shapes", "vocabulary"):
         assert any(n.startswith(f"advisor/data/compiled/{kind}-") for n in names), kind
     assert not any(n.startswith(("tests/", "benchmarks/")) for n in names)
 
 
-def test_the_wheel_runs_from_another_folder_with_an_unwritable_cache(
-    wheel: Path, tmp_path: Path
-) -> None:
+def test_the_wheel_runs_from_another_folder_without_compiling(wheel: Path, tmp_path: Path) -> None:
     """Installed into a folder of its own; only the dependencies come from this environment."""
     site = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(site)
@@ -58,7 +56,7 @@ def test_the_wheel_runs_from_another_folder_with_an_unwritable_cache(
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
-        "ADVISOR_CACHE_DIR": "/proc/no/such/place",
+        "ADVISOR_CACHE_DIR": str(tmp_path / "cache"),
     }
     run = (
         "import sys, advisor; assert advisor.__file__.startswith(sys.argv.pop(1)); "
@@ -76,3 +74,20 @@ def test_the_wheel_runs_from_another_folder_with_an_unwritable_cache(
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["verdict"]["state"] == "needs_offload"
     assert not any((tmp_path / "elsewhere").iterdir())
+    assert not list((tmp_path / "cache").glob("*.json"))
+
+
+def test_an_unwritable_cache_costs_time_and_nothing_else(tmp_path: Path) -> None:
+    environment = {**os.environ, "ADVISOR_CACHE_DIR": "/proc/no/such/place"}
+    command = [sys.executable, "-m", "advisor", "advise", "--gpu", "RTX 4090"]
+    done = subprocess.run(
+        [*command, "--model", "llama-3-8b", "--precision", "Q8_0"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "fits" in done.stdout
+    assert done.stderr == ""
