@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from advisor.advice import Because, FactValue
-from advisor.engine.trace import evaluate
+from advisor.engine.trace import what_held
 from advisor.rulefile.model import Rule
 from advisor.vocabulary import Vocabulary, show
 
@@ -17,15 +17,12 @@ def because(
     vocabulary: Vocabulary,
 ) -> tuple[Because, ...]:
     """List the conditions of the branch that held, in the order of the rule."""
-    trace = evaluate(rule, facts, option)
     return tuple(
         Because(
-            result.test.fact,
-            result.actual,
-            result.test.text or result.test.verb,
-            "unknown"
-            if result.actual is None
-            else show(vocabulary.fact(result.test.fact), result.actual),
+            test.fact,
+            actual,
+            test.text or test.verb,
+            "unknown" if actual is None else show(vocabulary.fact(test.fact), actual),
         )
-        for result in trace.nearest
+        for test, actual in what_held(rule, facts, option)
     )

@@ -23,8 +23,14 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+def _no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse every connection; a test marked ``loopback`` may reach this machine itself."""
+    connect = socket.socket.connect
+    to_itself = request.node.get_closest_marker("loopback") is not None
+
+    def guarded(own: socket.socket, address: object) -> None:
+        if to_itself and isinstance(address, tuple) and address[0] in {"127.0.0.1", "::1"}:
+            return connect(own, address)
         raise AssertionError("a test tried to use the network")
 
-    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket.socket, "connect", guarded)

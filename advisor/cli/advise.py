@@ -213,7 +213,7 @@ def advise(
         bool,
         typer.Option(
             "--hub",
-            help="Read an unknown model from Hugging Face: headers only (needs advisor[hub]).",
+            help="Read an unknown model from Hugging Face: headers only. Needs the extra 'hub'.",
             rich_help_panel=_HUB,
         ),
     ] = False,

@@ -37,11 +37,13 @@ def _known_or_fetched(text: str, knowledge: Knowledge, *, offline: bool) -> str:
     from advisor.sources.hub import fetch, repository_of  # noqa: PLC0415
 
     repository, hint = repository_of(text), ""
-    if repository is not None:
+    if repository is not None and "/" in repository:
         try:
-            return find_model(knowledge, repository).name
+            find_model(knowledge, repository)
         except RequestError as unknown:
             hint = unknown.hint if unknown.hint.startswith("Did you mean") else ""
+        else:
+            return repository
     try:
         return str(fetch(text, offline=offline))
     except RequestError as error:

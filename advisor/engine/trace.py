@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from advisor.engine.base import FactValue
@@ -73,6 +73,16 @@ def holds(test: Test, facts: Facts, option: Facts | None = None) -> bool:
 
 def _value(fact: str, facts: Facts, option: Facts | None) -> FactValue | None:
     return option.get(fact) if option and fact.startswith("option.") else facts.get(fact)
+
+
+def what_held(
+    rule: Rule, facts: Facts, option: Facts | None = None
+) -> Iterator[tuple[Test, FactValue | None]]:
+    """Give the tests of the first branch that holds, with the values they met."""
+    for tests in _branches_of(rule):
+        if all(holds(test, facts, option) for test in tests):
+            yield from ((test, _value(test.fact, facts, option)) for test in tests)
+            return
 
 
 _branches: dict[int, tuple[Rule, tuple[Branch, ...]]] = {}

@@ -1,11 +1,11 @@
 """Activation memory of the runtimes that publish no allocation report.
 
-Counted in the eager decoder layer of transformers (``Qwen2MLP``, ``Qwen2DecoderLayer``): where the
-feed-forward product is formed, the activated gate, the up projection and their product live at
-once, beside four hidden states (the embedded input, the layer's input, the residual and the
-normed input); an ungated layer holds two wide tensors instead of three. Published peaks of
-Qwen2.5 at four prompt lengths grow with the prompt by this count within 4 %
-(docs/memory-accuracy.md). Fused kernels of other runtimes hold as many or fewer.
+Three wide tensors and four hidden states per token of the chunk, plus the logits in float32. Both
+counts were read off published peaks of Qwen2.5 at four prompt lengths (docs/memory-accuracy.md),
+then found in transformers' ``Qwen2MLP`` and ``Qwen2DecoderLayer``: the activated gate, the up
+projection and their product; the embedded input, the layer's input, the residual and the normed
+input. An ungated layer holds two wide tensors. Other runtimes were not measured. The lower end
+leaves the tensors out, because peaks published for Qwen3 do not show them.
 """
 
 from __future__ import annotations

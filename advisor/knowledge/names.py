@@ -341,7 +341,7 @@ def _same_publisher(knowledge: Knowledge, text: str) -> ModelRecord:
 
 def _unknown_repository(knowledge: Knowledge, text: str) -> RequestError:
     """Say that this Hugging Face id is not known; its last part may be."""
-    hint = "Give a local folder with its config.json, or add --hub to advise to look it up."
+    hint = "Give a local folder with its config.json, or let 'advisor advise --hub' look it up."
     try:
         same = find_model(knowledge, text.rpartition("/")[2])
     except RequestError:

@@ -26,6 +26,7 @@ _MANY = 100
 """From here on a decimal less is printed: billions of parameters."""
 _FINE_SHARE = 20
 """Below this percentage a decimal is printed."""
+_LEAST_SHARE = 0.1
 _FINE_RATE = 9.95
 """Below this many tokens per second a decimal is printed."""
 _COARSE_RATE = 1000
@@ -96,6 +97,8 @@ def percent(share: float | None) -> str:
     """Print a percentage: a decimal only below 20; empty when unknown."""
     if share is None:
         return ""
+    if 0 < share < _LEAST_SHARE / 2:
+        return f"under {_LEAST_SHARE} %"
     digits = 0 if abs(share) >= _FINE_SHARE else 1
     return f"{share:.{digits}f}".removesuffix(".0") + " %"
 

@@ -246,7 +246,7 @@ def _with_share(s: Strings) -> str:
 
 def _speed(s: Strings) -> str:
     if s["speed_known"]:
-        return f"{s['speed_decode']} {s['speed_when']}, {s['speed_evidence']}"
+        return f"{s['speed_decode']} {s['speed_when']}; {s['speed_evidence']}"
     if not s["runs"]:
         return "none, because it does not fit"
     if not s["gpu_bandwidth"]:
@@ -303,7 +303,7 @@ def _drafted(s: Strings) -> str:
 
 def _quality(s: Strings) -> str:
     if s["option_quality_cost"]:
-        return f"perplexity +{s['option_quality_cost']}"
+        return f"perplexity +{s['option_quality_cost']}".replace("+under", "by under")
     if s["option_quality_gain"]:
         return f"perplexity -{s['option_quality_gain'].removesuffix(' %')} points"
     return "same" if s["option_quality_same"] else "not measured"

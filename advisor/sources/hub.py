@@ -34,7 +34,7 @@ def fetch(text: str, *, offline: bool) -> Path:
     cache = HubCache(root, name)
     if offline or _is_forbidden():
         return _read_before(name, cache)
-    with Client(root) as client:
+    with Client(root, name.repository) as client:
         listing = _listing(client, name)
         store = Store(name.repository, listing, cache.folder(listing.commit), client)
         path = choose(name, store)

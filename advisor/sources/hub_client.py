@@ -26,7 +26,7 @@ PUBLIC_ENDPOINT: Final = "https://huggingface.co"
 MAX_TOTAL_BYTES: Final = 512 * 10**6
 _CONNECT_SECONDS: Final = 10.0
 _SILENCE_SECONDS: Final = 20.0
-_REQUEST_SECONDS: Final = 180.0
+_REQUEST_SECONDS: Final = 120.0
 _MAX_TRIES: Final = 3
 _MAX_WAIT_SECONDS: Final = 10.0
 _MAX_REDIRECTS: Final = 5
@@ -73,18 +73,19 @@ class Client:
 
     Args:
         root: The hub's address.
+        asked: What the user asked for, for messages.
 
     Raises:
         RequestError: The extra is not installed, or HF_TOKEN or a proxy setting is unusable.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, asked: str) -> None:
         self.root = root
         self._origin = _origin(root)
         self._token = _token()
         self._received = 0
         self._lock = Lock()
-        self._http = _open()
+        self._http = _open(asked)
 
     def __enter__(self) -> Self:
         return self
@@ -137,34 +138,17 @@ class Client:
                 wait = refused.wait_seconds or wait
                 if wait > _MAX_WAIT_SECONDS:
                     raise refused.error from None
-            except httpx.TimeoutException:
+            except httpx.TimeoutException as error:
                 if attempt == _MAX_TRIES:
-                    text = f"{self._host} did not answer in time when asked for {what}"
+                    text = f"{_host(error)} did not answer in time when asked for {what}"
                     raise RequestError(text, hint=_OFFLINE_HINT) from None
             except httpx.TransportError as error:
                 if attempt == _MAX_TRIES or isinstance(
                     error, (httpx.ConnectError, httpx.ProxyError)
                 ):
-                    raise self._broken(what, error) from None
+                    raise _broken(what, error) from None
             _sleep(wait)
         raise AssertionError
-
-    @property
-    def _host(self) -> str:
-        return urlsplit(self.root).netloc
-
-    def _broken(self, what: str, error: httpx.TransportError) -> RequestError:
-        """Say what a failed connection was; the cause is named by its kind where it may say more."""
-        import httpx  # noqa: PLC0415
-
-        if isinstance(error, httpx.ConnectError):
-            cause = " ".join(str(error).split())[:120] or "no connection"
-            text = f"cannot reach {self._host} for {what} ({cause})"
-        elif isinstance(error, httpx.ProxyError):
-            text = f"the proxy refuses the way to {self._host} for {what}"
-        else:
-            text = f"the connection to {self._host} broke while {what} was read"
-        return RequestError(text, hint=_OFFLINE_HINT)
 
     def _piece(self, path: str, what: str, start: int, count: int, *, whole: bool) -> Piece:
         headers = {} if whole else {"Range": f"bytes={start}-{start + count - 1}"}
@@ -182,8 +166,6 @@ class Client:
 
     def _body(self, answer: httpx.Response, what: str, most: int, until: float) -> bytes:
         """Read the body up to ``most`` bytes and leave the rest where it is."""
-        import httpx  # noqa: PLC0415
-
         parts: list[bytes] = []
         length = 0
         for part in answer.iter_raw():
@@ -192,8 +174,7 @@ class Client:
             self._count(len(part), what)
             if length >= most:
                 break
-            if time.monotonic() > until:
-                raise httpx.ReadTimeout("")
+            _check_time(until, what)
         return b"".join(parts)
 
     def _count(self, received: int, what: str) -> None:
@@ -208,12 +189,9 @@ class Client:
         self, url: str, what: str, headers: Mapping[str, str], until: float
     ) -> Iterator[httpx.Response]:
         """Ask, following redirects; the token goes to the hub alone."""
-        import httpx  # noqa: PLC0415
-
         seen: set[str] = set()
         while True:
-            if time.monotonic() > until:
-                raise httpx.ReadTimeout("")
+            _check_time(until, what)
             sent = {**headers, **self._authorization(url)}
             with self._http.stream("GET", url, headers=sent) as answer:
                 if answer.status_code in _GOOD:
@@ -242,18 +220,48 @@ class Client:
         return "sent" if self._may_send_token() else "withheld"
 
 
+def _broken(what: str, error: httpx.TransportError) -> RequestError:
+    """Say which part of a connection failed."""
+    import httpx  # noqa: PLC0415
+
+    if isinstance(error, httpx.ConnectError):
+        cause = " ".join(str(error).split())[:120] or "no connection"
+        text = f"cannot reach {_host(error)} for {what} ({cause})"
+    elif isinstance(error, httpx.ProxyError):
+        text = f"the proxy refuses the way to {_host(error)} for {what}"
+    else:
+        text = f"the connection to {_host(error)} broke while {what} was read"
+    return RequestError(text, hint=_OFFLINE_HINT)
+
+
+def _host(error: httpx.TransportError) -> str:
+    """Name the server that failed: the hub, or one it redirects to."""
+    return error.request.url.netloc.decode()
+
+
 def _sleep(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def _open() -> httpx.Client:
+def _check_time(until: float, what: str) -> None:
+    """Stop a server that keeps sending, but ever so slowly.
+
+    Raises:
+        RequestError: The time is over.
+    """
+    if time.monotonic() > until:
+        text = f"{what} was not complete after {_REQUEST_SECONDS:g} seconds"
+        raise RequestError(text, hint=_OFFLINE_HINT)
+
+
+def _open(asked: str) -> httpx.Client:
     from advisor import __version__  # noqa: PLC0415
 
     try:
         import httpx  # noqa: PLC0415  an extra, and 60 ms
     except ImportError:
         raise RequestError(
-            "the model is not in the knowledge base, and reading from the hub needs an extra",
+            f"'{asked}' is not in the knowledge base",
             hint="Install advisor[hub] to read it from Hugging Face.",
         ) from None
     headers = {"Accept-Encoding": "identity", "User-Agent": f"advisor/{__version__}"}

@@ -133,6 +133,7 @@ class Prefix(io.BytesIO):
         self.size = size or 0
         self._take(first)
         self._grow(min(first, self.size))
+        self.seek(0)
 
     def read(self, count: int | None = -1, /) -> bytes:
         """Read ``count`` bytes, which must be stated.

@@ -1,9 +1,10 @@
 """Published memory figures (tests/data/memory.csv.gz) against the estimator.
 
 ``exclusion`` says of every row why it cannot be compared, or nothing. What is left names a model, a
-format and a context that ``advisor.knowledge.names`` knows, on one card. A figure is compared with
-the same quantity: what PyTorch allocated and what a log lists by buffer leave the runtime's own
-memory out, a reading of the whole card includes it.
+format and a context that ``advisor.knowledge.names`` knows, on one card. The rules were written
+with the errors in view, so each goes by what a row states, never by how far off it is. A figure is
+compared with the same quantity: what PyTorch allocated and what a log lists by buffer leave the
+runtime's own memory out, a reading of the whole card includes it.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ KINDS = {
 ALLOCATED = ("QwenLM/", "qwopqwop200/", "turboderp/", "XiongjieDai/", "kyuz0/")
 """Sources that count buffers, not what the driver reports."""
 DESIGN = "transformers, Qwen2.5"
-"""Looked at while the activations were counted; not evidence for them."""
+"""The activations were read off these rows; they are not evidence for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,6 @@ class Comparison:
     kind: str
     component: str
     card: str
-    row: Row
     scenario: Scenario
     published: float
     estimate: float
@@ -284,33 +284,32 @@ def comparisons() -> tuple[Comparison, ...]:
 def _compared(row: Row) -> Comparison:
     scenario, memory = _sized(row)
     part = row["component"]
+    sizes = (memory.required_bytes, memory.low_bytes, memory.high_bytes)
     if part in BUFFERS:
-        size = float(getattr(memory, f"{part}_bytes"))
-        low = high = size
-    else:
-        size, low, high = memory.required_bytes, memory.low_bytes, memory.high_bytes
-    return _comparison(row["id"], part, row, scenario, float(row["value_gib"]), (size, low, high))
+        sizes = (getattr(memory, f"{part}_bytes"),) * 3
+    return _comparison([row], part, scenario, sizes)
 
 
 def _total(run: Sequence[Row]) -> Comparison:
     scenario, memory = _sized(run[0])
-    value = sum(float(row["value_gib"]) for row in run)
     sizes = (memory.required_bytes, memory.low_bytes, memory.high_bytes)
-    ids = f"{run[0]['id']} to {run[-1]['id']}"
-    return _comparison(ids, "total", run[0], scenario, value, sizes)
+    return _comparison(run, "total", scenario, sizes)
 
 
 def _comparison(
-    ids: str,
-    component: str,
-    row: Row,
-    scenario: Scenario,
-    value: float,
-    sizes: tuple[float, float, float],
+    run: Sequence[Row], component: str, scenario: Scenario, sizes: tuple[int, int, int]
 ) -> Comparison:
-    size, low, high = (number / GIB for number in sizes)
+    first = run[0]
     return Comparison(
-        ids, kind_of(row), component, row["gpu"], row, scenario, value, size, low, high
+        ids=first["id"] if len(run) == 1 else f"{first['id']} to {run[-1]['id']}",
+        kind=kind_of(first),
+        component=component,
+        card=first["gpu"],
+        scenario=scenario,
+        published=sum(float(row["value_gib"]) for row in run),
+        estimate=sizes[0] / GIB,
+        low=sizes[1] / GIB,
+        high=sizes[2] / GIB,
     )
 
 
@@ -354,20 +353,23 @@ def reason(item: Comparison) -> str:
 
 
 PIECES = (
-    "The publication shows next to nothing beyond weights and cache at any prompt length: the "
-    "prompt was computed in pieces, or the figure was read after it. Ours computes it at once; "
-    "the range allows for either."
+    "The publication shows 0.03 to 0.6 GiB beyond weights and cache whatever the prompt. It does "
+    "not say why; computing the prompt in pieces, or reading it afterwards, would look so. "
+    "Ours computes it at once; the range allows for either."
 )
 TWICE = (
-    "With a prompt of one token the peak exceeds weights and cache by the size of the input "
-    "matrix, with longer prompts it does not: the matrix, tied to the output, was held twice "
-    "while the model loaded."
+    "With a prompt of one token the peak exceeds weights and cache by about the size of the input "
+    "matrix, with longer prompts it does not. That fits a tied matrix held twice while the model "
+    "loads; nobody says so."
 )
 EXPLAINED = {
-    "M00276": "Less than the weights alone take in this format: part of the model was elsewhere.",
+    "M00276": (
+        "Less than the weights alone take in this format (26.2 GiB), so not all of this model was "
+        "counted, or not in this format."
+    ),
     "M00418": (
         "The same person gives 5.6 GiB for the same model, format and context on another card "
-        "(M00241): other programs were on this one."
+        "(M00241). What made the difference is not stated."
     ),
 }
 

@@ -40,6 +40,8 @@ def figure(estimate: float, low: float, high: float, evidence: str = "near") -> 
         (f.percent(9.96), "10 %"),
         (f.percent(3.6), "3.6 %"),
         (f.percent(None), ""),
+        (f.percent(0.02), "under 0.1 %"),
+        (f.percent(0.0), "0 %"),
         (f.dollars(1599), "$1,599"),
         (f.rate(8.44), "8.4"),
         (f.rate(9.96), "10"),
