@@ -273,7 +273,7 @@ def _option(base: Base, option: Option, marks: Mapping[str, set[str]]) -> dict[s
 
 def _put(facts: dict[str, FactValue], name: str, value: float | None) -> None:
     if value is not None:
-        facts[name] = _steady(value)
+        facts[name] = round(value, 4) + 0.0
 
 
 def _put_memory(facts: dict[str, FactValue], base: Base, option: Option) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from advisor.advice import FactValue, Option, ScoreTerm
 from advisor.engine.base import Firing, OptionFacts
@@ -11,6 +12,15 @@ from advisor.engine.trace import holds
 from advisor.rulefile.model import PerTerm, Rule, RuleSet, Score
 
 _ALTERNATIVES = 3
+
+
+class _Marked(NamedTuple):
+    """An option that a rule recommends, before its score is explained."""
+
+    rule: Rule
+    option: Option
+    score: float
+    alternatives: tuple[Option, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +64,15 @@ def rank(
     values = {of.key: of.values for of in option_facts}
     vetoed = _vetoed(rules, firings, by_key)
     barred = {option.key for _, option in vetoed}
-    scored = [
-        _scored(rules[f.rule], by_key[f.option], facts, values[f.option])
+    marked = [
+        _Marked(rule, by_key[f.option], score_of(rule.score, facts, values[f.option]))
         for f in firings
-        if rules[f.rule].action and f.option and f.option not in barred
+        if (rule := rules[f.rule]).score and rule.action and f.option and f.option not in barred
     ]
-    best = _best_of_each_action([s for s in scored if s.score > 0])
+    best = _best_of_each_action([m for m in marked if m.score > 0])
     kept, superseded = _without_superseded(best)
-    return Ranking(tuple(kept), vetoed, tuple(superseded))
+    said = tuple(_explained(item, facts, values[item.option.key]) for item in kept)
+    return Ranking(said, vetoed, tuple(superseded))
 
 
 def _vetoed(
@@ -71,46 +82,70 @@ def _vetoed(
     return tuple(sorted(found, key=lambda pair: (pair[0].id, pair[1].key)))
 
 
-def score_option(
+def score_of(
     score: Score, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
-) -> tuple[float, tuple[ScoreTerm, ...]]:
-    """Add up a score; every term is kept, and the sum is rounded to 0.01."""
+) -> float:
+    """Add up a score, rounded to 0.01: the sum of what ``score_terms`` prints."""
+    total = score.base
+    for per in score.add:
+        total += _per_points(per, facts, option) or 0.0
+    for when in score.when:
+        if all(holds(test, facts, option) for test in when.tests):
+            total += when.points
+    return round(total, 2)
+
+
+def score_terms(
+    score: Score, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
+) -> tuple[ScoreTerm, ...]:
+    """List every term that counted, for people."""
     terms = [ScoreTerm("base", score.base)]
-    terms += [term for per in score.add if (term := _per_term(per, facts, option))]
+    for per in score.add:
+        points = _per_points(per, facts, option)
+        if points is not None:
+            value = _value(per, facts, option)
+            assert isinstance(value, float | int)
+            terms.append(ScoreTerm(per.text, points, per.fact, float(value)))
     terms += [
         ScoreTerm(when.text, when.points)
         for when in score.when
         if all(holds(test, facts, option) for test in when.tests)
     ]
-    return round(sum(term.points for term in terms), 2), tuple(terms)
+    return tuple(terms)
 
 
-def _per_term(
+def _value(
     per: PerTerm, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
-) -> ScoreTerm | None:
-    value = option.get(per.fact, facts.get(per.fact))
+) -> FactValue | None:
+    return option.get(per.fact, facts.get(per.fact))
+
+
+def _per_points(
+    per: PerTerm, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
+) -> float | None:
+    value = _value(per, facts, option)
     if not isinstance(value, float | int):
         return None
     points = per.points * value / per.per_value
     if per.cap is not None:
         points = max(-abs(per.cap), min(abs(per.cap), points))
-    return ScoreTerm(per.text, round(points, 2), per.fact, float(value))
+    return round(points, 2)
 
 
-def _scored(
-    rule: Rule, option: Option, facts: Mapping[str, FactValue], values: Mapping[str, FactValue]
+def _explained(
+    item: _Marked, facts: Mapping[str, FactValue], values: Mapping[str, FactValue]
 ) -> Scored:
-    assert rule.score
-    score, terms = score_option(rule.score, facts, values)
-    return Scored(rule, option, score, terms)
+    assert item.rule.score
+    terms = score_terms(item.rule.score, facts, values)
+    return Scored(item.rule, item.option, item.score, terms, item.alternatives)
 
 
-def _order(scored: Scored) -> tuple[float, str, str]:
+def _order(scored: _Marked) -> tuple[float, str, str]:
     return (-scored.score, scored.rule.id, scored.option.key)
 
 
-def _best_of_each_action(scored: Sequence[Scored]) -> list[Scored]:
-    by_action: dict[str, list[Scored]] = {}
+def _best_of_each_action(scored: Sequence[_Marked]) -> list[_Marked]:
+    by_action: dict[str, list[_Marked]] = {}
     for item in sorted(scored, key=_order):
         by_action.setdefault(item.option.action, []).append(item)
     best = []
@@ -121,7 +156,7 @@ def _best_of_each_action(scored: Sequence[Scored]) -> list[Scored]:
             if item.option.key != first.option.key:
                 others.setdefault(item.option.key, item.option)
         runners_up = _runners_up(first.option, list(others.values()))
-        best.append(Scored(first.rule, first.option, first.score, first.terms, runners_up))
+        best.append(_Marked(first.rule, first.option, first.score, runners_up))
     return sorted(best, key=_order)
 
 
@@ -135,8 +170,8 @@ def _runners_up(first: Option, others: Sequence[Option]) -> tuple[Option, ...]:
 
 
 def _without_superseded(
-    best: Sequence[Scored],
-) -> tuple[list[Scored], list[tuple[str, str, str]]]:
+    best: Sequence[_Marked],
+) -> tuple[list[_Marked], list[tuple[str, str, str]]]:
     said = {item.rule.id: item for item in best}
     dropped = {
         rule_id: item.rule.id

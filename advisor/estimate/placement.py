@@ -49,6 +49,9 @@ def place(scenario: Scenario, weights: Weights) -> Placement:
         host += _place_llamacpp(cards, weights, start, placed)
     else:
         host += _place_whole(cards, weights, placed)
+        if scenario.framework.embedding_in_ram and not weights.profile.tied and placed:
+            cards[0].weights -= weights.embedding
+            host += weights.embedding
     return Placement(start, placed, cards, host)
 
 

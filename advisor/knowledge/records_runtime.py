@@ -178,7 +178,14 @@ def _framework(record: Record) -> _Fields:
 
 
 def _abilities(record: Record) -> _Fields:
-    flags = ("cpu_offload", "expert_offload", "flash_attention", "paged_kv", "speculative")
+    flags = (
+        "cpu_offload",
+        "expert_offload",
+        "embedding_in_ram",
+        "flash_attention",
+        "paged_kv",
+        "speculative",
+    )
     return {
         "min_compute_capability": record.number("min_compute_capability"),
         "multi_gpu": record.choices("multi_gpu", ("layer", "tensor")),

@@ -181,6 +181,8 @@ class Framework:
     """Expert tensors of a mixture of experts can live in system RAM."""
     multi_gpu: tuple[str, ...] = ()
     """``layer`` and/or ``tensor``, the preferred one first; empty: unknown or none."""
+    embedding_in_ram: bool | None = None
+    """The input embedding stays in system RAM unless it is also the output."""
     flash_attention: bool | None = None
     paged_kv: bool | None = None
     speculative: bool | None = None

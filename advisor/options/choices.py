@@ -55,6 +55,8 @@ def _undominated(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
     best = float("inf")
     for precision in formats:
         loss = precision.quality_loss_percent
+        if precision.family == "unquantized" and any(f.family == "unquantized" for f in kept):
+            continue
         if loss is None or loss < best:
             kept.append(precision)
             best = best if loss is None else loss
@@ -90,9 +92,15 @@ def _frameworks(scenario: Scenario, knowledge: Knowledge) -> Sequence[Pair]:
     return [
         (precision, framework)
         for framework in knowledge.frameworks.values()
-        if framework is not scenario.framework and framework.memory_model != "none"
+        if _differs(framework, scenario.framework)
         if (precision := _same_class(scenario, knowledge, framework))
     ]
+
+
+def _differs(framework: Framework, present: Framework) -> bool:
+    """Whether it is another engine: Ollama runs llama.cpp, so neither is news to the other."""
+    same_engine = framework.memory_model == present.memory_model == "llama.cpp"
+    return framework is not present and framework.memory_model != "none" and not same_engine
 
 
 _SLOW_KERNELS = frozenset({"bnb"})

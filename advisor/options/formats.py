@@ -17,14 +17,33 @@ def quantize_options(base: Base) -> Iterator[Option]:
 
     Both directions: a smaller format to fit, a larger one where there is room for quality.
     """
-    scenario = base.scenario
-    for precision in worth_having(scenario, base.knowledge):
-        if precision is not scenario.precision:
-            other = changed(scenario, precision=precision)
-            change = {"precision": precision.name}
-            yield make_option(base, "quantize", change, other, "download")
+    yield from _own_formats(base)
     if not base.request.framework:
         yield from _other_families(base)
+
+
+def _own_formats(base: Base) -> Iterator[Option]:
+    """From the largest down; what ruins the model is left out once a gentle format fits."""
+    scenario, policy = base.scenario, base.knowledge.policy
+    gentle_fits = False
+    for precision in _candidates(base):
+        loss = precision.quality_loss_percent
+        if gentle_fits and loss is not None and loss > policy["ruined_above_percent"]:
+            continue
+        other = changed(scenario, precision=precision)
+        option = make_option(base, "quantize", {"precision": precision.name}, other, "download")
+        gentle = loss is not None and loss <= policy["gentle_up_to_percent"]
+        gentle_fits = gentle_fits or (option.fits and gentle)
+        yield option
+
+
+def _candidates(base: Base) -> Sequence[Format]:
+    """Other formats, the largest first; none larger where the present one does not fit."""
+    formats = worth_having(base.scenario, base.knowledge)
+    present = base.scenario.precision
+    if not base.card_fits and present in formats:
+        formats = formats[: formats.index(present)]
+    return [f for f in reversed(formats) if f is not present]
 
 
 def _other_families(base: Base) -> Iterator[Option]:
@@ -67,17 +86,17 @@ def in_framework(base: Base, framework: Framework, precision: Format) -> Scenari
 
 
 def kv_cache_options(base: Base) -> Iterator[Option]:
-    """Smaller element types for the KV cache, where there is one."""
+    """Smaller element types for the KV cache, one per number of bits, where there is one."""
     scenario = base.scenario
     if not (base.memory.kv_cache_bytes or base.memory.host_kv_cache_bytes):
         return
-    seen: set[float] = set()
+    seen: set[int] = set()
     for name in scenario.framework.kv_types:
         kind = base.knowledge.kv_types[name]
-        if kind.bits in seen:
+        if int(kind.bits) in seen:
             continue
         if kind.bits < scenario.kv_cache_k.bits and _can_cache(scenario, kind):
-            seen.add(kind.bits)
+            seen.add(int(kind.bits))
             other = changed(scenario, kv_cache_k=kind, kv_cache_v=kind)
             yield make_option(base, "quantize-kv", _kv_change(base, kind), other, "setting")
 
