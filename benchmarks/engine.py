@@ -155,14 +155,14 @@ def _option(rng: random.Random, index: int) -> OptionFacts:
 
 
 def rss_mib() -> float:
-    with open("/proc/self/statm", encoding="ascii") as statm:  # noqa: PTH123
+    with open("/proc/self/statm", encoding="ascii") as statm:
         return int(statm.read().split()[1]) * resource.getpagesize() / 2**20
 
 
 def measure(make: Callable[[CompiledRules], Engine], scenarios: int) -> None:
     compiled = compile_rules(rule_set())
     engine = make(compiled)
-    rng = random.Random(1)  # noqa: S311 - data for a benchmark
+    rng = random.Random(1)
     pool = [situation(rng) for _ in range(200)]
     firings = sum(len(engine.run(*pool[k]).firings) for k in range(len(pool))) / len(pool)
     before = rss_mib()

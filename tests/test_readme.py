@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import run
+from tests.sources.gguf_files import tiny
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -42,6 +43,7 @@ def test_every_example_runs(
         '{"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "vocab_size": 32000,'
         ' "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336}'
     )
+    tiny(tmp_path / "my-model").rename(tmp_path / "my-model" / "model.gguf")
     outcome = run(capsys, *shlex.split(command)[1:])
     assert outcome.code == 0, outcome.err
 

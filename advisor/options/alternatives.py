@@ -10,7 +10,7 @@ from advisor.errors import UserError
 from advisor.knowledge import catalogue
 from advisor.knowledge.types import Knowledge
 from advisor.models import model_from_record
-from advisor.options.base import Base, make_option
+from advisor.options.base import Base, make_option, may_help
 from advisor.options.choices import other_frameworks
 from advisor.options.formats import in_framework
 from advisor.resolve import default_context
@@ -93,7 +93,7 @@ def framework_options(base: Base) -> Iterator[Option]:
     scenario = base.scenario
     for precision, framework in other_frameworks(scenario, base.knowledge):
         other = in_framework(base, framework, precision)
-        if other:
+        if other and may_help(base, other):
             change: dict[str, object] = {"framework": framework.name}
             if precision is not scenario.precision:
                 change["precision"] = precision.name

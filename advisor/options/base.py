@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from advisor import support
 from advisor.advice import Action, Effort, Option
-from advisor.estimate.memory import estimate_memory
+from advisor.estimate.memory import estimate_memory, free_bytes
 from advisor.estimate.result import Memory, Speed
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.types import Format, Framework, Knowledge
@@ -31,6 +31,12 @@ class Base:
     def card_fits(self) -> bool:
         """Whether the request fits on its cards."""
         return self.memory.deficit_bytes == 0
+
+
+def may_help(base: Base, other: Scenario) -> bool:
+    """Whether a what-if is worth estimating: where the request fits, or the what-if would."""
+    free = None if base.card_fits else free_bytes(other, base.knowledge)
+    return free is None or free >= 0
 
 
 def host_fits(scenario: Scenario, memory: Memory) -> bool:

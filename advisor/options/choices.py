@@ -45,6 +45,7 @@ def _undominated(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
         for name in framework.formats
         if (precision := knowledge.formats[name]).offered
         and support.runs(framework, precision, scenario.gpu, model)
+        and (model.shape.moe or precision.family not in _EXPERTS_ONLY)
     ]
     sizes = {
         f.name: weight_profile(model, f, framework, knowledge.ggml_types).total_bytes
@@ -103,6 +104,7 @@ def _differs(framework: Framework, present: Framework) -> bool:
     return framework is not present and framework.memory_model != "none" and not same_engine
 
 
+_EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
 _SLOW_KERNELS = frozenset({"bnb"})
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from advisor import support
 from advisor.advice import Option
 from advisor.knowledge.types import Format, Framework, KvType
-from advisor.options.base import Base, make_option
+from advisor.options.base import Base, make_option, may_help
 from advisor.options.choices import Pair, families_elsewhere, worth_having
 from advisor.scenario import Scenario, changed
 
@@ -23,12 +23,12 @@ def quantize_options(base: Base) -> Iterator[Option]:
 
 
 def _own_formats(base: Base) -> Iterator[Option]:
-    """From the largest down; what ruins the model is left out once a gentle format fits."""
+    """From the largest down; desperate formats are left out once a gentle one fits."""
     scenario, policy = base.scenario, base.knowledge.policy
     gentle_fits = False
     for precision in _candidates(base):
         loss = precision.quality_loss_percent
-        if gentle_fits and loss is not None and loss > policy["ruined_above_percent"]:
+        if gentle_fits and loss is not None and loss > policy["desperate_above_percent"]:
             continue
         other = changed(scenario, precision=precision)
         option = make_option(base, "quantize", {"precision": precision.name}, other, "download")
@@ -98,6 +98,8 @@ def kv_cache_options(base: Base) -> Iterator[Option]:
         if kind.bits < scenario.kv_cache_k.bits and _can_cache(scenario, kind):
             seen.add(int(kind.bits))
             other = changed(scenario, kv_cache_k=kind, kv_cache_v=kind)
+            if not may_help(base, other):
+                continue
             yield make_option(base, "quantize-kv", _kv_change(base, kind), other, "setting")
 
 
