@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import platform
 import random
 import resource
@@ -36,28 +37,43 @@ REFERENCE = (
 )
 
 
-def cold_start() -> tuple[float, float]:
-    """Median wall seconds of the whole process, and its peak memory in MB."""
+def cold_start() -> tuple[float, float, float]:
+    """Median and best wall seconds of the whole process, and its peak memory in MB."""
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     seconds = []
     for _ in range(RUNS + 1):
         start = time.perf_counter()
-        subprocess.run(COMMAND, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(COMMAND, check=True, stdout=subprocess.DEVNULL, env=environment)
         seconds.append(time.perf_counter() - start)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    return statistics.median(seconds[1:]), peak
+    return statistics.median(seconds[1:]), min(seconds[1:]), peak
 
 
-def per_second(advisor: Advisor, seconds: float = 5.0) -> float:
-    """Advice per second of one process, options included, no prose."""
+def per_second(advisor: Advisor, seconds: float = 1.0, windows: int = 10) -> tuple[float, float]:
+    """Advice per second of one process, options included, no prose: median and best window."""
     for request in REFERENCE:
         advisor.advise(request)
-    done, start = 0, time.perf_counter()
-    for request in itertools.cycle(REFERENCE):
-        advisor.advise(request)
-        done += 1
-        if time.perf_counter() - start > seconds:
-            return done / (time.perf_counter() - start)
-    raise AssertionError
+    rates = []
+    for _ in range(windows):
+        done, start = 0, time.perf_counter()
+        for request in itertools.cycle(REFERENCE):
+            advisor.advise(request)
+            done += 1
+            if time.perf_counter() - start > seconds:
+                break
+        rates.append(done / (time.perf_counter() - start))
+    return statistics.median(rates), max(rates)
+
+
+def steadiness() -> tuple[float, float]:
+    """Seconds of the same plain loop, fastest and slowest of 20: how steady the machine is."""
+    times = []
+    for _ in range(20):
+        start, total = time.perf_counter(), 0
+        for number in range(1_000_000):
+            total += number * number
+        times.append(time.perf_counter() - start)
+    return min(times), max(times)
 
 
 def memory_over(advisor: Advisor, count: int) -> list[tuple[int, float]]:
@@ -94,17 +110,19 @@ def main() -> None:
     long = parser.parse_args().long
     print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}\n")
     print("| what | measured |\n|---|---:|")
-    seconds, peak = cold_start()
-    print(f"| cold start, median of {RUNS} | {seconds:.2f} s |")
+    seconds, quickest, peak = cold_start()
+    print(f"| cold start, median of {RUNS} (best) | {seconds:.2f} s ({quickest:.2f} s) |")
     print(f"| peak memory of the process | {peak:.0f} MB |")
     for engine in ("durable", "reference"):
         try:
             advisor = Advisor.load(engine=engine)
         except UserError:
             continue
-        print(
-            f"| advice per second, {advisor.engine.name} | {per_second(advisor):.0f} |", flush=True
-        )
+        median, best = per_second(advisor)
+        name = advisor.engine.name
+        print(f"| advice per second, {name}, median (best) | {median:.0f} ({best:.0f}) |")
+    fast, slow = steadiness()
+    print(f"| the same plain loop, fastest to slowest | {fast:.3f} to {slow:.3f} s |", flush=True)
     if long:
         advisor = Advisor.load()
         for number, size in memory_over(advisor, 100_000):
