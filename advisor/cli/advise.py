@@ -183,6 +183,14 @@ def advise(
     length: Annotated[
         Length, typer.Option(help="How much is said.", rich_help_panel=_OUTPUT)
     ] = Length.standard,
+    memory: Annotated[
+        bool,
+        typer.Option(
+            "--memory",
+            help="Show how memory grows with context, and which contexts and batches fit.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
     options: Annotated[
         bool,
         typer.Option(
@@ -288,6 +296,7 @@ def advise(
         output=output,
         options=options,
         why=why,
+        memory=memory,
     )
     if fail_unless_fits and advice.state != "fits":
         raise typer.Exit(NOT_FITTING)

@@ -6,19 +6,26 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from advisor.advice import Advice
 from advisor.cli.tables import options_table, why_report
 from advisor.errors import RequestError
+from advisor.estimate.picture import memory_picture
 from advisor.pipeline import Advisor
 from advisor.render import (
     Length,
     document,
+    picture_markdown,
+    picture_text,
     render_html,
     render_json,
     render_markdown,
     render_text,
 )
+
+if TYPE_CHECKING:
+    from advisor.render.contract import Document
 
 _PIPE_WIDTH = 88
 _WIDEST = 100
@@ -34,13 +41,15 @@ def write_report(
     output: Path | None,
     options: bool,
     why: bool,
+    memory: bool,
 ) -> None:
     """Render the advice and write it to ``output`` or standard output.
 
     Raises:
         UserError: A template is wrong, or the file cannot be written.
     """
-    doc = document(advice, templates=templates)
+    picture = memory_picture(advice.scenario, advisor.knowledge) if memory else None
+    doc = document(advice, templates=templates, picture=picture)
     terminal = output is None and sys.stdout.isatty()
     if form == "json":
         text = render_json(doc)
@@ -58,10 +67,19 @@ def write_report(
             templates=templates,
         )
     if form in {"text", "markdown"}:
-        extra = [options_table(advice)] if options else []
+        extra = [_picture(doc, form, terminal=terminal)] if memory else []
+        extra += [options_table(advice)] if options else []
         extra += [why_report(advisor, advice)] if why else []
         text = "\n\n".join([text.rstrip("\n"), *extra])
     write(text.rstrip("\n") + "\n", output)
+
+
+def _picture(doc: Document, form: str, *, terminal: bool) -> str:
+    return (
+        picture_markdown(doc)
+        if form == "markdown"
+        else picture_text(doc, width=_width(terminal=terminal))
+    )
 
 
 def _width(*, terminal: bool) -> int:

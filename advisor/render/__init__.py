@@ -8,6 +8,7 @@ from advisor.render.assemble import document, options_table
 from advisor.render.jsonview import render_json
 from advisor.render.names import Kind, placeholders
 from advisor.render.pages import render_html, render_markdown
+from advisor.render.picture import picture_markdown, picture_text
 from advisor.render.prose import Length
 from advisor.render.templating import template_names, template_problems
 from advisor.render.text import render_text
@@ -17,6 +18,8 @@ __all__ = [
     "Length",
     "document",
     "options_table",
+    "picture_markdown",
+    "picture_text",
     "placeholders",
     "render_html",
     "render_json",

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from advisor.estimate.speed import speculative_range
 from advisor.render.figures import plain
 from advisor.render.option import option_view
+from advisor.render.picture import picture_doc
 from advisor.render.setup import scenario_doc, setup_doc
 from advisor.render.templating import Templates, templates_for
 from advisor.render.view import situation_view
 
 if TYPE_CHECKING:
     from advisor.advice import Advice, Because, Note, NotRecommended, Option, Recommendation
+    from advisor.estimate.picture import MemoryPicture
     from advisor.estimate.result import Figure, Limits, Memory, Speed
     from advisor.render.contract import (
         AfterDoc,
@@ -36,17 +38,21 @@ SCHEMA_VERSION = 1
 _RUNS = ("fits", "tight")
 
 
-def document(advice: Advice, *, templates: Path | None = None) -> Document:
+def document(
+    advice: Advice, *, templates: Path | None = None, picture: MemoryPicture | None = None
+) -> Document:
     """Turn advice into the result document that every view reads.
 
     Args:
         advice: The pipeline's answer.
         templates: A folder whose templates stand in front of the built-in ones.
+        picture: How memory grows, where it is to be shown.
 
     Raises:
         TemplateError: A template is missing, broken or names an unknown placeholder.
     """
     doc = _numbers(advice)
+    doc["memory_picture"] = picture_doc(picture) if picture else None
     _write_sentences(doc, advice, templates_for(templates))
     return doc
 
@@ -85,6 +91,7 @@ def _numbers(advice: Advice) -> Document:
         "warnings": [plain(text) for text in advice.warnings],
         "missing": list(advice.missing),
         "facts": {name: advice.facts[name] for name in QUOTED_FACTS if name in advice.facts},
+        "memory_picture": None,
         "provenance": {
             "advisor": made.advisor,
             "rules_sha256": made.rules_sha256,

@@ -290,6 +290,28 @@ class ProvenanceDoc(TypedDict):
     engine: str
 
 
+class GrowthDoc(TypedDict):
+    """What one context length needs on the cards."""
+
+    context_tokens: int
+    weights_bytes: int
+    kv_cache_bytes: int
+    compute_buffer_bytes: int
+    overhead_bytes: int
+    required_bytes: int
+    fits: bool
+
+
+class PictureDoc(TypedDict):
+    """How memory grows, and what fits; rows of ``free_bytes`` are contexts, columns batches."""
+
+    growth: list[GrowthDoc]
+    contexts: list[int]
+    batches: list[int]
+    free_bytes: list[list[int | None]]
+    cache_tokens: int | None
+
+
 class Document(TypedDict):
     """One report."""
 
@@ -306,4 +328,6 @@ class Document(TypedDict):
     warnings: list[str]
     missing: list[str]
     facts: dict[str, float | str | bool]
+    memory_picture: PictureDoc | None
+    """Only with ``--memory``."""
     provenance: ProvenanceDoc

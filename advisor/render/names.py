@@ -176,7 +176,19 @@ _BY_KIND: Mapping[Kind, frozenset[str]] = {
     "report": frozenset(SITUATION)
     | frozenset(OPTION)
     | {"action_text", "length", "title", "verdict", "warnings", "tiles", "have", "happens"}
-    | {"lead", "first", "commands", "rest", "rows", "watch", "barred", "bar", "dial"}
+    | {
+        "lead",
+        "first",
+        "commands",
+        "rest",
+        "rows",
+        "watch",
+        "barred",
+        "bar",
+        "dial",
+        "growth",
+        "grid",
+    }
     | {"provenance"},
 }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.render.charts import bar_svg, speed_svg
 from advisor.render.figures import plain
+from advisor.render.picture import grid_html, growth_svg
 from advisor.render.prose import Length, Remedy, Report, report
 from advisor.render.templating import templates_for
 
@@ -98,6 +99,8 @@ def render_html(
         "rest": [_html_row(item) for item in made.remedies[1:]],
         "rows": [_html_row(item) for item in made.remedies],
         "length": length,
+        "growth": growth_svg(doc),
+        "grid": grid_html(doc),
     }
     page = templates_for(templates).page("report/page.html.j2", context)
     return re.sub(r"\n\s*\n+", "\n", page).strip() + "\n"
