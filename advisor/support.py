@@ -80,12 +80,15 @@ def runs(framework: Framework, precision: Format, gpu: Gpu | None, model: Model)
     )
     found = _runs.get(key)
     if found is None or found[0] is not framework or found[1] is not precision:
+        if len(_runs) >= _MOST_RUNS:
+            _runs.clear()
         found = (framework, precision, not why_not(framework, precision, gpu, model))
         _runs[key] = found
     return found[2]
 
 
 _runs: dict[tuple[object, ...], tuple[Framework, Format, bool]] = {}
+_MOST_RUNS = 40_000
 
 
 def frameworks_for(

@@ -1,7 +1,7 @@
 """How fast `advisor advise` starts and how fast advice is in one process.
 
     python benchmarks/advise.py            cold start, advice per second
-    python benchmarks/advise.py --long     memory over 100,000 scenarios as well
+    python benchmarks/advise.py --long N   memory over N scenarios as well, drawn at random
 
 Prints Markdown for docs/performance.md.
 """
@@ -106,7 +106,7 @@ def resident_mb() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--long", type=int, default=0, metavar="N")
     long = parser.parse_args().long
     print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}\n")
     print("| what | measured |\n|---|---:|")
@@ -125,7 +125,7 @@ def main() -> None:
     print(f"| the same plain loop, fastest to slowest | {fast:.3f} to {slow:.3f} s |", flush=True)
     if long:
         advisor = Advisor.load()
-        for number, size in memory_over(advisor, 100_000):
+        for number, size in memory_over(advisor, long):
             print(f"| resident memory after {number:,} scenarios | {size:.0f} MB |", flush=True)
 
 

@@ -70,7 +70,8 @@ def advise(
     model: Annotated[
         str,
         typer.Option(
-            help="A known name or Hugging Face id, or a folder with a config.json.",
+            help="A known name or Hugging Face id, a folder with a config.json, or a .gguf or "
+            ".safetensors file.",
             rich_help_panel=_RUN,
         ),
     ],

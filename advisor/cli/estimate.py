@@ -38,8 +38,9 @@ def estimate(
 ) -> None:
     """Estimate memory and speed for many requests: one JSON object per line, in order.
 
-    Lines hold id, gpu, gpus, model or config, and the settings of advise. A wrong line gets its
-    error on its own line, and the exit code at the end is 1.
+    Lines hold id, gpu, gpus, model or config, and the settings of advise.
+
+    A wrong line gets its error on its own line; the exit code is then 1.
     """
     from advisor.bulk import load, opened, read_rows  # noqa: PLC0415  start-up: --help must not pay
 

@@ -12,7 +12,7 @@ from typing import TypeVar, TypeVarTuple
 _In = TypeVarTuple("_In")
 _Out = TypeVar("_Out")
 
-_MOST_ENTRIES = 16_384
+_MOST_ENTRIES = 2_048
 
 
 def by_identity(make: Callable[[*_In], _Out]) -> Callable[[*_In], _Out]:

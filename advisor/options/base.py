@@ -142,7 +142,7 @@ def _split_changes(
 
 
 _pairs: dict[tuple[object, ...], tuple[Format, Framework] | None] = {}
-_MOST_PAIRS = 100_000
+_MOST_PAIRS = 8_000
 
 
 def _default_pair(
