@@ -9,6 +9,7 @@ Prints Markdown for docs/performance.md.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import os
 import platform
@@ -18,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 from advisor.errors import UserError
 from advisor.pipeline import Advisor
@@ -76,12 +78,11 @@ def steadiness() -> tuple[float, float]:
     return min(times), max(times)
 
 
-def memory_over(advisor: Advisor, count: int) -> list[tuple[int, float]]:
+def memory_over(advisor: Advisor, count: int) -> Iterator[tuple[int, float]]:
     """Resident memory in MB at ten points on the way through ``count`` scenarios."""
     rng = random.Random(1)
     cards = [card.name for card in advisor.knowledge.gpus.values() if card.vram_bytes]
     models = list(advisor.knowledge.models)
-    points = []
     for number in range(1, count + 1):
         request = Request(
             gpu=rng.choice(cards),
@@ -89,14 +90,10 @@ def memory_over(advisor: Advisor, count: int) -> list[tuple[int, float]]:
             precision=rng.choice(("FP16", "INT8", "INT4", "Q4_K_M")),
             context=rng.choice((None, 8192, 32768)),
         )
-        try:
+        with contextlib.suppress(UserError):
             advisor.advise(request)
-        except UserError:
-            continue
-        finally:
-            if number % (count // 10) == 0:
-                points.append((number, resident_mb()))
-    return points
+        if number % max(count // 10, 1) == 0:
+            yield number, resident_mb()
 
 
 def resident_mb() -> float:
