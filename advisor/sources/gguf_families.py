@@ -1,7 +1,8 @@
 """GGUF architectures: which Hugging Face family they are, and which of their layers slide.
 
 The period of a sliding window mostly stands in llama.cpp's code, not in the file.
-Source: ``src/models/*.cpp`` of llama.cpp (``set_swa_pattern``), names from gguf 0.19.0.
+Source: ``src/models/*.cpp`` of llama.cpp (``set_swa_pattern``), names from gguf 0.19.0. Periods of
+families that no measured model in ``tests/data`` stands for are unconfirmed.
 """
 
 from __future__ import annotations
