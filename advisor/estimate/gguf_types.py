@@ -194,7 +194,11 @@ class Rules:
         """Whether tensors of a category get different types in different blocks."""
         if self.ftype in UNQUANTISED or self.ftype == "MXFP4_MOE":
             return False
-        return category in {"V", "DOWN"} or (self.ftype == "IQ3_XS" and category in {"UP", "GATE"})
+        if category == "DOWN":
+            return self.low_bit or self.ftype in _DOWN
+        if category == "V":
+            return not self.low_bit and self.ftype in _V
+        return self.ftype == "IQ3_XS" and category in {"UP", "GATE"}
 
     def block_type(self, tensor: Tensor, category: str, site: Site) -> str:
         """Give the type of a tensor that is quantised."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from advisor.estimate.gguf_tensors import Layout, Tensor
@@ -119,7 +119,7 @@ class _Blocks:
         self._experts = shape.moe.experts if shape.moe else 0
         self._grouping = shape.heads // shape.kv_heads if shape.kv_heads else 1
         self._kinds = {kind: self._kind(tensors) for kind, tensors in layout.blocks.items()}
-        self._known: dict[tuple[Tensor, str], Span] = {}
+        self._known: dict[tuple[int, tuple[str, ...]], tuple[Span, Span]] = {}
 
     def sized(self) -> list[tuple[Span, Span]]:
         """Give bytes of every block and of its routed experts."""
@@ -153,26 +153,31 @@ class _Blocks:
     def _block(
         self, index: int, kind: _Kind, value: tuple[int, int], down: int
     ) -> tuple[Span, Span]:
+        chosen = tuple(self._chosen(index, kind, value, down))
+        key = (id(kind), chosen)
+        if key not in self._known:
+            self._known[key] = self._sum(kind, chosen)
+        return self._known[key]
+
+    def _chosen(self, index: int, kind: _Kind, value: tuple[int, int], down: int) -> Iterator[str]:
+        """Give the types of the tensors that differ by place."""
         layers, experts = self._shape.layers, self._experts
         by_block = experts > 1 and not self._rules.low_bit
-        whole, routed = kind.fixed, kind.fixed_experts
         for tensor, category in kind.varying:
             number, count = value if category == "V" else (down, layers)
             if category == "DOWN":
                 number = index if by_block else down
                 down += 1
             site = Site(number, count, index, layers, experts, self._grouping)
-            span = self._span(tensor, self._rules.block_type(tensor, category, site))
-            whole += span
-            if _is_expert(tensor):
-                routed += span
-        return whole, routed
+            yield self._rules.block_type(tensor, category, site)
 
-    def _span(self, tensor: Tensor, chosen: str) -> Span:
-        key = (tensor, chosen)
-        if key not in self._known:
-            self._known[key] = _span(tensor, chosen, self._types)
-        return self._known[key]
+    def _sum(self, kind: _Kind, chosen: tuple[str, ...]) -> tuple[Span, Span]:
+        whole, routed = kind.fixed, kind.fixed_experts
+        for (tensor, _), name in zip(kind.varying, chosen, strict=True):
+            span = _span(tensor, name, self._types)
+            whole += span
+            routed += span if _is_expert(tensor) else NOTHING
+        return whole, routed
 
 
 def _is_expert(tensor: Tensor) -> bool:
