@@ -43,7 +43,8 @@ def find_limits(scenario: Scenario, knowledge: Knowledge, memory: Memory) -> Lim
         rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
         return _free(changed(scenario, batch=batch, logits_rows=rows), knowledge)
 
-    batch = largest_that_fits(free, _most_sequences(scenario), (scenario.batch, start))
+    most = most_sequences(scenario.framework.memory_model)
+    batch = largest_that_fits(free, most, (scenario.batch, start))
     return Limits(_largest_context(scenario, knowledge, start), batch)
 
 
@@ -134,9 +135,9 @@ def _step_tokens(scenario: Scenario) -> int:
     return {"vllm": VLLM_BLOCK_TOKENS, "exllama": PAD_TOKENS, "mlx": PAD_TOKENS}.get(kind, 1)
 
 
-def _most_sequences(scenario: Scenario) -> int:
-    llamacpp = scenario.framework.memory_model == "llama.cpp"
-    return _LLAMACPP_SEQUENCES if llamacpp else _MOST_SEQUENCES
+def most_sequences(memory_model: str) -> int:
+    """Where the search for the largest batch ends: more may fit, how many is not known."""
+    return _LLAMACPP_SEQUENCES if memory_model == "llama.cpp" else _MOST_SEQUENCES
 
 
 def largest_that_fits(free: _Free, most: int, known: tuple[int, int] | None = None) -> int | None:

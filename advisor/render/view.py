@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import floor
 from typing import TYPE_CHECKING
 
-from advisor.estimate.limits import LONGEST_TOKENS
+from advisor.estimate.limits import LONGEST_TOKENS, most_sequences
 from advisor.render import clauses
 from advisor.render import figures as f
 
@@ -46,9 +46,6 @@ _MISSING = {
 _BEYOND_NOMINAL = 0.02
 _WRITES = frozenset({"text", "vision"})
 _LLAMACPP = "llama.cpp"
-_MOST_SEQUENCES = {_LLAMACPP: 256}
-_MOST_SEQUENCES_ELSEWHERE = 2**16
-"""Where the search for the largest batch ends: more fit, how many is not known."""
 _OFFLOADS = frozenset({"offload-layers", "offload-experts"})
 LONG_CONTEXT_TOKENS = 8192
 """From here on sentences say for which part of a conversation a speed holds."""
@@ -295,8 +292,8 @@ def _limits(doc: Document) -> Strings:
     context, batch = memory["max_context_tokens"], memory["max_batch"]
     if context == LONGEST_TOKENS and asked["model"]["trained_context_tokens"] is None:
         context = None
-    most = _MOST_SEQUENCES.get(asked["framework_memory_model"], _MOST_SEQUENCES_ELSEWHERE)
-    more = "at least " if batch is not None and batch >= most else ""
+    searched_all = batch is not None and batch >= most_sequences(asked["framework_memory_model"])
+    more = "at least " if searched_all else ""
     return {
         "memory_max_context": f.count(context),
         "memory_max_batch": more + f.count(batch),

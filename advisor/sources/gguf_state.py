@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from advisor.sources.gguf_families import GgufFamily
 from advisor.sources.keys import Keys
 from advisor.sources.shape import Recurrent
@@ -57,19 +59,7 @@ def _mamba2(keys: Keys) -> Recurrent:
 
 
 def _deltanet(keys: Keys) -> Recurrent:
-    inner, state, kernel = _sizes(keys)
-    heads, groups = keys.whole("ssm.time_step_rank", most=inner), keys.whole("ssm.group_count")
-    return Recurrent(
-        "deltanet",
-        conv_elements=(inner + 2 * groups * state) * kernel,
-        state_elements=inner * state,
-        inner=inner,
-        groups=groups,
-        state=state,
-        conv_kernel=kernel,
-        heads=heads,
-        head_dim=inner // heads,
-    )
+    return replace(_mamba2(keys), kind="deltanet", dt_rank=0)
 
 
 def _sizes(keys: Keys) -> tuple[int, int, int]:

@@ -82,6 +82,13 @@ _GLM4_MOE = Family(
     defaults={"first_k_dense_replace": 1, "n_shared_experts": 1},
 )
 
+_OLMOE = Family(
+    attention=(projections, wide_norms, when("attention_bias", all_bias)),
+    experts=(router,),
+    expert=gated_expert,
+    moe=experts(),
+    ffn_kinds=all_experts,
+)
 MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
     {
         "mixtral": _MIXTRAL,
@@ -116,20 +123,8 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             moe=experts(shared="width"),
             ffn_kinds=all_experts,
         ),
-        "olmoe": Family(
-            attention=(projections, wide_norms, when("attention_bias", all_bias)),
-            experts=(router,),
-            expert=gated_expert,
-            moe=experts(),
-            ffn_kinds=all_experts,
-        ),
-        "flex_olmo": Family(
-            attention=(projections, wide_norms, when("attention_bias", all_bias)),
-            experts=(router,),
-            expert=gated_expert,
-            moe=experts(),
-            ffn_kinds=all_experts,
-        ),
+        "olmoe": _OLMOE,
+        "flex_olmo": _OLMOE,
         "phimoe": Family(
             attention=(projections, when("attention_bias", all_bias)),
             experts=(router,),
