@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from advisor.knowledge.types import Format
     from advisor.scenario import Scenario
 
+CARD_DEPENDENT = frozenset({"vllm", "sglang"})
+"""Memory models whose activations follow from the card's size as well."""
 _HALF_BYTES = 2
 _FLOAT_BYTES = 4
 _LOGIT_BYTES = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from advisor.estimate.activations import activation_bytes
+from advisor.estimate.activations import CARD_DEPENDENT, activation_bytes
 from advisor.estimate.buffers import cuda_cache_copies, graph_shape, llamacpp_buffers
 from advisor.estimate.kv_cache import CacheShape, Cells, cache_shape_of, cells_of
 from advisor.estimate.overhead import Card, card_of
@@ -47,7 +47,12 @@ class _Demand:
     """How far the true figure may lie below the sum, bytes."""
     above: int
     approximate: tuple[str, ...]
-    weights: Weights
+    nominal_gb: float | None
+    bits_per_weight: float | None
+
+    def fullest(self) -> int:
+        """Bytes of the card that holds the most."""
+        return max([share.weights + share.kv_cache + share.compute for share in self.cards])
 
 
 def estimate_memory(scenario: Scenario, knowledge: Knowledge) -> Memory:
@@ -63,11 +68,8 @@ def estimate_memory(scenario: Scenario, knowledge: Knowledge) -> Memory:
     Raises:
         RequestError: A figure of the architecture or of the format is not known.
     """
-    demand = _demand(scenario, knowledge)
-    if scenario.draft_model is not None:
-        _add_draft(demand, scenario, knowledge)
     card = card_of(scenario.gpu, scenario.backend, scenario.framework, knowledge)
-    return _memory(scenario, demand, card)
+    return _memory(_demand_of(scenario, knowledge), card)
 
 
 def free_bytes(scenario: Scenario, knowledge: Knowledge) -> int | None:
@@ -81,14 +83,37 @@ def free_bytes(scenario: Scenario, knowledge: Knowledge) -> int | None:
     card = card_of(scenario.gpu, scenario.backend, scenario.framework, knowledge)
     if card.usable is None:
         return None
-    demand = _demand(scenario, knowledge)
-    if scenario.draft_model is not None:
-        _add_draft(demand, scenario, knowledge)
-    return card.usable - _fullest(demand.cards) - card.overhead.central
+    return card.usable - _demand_of(scenario, knowledge).fullest() - card.overhead.central
 
 
-def _fullest(shares: list[_Share]) -> int:
-    return max([share.weights + share.kv_cache + share.compute for share in shares])
+_kept: dict[tuple[object, ...], tuple[tuple[object, ...], _Demand]] = {}
+_MOST_DEMANDS = 16_384
+
+
+def _demand_of(scenario: Scenario, knowledge: Knowledge) -> _Demand:
+    """Give the demand, kept: on every card of a catalogue it is the same.
+
+    An entry holds the records whose identity is in its key, so that none can be taken for another.
+    """
+    s = scenario
+    sees_card = s.framework.memory_model in CARD_DEPENDENT
+    records = (
+        knowledge, s.model, s.precision, s.framework, s.kv_cache_k, s.kv_cache_v, s.draft_model,
+        s.gpu if sees_card else None,
+    )  # fmt: skip
+    key = (
+        *map(id, records), s.gpus, s.context_tokens, s.batch, s.backend, s.flash_attention,
+        s.ubatch, s.kv_unified, s.swa_full, s.gpu_layers, s.cpu_experts, s.logits_rows,
+    )  # fmt: skip
+    found = _kept.get(key)
+    if found is None:
+        if len(_kept) >= _MOST_DEMANDS:
+            _kept.clear()
+        demand = _demand(scenario, knowledge)
+        if scenario.draft_model is not None:
+            _add_draft(demand, scenario, knowledge)
+        found = _kept[key] = (records, demand)
+    return found[1]
 
 
 def _demand(scenario: Scenario, knowledge: Knowledge) -> _Demand:
@@ -107,7 +132,8 @@ def _demand(scenario: Scenario, knowledge: Knowledge) -> _Demand:
         below=0,
         above=0,
         approximate=weights.approximate + cache.approximate,
-        weights=weights,
+        nominal_gb=_nominal_gb(scenario),
+        bits_per_weight=_bits_per_weight(scenario, weights),
     )
     if scenario.framework.memory_model == "llama.cpp":
         _add_llamacpp_compute(demand, scenario, cache, cells, placement)
@@ -205,7 +231,7 @@ def _add_draft(demand: _Demand, scenario: Scenario, knowledge: Knowledge) -> Non
     demand.approximate += extra
 
 
-def _memory(scenario: Scenario, demand: _Demand, card: Card) -> Memory:
+def _memory(demand: _Demand, card: Card) -> Memory:
     shares, overhead = demand.cards, card.overhead
     cards = len(shares)
     weights = kv_cache = compute = 0
@@ -215,7 +241,7 @@ def _memory(scenario: Scenario, demand: _Demand, card: Card) -> Memory:
         compute += share.compute
     required = weights + kv_cache + compute + cards * overhead.central
     capacity, usable = card.capacity, card.usable
-    free = None if usable is None else usable - _fullest(shares) - overhead.central
+    free = None if usable is None else usable - demand.fullest() - overhead.central
     approximate = demand.approximate
     if overhead.central:
         approximate += (_OVERHEAD,)
@@ -232,12 +258,12 @@ def _memory(scenario: Scenario, demand: _Demand, card: Card) -> Memory:
         host_weights_bytes=demand.host_weights,
         host_kv_cache_bytes=demand.host_kv_cache,
         host_compute_bytes=demand.host_compute,
-        nominal_weights_gb=_nominal_gb(scenario),
+        nominal_weights_gb=demand.nominal_gb,
         per_gpu=_per_gpu(shares, card),
         low_bytes=required - demand.below - cards * (overhead.central - overhead.low),
         high_bytes=required + demand.above + cards * (overhead.high - overhead.central),
         approximate=approximate,
-        bits_per_weight=_bits_per_weight(scenario, demand.weights),
+        bits_per_weight=demand.bits_per_weight,
     )
 
 
@@ -246,16 +272,18 @@ def _per_gpu(shares: list[_Share], card: Card) -> tuple[CardMemory, ...]:
         return ()
     overhead = card.overhead.central
     return tuple(
-        CardMemory(
-            capacity_bytes=card.capacity,
-            usable_bytes=card.usable,
-            required_bytes=share.weights + share.kv_cache + share.compute + overhead,
-            weights_bytes=share.weights,
-            kv_cache_bytes=share.kv_cache,
-            compute_buffer_bytes=share.compute,
-            overhead_bytes=overhead,
-        )
-        for share in shares
+        [
+            CardMemory(
+                capacity_bytes=card.capacity,
+                usable_bytes=card.usable,
+                required_bytes=share.weights + share.kv_cache + share.compute + overhead,
+                weights_bytes=share.weights,
+                kv_cache_bytes=share.kv_cache,
+                compute_buffer_bytes=share.compute,
+                overhead_bytes=overhead,
+            )
+            for share in shares
+        ]
     )
 
 

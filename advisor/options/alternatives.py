@@ -10,7 +10,7 @@ from advisor.errors import UserError
 from advisor.knowledge import catalogue
 from advisor.knowledge.types import Knowledge
 from advisor.models import model_from_record
-from advisor.options.base import Base, make_option, may_help
+from advisor.options.base import Base, cards_hold, make_option, may_help
 from advisor.options.choices import other_frameworks
 from advisor.options.formats import in_framework
 from advisor.resolve import default_context
@@ -28,7 +28,7 @@ def smaller_model_options(base: Base) -> Iterator[Option]:
         if model.parameters > base.scenario.model.parameters * _CLEARLY_SMALLER:
             continue
         scenario = _with_model(base, model)
-        if scenario is None:
+        if scenario is None or not cards_hold(base, scenario):
             continue
         change: dict[str, object] = {"model": model.name}
         if base.request.config:

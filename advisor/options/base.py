@@ -35,7 +35,12 @@ class Base:
 
 def may_help(base: Base, other: Scenario) -> bool:
     """Whether a what-if is worth estimating: where the request fits, or the what-if would."""
-    free = None if base.card_fits else free_bytes(other, base.knowledge)
+    return base.card_fits or cards_hold(base, other)
+
+
+def cards_hold(base: Base, other: Scenario) -> bool:
+    """Whether a what-if fits on its cards: the estimate's own answer, without its details."""
+    free = free_bytes(other, base.knowledge)
     return free is None or free >= 0
 
 
@@ -87,11 +92,11 @@ def option_key(action: str, change: Mapping[str, object]) -> str:
 
 def quality_loss(scenario: Scenario) -> float | None:
     """Perplexity increase of weights and KV cache together, %; None when one is unknown."""
-    parts = (
-        scenario.precision.quality_loss_percent,
-        scenario.kv_cache_k.quality_loss_percent if scenario.kv_cache_k.bits < _FULL_BITS else 0.0,
-    )
-    return None if any(part is None for part in parts) else sum(part or 0.0 for part in parts)
+    weights = scenario.precision.quality_loss_percent
+    cache = scenario.kv_cache_k
+    if weights is None or cache.bits >= _FULL_BITS:
+        return weights
+    return None if cache.quality_loss_percent is None else weights + cache.quality_loss_percent
 
 
 def _completed(
@@ -115,6 +120,8 @@ def _choice_changes(
     base: Base, full: Mapping[str, object], scenario: Scenario
 ) -> Mapping[str, object]:
     """Name the framework and the format where the defaults would choose others."""
+    if full.keys().isdisjoint(_CHOSEN_BY) and not _moved(base, scenario):
+        return {}
     text = str(full.get("precision") or precision_asked(base.request, scenario.model))
     framework, added = scenario.framework, dict[str, object]()
     stated = framework if "framework" in full else None
@@ -139,6 +146,18 @@ def _split_changes(
     if "cpu_experts" not in full and scenario.cpu_experts != base.scenario.cpu_experts:
         undone["cpu_experts"] = scenario.cpu_experts
     return undone
+
+
+_CHOSEN_BY = frozenset(
+    {"gpu", "model", "config", "framework", "precision", "gpu_layers", "cpu_experts"}
+)
+"""Keys of a request from which its default framework and format follow."""
+
+
+def _moved(base: Base, scenario: Scenario) -> bool:
+    """Whether framework or format is another than the request's own, which needs no naming."""
+    own = base.scenario
+    return scenario.framework is not own.framework or scenario.precision is not own.precision
 
 
 _pairs: dict[tuple[object, ...], tuple[Format, Framework] | None] = {}

@@ -13,29 +13,42 @@ from typing import TypeVar
 from advisor import support
 from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
-from advisor.scenario import Model, Scenario
+from advisor.scenario import Scenario
 
 Pair = tuple[Format, Framework]
 _T = TypeVar("_T")
 _MOST = 4_000
-_kept: dict[tuple[object, ...], tuple[Model, Knowledge, object]] = {}
+_kept: dict[tuple[object, ...], tuple[tuple[object, ...], object]] = {}
 
 
-def _keep(name: str, scenario: Scenario, knowledge: Knowledge, build: Callable[[], _T]) -> _T:
+def _keep(
+    name: str, scenario: Scenario, records: tuple[object, ...], build: Callable[[], _T]
+) -> _T:
+    """Build a list once per kind of card, framework and ``records``, which the entry holds."""
     gpu, model = scenario.gpu, scenario.model
     card = (gpu.vendor, gpu.compute_capability, gpu.architecture) if gpu else None
-    key = (name, id(model), scenario.framework.name, scenario.precision.name, card)
+    kind = model.shape.outer_type or model.shape.model_type
+    key = (
+        name,
+        scenario.framework.name,
+        card,
+        kind,
+        bool(model.vision_parameters),
+        *map(id, records),
+    )
     found = _kept.get(key)
-    if found is None or found[0] is not model or found[1] is not knowledge:
+    if found is None:
         if len(_kept) >= _MOST:
             _kept.clear()
-        found = _kept[key] = (model, knowledge, build())
-    return found[2]  # type: ignore[return-value]  # written by the same name's build
+        found = _kept[key] = (records, build())
+    return found[1]  # type: ignore[return-value]  # written by the same name's build
 
 
 def worth_having(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
     """Formats of the present framework, without those both larger and worse than another."""
-    return _keep("own", scenario, knowledge, lambda: _undominated(scenario, knowledge))
+    return _keep(
+        "own", scenario, (knowledge, scenario.model), lambda: _undominated(scenario, knowledge)
+    )
 
 
 def _undominated(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
@@ -66,7 +79,7 @@ def _undominated(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
 
 def families_elsewhere(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sequence[Pair]]:
     """Format families that only other frameworks run, each from its largest format down."""
-    return _keep("elsewhere", scenario, knowledge, lambda: _families(scenario, knowledge))
+    return _keep("elsewhere", scenario, (knowledge,), lambda: _families(scenario, knowledge))
 
 
 def _families(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sequence[Pair]]:
@@ -86,7 +99,12 @@ def _family_order(precision: Format) -> tuple[str, float]:
 
 def other_frameworks(scenario: Scenario, knowledge: Knowledge) -> Sequence[Pair]:
     """Other modelled frameworks, each with the format it would run in place of this one."""
-    return _keep("frameworks", scenario, knowledge, lambda: _frameworks(scenario, knowledge))
+    return _keep(
+        "frameworks",
+        scenario,
+        (knowledge, scenario.precision),
+        lambda: _frameworks(scenario, knowledge),
+    )
 
 
 def _frameworks(scenario: Scenario, knowledge: Knowledge) -> Sequence[Pair]:

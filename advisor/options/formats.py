@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from advisor import support
 from advisor.advice import Option
 from advisor.knowledge.types import Format, Framework, KvType
-from advisor.options.base import Base, make_option, may_help
+from advisor.options.base import Base, cards_hold, make_option, may_help
 from advisor.options.choices import Pair, families_elsewhere, worth_having
 from advisor.scenario import Scenario, changed
 
@@ -55,16 +55,22 @@ def _other_families(base: Base) -> Iterator[Option]:
 
 
 def _first_fitting(base: Base, family: Sequence[Pair]) -> Option | None:
-    option = None
+    smallest = None
     for precision, framework in family:
         other = in_framework(base, framework, precision)
         if other is None:
             continue
-        change = {"precision": precision.name, "framework": framework.name}
-        option = make_option(base, "quantize", change, other, "rebuild")
-        if option.fits:
-            return option
-    return option
+        smallest = other
+        if cards_hold(base, other):
+            option = _elsewhere(base, other)
+            if option.fits:
+                return option
+    return _elsewhere(base, smallest) if smallest else None
+
+
+def _elsewhere(base: Base, other: Scenario) -> Option:
+    change = {"precision": other.precision.name, "framework": other.framework.name}
+    return make_option(base, "quantize", change, other, "rebuild")
 
 
 def in_framework(base: Base, framework: Framework, precision: Format) -> Scenario | None:

@@ -9,7 +9,7 @@ from advisor.advice import Action, Option
 from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import CardRow
 from advisor.knowledge.types import Gpu, Knowledge
-from advisor.options.base import Base, make_option
+from advisor.options.base import Base, cards_hold, make_option
 from advisor.resolve import default_backend
 from advisor.scenario import Scenario, changed
 
@@ -33,9 +33,11 @@ def more_cards_options(base: Base) -> Iterator[Option]:
     for count in range(scenario.gpus + 1, _MOST_CARDS + 1):
         if scenario.framework.multi_gpu[0] == "tensor" and scenario.model.shape.heads % count:
             continue
+        other = changed(scenario, gpus=count)
+        if not cards_hold(base, other):
+            continue
         price = gpu.launch_price_usd
         cost = price * (count - scenario.gpus) if price else None
-        other = changed(scenario, gpus=count)
         option = make_option(base, "add-gpus", {"gpus": count}, other, "purchase", cost_usd=cost)
         if option.fits:
             yield option
@@ -51,10 +53,12 @@ def other_card_options(base: Base) -> Iterator[Option]:
     for row in _current_cards(base.knowledge):
         slot = (row.segment, row.vendor == gpu.vendor)
         if found.get(slot, 0) < _PER_SEGMENT[slot[1]] and _worth_a_look(base, gpu, row):
-            option = _card_option(base, base.knowledge.gpus[row.name])
-            if option and option.fits:
-                found[slot] = found.get(slot, 0) + 1
-                yield option
+            scenario = _on_card(base, base.knowledge.gpus[row.name])
+            if scenario and cards_hold(base, scenario):
+                option = _card_option(base, scenario)
+                if option.fits:
+                    found[slot] = found.get(slot, 0) + 1
+                    yield option
 
 
 def _worth_a_look(base: Base, gpu: Gpu, card: CardRow) -> bool:
@@ -69,10 +73,9 @@ def _worth_a_look(base: Base, gpu: Gpu, card: CardRow) -> bool:
     return card.bandwidth_bytes_s >= gpu.bandwidth_bytes_s * _MUCH_FASTER
 
 
-def _card_option(base: Base, card: Gpu) -> Option | None:
-    scenario = _on_card(base, card)
-    if scenario is None:
-        return None
+def _card_option(base: Base, scenario: Scenario) -> Option:
+    card = scenario.gpu
+    assert card
     action: Action = "cloud" if card.segment == "datacenter" else "upgrade-gpu"
     cost = card.launch_price_usd
     return make_option(
