@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -11,7 +12,7 @@ from advisor.errors import RequestError
 from advisor.estimate.gguf_tensors import Layout, gguf_layout
 from advisor.estimate.gguf_types import BASE_TYPES
 from advisor.estimate.gguf_weights import GgufBytes, Span, gguf_bytes
-from advisor.estimate.memo import by_identity
+from advisor.estimate.memo import by_identity_up_to
 from advisor.estimate.parameter_split import ParameterSplit, parameter_split
 from advisor.estimate.result import WeightProfile
 from advisor.knowledge.types import Format, Framework, GgmlType
@@ -30,6 +31,8 @@ _VISION_TOO = frozenset({"bnb", "mlx"})
 _PLAIN_BITS = 16
 _UNCHECKED_SHARE = 0.01
 _SPREAD_SHARE = 0.03
+_MOST_WEIGHTS = 16_384
+"""Room for every model of a catalogue in every format: some 4 KB each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,8 @@ class Weights:
     norm: int
     """The final norm alone."""
     rope: int
-    layer_sums: tuple[int, ...]
-    expert_sums: tuple[int, ...]
+    layer_sums: Sequence[int]
+    expert_sums: Sequence[int]
     approximate: tuple[str, ...]
     spread: float
     """Relative uncertainty of the sizes, 0 where exact."""
@@ -68,22 +71,32 @@ def weight_profile(
     return weights_of(model, precision, framework, ggml_types).profile
 
 
-@by_identity
 def weights_of(
     model: Model,
     precision: Format,
     framework: Framework,
     ggml_types: Mapping[str, GgmlType],
 ) -> Weights:
-    """Size and group the weights of a model in a format.
+    """Size and group the weights of a model in a format, the same in engines that read one file.
 
     Raises:
         RequestError: The format's bits per weight are unknown.
     """
+    as_gguf = precision.kind == "gguf" or framework.memory_model == "llama.cpp"
+    return _weights(model, precision, as_gguf, ggml_types)
+
+
+@by_identity_up_to(_MOST_WEIGHTS)
+def _weights(
+    model: Model,
+    precision: Format,
+    as_gguf: bool,  # noqa: FBT001
+    ggml_types: Mapping[str, GgmlType],
+) -> Weights:
     stored = model.stored
     if stored is not None and stored.format_name == precision.name:
         return _as_stored(model, stored)
-    ftype = _file_type(precision, framework, moe=model.shape.moe is not None)
+    ftype = _file_type(precision, as_gguf=as_gguf, moe=model.shape.moe is not None)
     if ftype is None:
         return _plain(model, precision)
     layout = gguf_layout(model.shape)
@@ -115,12 +128,12 @@ def _unlisted(model: Model, layout: Layout) -> int:
     return beside if beside > _UNCHECKED_SHARE * model.parameters else 0
 
 
-def _file_type(precision: Format, framework: Framework, *, moe: bool) -> str | None:
+def _file_type(precision: Format, *, as_gguf: bool, moe: bool) -> str | None:
     """Name llama.cpp's file type, or a ggml type to be used for every tensor of the blocks."""
     if precision.kind == "gguf":
         name = precision.name.removesuffix(_GGUF_SUFFIX)
         return "MXFP4_MOE" if name == "MXFP4" and moe else name
-    return _PLAIN_FILE_TYPES.get(precision.name) if framework.memory_model == "llama.cpp" else None
+    return _PLAIN_FILE_TYPES.get(precision.name) if as_gguf else None
 
 
 def _gguf(
@@ -153,8 +166,8 @@ def _gguf(
     )
 
 
-def _sums(values: Sequence[int]) -> tuple[int, ...]:
-    return (0, *accumulate(values))
+def _sums(values: Sequence[int]) -> Sequence[int]:
+    return array("q", accumulate(values, initial=0))
 
 
 def _gguf_without_layout(model: Model, ftype: str, ggml_types: Mapping[str, GgmlType]) -> Weights:

@@ -161,7 +161,7 @@ def _moved(base: Base, scenario: Scenario) -> bool:
 
 
 _pairs: dict[tuple[object, ...], tuple[Format, Framework] | None] = {}
-_MOST_PAIRS = 8_000
+_MOST_PAIRS = 20_000
 
 
 def _default_pair(

@@ -17,7 +17,7 @@ from advisor.scenario import Scenario
 
 Pair = tuple[Format, Framework]
 _T = TypeVar("_T")
-_MOST = 4_000
+_MOST = 20_000
 _kept: dict[tuple[object, ...], tuple[tuple[object, ...], object]] = {}
 
 
