@@ -7,13 +7,14 @@ checked row by row (tests/data), vLLM's rules were read.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from advisor.errors import RequestError
-from advisor.estimate.memo import by_identity
+from advisor.estimate.memo import by_identity_up_to
 from advisor.knowledge.types import Framework, KvType
 from advisor.sources.shape import Shape
 
@@ -36,6 +37,7 @@ _LLAMACPP_WITHOUT_WINDOW = frozenset(
 """Architectures whose configured window llama.cpp does not use."""
 _WINDOWED = frozenset({"llama.cpp", "transformers", "vllm", "mlx"})
 _FLOAT32_BYTES = 4
+_MOST_SHAPES = 8_192
 _CROSS_ATTENTION = "KV cache: what cross-attention layers keep of an image is left out"
 
 
@@ -43,12 +45,12 @@ _CROSS_ATTENTION = "KV cache: what cross-attention layers keep of an image is le
 class CacheShape:
     """Cache bytes per layer as prefix sums: layers a to b hold ``sums[b] - sums[a]``."""
 
-    full_sums: tuple[int, ...]
+    full_sums: Sequence[int]
     """Bytes per cell of the layers that keep the whole context."""
-    slide_sums: tuple[int, ...]
+    slide_sums: Sequence[int]
     """Bytes per cell of the layers that keep a window."""
-    slide_counts: tuple[int, ...]
-    state_sums: tuple[int, ...]
+    slide_counts: Sequence[int]
+    state_sums: Sequence[int]
     """Fixed bytes per sequence."""
     window: int
     """Tokens a sliding layer keeps; 0 without sliding layers."""
@@ -193,7 +195,7 @@ def _up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
 
 
-@by_identity
+@by_identity_up_to(_MOST_SHAPES)
 def _cache_shape(model: Model, key: KvType, value: KvType, framework: Framework) -> CacheShape:
     shape, kind = model.shape, framework.memory_model
     nothing = model.modality == "embedding" or shape.role == "encoder"
@@ -217,8 +219,8 @@ def _cache_shape(model: Model, key: KvType, value: KvType, framework: Framework)
     )
 
 
-def _sums(values: Sequence[int]) -> tuple[int, ...]:
-    return (0, *accumulate(values))
+def _sums(values: Sequence[int]) -> Sequence[int]:
+    return array("q", accumulate(values, initial=0))
 
 
 def _sliding_letters(shape: Shape, kind: str) -> str:
