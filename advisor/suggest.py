@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_SHORT = 3
+"""In a word this short one wrong letter leaves too little: the first letter has to do."""
+
 
 def nearest(word: str, choices: Iterable[str], *, most: int = 3) -> list[str]:
     """List up to ``most`` choices close to ``word``, best first, case-blind."""
     by_fold: dict[str, str] = {}
     for choice in choices:
         by_fold.setdefault(choice.casefold(), choice)
-    found = get_close_matches(word.casefold(), list(by_fold), n=most, cutoff=0.6)
+    typed = word.casefold()
+    found = get_close_matches(typed, list(by_fold), n=most, cutoff=0.6)
+    if not found and len(typed) <= _SHORT:
+        begin_alike = [name for name in by_fold if name[:1] == typed[:1]]
+        found = get_close_matches(typed, begin_alike, n=most, cutoff=0.0)
     return [by_fold[name] for name in found]
 
 

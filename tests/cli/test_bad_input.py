@@ -41,6 +41,7 @@ def test_unknown_model_names_the_nearest(capsys: Capture) -> None:
 
 def test_unknown_precision_names_the_nearest(capsys: Capture) -> None:
     refused(advise(capsys, precision="Q4_K_X"), "Q4_K_X", "Q4_K_")
+    refused(advise(capsys, precision="q9"), "'q9'", "Did you mean 'Q")
 
 
 def test_unknown_framework_names_the_nearest(capsys: Capture) -> None:
