@@ -122,14 +122,15 @@ class _Writer:
     def __init__(self, compiled: CompiledRules, texts: Mapping[str, FactText]) -> None:
         read = {fact: text for fact, text in texts.items() if fact not in compiled.levels}
         self._scenario = {f: (group_of(f, ()), t) for f, t in read.items() if not of_option(f)}
-        self._option = {fact: text for fact, text in read.items() if of_option(fact)}
+        self._option = [
+            (fact, text, text.exact, text.pieces) for fact, text in read.items() if of_option(fact)
+        ]
         self._groups = sorted({group for group, _ in self._scenario.values()})
         self._unknown_scenario = [
             (fact, group, text.unknown)
             for fact, (group, text) in self._scenario.items()
             if text.unknown
         ]
-        self._unknown_option = [(f, t.unknown) for f, t in self._option.items() if t.unknown]
 
     def scenario(self, facts: Mapping[str, FactValue]) -> Iterator[str]:
         """Write every group, also one of which nothing is known."""
@@ -147,17 +148,17 @@ class _Writer:
 
     def options(self, options: Sequence[OptionFacts]) -> Iterator[str]:
         """Write one fact per option; its id is its place in the sequence."""
-        read = self._option.get
         for index, option in enumerate(options):
             written = [f'{{"id":"p{index}","sid":"0","{PRESENT_OPTION}":1,']
-            for name, value in option.values.items():
-                text = read(name)
-                if text is not None:
-                    same = value.__class__ is text.exact
-                    written.append(text.pieces[value] if same else text.text(value))
-            for name, unknown in self._unknown_option:
-                if name not in option.values:
-                    written.append(unknown)
+            known = option.values.get
+            for name, text, exact, pieces in self._option:
+                value = known(name)
+                if value is None:
+                    written.append(text.unknown)
+                elif value.__class__ is exact:
+                    written.append(pieces[value])
+                else:
+                    written.append(text.text(value))
             yield f'{"".join(written)}"{UNIT}":1}}'
 
 

@@ -106,23 +106,6 @@ def equality_text(value: FactValue) -> str:
     return encode_basestring_ascii(f"t{value}")
 
 
-class Pieces(dict[FactValue, str]):
-    """Value -> the JSON properties it is asserted with (text, each followed by a comma).
-
-    Only values of class ``exact`` may be looked up: ``True``, ``1`` and ``1.0`` are one key.
-    """
-
-    def __init__(self, make: Callable[[FactValue], str]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, value: FactValue) -> str:
-        if len(self) >= MOST_CACHED:
-            self.clear()
-        text = self[value] = self._make(value)
-        return text
-
-
 class FactText:
     """How one fact is asserted: the properties that any of ``tests`` asks for."""
 
