@@ -17,8 +17,7 @@ def confidence_of(option: Option) -> Confidence:
     by exact formulas but for the runtime's own, and a speed from this card or none needed.
     """
     memory = option.memory
-    usable = memory.usable_bytes
-    if usable is not None and memory.high_bytes > usable and option.scenario.gpus == 1:
+    if any(card.high_bytes > card.usable_bytes for card in memory.per_gpu):
         return "low"
     if option.speed and option.speed.decode_tok_s.evidence == "extrapolated":
         return "low"

@@ -225,6 +225,8 @@ def host_bytes_needed(base: Base) -> int:
     """System RAM needed if all that does not fit on the cards moved there, bytes."""
     memory = base.memory
     held = memory.host_weights_bytes + memory.host_kv_cache_bytes
+    if base.scenario.cards:
+        return held + sum(max(c.required_bytes - c.usable_bytes, 0) for c in memory.per_gpu)
     return held + (memory.deficit_bytes or 0) * base.scenario.gpus
 
 

@@ -74,6 +74,9 @@ class Scenario:
     prefer: Prefer
     draft_model: Model | None = None
     """A small model that proposes tokens (speculative decoding)."""
+    cards: tuple[Gpu, ...] = ()
+    """Every card in order where they are unequal; then ``gpu`` is the least of them in every
+    figure. Empty: ``gpus`` equal cards."""
 
 
 _NAMES = tuple(Scenario.__dataclass_fields__)

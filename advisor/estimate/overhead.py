@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from advisor.knowledge.types import Framework, Gpu, Knowledge
+    from advisor.scenario import Scenario
 
 _WITHOUT_TORCH = frozenset({"llama.cpp", "mlx"})
 _CAPTURES_GRAPHS = frozenset({"vllm"})
@@ -39,6 +40,7 @@ NO_BYTES = Range(0, 0, 0)
 class Card:
     """What one card offers and what the runtime takes of it, bytes."""
 
+    name: str
     capacity: int | None
     usable: int | None
     overhead: Range
@@ -55,12 +57,21 @@ def card_of(
     """
     overhead = _overhead(gpu, backend, framework, knowledge.policy)
     if gpu is None or gpu.vram_bytes is None:
-        return Card(None, None, overhead)
+        return Card(gpu.name if gpu else "", None, None, overhead)
     capacity = gpu.vram_bytes
     usable = capacity - _reserve(gpu, capacity, knowledge.policy)
     if framework.memory_fraction is not None:
         usable = min(usable, int(capacity * _share(framework.memory_fraction)))
-    return Card(capacity, max(usable, 0), overhead)
+    return Card(gpu.name, capacity, max(usable, 0), overhead)
+
+
+def cards_of(scenario: Scenario, knowledge: Knowledge) -> tuple[Card, ...]:
+    """Say what every card of a scenario offers, in their order."""
+    backend, framework = scenario.backend, scenario.framework
+    found = tuple(
+        card_of(gpu, backend, framework, knowledge) for gpu in scenario.cards or (scenario.gpu,)
+    )
+    return found if scenario.cards else found * scenario.gpus
 
 
 def _share(fraction: float) -> float:

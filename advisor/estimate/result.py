@@ -20,6 +20,10 @@ class CardMemory:
     kv_cache_bytes: int
     compute_buffer_bytes: int
     overhead_bytes: int
+    name: str
+    low_bytes: int
+    """Lower end of ``required_bytes``."""
+    high_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

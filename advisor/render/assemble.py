@@ -247,6 +247,7 @@ def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
         "approximate": list(memory.approximate),
         "per_gpu": [
             {
+                "name": plain(card.name),
                 "capacity_bytes": card.capacity_bytes,
                 "usable_bytes": card.usable_bytes,
                 "required_bytes": card.required_bytes,
@@ -254,6 +255,8 @@ def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
                 "kv_cache_bytes": card.kv_cache_bytes,
                 "compute_buffer_bytes": card.compute_buffer_bytes,
                 "overhead_bytes": card.overhead_bytes,
+                "low_bytes": card.low_bytes,
+                "high_bytes": card.high_bytes,
             }
             for card in memory.per_gpu
         ],

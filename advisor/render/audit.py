@@ -117,7 +117,8 @@ def _names(doc: Document) -> list[str]:
     """Names that hold numbers of their own (``H100 SXM5 80 GB``), longest first."""
     gpu = doc["scenario"]["gpu"]
     asked = doc["scenario"]
-    found = {asked["model"]["name"], gpu["name"] if gpu else "", asked["draft_model"] or ""}
+    each = {card["name"] for card in asked["cards"]}
+    found = each | {asked["model"]["name"], gpu["name"] if gpu else "", asked["draft_model"] or ""}
     for item in doc["recommendations"]:
         setup = item["setup"]
         found |= {setup["gpu"] or "", setup["model"], setup["draft_model"] or ""}

@@ -20,6 +20,9 @@ SITUATION: Mapping[str, str] = {
     "offloadable": "yes when it does not fit but layers of it can be placed in system RAM",
     "several_cards": "yes with two or more cards",
     "cards": "the GeForce RTX 4090, or 2 GeForce RTX 4090 cards",
+    "unequal_cards": "unequal cards with their memory and bandwidth, empty for equal ones; "
+    "gpu_... then hold the least of each figure, gpu_tdp the highest",
+    "card_shares": "what each of several unequal cards holds, and what is usable on it",
     "card_word": "card, cards with several of them, machine with unified memory",
     "gpu_name": "name of the card",
     "gpu_vendor": "NVIDIA, AMD, Intel or Apple",

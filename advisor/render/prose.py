@@ -159,7 +159,8 @@ def _that_fit(texts: Sequence[str], room: int, most: int) -> tuple[list[str], in
 
 def title(situation: Strings) -> str:
     """Name what the report is about."""
-    card = situation["cards"].removeprefix("the ")
+    named = situation["gpu_name"] if situation["unequal_cards"] else situation["cards"]
+    card = named.removeprefix("the ")
     return f"{situation['model_name']} in {situation['weights_format']} on {card}"
 
 
@@ -177,6 +178,7 @@ def key_figures(s: Strings) -> list[tuple[str, str]]:
         ("Rule of thumb", _nominal(s)),
         ("Usable", _usable(s)),
         ("Free", _with_share(s)),
+        ("By card", s["card_shares"]),
         ("Missing", s["memory_deficit"] + _fullest(s) if s["memory_deficit"] else ""),
         ("In system RAM", s["memory_host"]),
         ("System RAM", _short_of_ram(s)),
