@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from advisor.estimate.activations import activation_bytes
 from advisor.estimate.buffers import cuda_cache_copies, graph_shape, llamacpp_buffers
 from advisor.estimate.kv_cache import CacheShape, Cells, cache_shape_of, cells_of
-from advisor.estimate.overhead import Card, cards_of
+from advisor.estimate.overhead import Card, cards_of, communication
 from advisor.estimate.placement import Placement, place, splits_by_layer
 from advisor.estimate.result import CardMemory, Memory
 from advisor.estimate.weights import Weights, weights_of
@@ -23,6 +23,10 @@ _ACTIVATIONS = "activations: a rough formula, nobody has published them"
 _OVERHEAD = "overhead: the runtime's own memory, published as a range"
 _PIPELINE = "compute buffer: copies for several cards taken from one published log"
 _TENSOR = "shards: norms and other small tensors are taken as split too"
+_COMMUNICATION = "overhead: with the buffers between cards, a wide range from few published logs"
+_COMMUNICATION_UNKNOWN = (
+    "overhead: without the buffers between cards, for which nobody has a figure"
+)
 _SPLIT = "split: unequal cards are taken to share the layers by the memory that is free on them"
 _RULES = "KV cache: this runtime's rules were read, not measured"
 _CHECKED_CACHES = frozenset({"llama.cpp", "transformers"})
@@ -188,7 +192,8 @@ def _add_activations(
     if scenario.framework.memory_model not in _CHECKED_CACHES:
         demand.approximate += (_RULES,)
     if scenario.gpus > 1 and not splits_by_layer(scenario):
-        demand.approximate += (_TENSOR,)
+        known = communication(scenario.backend, knowledge.policy).central
+        demand.approximate += (_TENSOR, _COMMUNICATION if known else _COMMUNICATION_UNKNOWN)
 
 
 def _add_draft(

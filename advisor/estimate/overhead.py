@@ -5,10 +5,11 @@ All figures come from knowledge/policy.yaml, where each carries its source.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from advisor.estimate.memo import by_identity
+from advisor.estimate.placement import splits_by_layer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _WITHOUT_TORCH = frozenset({"llama.cpp", "mlx"})
 _CAPTURES_GRAPHS = frozenset({"vllm"})
+_LIBRARIES = {"CUDA": "nccl", "ROCm": "rccl"}
 _PERCENT = 100
 
 
@@ -71,7 +73,19 @@ def cards_of(scenario: Scenario, knowledge: Knowledge) -> tuple[Card, ...]:
     found = tuple(
         card_of(gpu, backend, framework, knowledge) for gpu in scenario.cards or (scenario.gpu,)
     )
+    if scenario.gpus > 1 and not splits_by_layer(scenario):
+        traded = communication(backend, knowledge.policy)
+        found = tuple(replace(card, overhead=card.overhead + traded) for card in found)
     return found if scenario.cards else found * scenario.gpus
+
+
+def communication(backend: str | None, policy: Mapping[str, float]) -> Range:
+    """Size the buffers through which one card of a tensor split trades results.
+
+    Nothing where no figure is published: ``Memory.approximate`` then says that it is left out.
+    """
+    library = _LIBRARIES.get(backend or "")
+    return _named(f"{library}_communication", policy) if library else NO_BYTES
 
 
 def _share(fraction: float) -> float:
