@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from advisor import support
 from advisor.advice import FactValue, Option
 from advisor.engine.base import OptionFacts
+from advisor.estimate.certainty import certainty_of
 from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.memory import partly_guessed
 from advisor.estimate.result import Limits, Memory, Speed
@@ -175,6 +176,7 @@ def _memory(memory: Memory, limits: Limits) -> Pairs:
     yield "memory.compute_buffer", memory.compute_buffer_bytes
     yield "memory.overhead", memory.overhead_bytes
     yield "memory.approximate", partly_guessed(memory)
+    yield "memory.certainty", certainty_of(memory)
     yield "memory.max_context", limits.max_context_tokens
     yield "memory.max_batch", limits.max_batch
 

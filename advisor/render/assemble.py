@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.estimate.certainty import certainty_of
 from advisor.estimate.speed import speculative_range
 from advisor.render.figures import plain
 from advisor.render.option import option_view
@@ -244,6 +245,7 @@ def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
         "bits_per_weight": memory.bits_per_weight,
         "low_bytes": memory.low_bytes,
         "high_bytes": memory.high_bytes,
+        "certainty": certainty_of(memory),
         "approximate": list(memory.approximate),
         "per_gpu": [
             {

@@ -150,6 +150,7 @@ class MemoryDoc(TypedDict):
     bits_per_weight: float | None
     low_bytes: int
     high_bytes: int
+    certainty: str | None
     approximate: list[str]
     per_gpu: list[CardDoc]
 

@@ -94,6 +94,9 @@ SITUATION: Mapping[str, str] = {
     "memory_overhead": "driver context and libraries",
     "memory_host": "what lies in system RAM, empty without offload",
     "memory_largest": "the part that takes most: weights, KV cache, work buffers or overhead",
+    "memory_at_most": "upper end of the range on the card most at risk, where the estimate fits "
+    "and that end does not",
+    "memory_at_most_usable": "what is usable on that card",
     "memory_approximate": "which parts are estimates, each with the reason in brackets",
     "memory_max_context": "longest context per sequence that fits, empty when no end was found",
     "memory_max_batch": "most sequences that fit at this context, as: 12, or at least 256",

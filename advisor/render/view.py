@@ -254,7 +254,20 @@ def _memory(doc: Document) -> Strings:
         "memory_overhead": f.amount(memory["overhead_bytes"]),
         "memory_host": f.amount(host) if _split(doc) else "",
         "memory_largest": _largest(doc),
+        **_worst_case(doc),
         "memory_approximate": clauses.estimated_parts(memory["approximate"]),
+    }
+
+
+def _worst_case(doc: Document) -> Strings:
+    """What the card most at risk may need, where it fits by the estimate and not for certain."""
+    memory = doc["memory"]
+    if memory["certainty"] != "may_exceed":
+        return {"memory_at_most": "", "memory_at_most_usable": ""}
+    card = max(memory["per_gpu"], key=lambda c: c["high_bytes"] - c["usable_bytes"])
+    return {
+        "memory_at_most": f.amount(card["high_bytes"]),
+        "memory_at_most_usable": f.amount(card["usable_bytes"]),
     }
 
 
