@@ -12,6 +12,7 @@ from advisor.estimate.certainty import certainty_of
 from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.memory import partly_guessed
 from advisor.estimate.result import Limits, Memory, Speed
+from advisor.estimate.room import sequences_at_once
 from advisor.knowledge.types import Framework, Gpu
 from advisor.options.base import Base, quality_loss
 from advisor.scenario import Model, Request, Scenario
@@ -179,6 +180,11 @@ def _memory(memory: Memory, limits: Limits) -> Pairs:
     yield "memory.certainty", certainty_of(memory)
     yield "memory.max_context", limits.max_context_tokens
     yield "memory.max_batch", limits.max_batch
+    room = memory.cache_room
+    if room is not None:
+        yield "memory.cache_room", room.room_bytes
+        yield "memory.cache_tokens", room.tokens
+        yield "memory.cache_sequences", sequences_at_once(memory, limits)
 
 
 def _fullest_usable(memory: Memory) -> int | None:

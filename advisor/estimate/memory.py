@@ -11,7 +11,8 @@ from advisor.estimate.buffers import cuda_cache_copies, graph_shape, llamacpp_bu
 from advisor.estimate.kv_cache import CacheShape, Cells, cache_shape_of, cells_of
 from advisor.estimate.overhead import Card, cards_of, communication
 from advisor.estimate.placement import Placement, place, splits_by_layer
-from advisor.estimate.result import CardMemory, Memory
+from advisor.estimate.result import CacheRoom, CardMemory, Memory
+from advisor.estimate.room import cache_room, claims_memory
 from advisor.estimate.weights import Weights, weights_of
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class _Demand:
     host_compute: int
     approximate: tuple[str, ...]
     weights: Weights
+    shape: CacheShape
+    cells: Cells
 
 
 def estimate_memory(scenario: Scenario, knowledge: Knowledge) -> Memory:
@@ -89,13 +92,11 @@ def free_bytes(scenario: Scenario, knowledge: Knowledge) -> int | None:
 
 def _least_free(shares: list[_Share], cards: Sequence[Card]) -> int:
     """What stays free on the fullest card, bytes."""
-    return min(
-        [
-            (card.usable or 0) - share.weights - share.kv_cache - share.compute
-            - card.overhead.central
-            for share, card in zip(shares, cards, strict=True)
-        ]
-    )  # fmt: skip
+    least = []
+    for share, card in zip(shares, cards, strict=True):
+        others = share.weights + share.compute + card.overhead.central
+        least.append(card.offers(others) - others - share.kv_cache)
+    return min(least)
 
 
 def _whole_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> _Demand:
@@ -121,6 +122,8 @@ def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> 
         host_compute=0,
         approximate=weights.approximate + cache.approximate,
         weights=weights,
+        shape=cache,
+        cells=cells,
     )
     if scenario.framework.memory_model == "llama.cpp":
         _add_llamacpp_compute(demand, scenario, cache, cells, placement)
@@ -225,7 +228,7 @@ def _add_draft(
 
 
 def _memory(scenario: Scenario, demand: _Demand, cards: Sequence[Card]) -> Memory:
-    shares = demand.cards
+    shares, each = demand.cards, _per_gpu(demand.cards, cards)
     weights = kv_cache = compute = below = above = overhead = 0
     for share, card in zip(shares, cards, strict=True):
         weights += share.weights
@@ -242,7 +245,7 @@ def _memory(scenario: Scenario, demand: _Demand, cards: Sequence[Card]) -> Memor
         approximate += (_OVERHEAD,)
     return Memory(
         capacity_bytes=sum(card.capacity or 0 for card in cards) if known else None,
-        usable_bytes=sum(card.usable or 0 for card in cards) if known else None,
+        usable_bytes=sum(card.usable_bytes for card in each) if known else None,
         required_bytes=required,
         deficit_bytes=None if free is None else max(-free, 0),
         headroom_bytes=None if free is None else max(free, 0),
@@ -254,12 +257,21 @@ def _memory(scenario: Scenario, demand: _Demand, cards: Sequence[Card]) -> Memor
         host_kv_cache_bytes=demand.host_kv_cache,
         host_compute_bytes=demand.host_compute,
         nominal_weights_gb=_nominal_gb(scenario),
-        per_gpu=_per_gpu(shares, cards) if known else (),
+        per_gpu=each if known else (),
         low_bytes=required - below,
         high_bytes=required + above,
         approximate=approximate,
         bits_per_weight=_bits_per_weight(scenario, demand.weights),
+        cache_room=_room(scenario, demand, each) if known and claims_memory(scenario) else None,
     )
+
+
+def _room(scenario: Scenario, demand: _Demand, each: Sequence[CardMemory]) -> CacheRoom | None:
+    left = [
+        (card.usable_bytes - card.required_bytes + card.kv_cache_bytes, card.kv_cache_bytes)
+        for card in each
+    ]
+    return cache_room(scenario, demand.shape, demand.cells, left)
 
 
 def _per_gpu(shares: list[_Share], cards: Sequence[Card]) -> tuple[CardMemory, ...]:
@@ -268,10 +280,11 @@ def _per_gpu(shares: list[_Share], cards: Sequence[Card]) -> tuple[CardMemory, .
 
 def _card(share: _Share, card: Card) -> CardMemory:
     overhead = card.overhead
-    required = share.weights + share.kv_cache + share.compute + overhead.central
+    others = share.weights + share.compute + overhead.central
+    required = others + share.kv_cache
     return CardMemory(
         capacity_bytes=card.capacity or 0,
-        usable_bytes=card.usable or 0,
+        usable_bytes=card.offers(others),
         required_bytes=required,
         weights_bytes=share.weights,
         kv_cache_bytes=share.kv_cache,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _WITHOUT_TORCH = frozenset({"llama.cpp", "mlx"})
 _CAPTURES_GRAPHS = frozenset({"vllm"})
+_SHARES_WHAT_IS_FREE = frozenset({"tensorrt-llm"})
+"""Runtimes whose memory fraction is of what is free beside the weights, not of the card."""
 _LIBRARIES = {"CUDA": "nccl", "ROCm": "rccl"}
 _PERCENT = 100
 
@@ -46,6 +48,15 @@ class Card:
     capacity: int | None
     usable: int | None
     overhead: Range
+    cache_share: float = 1.0
+    """Part of what is free beside weights and buffers that the cache may take."""
+
+    def offers(self, beside_cache: int) -> int:
+        """Say how much is usable in all when so many bytes are taken by all but the cache."""
+        usable = self.usable or 0
+        if self.cache_share == 1.0:
+            return usable
+        return usable - round((1 - self.cache_share) * max(usable - beside_cache, 0))
 
 
 @by_identity
@@ -62,9 +73,12 @@ def card_of(
         return Card(gpu.name if gpu else "", None, None, overhead)
     capacity = gpu.vram_bytes
     usable = capacity - _reserve(gpu, capacity, knowledge.policy)
-    if framework.memory_fraction is not None:
-        usable = min(usable, int(capacity * _share(framework.memory_fraction)))
-    return Card(gpu.name, capacity, max(usable, 0), overhead)
+    if framework.memory_fraction is None:
+        return Card(gpu.name, capacity, max(usable, 0), overhead)
+    share = _share(framework.memory_fraction)
+    if framework.memory_model in _SHARES_WHAT_IS_FREE:
+        return Card(gpu.name, capacity, max(usable, 0), overhead, share)
+    return Card(gpu.name, capacity, max(min(usable, int(capacity * share)), 0), overhead)
 
 
 def cards_of(scenario: Scenario, knowledge: Knowledge) -> tuple[Card, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.estimate.certainty import certainty_of
+from advisor.estimate.room import sequences_at_once
 from advisor.estimate.speed import speculative_range
 from advisor.render.figures import plain
 from advisor.render.option import option_view
@@ -226,6 +227,7 @@ def _because(items: Sequence[Because]) -> list[BecauseDoc]:
 
 def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
     """Put memory and its limits as the result document has them."""
+    room = memory.cache_room
     return {
         "capacity_bytes": memory.capacity_bytes,
         "usable_bytes": memory.usable_bytes,
@@ -246,6 +248,9 @@ def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
         "low_bytes": memory.low_bytes,
         "high_bytes": memory.high_bytes,
         "certainty": certainty_of(memory),
+        "cache_room_bytes": room.room_bytes if room else None,
+        "cache_tokens": room.tokens if room else None,
+        "cache_sequences": sequences_at_once(memory, limits),
         "approximate": list(memory.approximate),
         "per_gpu": [
             {

@@ -151,6 +151,9 @@ class MemoryDoc(TypedDict):
     low_bytes: int
     high_bytes: int
     certainty: str | None
+    cache_room_bytes: int | None
+    cache_tokens: int | None
+    cache_sequences: int | None
     approximate: list[str]
     per_gpu: list[CardDoc]
 

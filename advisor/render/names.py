@@ -97,6 +97,12 @@ SITUATION: Mapping[str, str] = {
     "memory_at_most": "upper end of the range on the card most at risk, where the estimate fits "
     "and that end does not",
     "memory_at_most_usable": "what is usable on that card",
+    "cache_room": "memory that a server keeps for its cache at its default share, where it runs; "
+    "empty for other runtimes",
+    "cache_tokens": "tokens of all sequences together that this room holds",
+    "cache_sequences": "sequences of the context asked for that it holds at once",
+    "cache_serves_several": "yes when that is more than one",
+    "cache_not_all": "yes when more would fit into the cache than their buffers leave room for",
     "memory_approximate": "which parts are estimates, each with the reason in brackets",
     "memory_max_context": "longest context per sequence that fits, empty when no end was found",
     "memory_max_batch": "most sequences that fit at this context, as: 12, or at least 256",

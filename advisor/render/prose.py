@@ -187,6 +187,7 @@ def key_figures(s: Strings) -> list[tuple[str, str]]:
         ("Prompt speed", s["speed_prefill"]),
         ("All sequences", s["speed_aggregate"]),
         ("Limits", _limits(s)),
+        ("Cache room", _cache_room(s)),
         ("Setup", ", ".join(part for part in _setup(s) if part)),
         ("Unknown", s["missing_figures"]),
     ]
@@ -266,6 +267,16 @@ def _limits(s: Strings) -> str:
         plural = "" if batch == "1" else "s"
         parts.append(f"{most}{batch} sequence{plural} of {s['request_context']} tokens")
     return " or ".join(parts)
+
+
+def _cache_room(s: Strings) -> str:
+    if not s["cache_room"]:
+        return ""
+    tokens = f"{s['cache_tokens']} tokens, or " if s["cache_tokens"] else ""
+    plural = "s" if s["cache_serves_several"] else ""
+    at_once = f"{s['cache_sequences']} sequence{plural} of {s['request_context']} tokens"
+    why = ", since computing them takes room too" if s["cache_not_all"] else ""
+    return f"{s['cache_room']}: {tokens}{at_once} at once{why}"
 
 
 def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int]) -> Remedy:

@@ -255,6 +255,7 @@ def _memory(doc: Document) -> Strings:
         "memory_host": f.amount(host) if _split(doc) else "",
         "memory_largest": _largest(doc),
         **_worst_case(doc),
+        **_cache_room(doc),
         "memory_approximate": clauses.estimated_parts(memory["approximate"]),
     }
 
@@ -268,6 +269,21 @@ def _worst_case(doc: Document) -> Strings:
     return {
         "memory_at_most": f.amount(card["high_bytes"]),
         "memory_at_most_usable": f.amount(card["usable_bytes"]),
+    }
+
+
+def _cache_room(doc: Document) -> Strings:
+    """What a server keeps for its cache, where it runs at all."""
+    memory, runs = doc["memory"], doc["verdict"]["state"] in {"fits", "tight"}
+    at_once = memory["cache_sequences"] if runs else None
+    return {
+        "cache_room": f.amount(memory["cache_room_bytes"]) if at_once else "",
+        "cache_tokens": f.count(memory["cache_tokens"]) if at_once else "",
+        "cache_sequences": f.count(at_once or None),
+        "cache_serves_several": flag((at_once or 0) > 1),
+        "cache_not_all": flag(
+            at_once and (memory["cache_tokens"] or 0) // doc["scenario"]["context_tokens"] > at_once
+        ),
     }
 
 
