@@ -131,6 +131,9 @@ def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> 
         _add_activations(demand, scenario, cache, cells, knowledge)
     if scenario.cards and len(placement.cards) > 1:
         demand.approximate += (_SPLIT,)
+    if cache.loose:
+        for share in shares:
+            share.below += round(cache.loose * share.kv_cache)
     if weights.spread:
         for share in shares:
             spread = round(weights.spread * share.weights)

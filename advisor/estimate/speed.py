@@ -83,6 +83,8 @@ def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tu
     if scenario.gpu is None or scenario.model.modality not in _GENERATES:
         return ()
     missing = []
+    if scenario.model.shape.role != "decoder":
+        missing.append("calibration of models with an encoder")
     if scenario.gpu.bandwidth_bytes_s is None:
         missing.append("gpu.bandwidth")
     if is_split(scenario) and scenario.ram_bandwidth_bytes_s is None:
@@ -115,6 +117,7 @@ def _can_decode(scenario: Scenario) -> bool:
         gpu is not None
         and gpu.bandwidth_bytes_s is not None
         and scenario.model.modality in _GENERATES
+        and scenario.model.shape.role == "decoder"
         and (scenario.gpus == 1 or bool(scenario.framework.multi_gpu))
         and (scenario.ram_bandwidth_bytes_s is not None or not is_split(scenario))
     )
