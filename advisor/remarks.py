@@ -29,7 +29,8 @@ def _warnings(base: Base) -> Iterator[str]:
     if trained is None:
         yield f"The trained context length of {scenario.model.name} is not known."
     if scenario.gpu and not _SIZED.search(base.request.gpu or ""):
-        yield from _siblings(base.knowledge, scenario.gpu)
+        for gpu in {gpu.name: gpu for gpu in scenario.cards or (scenario.gpu,)}.values():
+            yield from _siblings(base.knowledge, gpu)
 
 
 def _siblings(knowledge: Knowledge, gpu: Gpu) -> Iterator[str]:

@@ -74,6 +74,9 @@ class Scenario:
     prefer: Prefer
     draft_model: Model | None = None
     """A small model that proposes tokens (speculative decoding)."""
+    cards: tuple[Gpu, ...] = ()
+    """Every card in order where they are unequal; then ``gpu`` is the least of them in every
+    figure. Empty: ``gpus`` equal cards."""
 
 
 _NAMES = tuple(Scenario.__dataclass_fields__)
@@ -84,8 +87,9 @@ _values = attrgetter(*_NAMES)
 _RECORDS = ("gpu", "model", "precision", "kv_cache_k", "kv_cache_v", "framework", "draft_model")
 _SPEED_ALONE = ("depth_tokens", "ram_bytes", "ram_bandwidth_bytes_s", "cpu_cores", "prefer")
 _records = attrgetter(*_RECORDS)
-_figures = attrgetter(*[name for name in _NAMES if name not in _RECORDS])
-_sizes = attrgetter(*[name for name in _NAMES if name not in {*_RECORDS, *_SPEED_ALONE}])
+_LISTS = ("cards",)
+_figures = attrgetter(*[name for name in _NAMES if name not in {*_RECORDS, *_LISTS}])
+_sizes = attrgetter(*[n for n in _NAMES if n not in {*_RECORDS, *_LISTS, *_SPEED_ALONE}])
 
 Key = tuple[object, ...]
 
@@ -95,7 +99,7 @@ def whole_key(scenario: Scenario) -> tuple[Key, Key]:
 
     Records count by identity, which holds only while they live.
     """
-    records: Key = _records(scenario)
+    records: Key = (*_records(scenario), *scenario.cards)
     return (*map(id, records), *_figures(scenario)), records
 
 
@@ -106,7 +110,7 @@ def size_key(scenario: Scenario, gpu: Gpu | None) -> tuple[Key, Key]:
         scenario: The situation.
         gpu: Its card, where what it asks for follows from the card as well.
     """
-    records: Key = (gpu, *_records(scenario)[1:])
+    records: Key = (gpu, *_records(scenario)[1:], *scenario.cards)
     return (*map(id, records), *_sizes(scenario)), records
 
 

@@ -63,7 +63,8 @@ def advise(
     gpu: Annotated[
         str,
         typer.Option(
-            help='The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local.',
+            help='The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local. Several: '
+            '"2x RTX 3090", "RTX 3090 + RTX 3060:12GB".',
             rich_help_panel=_RUN,
         ),
     ],
