@@ -1,0 +1,135 @@
+"""``advisor measure``: take in, list and remove the user's own measurements."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from advisor.errors import RequestError, UserError, raise_problems
+
+measure_app = typer.Typer(
+    name="measure",
+    help="Your own measurements: speed is then estimated for your card as it is.",
+    no_args_is_help=True,
+)
+
+_SETUP = "What the files do not say"
+_Knowledge = Annotated[
+    Path | None,
+    typer.Option(help="Keep them in this folder of knowledge. [default: your data folder]"),
+]
+
+
+class Form(StrEnum):
+    """How the answer is written."""
+
+    text = "text"
+    json = "json"
+
+
+_Format = Annotated[Form, typer.Option("--format", help="How the answer is written.")]
+
+
+@measure_app.command()
+def add(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="What llama-bench, vLLM or SGLang benchmarks wrote, or a CSV with a column tok_s.",
+        ),
+    ],
+    gpu: Annotated[str, typer.Option(help="The card.", rich_help_panel=_SETUP)] = "",
+    gpus: Annotated[
+        int | None, typer.Option(min=1, help="Number of cards.", rich_help_panel=_SETUP)
+    ] = None,
+    model: Annotated[str, typer.Option(help="The model.", rich_help_panel=_SETUP)] = "",
+    precision: Annotated[str, typer.Option(help="Weight format.", rich_help_panel=_SETUP)] = "",
+    framework: Annotated[str, typer.Option(help="The engine.", rich_help_panel=_SETUP)] = "",
+    backend: Annotated[
+        str, typer.Option(help="CUDA, ROCm, Vulkan, Metal, SYCL.", rich_help_panel=_SETUP)
+    ] = "",
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Streams at once.", rich_help_panel=_SETUP)
+    ] = None,
+    prompt_tokens: Annotated[
+        int | None, typer.Option(min=0, help="Length of the prompts.", rich_help_panel=_SETUP)
+    ] = None,
+    gen_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Length of the answers.", rich_help_panel=_SETUP)
+    ] = None,
+    date: Annotated[
+        str, typer.Option(help="Day of the measurement, 2026-03-31.", rich_help_panel=_SETUP)
+    ] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change; store nothing.")
+    ] = False,
+    keep_good: Annotated[
+        bool, typer.Option("--keep-good", help="Store the good rows where others are wrong.")
+    ] = False,
+    knowledge: _Knowledge = None,
+    form: _Format = Form.text,
+) -> None:
+    """Take in measurements, and show what they change.
+
+    A setup you measured is then reported as measured, and other models on the same card follow
+    it. Wrong rows are all named, and nothing is stored unless --keep-good says so.
+    """
+    from advisor.cli.measured import added  # noqa: PLC0415  start-up: --help must not pay
+    from advisor.measurements.check import Given  # noqa: PLC0415
+    from advisor.measurements.reading import read_bytes  # noqa: PLC0415
+    from advisor.measurements.taking import File  # noqa: PLC0415
+
+    problems: list[UserError] = []
+    read: list[File] = []
+    for path in dict.fromkeys(files):
+        try:
+            read.append(File(str(path), read_bytes(path)))
+        except UserError as error:
+            problems.append(error)
+    raise_problems(problems)
+    given = Given(
+        gpu, gpus, model, precision, framework, backend, batch, prompt_tokens, gen_tokens,
+        _day(date),
+    )  # fmt: skip
+    text, wrong = added(
+        read, given, knowledge, dry_run=dry_run, keep_good=keep_good, as_json=form is Form.json
+    )
+    typer.echo(text, nl=False)
+    if wrong and keep_good:
+        typer.echo("".join(f"left out: {error}\n" for error in wrong), err=True, nl=False)
+    else:
+        raise_problems(wrong)
+
+
+def _day(text: str) -> str:
+    from advisor.measurements.dates import iso_date  # noqa: PLC0415  as above
+
+    if text and not (re.fullmatch(r"\d{4}-\d\d-\d\d", text) and iso_date(text)):
+        raise RequestError(f"--date is '{text}'", hint="Write it as 2026-03-31.")
+    return text
+
+
+@measure_app.command("list")
+def list_(knowledge: _Knowledge = None, form: _Format = Form.text) -> None:
+    """List your measurements."""
+    from advisor.cli.measured import listed  # noqa: PLC0415  start-up: --help must not pay
+
+    typer.echo(listed(knowledge, as_json=form is Form.json), nl=False)
+
+
+@measure_app.command()
+def remove(
+    ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="As 'advisor measure list' shows them.")
+    ],
+    knowledge: _Knowledge = None,
+) -> None:
+    """Remove measurements; all of them or, where an id is wrong, none."""
+    from advisor.cli.measured import removed  # noqa: PLC0415  start-up: --help must not pay
+
+    typer.echo(removed(ids, knowledge), nl=False)
