@@ -56,7 +56,7 @@ def estimate_speed(scenario: Scenario, memory: Memory, knowledge: Knowledge) -> 
     if memory.deficit_bytes or not _can_decode(scenario):
         return None
     speeds = speeds_of(knowledge)
-    rate = _rate_of(scenario, speeds)
+    rate = rate_of(scenario, speeds)
     if speeds is None or rate is None:
         return None
     weights = weights_of(
@@ -85,7 +85,7 @@ def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tu
         missing.append("host.ram_bandwidth")
     if scenario.gpus > 1 and not scenario.framework.multi_gpu:
         missing.append("framework.multi_gpu")
-    if knowledge and _rate_of(scenario, speeds_of(knowledge)) is None:
+    if knowledge and rate_of(scenario, speeds_of(knowledge)) is None:
         missing.append(f"calibration of {scenario.framework.name} on {scenario.backend}")
     return tuple(missing)
 
@@ -115,7 +115,8 @@ def _can_decode(scenario: Scenario) -> bool:
     )
 
 
-def _rate_of(scenario: Scenario, speeds: Speeds | None) -> Rate | None:
+def rate_of(scenario: Scenario, speeds: Speeds | None) -> Rate | None:
+    """Give the rate of a scenario's card and engine; None where figures are missing."""
     if speeds is None or scenario.gpu is None or scenario.backend is None:
         return None
     rate = speeds.rate(

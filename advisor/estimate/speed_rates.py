@@ -162,7 +162,7 @@ def _family_rate(
         overhead_s=behind.overhead_s,
         moe_overhead_s=behind.moe_overhead_s,
         overlapped=False,
-        scale=(offset or 1.0) * (own or 1.0),
+        scale=own or offset or 1.0,
         evidence=evidence,
         spread=spread,
         small_spread=max(spread, small),

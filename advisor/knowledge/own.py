@@ -42,9 +42,11 @@ class CardFactors:
     """The user's card against the speed model; None: nothing measured that says so."""
 
     dense: float | None = None
+    """Decoding over the model without any card factor; takes the place of a published one."""
     experts: float | None = None
-    """For mixtures of experts."""
+    """The same for mixtures of experts."""
     prefill: float | None = None
+    """Arithmetic over what is published or modelled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from advisor.errors import UserError
 from advisor.estimate.result import Evidence, Figure
-from advisor.estimate.speed_rates import Rate, speeds_of
+from advisor.estimate.speed import rate_of
+from advisor.estimate.speed_rates import speeds_of
 from advisor.knowledge.own import CardEngine
 from advisor.knowledge.types import Knowledge
 from advisor.measurements.check import scenario_of
@@ -109,7 +110,7 @@ def _one_of_each(fresh: Sequence[Stored], knowledge: Knowledge) -> Iterator[Stor
 def _card(
     scenario: Scenario, card: CardEngine, before: Knowledge, after: Knowledge
 ) -> CardChange | None:
-    old, new = _rate(scenario, before), _rate(scenario, after)
+    old, new = (rate_of(scenario, speeds_of(k)) for k in (before, after))
     if old is None or new is None:
         return None
     return CardChange(
@@ -119,19 +120,6 @@ def _card(
         (old.evidence, new.evidence),
         (old.spread, new.spread),
         (old.prefill.tflops if old.prefill else None, new.prefill.tflops if new.prefill else None),
-    )
-
-
-def _rate(scenario: Scenario, knowledge: Knowledge) -> Rate | None:
-    speeds = speeds_of(knowledge)
-    if speeds is None or scenario.gpu is None or scenario.backend is None:
-        return None
-    return speeds.rate(
-        scenario.gpu,
-        scenario.backend,
-        scenario.framework,
-        scenario.precision,
-        moe=bool(scenario.model.shape.moe),
     )
 
 

@@ -11,6 +11,7 @@ from statistics import median
 from advisor.calibration.record import Measurement
 from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.estimate.result import Figure
+from advisor.estimate.speed import rate_of
 from advisor.estimate.speed_rates import engine_of, speeds_of
 from advisor.knowledge import names
 from advisor.knowledge.own import CardEngine, CardFactors, OwnFigure, OwnSpeeds, Setup
@@ -18,6 +19,7 @@ from advisor.knowledge.types import Knowledge
 from advisor.measurements.check import scenario_of
 from advisor.measurements.physics import FAR, figure_for
 from advisor.measurements.store import Stored
+from advisor.scenario import Scenario
 
 _DEEPEST = 2048
 """Tokens; as for the published card factors, so that the cache says little."""
@@ -148,8 +150,10 @@ def card_engine(measurement: Measurement, knowledge: Knowledge) -> CardEngine:
 def _card_factors(figures: Sequence[Measurement], knowledge: Knowledge) -> CardFactors:
     """Compare figures with what the model says without them.
 
-    The median log residual of the setups, shrunk by n / (n + 1) toward what is known without the
-    user: the published factor of the card, and for mixtures of experts the card's own dense one.
+    The median log residual of the setups, shrunk by n / (n + 1): decoding toward the model without
+    a card factor, because a published one carries another machine's conditions; mixtures of
+    experts toward the card's own dense factor; prefill toward what is published or modelled.
+    Source: docs/decisions/0012-measurements.md.
     """
     dense = _shrunk(_residuals(figures, knowledge, _says_dense), 0.0)
     experts = _shrunk(_residuals(figures, knowledge, _says_experts), dense or 0.0)
@@ -216,7 +220,16 @@ def _residual(measurement: Measurement, knowledge: Knowledge) -> float | None:
         figure = figure_for(measurement.metric, scenario, knowledge)
     except UserError:
         return None
-    return None if figure is None else math.log(measurement.tok_s / modelled(figure))
+    if figure is None:
+        return None
+    known = 1.0 if measurement.metric == "prefill_tok_s" else scale_of(scenario, knowledge)
+    return math.log(measurement.tok_s * known / modelled(figure))
+
+
+def scale_of(scenario: Scenario, knowledge: Knowledge) -> float:
+    """Give the card factor that an estimate of one stream holds."""
+    rate = rate_of(scenario, speeds_of(knowledge))
+    return rate.scale if rate else 1.0
 
 
 def modelled(figure: Figure) -> float:
