@@ -144,7 +144,7 @@ def what_text(m: Measurement) -> str:
 
 
 def _card_rows(changes: Iterable[CardChange]) -> Iterator[tuple[str, ...]]:
-    yield "card", "engine", "speed over model", "80 % range", "evidence", "prefill TFLOPS"
+    yield "card", "engine", "speed over model", "80 % range factor", "evidence", "prefill TFLOPS"
     for change in changes:
         old, new = change.prefill_tflops
         yield (

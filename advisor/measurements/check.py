@@ -9,10 +9,12 @@ from typing import TypeVar
 from advisor.calibration.record import Measurement, Metric
 from advisor.errors import Problems, RequestError, Source, UserError, raise_problems
 from advisor.knowledge import names
+from advisor.knowledge.tokens import plain_key
 from advisor.knowledge.types import Format, Gpu, Knowledge, ModelRecord
 from advisor.measurements.found import Run, Skipped
 from advisor.measurements.physics import impossible, unlikely
 from advisor.measurements.spelling import card_spellings, model_spellings
+from advisor.models import model_from_record
 from advisor.resolve import formats_named, resolve
 from advisor.scenario import Request, Scenario
 from advisor.units import GIB
@@ -63,8 +65,7 @@ def check(
         UserError: All that is wrong with the row, with file and line.
     """
     try:
-        run = _completed(run, given)
-        request = _request(run, given, knowledge)
+        run, request = _settled_run(run, given, knowledge)
         scenario = resolve(request, knowledge)
         if run.gpu_layers is not None and run.gpu_layers <= scenario.model.shape.layers:
             whole = scenario.model.shape.layers + 1
@@ -76,6 +77,21 @@ def check(
         raise
     measurement = _measurement(run, scenario, request, name)
     return Checked(run.line, measurement, tuple(unlikely(run, scenario, knowledge)))
+
+
+def _settled_run(run: Run, given: Given, knowledge: Knowledge) -> tuple[Run, Request]:
+    """Fill in lengths and names; what is missing of both at once."""
+    problems: list[UserError] = []
+    try:
+        run = _completed(run, given)
+    except UserError as error:
+        problems.append(error)
+    try:
+        request = _request(run, given, knowledge)
+    except UserError as error:
+        problems += error.errors if isinstance(error, Problems) else [error]
+    raise_problems(problems)
+    return run, request
 
 
 def _placed(error: UserError, place: Source) -> Iterator[UserError]:
@@ -190,26 +206,29 @@ def _model(run: Run, given: Given, knowledge: Knowledge) -> ModelRecord:
             same=lambda one, other: one.name == other.name,
         )
     except RequestError as error:
-        alike = _of_size(run, knowledge)
-        if not alike or given.model:
+        alike = [] if given.model else _of_size(run, knowledge)
+        if not alike:
             raise
-        listed = ", ".join(alike[:_MOST_LISTED])
-        message = f"{error}" if error.hint else error.message
-        raise RequestError(
-            message,
-            hint=f"Add --model; models of {(run.parameters or 0) / 1e9:.2f} B here: {listed}.",
-        ) from None
+        size = f"{(run.parameters or 0) / 1e9:.2f} B"
+        hint = f"Add --model; models of {size} here: {', '.join(alike[:_MOST_LISTED])}."
+        raise RequestError(error.message, hint=hint) from None
 
 
 def _of_size(run: Run, knowledge: Knowledge) -> list[str]:
-    """Name the models with as many parameters as the one that ran."""
+    """Name the models with as many parameters as the one that ran, its architecture first."""
     if not run.parameters or not run.parameters > 0:
         return []
-    return [
-        record.name
-        for record in knowledge.models.values()
-        if record.parameters and abs(record.parameters / run.parameters - 1) < _SAME_SIZE
-    ]
+    found = []
+    for record in knowledge.models.values():
+        try:
+            model = model_from_record(record, knowledge)
+        except UserError:
+            continue
+        text_only = model.parameters - model.vision_parameters
+        if abs(text_only / run.parameters - 1) < _SAME_SIZE:
+            other = plain_key(model.shape.model_type) != plain_key(run.architecture)
+            found.append((other, len(found), record.name))
+    return [name for *_, name in sorted(found)]
 
 
 def _precision(run: Run, given: Given, knowledge: Knowledge) -> str:

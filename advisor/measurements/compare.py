@@ -13,7 +13,7 @@ from advisor.estimate.speed_rates import speeds_of
 from advisor.knowledge.own import CardEngine
 from advisor.knowledge.types import Knowledge
 from advisor.measurements.check import scenario_of
-from advisor.measurements.effect import card_engine
+from advisor.measurements.effect import card_engine, is_usual_prompt
 from advisor.measurements.physics import figure_for
 from advisor.measurements.store import Stored
 from advisor.resolve import resolve
@@ -81,11 +81,16 @@ def compare(before: Knowledge, after: Knowledge, fresh: Sequence[Stored]) -> Com
         change = _card(scenario, card_engine(one.measurement, after), before, after)
         if change is not None:
             cards.append(change)
-            others += _others(scenario, before, after)
+            others += [o for o in _others(scenario, before, after) if o.before != o.after]
     return Comparison(setups, tuple(cards), tuple(others))
 
 
 def _figure(item: Stored, knowledge: Knowledge) -> Figure | None:
+    """Estimate what was measured; None for what is not estimated, as prefill of odd lengths."""
+    if item.measurement.metric == "prefill_tok_s" and not is_usual_prompt(
+        item.measurement, knowledge
+    ):
+        return None
     try:
         scenario = scenario_of(item.measurement, knowledge)
         return figure_for(item.measurement.metric, scenario, knowledge)
@@ -111,7 +116,7 @@ def _card(
     scenario: Scenario, card: CardEngine, before: Knowledge, after: Knowledge
 ) -> CardChange | None:
     old, new = (rate_of(scenario, speeds_of(k)) for k in (before, after))
-    if old is None or new is None:
+    if old is None or new is None or old == new:
         return None
     return CardChange(
         card,

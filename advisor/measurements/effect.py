@@ -44,7 +44,7 @@ def laid_over(knowledge: Knowledge, stored: Sequence[Stored], data: bytes, shown
     own = OwnSpeeds(
         sha256=hashlib.sha256(data).hexdigest(),
         decode=_by_setup(base, (m for m in figures if m.metric == "decode_tok_s")),
-        prefill=_by_setup(base, (m for m in figures if _is_usual_prompt(m, base))),
+        prefill=_by_setup(base, (m for m in figures if is_usual_prompt(m, base))),
         factors=_Factors(base, figures),
     )
     return replace(knowledge, own=own)
@@ -104,7 +104,7 @@ def source_of(measurement: Measurement) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _is_usual_prompt(measurement: Measurement, knowledge: Knowledge) -> bool:
+def is_usual_prompt(measurement: Measurement, knowledge: Knowledge) -> bool:
     """Whether it is a prefill figure of the prompt length that estimates are for."""
     speeds = speeds_of(knowledge)
     return (

@@ -44,6 +44,8 @@ class Run:
     date: str = ""
     source: str = ""
     note: str = ""
+    architecture: str = ""
+    """Of the model, as llama.cpp names it."""
     parameters: float | None = None
     """Of the model that really ran."""
     file_bytes: float | None = None

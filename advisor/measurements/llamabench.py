@@ -93,6 +93,7 @@ def _run(row: Fields) -> Read:
         batch=1,
         date=iso_date(row.text("test_time")),
         note=_note(row),
+        architecture=row.text("model_type").partition(" ")[0],
         parameters=row.number("model_n_params"),
         file_bytes=row.number("model_size"),
     )

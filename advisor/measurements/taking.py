@@ -52,6 +52,7 @@ def take(files: Sequence[File], given: Given, knowledge: Knowledge) -> Taken:
             continue
         for row in rows:
             _take(row, file, given, knowledge, taken)
+    taken.problems = list({str(error): error for error in taken.problems}.values())
     return taken
 
 
