@@ -20,7 +20,7 @@ from advisor.scenario import Request, Scenario
 from advisor.units import GIB
 
 _T = TypeVar("_T")
-_MOST_LISTED = 4
+_MOST_LISTED = 8
 _SAME_SIZE = 0.01
 
 
@@ -218,7 +218,7 @@ def _of_size(run: Run, knowledge: Knowledge) -> list[str]:
     """Name the models with as many parameters as the one that ran, its architecture first."""
     if not run.parameters or not run.parameters > 0:
         return []
-    found = []
+    found: list[tuple[bool, int, str]] = []
     for record in knowledge.models.values():
         try:
             model = model_from_record(record, knowledge)

@@ -21,8 +21,10 @@ MOST_OF_BANDWIDTH = 1.03
 FAR = 2.5
 """A speed this many times off the estimate says little about the card."""
 _NAMED_WRONG = 1.25
-_OTHER_MODEL = 0.10
+_OTHER_MODEL = 0.03
+"""Share of the parameters; llama.cpp counts a few tensors that others leave out."""
 _TOO_LARGE = 0.10
+_NO_DECIMAL = 100
 
 
 def impossible(run: Run, scenario: Scenario, knowledge: Knowledge) -> Iterator[RequestError]:
@@ -47,6 +49,10 @@ def impossible(run: Run, scenario: Scenario, knowledge: Knowledge) -> Iterator[R
         yield from _too_much_arithmetic(run, scenario)
     else:
         yield from _too_much_read(run, scenario, memory, weights)
+
+
+def _shown(tok_s: float) -> str:
+    return f"{tok_s:,.0f}" if tok_s >= _NO_DECIMAL else f"{tok_s:.1f}"
 
 
 def _named(scenario: Scenario) -> str:
@@ -92,7 +98,7 @@ def _too_much_read(
     most = gpu.bandwidth_bytes_s * scenario.gpus
     if read > MOST_OF_BANDWIDTH * most:
         yield RequestError(
-            f"{run.tok_s:,.4g} tok/s of {_named(scenario)} would read {read / GB:,.0f} GB/s, "
+            f"{_shown(run.tok_s)} tok/s of {_named(scenario)} would read {read / GB:,.0f} GB/s, "
             f"{_cards(scenario)} has {most / GB:,.0f}",
             hint="Was it another model, format or card, or with a draft model?",
         )
@@ -105,7 +111,7 @@ def _too_much_arithmetic(run: Run, scenario: Scenario) -> Iterator[RequestError]
     done = 2 * (model.active_parameters - model.vision_parameters) * run.tok_s / 1e12
     if peak and done > MOST_OF_BANDWIDTH * peak * scenario.gpus:
         yield RequestError(
-            f"{run.tok_s:,.4g} prompt tok/s of {_named(scenario)} would take {done:,.0f} TFLOPS, "
+            f"{run.tok_s:,.0f} prompt tok/s of {_named(scenario)} would take {done:,.0f} TFLOPS, "
             f"{_cards(scenario)} has {peak * scenario.gpus:,.0f}",
             hint="Was it another model or card, or did a prefix cache answer?",
         )
@@ -134,7 +140,7 @@ def unlikely(run: Run, scenario: Scenario, knowledge: Knowledge) -> Iterator[str
         times = run.tok_s / modelled
         how = f"{times:.1f} times" if times > 1 else f"1/{1 / times:.1f} of"
         yield (
-            f"{run.tok_s:,.4g} tok/s is {how} the estimate ({modelled:,.4g}): "
+            f"{_shown(run.tok_s)} tok/s is {how} the estimate ({_shown(modelled)}): "
             "the figure is kept, and other models on this card do not follow it"
         )
 

@@ -41,6 +41,8 @@ def of_gguf(filename: str) -> tuple[tuple[str, ...], str]:
     stem = _PART.sub("", stem)
     found = _GGUF_END.search(stem)
     precision = found.group(1).upper() if found else ""
+    if precision == "MXFP4":
+        precision = "MXFP4_MOE"  # what llama.cpp calls every such file
     return model_spellings(stem[: found.start()] if found else stem), precision
 
 

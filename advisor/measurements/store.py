@@ -11,7 +11,6 @@ import hashlib
 import io
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, fields
@@ -84,9 +83,9 @@ def parse(data: bytes, shown: str) -> list[Stored]:
 def _line(
     names: Sequence[str], cells: Sequence[str] | UserError, shown: str, number: int
 ) -> Stored | UserError:
-    if isinstance(cells, UserError):
-        return cells
     place = Fields({}, shown, number)
+    if isinstance(cells, UserError):
+        return place.error(cells.message, _HINT)
     if len(cells) != len(names):
         return place.error(f"the line has {len(cells)} cells, the header {len(names)}", _HINT)
     try:
@@ -233,21 +232,18 @@ def _cell(value: object) -> object:
 
 def _write(path: Path, data: bytes) -> None:
     """Put the whole content in the place of the old one, or leave the old one."""
-    with tempfile.NamedTemporaryFile(
-        dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
-    ) as part:
-        try:
-            part.write(data)
-            part.flush()
-            os.fsync(part.fileno())
-            part.close()
-            if path.exists():
-                Path(part.name).chmod(path.stat().st_mode & 0o777)
-            Path(part.name).replace(path)
-        except BaseException:
-            part.close()
-            Path(part.name).unlink(missing_ok=True)
-            raise
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            part.chmod(path.stat().st_mode & 0o777)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
     _sync_folder(path.parent)
 
 
