@@ -14,6 +14,7 @@ from advisor.calibration.record import Measurement
 from advisor.errors import UserError
 from advisor.measurements import store
 from advisor.measurements.place import file_of, user_data_dir
+from advisor.measurements.table import COLUMNS
 
 ONE = Measurement(
     gpu="GeForce RTX 4080", gpus=1, model="Llama-3.1-8B", precision="Q4_K_M", framework="llama.cpp",
@@ -76,7 +77,7 @@ def test_a_last_line_without_its_end_is_not_glued_to_the_next(tmp_path: Path) ->
 
 def test_columns_may_be_moved_and_parted_by_semicolons(tmp_path: Path) -> None:
     path = tmp_path / "measurements.csv"
-    names = [*reversed(store.COLUMNS)]
+    names = [*reversed(COLUMNS)]
     values = [str(getattr(TWO, name) or "") for name in names]
     path.write_text(f"{';'.join(names)}\n{';'.join(values)}\n")
     assert figures(path) == [TWO]
