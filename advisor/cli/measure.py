@@ -24,7 +24,7 @@ measure_app = typer.Typer(
 _SETUP = "What the files do not say"
 _Knowledge = Annotated[
     Path | None,
-    typer.Option(help="Keep them in this folder of knowledge. [default: your data folder]"),
+    typer.Option(help="Your folder of knowledge: they are kept there, not in your data folder."),
 ]
 
 

@@ -14,7 +14,7 @@ NoMeasurements = Annotated[
     bool,
     typer.Option(
         "--no-measurements",
-        help="Leave your own measurements out. [also: ADVISOR_NO_MEASUREMENTS=1]",
+        help="Leave your own measurements out, as ADVISOR_NO_MEASUREMENTS=1 does.",
         rich_help_panel="Your own files",
     ),
 ]

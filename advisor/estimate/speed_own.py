@@ -21,8 +21,11 @@ def with_own(scenario: Scenario, speeds: Speeds, speed: Speed) -> Speed:
     than ``most_depth_tokens`` of the calibration. It goes before a published one.
     """
     own = speeds.own
-    setup = _setup(scenario) if own else None
-    if own is None or setup is None:
+    gpu = scenario.gpu
+    if own is None or gpu is None or (gpu.name, scenario.model.name) not in own.models:
+        return speed
+    setup = _setup(scenario)
+    if setup is None:
         return speed
     spread = speeds.tables.ranges["measured"]
     decode = _own(own.decode, setup, scenario.depth_tokens, speeds.tables.measured_depth_tokens)

@@ -54,6 +54,8 @@ class OwnSpeeds:
     """The user's measurements, laid over the calibration."""
 
     sha256: str
+    models: frozenset[tuple[str, str]]
+    """Every card and model that was measured together."""
     decode: Mapping[Setup, tuple[OwnFigure, ...]]
     prefill: Mapping[Setup, tuple[OwnFigure, ...]]
     """Of prompts as long as the calibration's."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
+from typing import Literal
 
 from advisor.calibration.record import Measurement
 from advisor.errors import RequestError, Source, UserError, raise_problems
@@ -21,6 +22,7 @@ from advisor.measurements.physics import FAR, figure_for
 from advisor.measurements.store import Stored
 from advisor.scenario import Scenario
 
+_Kind = Literal["dense", "experts", "prefill"]
 _DEEPEST = 2048
 """Tokens; as for the published card factors, so that the cache says little."""
 _SHORTEST_PROMPT, _LONGEST_PROMPT = 256, 2048
@@ -43,6 +45,7 @@ def laid_over(knowledge: Knowledge, stored: Sequence[Stored], data: bytes, shown
     figures = [item.measurement for item in stored]
     own = OwnSpeeds(
         sha256=hashlib.sha256(data).hexdigest(),
+        models=frozenset((_card(m, base) or m.gpu, m.model) for m in figures),
         decode=_by_setup(base, (m for m in figures if m.metric == "decode_tok_s")),
         prefill=_by_setup(base, (m for m in figures if is_usual_prompt(m, base))),
         factors=_Factors(base, figures),
@@ -155,9 +158,10 @@ def _card_factors(figures: Sequence[Measurement], knowledge: Knowledge) -> CardF
     experts toward the card's own dense factor; prefill toward what is published or modelled.
     Source: docs/decisions/0012-measurements.md.
     """
-    dense = _shrunk(_residuals(figures, knowledge, _says_dense), 0.0)
-    experts = _shrunk(_residuals(figures, knowledge, _says_experts), dense or 0.0)
-    prefill = _shrunk(_residuals(figures, knowledge, _says_prefill), 0.0)
+    by_kind = _residuals(figures, knowledge)
+    dense = _shrunk(by_kind["dense"], 0.0)
+    experts = _shrunk(by_kind["experts"], dense or 0.0)
+    prefill = _shrunk(by_kind["prefill"], 0.0)
     return CardFactors(_exp(dense), _exp(experts), _exp(prefill))
 
 
@@ -172,58 +176,47 @@ def _exp(log: float | None) -> float | None:
     return None if log is None else math.exp(log)
 
 
-Says = Callable[[Measurement, Knowledge], bool]
-
-
-def _residuals(figures: Sequence[Measurement], knowledge: Knowledge, says: Says) -> list[float]:
+def _residuals(
+    figures: Sequence[Measurement], knowledge: Knowledge
+) -> Mapping[_Kind, Sequence[float]]:
     """Give the log residual of every setup and depth, the median where it was measured twice."""
-    by_setup: dict[tuple[object, ...], list[float]] = {}
+    found: dict[_Kind, dict[object, list[float]]] = {"dense": {}, "experts": {}, "prefill": {}}
     for m in figures:
-        residual = _residual(m, knowledge) if _is_plain(m) and says(m, knowledge) else None
+        if not _is_plain(m):
+            continue
+        kind, residual = _residual(m, knowledge)
         if residual is not None and abs(residual) <= math.log(FAR):
-            key = (setup_of(m, knowledge), m.metric, m.depth_tokens, m.prompt_tokens)
-            by_setup.setdefault(key, []).append(residual)
-    return [median(found) for found in by_setup.values()]
+            key = (setup_of(m, knowledge), m.depth_tokens, m.prompt_tokens)
+            found[kind].setdefault(key, []).append(residual)
+    return {kind: [median(each) for each in of.values()] for kind, of in found.items()}
 
 
 def _is_plain(measurement: Measurement) -> bool:
-    return measurement.gpus == measurement.batch == 1 and measurement.depth_tokens <= _DEEPEST
+    """Whether the figure says something of the card: one stream, one card, little cached."""
+    m = measurement
+    if m.metric == "prefill_tok_s":
+        usual = _SHORTEST_PROMPT <= m.prompt_tokens <= _LONGEST_PROMPT
+        return m.gpus == m.batch == 1 and m.depth_tokens == 0 and usual
+    return m.metric == "decode_tok_s" and m.gpus == m.batch == 1 and m.depth_tokens <= _DEEPEST
 
 
-def _says_dense(measurement: Measurement, knowledge: Knowledge) -> bool:
-    return measurement.metric == "decode_tok_s" and not _is_moe(measurement, knowledge)
+def _residual(measurement: Measurement, knowledge: Knowledge) -> tuple[_Kind, float | None]:
+    """Give what the figure is about, and its log over the model without a card factor.
 
-
-def _says_experts(measurement: Measurement, knowledge: Knowledge) -> bool:
-    return measurement.metric == "decode_tok_s" and _is_moe(measurement, knowledge)
-
-
-def _says_prefill(measurement: Measurement, knowledge: Knowledge) -> bool:
-    return (
-        measurement.metric == "prefill_tok_s"
-        and measurement.depth_tokens == 0
-        and _SHORTEST_PROMPT <= measurement.prompt_tokens <= _LONGEST_PROMPT
-        and not _is_moe(measurement, knowledge)
-    )
-
-
-def _is_moe(measurement: Measurement, knowledge: Knowledge) -> bool:
-    try:
-        return bool(scenario_of(measurement, knowledge).model.shape.moe)
-    except UserError:
-        return False
-
-
-def _residual(measurement: Measurement, knowledge: Knowledge) -> float | None:
+    Prefill is held against what is published, and says nothing where a mixture of experts ran.
+    """
     try:
         scenario = scenario_of(measurement, knowledge)
         figure = figure_for(measurement.metric, scenario, knowledge)
     except UserError:
-        return None
+        return "dense", None
     if figure is None:
-        return None
-    known = 1.0 if measurement.metric == "prefill_tok_s" else scale_of(scenario, knowledge)
-    return math.log(measurement.tok_s * known / modelled(figure))
+        return "dense", None
+    moe = bool(scenario.model.shape.moe)
+    if measurement.metric == "prefill_tok_s":
+        return "prefill", None if moe else math.log(measurement.tok_s / modelled(figure))
+    known = scale_of(scenario, knowledge)
+    return "experts" if moe else "dense", math.log(measurement.tok_s * known / modelled(figure))
 
 
 def scale_of(scenario: Scenario, knowledge: Knowledge) -> float:
