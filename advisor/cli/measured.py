@@ -24,6 +24,7 @@ from advisor.measurements.taking import File, Taken, take
 _METRICS = {
     "decode_tok_s": "decode", "prefill_tok_s": "prefill", "total_throughput_tok_s": "throughput",
 }  # fmt: skip
+_FAR_APART = 1.3
 _ENDLESS = 100
 """From here on tokens/s are shown without decimals."""
 
@@ -82,10 +83,23 @@ def _text_of(taken: Taken, change: Comparison, known: set[str], *, dry_run: bool
     yield from _section("Your cards", list(_card_rows(change.cards)))
     yield from _section("Other models on them, decode tok/s", list(_other_rows(change.others)))
     odd = [f"{file.shown}:{c.line}: {text}" for file, c in taken.good for text in c.warnings]
+    odd += [f"{c.item.id}: {text}" for c in change.setups for text in _contradicts(c)]
     skipped = [f"{file.shown}:{s.line}: {s.reason}" for file, s in taken.skipped]
     yield from _listed("Worth a look", odd)
     yield from _listed("Skipped", skipped)
     yield from _listed("Stored before", [key for key in _doubles(taken) if key in known])
+
+
+def _contradicts(change: SetupChange) -> Iterator[str]:
+    """Say where a figure is far from what was measured of its setup before."""
+    before, now = change.before, change.item.measurement.tok_s
+    if before is None or before.evidence != "measured":
+        return
+    if max(now / before.estimate, before.estimate / now) > _FAR_APART:
+        yield (
+            f"{_rate(now)} tok/s now, {_rate(before.estimate)} before ({before.source}); "
+            "remove the wrong one with 'advisor measure remove ID'"
+        )
 
 
 def _doubles(taken: Taken) -> list[str]:
@@ -98,7 +112,7 @@ def _counts(taken: Taken, change: Comparison, *, dry_run: bool) -> str:
     parts = [f"{count} figure{'s' * (count != 1)} {'would be ' if dry_run else ''}added"]
     parts += [f"{double} known already"] if double else []
     parts += [f"{len(taken.skipped)} skipped"] if taken.skipped else []
-    parts += [f"{len(taken.problems)} wrong"] if taken.problems else []
+    parts += [f"{taken.wrong} wrong"] if taken.wrong else []
     return ", ".join(parts)
 
 

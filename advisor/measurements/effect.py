@@ -42,7 +42,7 @@ def laid_over(knowledge: Knowledge, stored: Sequence[Stored], data: bytes, shown
     """
     base = replace(knowledge, own=None)
     raise_problems(list(_unknown(stored, base, shown)))
-    figures = [item.measurement for item in stored]
+    figures = _newest([item.measurement for item in stored], base)
     own = OwnSpeeds(
         sha256=hashlib.sha256(data).hexdigest(),
         models=frozenset((_card(m, base) or m.gpu, m.model) for m in figures),
@@ -51,6 +51,15 @@ def laid_over(knowledge: Knowledge, stored: Sequence[Stored], data: bytes, shown
         factors=_Factors(base, figures),
     )
     return replace(knowledge, own=own)
+
+
+def _newest(figures: Iterable[Measurement], knowledge: Knowledge) -> list[Measurement]:
+    """Keep what was measured last where the same thing was measured on several days."""
+    by_thing: dict[object, list[Measurement]] = {}
+    for m in figures:
+        key = (setup_of(m, knowledge), m.metric, m.depth_tokens, m.prompt_tokens)
+        by_thing.setdefault(key, []).append(m)
+    return [m for same in by_thing.values() for m in same if m.date == max(o.date for o in same)]
 
 
 def _unknown(stored: Iterable[Stored], knowledge: Knowledge, shown: str) -> Iterator[UserError]:
@@ -179,7 +188,7 @@ def _exp(log: float | None) -> float | None:
 def _residuals(
     figures: Sequence[Measurement], knowledge: Knowledge
 ) -> Mapping[_Kind, Sequence[float]]:
-    """Give the log residual of every setup and depth, the median where it was measured twice."""
+    """Give the log residual of every setup and depth, the median where a day has two."""
     found: dict[_Kind, dict[object, list[float]]] = {"dense": {}, "experts": {}, "prefill": {}}
     for m in figures:
         if not _is_plain(m):

@@ -34,6 +34,13 @@ class Taken:
     good: list[tuple[File, Checked]] = field(default_factory=list)
     skipped: list[tuple[File, Skipped]] = field(default_factory=list)
     problems: list[UserError] = field(default_factory=list)
+    wrong: int = 0
+    """Rows that are wrong, and files that cannot be read at all."""
+
+    def refuse(self, error: UserError) -> None:
+        """Note all that is wrong with one row or file."""
+        self.wrong += 1
+        self.problems += error.errors if isinstance(error, Problems) else [error]
 
     @property
     def measurements(self) -> list[Measurement]:
@@ -48,7 +55,7 @@ def take(files: Sequence[File], given: Given, knowledge: Knowledge) -> Taken:
         try:
             rows = read_measurements(file.data, file.shown)
         except UserError as error:
-            taken.problems.append(error)
+            taken.refuse(error)
             continue
         for row in rows:
             _take(row, file, given, knowledge, taken)
@@ -60,7 +67,7 @@ def _take(
     row: Run | Skipped | UserError, file: File, given: Given, knowledge: Knowledge, taken: Taken
 ) -> None:
     if isinstance(row, UserError):
-        taken.problems.append(row)
+        taken.refuse(row)
         return
     if isinstance(row, Skipped):
         taken.skipped.append((file, row))
@@ -68,7 +75,7 @@ def _take(
     try:
         found = check(row, given, knowledge, file=file.shown, name=file.name)
     except UserError as error:
-        taken.problems += error.errors if isinstance(error, Problems) else [error]
+        taken.refuse(error)
         return
     if isinstance(found, Skipped):
         taken.skipped.append((file, found))

@@ -174,6 +174,15 @@ def test_a_wrong_row_keeps_the_good_ones_out_unless_asked(
     assert len(done(run(capsys, "measure", "list")).splitlines()) == 2
 
 
+def test_a_figure_far_from_the_one_before_is_worth_a_look(capsys: Capture, tmp_path: Path) -> None:
+    done(run(capsys, "measure", "add", BENCH))
+    again = tmp_path / "again.json"
+    again.write_text(bench_json(bench(avg_ts=60.0, test_time="2026-03-01T10:00:00Z")))
+    out = done(run(capsys, "measure", "add", str(again)))
+    assert "60.0 tok/s now, 119 before (your measurement, 2025-04-24" in out
+    assert decode(advised(capsys))["estimate"] == 60
+
+
 def test_every_file_is_read_before_anything_is_stored(
     capsys: Capture, tmp_path: Path, data: Path
 ) -> None:

@@ -88,12 +88,20 @@ def test_more_setups_count_for_more() -> None:
 
 
 def test_a_setup_measured_twice_counts_once() -> None:
-    twice = over(faster(1.20), replace(faster(1.22), date="2026-03-02"))
+    twice = over(faster(1.20), replace(faster(1.22), source="again.json"))
     gain = decode(OTHER, twice).estimate / decode(OTHER).estimate
     assert gain == pytest.approx(math.sqrt(math.sqrt(1.20 * 1.22)), rel=1e-3)
     figure = decode(SETUP, twice)
     assert figure.estimate == pytest.approx(decode(SETUP).estimate * 1.21)
-    assert figure.source == "your measurement, 2026-03-02, bench.json and 1 more"
+    assert figure.source == "your measurement, 2026-03-01, again.json and 1 more"
+
+
+def test_the_newest_day_of_a_setup_counts() -> None:
+    new = replace(faster(1.44), date="2026-05-01", source="new.json")
+    own = over(new, faster(1.21), replace(faster(1.0), date=""))
+    assert decode(SETUP, own).estimate == pytest.approx(decode(SETUP).estimate * 1.44)
+    assert decode(SETUP, own).source == "your measurement, 2026-05-01, new.json"
+    assert decode(OTHER, own).estimate / decode(OTHER).estimate == pytest.approx(1.2)
 
 
 def test_own_figures_take_the_place_of_the_published_card_factor() -> None:
