@@ -9,7 +9,7 @@ from pathlib import Path
 
 from advisor.calibration.record import Measurement
 from advisor.cli.tables import aligned
-from advisor.errors import UserError
+from advisor.errors import RequestError, UserError
 from advisor.estimate.result import Figure
 from advisor.knowledge import load_knowledge
 from advisor.measurements import store
@@ -255,7 +255,7 @@ def listed(folder: Path | None, *, as_json: bool) -> str:
     Raises:
         UserError: The store is damaged.
     """
-    stored = store.load(file_of(folder))[1]
+    stored = store.load(_file(folder))[1]
     if as_json:
         rows = [{"id": item.id, **asdict(item.measurement)} for item in stored]
         return f"{json.dumps(rows, indent=2, ensure_ascii=False)}\n"
@@ -264,6 +264,12 @@ def listed(folder: Path | None, *, as_json: bool) -> str:
     table: list[tuple[str, ...]] = [("id", "setup", "figure", "tok/s", "date", "from")]
     table += [_list_row(item) for item in stored]
     return "".join(f"{line}\n" for line in aligned(table))
+
+
+def _file(folder: Path | None) -> Path:
+    if folder is not None and not folder.is_dir():
+        raise RequestError(f"there is no folder '{folder}'", hint="Name your folder of knowledge.")
+    return file_of(folder)
 
 
 def _list_row(item: Stored) -> tuple[str, ...]:
@@ -277,7 +283,7 @@ def removed(ids: Sequence[str], folder: Path | None) -> str:
     Raises:
         UserError: The store is damaged or an id is wrong.
     """
-    before, after = store.remove(file_of(folder), ids)
+    before, after = store.remove(_file(folder), ids)
     left = {item.id for item in after}
     gone = [item for item in before if item.id not in left]
     rows = [_list_row(item) for item in gone]

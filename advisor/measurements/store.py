@@ -161,6 +161,9 @@ def remove(path: Path, ids: Iterable[str]) -> tuple[list[Stored], list[Stored]]:
     Raises:
         UserError: An id is unknown or the beginning of several; nothing is then removed.
     """
+    ids = list(ids)
+    if not path.exists():
+        _whole_ids(ids, [])
 
     def change(data: bytes, stored: Sequence[Stored]) -> bytes:
         wanted = frozenset(_whole_ids(ids, stored))

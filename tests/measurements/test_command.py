@@ -211,6 +211,17 @@ def test_list_and_remove(capsys: Capture, data: Path) -> None:
     assert data.is_file()
 
 
+def test_a_folder_that_is_not_there_is_refused_and_not_made(
+    capsys: Capture, tmp_path: Path, data: Path
+) -> None:
+    for command in (("list",), ("remove", "x"), ("add", BENCH)):
+        away = tmp_path / "away"
+        refused(run(capsys, "measure", *command, "--knowledge", str(away)), "there is no folder")
+        assert not away.exists()
+    refused(run(capsys, "measure", "remove", "x"), "no measurement is called 'x'")
+    assert not data.parent.exists()
+
+
 def test_a_damaged_file_is_one_clear_error_for_every_command(
     capsys: Capture, tmp_path: Path, data: Path
 ) -> None:
