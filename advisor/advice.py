@@ -117,6 +117,8 @@ class Provenance:
     knowledge_sha256: str
     templates_sha256: str
     engine: str
+    measurements_sha256: str | None = None
+    """Of the user's own measurements; None without any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from advisor.explain import because
 from advisor.facts import option_facts, scenario_facts
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
+from advisor.measurements.overlay import with_measurements
 from advisor.options import Base, build_options
 from advisor.ranking import Ranking, rank
 from advisor.remarks import request_warnings
@@ -78,13 +79,16 @@ class Advisor:
         templates: Path | None = None,
         knowledge: Path | None = None,
         engine: str | None = None,
+        measurements: Path | None = None,
     ) -> Advisor:
         """Load the built-in folders or those given.
+
+        ``measurements`` is a file of the user's own; it counts where it exists.
 
         Raises:
             UserError: A file is wrong; every problem of every file at once.
         """
-        known = load_knowledge(knowledge)
+        known = with_measurements(load_knowledge(knowledge), measurements)
         vocabulary = load_vocabulary(knowledge)
         files = resources.overlaid("templates", templates, [".j2"])
         ruleset = load_rules(
@@ -160,6 +164,7 @@ class Advisor:
             knowledge_sha256=self.knowledge.sha256,
             templates_sha256=self.templates_sha256,
             engine=self.engine.name,
+            measurements_sha256=self.knowledge.own.sha256 if self.knowledge.own else None,
         )
 
     def _recommendations(self, run: _Run) -> tuple[Recommendation, ...]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from advisor.estimate.kv_cache import kv_read_bytes
 from advisor.estimate.result import Evidence, Figure, Memory, Speed
 from advisor.estimate.speed_cards import speed_of_unequal
+from advisor.estimate.speed_own import with_own
 from advisor.estimate.speed_rates import Rate, Speeds, speeds_of
 from advisor.estimate.speed_step import (
     Reads,
@@ -60,7 +61,7 @@ def estimate_speed(scenario: Scenario, memory: Memory, knowledge: Knowledge) -> 
             scenario, memory, lambda one: estimate_speed(one, memory, knowledge)
         )
     speeds = speeds_of(knowledge)
-    rate = _rate_of(scenario, speeds)
+    rate = rate_of(scenario, speeds)
     if speeds is None or rate is None:
         return None
     weights = weights_of(
@@ -92,7 +93,7 @@ def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tu
     if scenario.gpus > 1 and not scenario.framework.multi_gpu:
         missing.append("framework.multi_gpu")
     kinds = [changed(scenario, gpu=gpu, cards=()) for gpu in scenario.cards] or [scenario]
-    if knowledge and any(_rate_of(one, speeds_of(knowledge)) is None for one in kinds):
+    if knowledge and any(rate_of(one, speeds_of(knowledge)) is None for one in kinds):
         missing.append(f"calibration of {scenario.framework.name} on {scenario.backend}")
     return tuple(missing)
 
@@ -123,10 +124,17 @@ def _can_decode(scenario: Scenario) -> bool:
     )
 
 
-def _rate_of(scenario: Scenario, speeds: Speeds | None) -> Rate | None:
+def rate_of(scenario: Scenario, speeds: Speeds | None) -> Rate | None:
+    """Give the rate of a scenario's card and engine; None where figures are missing."""
     if speeds is None or scenario.gpu is None or scenario.backend is None:
         return None
-    rate = speeds.rate(scenario.gpu, scenario.backend, scenario.framework, scenario.precision)
+    rate = speeds.rate(
+        scenario.gpu,
+        scenario.backend,
+        scenario.framework,
+        scenario.precision,
+        moe=bool(scenario.model.shape.moe),
+    )
     if rate and scenario.model.shape.moe and rate.moe_overhead_s is None:
         return None
     return rate
@@ -142,15 +150,22 @@ def _speed(
     step = one if batch == 1 else _batched(scenario, speeds, rate, reads, one)
     evidence, spread = _trust(scenario, speeds, rate, reads)
     decode = _figure(1 / step.seconds, spread, evidence)
+    aggregate = decode if batch == 1 else _figure(batch / step.seconds, spread, evidence)
+    prefill = _prefill(scenario, speeds, rate)
     measured = _measured(scenario, speeds.tables)
     if measured is not None:
         decode = _published(measured, speeds.tables.ranges["measured"], decode)
-    return Speed(
-        depth_tokens=scenario.depth_tokens,
-        decode_tok_s=decode,
-        prefill_tok_s=_prefill(scenario, speeds, rate),
-        aggregate_tok_s=decode if batch == 1 else _figure(batch / step.seconds, spread, evidence),
-        bound_by=step.bound_by,
+        aggregate = decode
+    return with_own(
+        scenario,
+        speeds,
+        Speed(
+            depth_tokens=scenario.depth_tokens,
+            decode_tok_s=decode,
+            prefill_tok_s=prefill,
+            aggregate_tok_s=aggregate,
+            bound_by=step.bound_by,
+        ),
     )
 
 

@@ -100,6 +100,7 @@ def _numbers(advice: Advice) -> Document:
             "knowledge_sha256": made.knowledge_sha256,
             "templates_sha256": made.templates_sha256,
             "engine": made.engine,
+            "measurements_sha256": made.measurements_sha256,
         },
     }
 

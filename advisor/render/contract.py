@@ -304,6 +304,8 @@ class ProvenanceDoc(TypedDict):
     knowledge_sha256: str
     templates_sha256: str
     engine: str
+    measurements_sha256: str | None
+    """Of the user's own measurements; null without any."""
 
 
 class GrowthDoc(TypedDict):

@@ -338,4 +338,6 @@ def provenance(doc: Document) -> str:
     """Name what made the report, for the last line."""
     made = doc["provenance"]
     rules, knowledge = made["rules_sha256"][:12], made["knowledge_sha256"][:12]
-    return f"advisor {made['advisor']}, rules {rules}, knowledge {knowledge}"
+    own = made["measurements_sha256"]
+    yours = f", your measurements {own[:12]}" if own else ""
+    return f"advisor {made['advisor']}, rules {rules}, knowledge {knowledge}{yours}"

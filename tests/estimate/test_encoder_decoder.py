@@ -16,9 +16,9 @@ from advisor.errors import RequestError, UserError
 from advisor.estimate.kv_cache import kv_cache_bytes
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Memory
+from advisor.estimate.whole import host_fits
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
-from advisor.estimate.whole import host_fits
 from advisor.pipeline import Advisor
 from advisor.resolve import resolve
 from advisor.scenario import Model, Request, Scenario
