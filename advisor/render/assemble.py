@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.commands import commands_for
 from advisor.estimate.speed import speculative_range
-from advisor.render.figures import plain
+from advisor.render.figures import plain, typed
 from advisor.render.option import option_view
 from advisor.render.picture import picture_doc
 from advisor.render.setup import scenario_doc, setup_doc
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         AfterDoc,
         AlternativeDoc,
         BecauseDoc,
+        CommandDoc,
         Document,
         FigureDoc,
         MemoryDoc,
@@ -83,6 +85,7 @@ def _numbers(advice: Advice) -> Document:
         "speed": speed,
         "speculative_tok_s": _span(advice.scenario, advice.speed) if speed else None,
         "verdict": {"state": advice.state, "sentence": ""},
+        "commands": _commands(advice.scenario) if _runs(advice) else [],
         "recommendations": [
             _recommendation(item, required, decode) for item in advice.recommendations
         ],
@@ -114,10 +117,17 @@ QUOTED_FACTS = (
 """Facts outside the other keys that templates may name."""
 
 
+def _runs(advice: Advice) -> bool:
+    return advice.state in _RUNS or _is_split(advice.scenario)
+
+
+def _is_split(scenario: Scenario) -> bool:
+    return scenario.gpu_layers is not None or scenario.cpu_experts > 0
+
+
 def _speed_may_be_shown(advice: Advice) -> bool:
-    scenario = advice.scenario
-    split = scenario.gpu_layers is not None or scenario.cpu_experts > 0
-    return advice.state in _RUNS or (split and scenario.ram_bandwidth_bytes_s is not None)
+    known = advice.scenario.ram_bandwidth_bytes_s is not None
+    return advice.state in _RUNS or (_is_split(advice.scenario) and known)
 
 
 def _write_sentences(doc: Document, advice: Advice, texts: Templates) -> None:
@@ -156,6 +166,7 @@ def _recommendation(
         "tradeoff": _tradeoff(item.option),
         "confidence": item.confidence,
         "command": item.command,
+        "commands": _commands(item.option.scenario),
         "alternatives": [_alternative(option) for option in item.alternatives],
         "speculative_tok_s": _span(item.option.scenario, item.option.speed),
         "rule": item.rule,
@@ -165,6 +176,19 @@ def _recommendation(
         ],
         "because": _because(item.because),
     }
+
+
+def _commands(scenario: Scenario) -> list[CommandDoc]:
+    return [
+        {
+            "program": command.program,
+            "what": command.what,
+            "version": command.version,
+            "text": typed(command.text),
+            "gaps": [{"setting": gap.setting, "reason": gap.reason} for gap in command.gaps],
+        }
+        for command in commands_for(scenario)
+    ]
 
 
 def _alternative(option: Option) -> AlternativeDoc:

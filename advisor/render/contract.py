@@ -241,6 +241,23 @@ class SpanDoc(TypedDict):
     high: float
 
 
+class GapDoc(TypedDict):
+    """A setting that a program cannot be told, and why."""
+
+    setting: str
+    reason: str
+
+
+class CommandDoc(TypedDict):
+    """A complete invocation of one program, for a POSIX shell."""
+
+    program: str
+    what: str
+    version: str
+    text: str
+    gaps: list[GapDoc]
+
+
 class RecommendationDoc(TypedDict):
     """A what-if that is worth doing."""
 
@@ -255,6 +272,8 @@ class RecommendationDoc(TypedDict):
     tradeoff: TradeoffDoc
     confidence: str
     command: str
+    commands: list[CommandDoc]
+    """Every program of the framework, the one that leaves the least unsaid first."""
     alternatives: list[AlternativeDoc]
     speculative_tok_s: SpanDoc | None
     rule: str
@@ -322,6 +341,8 @@ class Document(TypedDict):
     speed: SpeedDoc | None
     speculative_tok_s: SpanDoc | None
     verdict: VerdictDoc
+    commands: list[CommandDoc]
+    """How to run the request as it stands; empty where it does not run."""
     recommendations: list[RecommendationDoc]
     notes: list[NoteDoc]
     not_recommended: list[NotRecommendedDoc]

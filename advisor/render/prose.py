@@ -13,7 +13,7 @@ from advisor.render.templating import Templates, templates_for
 from advisor.render.view import LONG_CONTEXT_TOKENS, Strings, situation_view
 
 if TYPE_CHECKING:
-    from advisor.render.contract import Document, RecommendationDoc
+    from advisor.render.contract import CommandDoc, Document, RecommendationDoc
 
 Length = Literal["short", "standard", "full"]
 STANDARD_WORDS = 400
@@ -35,6 +35,8 @@ class Remedy:
     also: str
     """Runners-up of the same kind, empty when there are none."""
     command: str
+    unsaid: str
+    """What the command cannot say, and why; empty when it says everything."""
     required: str
     headroom: str
     speed: str
@@ -53,6 +55,9 @@ class Report:
     verdict: str
     state: str
     figures: tuple[tuple[str, str], ...]
+    command: str
+    """Runs the request as it stands; empty where it does not run."""
+    unsaid: str
     have: str
     happens: str
     first: str
@@ -87,6 +92,8 @@ def report(doc: Document, length: Length, templates: Path | None = None) -> Repo
         verdict=doc["verdict"]["sentence"],
         state=doc["verdict"]["state"],
         figures=tuple(key_figures(situation) + _speeds_hold(doc, situation)),
+        command=doc["commands"][0]["text"] if doc["commands"] else "",
+        unsaid=unsaid(doc["commands"]),
         have=have,
         happens=happens,
         first=first,
@@ -275,6 +282,7 @@ def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int]) -> Rem
         summary=_summary(s),
         also=s["option_alternatives"],
         command=item["command"],
+        unsaid=unsaid(item["commands"]),
         required=s["option_required"],
         headroom=s["option_headroom"] or "does not fit",
         speed=_drafted(s) or s["option_speed"] or "not known",
@@ -284,6 +292,28 @@ def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int]) -> Rem
         confidence=item["confidence"],
         rule=item["rule"],
     )
+
+
+_SETTINGS = {
+    "gpus": "number of cards",
+    "gpu_layers": "layers on the card",
+    "cpu_experts": "experts in system RAM",
+    "kv_cache": "KV-cache type",
+    "kv_unified": "sharing of the cache",
+    "swa_full": "full window cache",
+    "ubatch": "tokens computed at once",
+    "backend": "back end",
+}
+
+
+def unsaid(commands: Sequence[CommandDoc]) -> str:
+    """Say what the first command cannot say, and why; empty when it says everything."""
+    if not commands:
+        return ""
+    gaps = commands[0]["gaps"]
+    named = (_SETTINGS.get(gap["setting"], gap["setting"].replace("_", " ")) for gap in gaps)
+    reasons = list(dict.fromkeys(gap["reason"] for gap in gaps))
+    return f"Not in this command: {f.listed(list(named))}. {' '.join(reasons)}" if gaps else ""
 
 
 def _summary(s: Strings) -> str:
