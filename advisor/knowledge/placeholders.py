@@ -43,7 +43,7 @@ SWITCHES: Mapping[str, tuple[str, ...]] = {
     "flash_on": ("flash_attention",),
     "flash_off": ("flash_attention",),
     "full_window_cache": ("swa_full",),
-    "several_cards": ("gpus",),
+    "several_cards": (),
     "kv_set": (),
     "kv_plain": (),
     "makes_format": (),

@@ -101,10 +101,13 @@ def _texts(record: Record, key: str) -> dict[str, str]:
 
 
 def _check_settings(record: Record) -> None:
-    for name, node in record.mapping("cannot").items():
+    reasons = record.mapping("cannot")
+    node = record.get("cannot")
+    for name in reasons:
         if name not in SETTINGS:
+            at = ((node.key_sources if node else None) or {}).get(name)
             hint = did_you_mean(name, SETTINGS) or f"Settings: {', '.join(SETTINGS)}."
-            record.problem(f"there is no setting '{name}'.", at=node.source, hint=hint)
+            record.problem(f"there is no setting '{name}'.", at=at, hint=hint)
 
 
 def _check_shell(record: Record, lines: list[list[Node]]) -> None:

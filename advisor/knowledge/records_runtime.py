@@ -271,10 +271,11 @@ def _check_keys(record: Record, key: str, what: str, names: Collection[str]) -> 
 def _check_names_in(record: Record, node: Node, what: str, names: Collection[str]) -> None:
     if not isinstance(node.value, Mapping):
         return
-    for name, item in node.value.items():
+    for name in node.value:
         if name not in names:
             hint = did_you_mean(name, names) or f"Known: {', '.join(names)}."
-            record.problem(f"there is no {what} '{name}'.", at=item.source, hint=hint)
+            at = (node.key_sources or {}).get(name, node.source)
+            record.problem(f"there is no {what} '{name}'.", at=at, hint=hint)
 
 
 def _check_known(record: Record, key: str, what: str, names: Collection[str]) -> None:
