@@ -40,6 +40,17 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """A what-if that people look for and that cannot run here, so nothing is estimated."""
+
+    key: str
+    action: Action
+    change: Mapping[str, object]
+    facts: Mapping[str, FactValue]
+    """Its ``option.*`` facts, for the rules that bar it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Because:
     """One condition of the rule that fired: the fact, its value and the test it passed."""
 
@@ -48,6 +59,8 @@ class Because:
     test: str
     shown: str
     """The value with its unit, for people."""
+    distance: str = ""
+    """For a veto: how far a number lies beyond the limit it was held against."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +108,7 @@ class Note:
 class NotRecommended:
     """An option a rule barred, with the reason."""
 
-    option: Option
+    option: Option | Expected
     rule: str
     reason: str
     because: tuple[Because, ...]

@@ -242,7 +242,13 @@ def _barred(item: NotRecommended) -> NotRecommendedDoc:
 
 def _because(items: Sequence[Because]) -> list[BecauseDoc]:
     return [
-        {"fact": item.fact, "value": item.value, "test": item.test, "shown": item.shown}
+        {
+            "fact": item.fact,
+            "value": item.value,
+            "test": item.test,
+            "shown": item.shown,
+            "distance": item.distance,
+        }
         for item in items
     ]
 

@@ -177,6 +177,8 @@ class BecauseDoc(TypedDict):
     value: float | str | bool | None
     test: str
     shown: str
+    distance: str
+    """For a veto: how far the number lies beyond the limit; else empty."""
 
 
 class ScoreTermDoc(TypedDict):
@@ -290,7 +292,7 @@ class NoteDoc(TypedDict):
 
 
 class NotRecommendedDoc(TypedDict):
-    """A what-if that a rule barred, and why."""
+    """A what-if that a rule barred, or one people look for that cannot run here, and why."""
 
     action: str
     change: dict[str, object]

@@ -347,6 +347,13 @@ def barred(doc: Document) -> list[str]:
 
 
 def _named(action: str, change: dict[str, object]) -> str:
+    framework = f" in {change['framework']}" if "framework" in change else ""
+    if action == "quantize" and set(change) <= {"precision", "framework"} and "precision" in change:
+        return f"{change['precision']}{framework}"
+    if action == "change-framework" and set(change) == {"framework"}:
+        return str(change["framework"])
+    if action == "quantize-kv" and set(change) == {"kv_cache"}:
+        return f"KV cache {change['kv_cache']}"
     values = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in change.items())
     return f"{action} ({values})" if values else action
 
