@@ -75,7 +75,14 @@ def commands_for(scenario: Scenario) -> tuple[Command, ...]:
 
 def command_for(scenario: Scenario) -> str:
     """Give the invocation that leaves the least unsaid; empty where none is sourced."""
-    return next((command.text for command in commands_for(scenario)), "")
+    found: Command | None = None
+    for program in _programs(scenario.framework):
+        made = _command(program, scenario)
+        if not made.gaps:
+            return made.text
+        if found is None or len(made.gaps) < len(found.gaps):
+            found = made
+    return found.text if found else ""
 
 
 _kept: dict[int, tuple[Framework, tuple[_Program, ...]]] = {}

@@ -100,7 +100,8 @@ def _barred(
     if found:
         facts["option.barrier"] = found.kind
         if found.needed is not None:
-            facts["option.needed_capability"] = found.needed
+            also = precision.min_compute_capability or found.needed
+            facts["option.needed_capability"] = max(found.needed, also)
     if precision.class_bits:
         facts["option.bits_per_weight"] = float(precision.class_bits)
     facts.update(_elsewhere(base, framework, precision, runners))

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.advice import Expected
 from advisor.commands import commands_for
 from advisor.estimate.speed import speculative_range
+from advisor.render.barred import title
 from advisor.render.figures import plain, typed
 from advisor.render.option import option_view
 from advisor.render.picture import picture_doc
@@ -231,9 +233,12 @@ def _tradeoff(option: Option) -> TradeoffDoc:
 
 
 def _barred(item: NotRecommended) -> NotRecommendedDoc:
+    option = item.option
+    facts = option.facts if isinstance(option, Expected) else {}
     return {
-        "action": item.option.action,
-        "change": dict(item.option.change),
+        "title": plain(title(option.action, option.change, facts)),
+        "action": option.action,
+        "change": dict(option.change),
         "rule": item.rule,
         "reason": plain(item.reason),
         "because": _because(item.because),

@@ -294,6 +294,8 @@ class NoteDoc(TypedDict):
 class NotRecommendedDoc(TypedDict):
     """A what-if that a rule barred, or one people look for that cannot run here, and why."""
 
+    title: str
+    """It in a few words: ``AWQ 4-bit in llama.cpp``."""
     action: str
     change: dict[str, object]
     rule: str

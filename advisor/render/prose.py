@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from advisor.render import figures as f
+from advisor.render.barred import barred
 from advisor.render.option import option_view
 from advisor.render.templating import Templates, templates_for
 from advisor.render.view import LONG_CONTEXT_TOKENS, Strings, situation_view
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 Length = Literal["short", "standard", "full"]
 STANDARD_WORDS = 400
 _STANDARD_REMEDIES, _STANDARD_REMARKS = 6, 7
+_FED = "<<"
+"""A command that is a whole script: of those only the first is shown, unless all is wanted."""
 _REMARKS_FIRST = 5
 """So many remarks come before the texts of the second and further remedies."""
 
@@ -97,7 +100,7 @@ def report(doc: Document, length: Length, templates: Path | None = None) -> Repo
         have=have,
         happens=happens,
         first=first,
-        remedies=tuple(_remedy(doc, item, chosen.told) for item in chosen.items),
+        remedies=tuple(_remedy(doc, item, chosen.told, length) for item in chosen.items),
         watch=tuple(chosen.watch),
         warnings=tuple(doc["warnings"]),
         barred=tuple(barred(doc)) if length == "full" else (),
@@ -273,15 +276,16 @@ def _limits(s: Strings) -> str:
     return " or ".join(parts)
 
 
-def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int]) -> Remedy:
+def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int], length: Length) -> Remedy:
     s = option_view(doc, item)
+    shown = length == "full" or item["rank"] == 1 or _FED not in item["command"]
     return Remedy(
         number=str(item["rank"]),
         title=item["title"],
         text=item["text"] if item["rank"] in told else "",
         summary=_summary(s),
         also=s["option_alternatives"],
-        command=item["command"],
+        command=item["command"] if shown else "",
         unsaid=unsaid(item["commands"]),
         required=s["option_required"],
         headroom=s["option_headroom"] or "does not fit",
@@ -337,25 +341,6 @@ def _quality(s: Strings) -> str:
     if s["option_quality_gain"]:
         return f"perplexity -{s['option_quality_gain'].removesuffix(' %')} points"
     return "same" if s["option_quality_same"] else "not measured"
-
-
-def barred(doc: Document) -> list[str]:
-    """Say what was not recommended and why, one sentence each, repeats folded."""
-    rows = (f"{_named(item['action'], item['change'])}: {item['reason']}"
-            for item in doc["not_recommended"])  # fmt: skip
-    return list(dict.fromkeys(rows))
-
-
-def _named(action: str, change: dict[str, object]) -> str:
-    framework = f" in {change['framework']}" if "framework" in change else ""
-    if action == "quantize" and set(change) <= {"precision", "framework"} and "precision" in change:
-        return f"{change['precision']}{framework}"
-    if action == "change-framework" and set(change) == {"framework"}:
-        return str(change["framework"])
-    if action == "quantize-kv" and set(change) == {"kv_cache"}:
-        return f"KV cache {change['kv_cache']}"
-    values = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in change.items())
-    return f"{action} ({values})" if values else action
 
 
 def provenance(doc: Document) -> str:

@@ -17,7 +17,8 @@ from advisor.commands.values import needed_settings
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
-from advisor.resolve import resolve
+from advisor.pipeline import Advisor
+from advisor.resolve import default_backend, resolve
 from advisor.scenario import Request, Scenario
 from tests.commands.parsers import TABLE, check
 
@@ -54,7 +55,7 @@ def requests() -> Iterator[Request]:
     """Every framework with each of its formats and cache types, on cards that run it."""
     frameworks = [f for f in known().frameworks.values() if f.commands]
     for framework, card, model in itertools.product(frameworks, CARDS, MODELS):
-        asked = {"gpu": card, "model": model, "framework": framework.name}
+        asked: dict[str, object] = {"gpu": card, "model": model, "framework": framework.name}
         formats = [f for f in framework.formats if known().formats[f].offered][:20]
         for number, name in enumerate(formats):
             change = CHANGES[number % len(CHANGES)]
@@ -62,7 +63,7 @@ def requests() -> Iterator[Request]:
         for change in CHANGES:
             yield Request(**asked, precision=formats[0], **change)  # type: ignore[arg-type]  # Request keys
         for kind in framework.kv_types:
-            yield Request(**asked, precision=formats[0], kv_cache=kind)
+            yield Request(**asked, precision=formats[0], kv_cache=kind)  # type: ignore[arg-type]  # keys
 
 
 @lru_cache(maxsize=1)
@@ -226,3 +227,42 @@ def test_quotes_and_spaces_in_names_survive_a_shell() -> None:
                 check(command.text)
                 words = shlex.split(command.text.split("<<")[0])
                 assert any(name.lstrip("-") in word for word in words) or "<<" in command.text
+
+
+ASKED = (
+    Request(gpu="RTX 4090", model="phi-3-medium", precision="FP16"),
+    Request(gpu="RTX 4090", model="llama-3-8b", precision="Q8_0", context=131_072),
+    Request(gpu="RTX 3060 12GB", model="qwen3-30b-a3b", precision="Q4_K_M", ram_gib=64),
+    Request(gpu="RTX 4090", model="llama-3-8b", precision="FP16", framework="vLLM"),
+    Request(gpu="H100 SXM5 80 GB", model="llama-3.1-70b", precision="FP16", batch=32),
+    Request(gpu="RTX 4090", model="llama-3-8b", precision="NF4", framework="transformers"),
+    Request(gpu="M4 Pro:48GB", model="qwen2.5-32b", precision="MLX 8-bit"),
+    Request(gpu="RX 7900 XTX", model="llama-3-8b", precision="Q4_K_M", backend="Vulkan"),
+)
+_BY_THE_MODEL = frozenset({"precision", "model", "config", "gpu", "framework"})
+_DEFAULTS = {"gpu_layers": "all", "cpu_experts": 0, "kv_cache": "f16", "batch": 1}
+
+
+@pytest.mark.parametrize("request_", ASKED, ids=lambda r: f"{r.gpu}-{r.model}-{r.precision}")
+def test_the_command_of_an_option_carries_every_key_of_its_change(request_: Request) -> None:
+    for option in advisor().advise(request_).options:
+        for command in commands_for(option.scenario):
+            check(command.text)
+            unsaid = {gap.setting for gap in command.gaps}
+            needed = {
+                n.removesuffix("_k").removesuffix("_v") for n in needed_settings(option.scenario)
+            }
+            for key in set(option.change) - _BY_THE_MODEL:
+                name = key.removesuffix("_k").removesuffix("_v")
+                if name not in needed:
+                    gpu = option.scenario.gpu
+                    usual = default_backend(gpu) if gpu and key == "backend" else _DEFAULTS[key]
+                    assert option.change[key] == usual
+                    continue
+                said = any(words in command.text for words in SPELLED[name])
+                assert said or name in unsaid, (option.key, command.text)
+
+
+@lru_cache(maxsize=1)
+def advisor() -> Advisor:
+    return Advisor.load()

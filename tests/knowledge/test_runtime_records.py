@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import pytest
@@ -76,8 +76,9 @@ def test_good_files_give_plain_records_in_base_units() -> None:
     assert made["ggml_types"] == {"Q8_0": {"name": "Q8_0", "block_elements": 32, "block_bytes": 34}}
     assert frameworks["runner"]["memory_fraction"] == 0.9
     assert frameworks["runner"]["speculative"] is None
-    assert [command["name"] for command in frameworks["runner"]["commands"]] == ["start"]
-    assert frameworks["runner"]["commands"][0]["sources"] == {"": "book"}
+    (command,) = cast("Sequence[Mapping[str, object]]", frameworks["runner"]["commands"])
+    assert command["name"] == "start"
+    assert command["sources"] == {"": "book"}
     assert cast("Mapping[str, object]", made["policy"])["reserve_bytes"] == 2**30
 
 
