@@ -190,13 +190,24 @@ def command_lines(command: str, width: int) -> list[str]:
 
 def _wrapped_command(command: str, width: int) -> list[str]:
     lines, current = list[str](), ""
-    for word in _shell_words(command):
+    for word in _with_values(_shell_words(command)):
         if current and len(current) + len(word) + 3 > width:
             lines.append(f"{current} \\")
             current = f"  {word}"
         else:
             current = f"{current} {word}" if current else f"$ {word}"
     return [*lines, current]
+
+
+def _with_values(words: Sequence[str]) -> list[str]:
+    """Keep an option and its value on one line."""
+    kept: list[str] = []
+    for word in words:
+        if kept and kept[-1].startswith("-") and " " not in kept[-1] and not word.startswith("-"):
+            kept[-1] += f" {word}"
+        else:
+            kept.append(word)
+    return kept
 
 
 def _shell_words(command: str) -> list[str]:

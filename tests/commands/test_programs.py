@@ -266,3 +266,10 @@ def test_the_command_of_an_option_carries_every_key_of_its_change(request_: Requ
 @lru_cache(maxsize=1)
 def advisor() -> Advisor:
     return Advisor.load()
+
+
+def test_llama_cpp_is_told_how_to_draft() -> None:
+    for command in made(
+        gpu="RTX 4090", model="llama-3.1-8b", precision="Q4_K_M", draft_model="llama-3.2-1b"
+    ):
+        assert "-md Llama-3.2-1B-Q4_K_M.gguf --spec-type draft-simple" in command.text
