@@ -193,6 +193,8 @@ class BecauseDoc(TypedDict):
     value: float | str | bool | None
     test: str
     shown: str
+    distance: str
+    """For a veto: how far the number lies beyond the limit; else empty."""
 
 
 class ScoreTermDoc(TypedDict):
@@ -257,6 +259,23 @@ class SpanDoc(TypedDict):
     high: float
 
 
+class GapDoc(TypedDict):
+    """A setting that a program cannot be told, and why."""
+
+    setting: str
+    reason: str
+
+
+class CommandDoc(TypedDict):
+    """A complete invocation of one program, for a POSIX shell."""
+
+    program: str
+    what: str
+    version: str
+    text: str
+    gaps: list[GapDoc]
+
+
 class RecommendationDoc(TypedDict):
     """A what-if that is worth doing."""
 
@@ -271,6 +290,8 @@ class RecommendationDoc(TypedDict):
     tradeoff: TradeoffDoc
     confidence: str
     command: str
+    commands: list[CommandDoc]
+    """Every program of the framework, the one that leaves the least unsaid first."""
     alternatives: list[AlternativeDoc]
     speculative_tok_s: SpanDoc | None
     rule: str
@@ -287,8 +308,10 @@ class NoteDoc(TypedDict):
 
 
 class NotRecommendedDoc(TypedDict):
-    """A what-if that a rule barred, and why."""
+    """A what-if that a rule barred, or one people look for that cannot run here, and why."""
 
+    title: str
+    """It in a few words: ``AWQ 4-bit in llama.cpp``."""
     action: str
     change: dict[str, object]
     rule: str
@@ -340,6 +363,8 @@ class Document(TypedDict):
     speed: SpeedDoc | None
     speculative_tok_s: SpanDoc | None
     verdict: VerdictDoc
+    commands: list[CommandDoc]
+    """How to run the request as it stands; empty where it does not run."""
     recommendations: list[RecommendationDoc]
     notes: list[NoteDoc]
     not_recommended: list[NotRecommendedDoc]

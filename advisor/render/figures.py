@@ -46,6 +46,13 @@ def plain(text: str) -> str:
     return _SPACES.sub(" ", shown).strip()
 
 
+def typed(command: str) -> str:
+    """Make a command safe to print: its lines and spaces stay, other control characters go."""
+    if command.isascii() and command.isprintable():
+        return command
+    return "".join(c for c in command if c == "\n" or unicodedata.category(c) not in _CONTROL)
+
+
 def size(count_bytes: float | None) -> str:
     """Print bytes as GiB, ``24 GiB`` when it is a whole number; empty when unknown."""
     if count_bytes is None:
