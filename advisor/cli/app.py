@@ -10,6 +10,7 @@ from advisor import __version__
 from advisor.cli.advise import advise
 from advisor.cli.estimate import estimate
 from advisor.cli.knowledge import knowledge_app
+from advisor.cli.reverse import gpus_for, models_for
 from advisor.cli.rules import rules_app
 
 app = typer.Typer(
@@ -42,5 +43,7 @@ def _common(
 
 app.command()(advise)
 app.command()(estimate)
+app.command()(models_for)
+app.command()(gpus_for)
 app.add_typer(knowledge_app)
 app.add_typer(rules_app)

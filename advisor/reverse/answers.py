@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from advisor.estimate.limits import find_limits
@@ -55,6 +55,10 @@ class Found:
     """All models or cards of the knowledge base."""
     left_out: dict[Cause, int]
     """Why the others are not among them, with how many; every one is counted once."""
+    sort: str | None = None
+    """What cards are sorted by; models are sorted by what is preferred."""
+    best: Mapping[str, Row] = field(default_factory=dict)
+    """The first of all cards by each order, where its figure is known."""
 
 
 def row_of(answer: Answer, wish: Wish, gpu: str, model: str, knowledge: Knowledge) -> Row:

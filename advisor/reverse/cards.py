@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -96,9 +96,10 @@ def gpus_for(
     causes = [found for found in tried if not isinstance(found, Answer)]
     if search.error is not None and not answers:
         raise search.error
-    answers.sort(key=lambda answer: (_KEYS[by](answer), *_next(answer)))
-    rows = [row_of(a, wish, _gpu(a).name, model, knowledge) for a in answers[:limit]]
-    return known, Found(wish, rows, len(answers), len(tried), counted(causes))
+    answers.sort(key=lambda answer: _order(by, answer))
+    rows = [row_of(a, wish, a.gpu.name, model, knowledge) for a in answers[:limit]]
+    best = {name: row_of(a, wish, a.gpu.name, model, knowledge) for name, a in _firsts(answers)}
+    return known, Found(wish, rows, len(answers), len(tried), counted(causes), by, best)
 
 
 def _checked(wanted: CardFilter, reader: Reader) -> CardFilter:
@@ -164,25 +165,31 @@ def _is_above(value: float | None, most: float | None) -> bool:
     return value is not None and most is not None and value > most
 
 
-def _gpu(answer: Answer) -> Gpu:
-    gpu = answer.scenario.gpu
-    assert gpu
-    return gpu
+def value_of(name: str, answer: Answer) -> float | None:
+    """Give the figure that an order goes by, in its base unit; None where it is not known."""
+    gpu, gpus = answer.gpu, answer.scenario.gpus
+    if name == "price":
+        return price_usd(gpu, gpus)
+    if name == "power":
+        return power_w(gpu, gpus)
+    return answer.decode_tok_s if name == "speed" else answer.memory.capacity_bytes
 
 
-_KEYS: Mapping[str, Callable[[Answer], tuple[bool, float]]] = {
-    "price": lambda a: ascending(price_usd(_gpu(a), a.scenario.gpus)),
-    "memory": lambda a: ascending(a.memory.capacity_bytes),
-    "speed": lambda a: descending(a.decode_tok_s),
-    "power": lambda a: ascending(power_w(_gpu(a), a.scenario.gpus)),
-}
-
-
-def _next(answer: Answer) -> tuple[object, ...]:
-    """Settle ties: fewer cards, less memory, faster, then by name."""
+def _order(name: str, answer: Answer) -> tuple[object, ...]:
+    """Sort by a figure, then by fewer cards, less memory, more speed, and by name."""
+    value = value_of(name, answer)
     return (
+        descending(value) if name == "speed" else ascending(value),
         answer.scenario.gpus,
         answer.memory.capacity_bytes,
         descending(answer.decode_tok_s),
-        _gpu(answer).name,
+        answer.gpu.name,
     )
+
+
+def _firsts(answers: Sequence[Answer]) -> Iterator[tuple[str, Answer]]:
+    """Give the first card of every order, where its figure is known at all."""
+    for name in SORTS:
+        known = [answer for answer in answers if value_of(name, answer) is not None]
+        if known:
+            yield name, min(known, key=lambda answer: _order(name, answer))

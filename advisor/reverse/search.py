@@ -49,6 +49,12 @@ class Answer:
     speed: Speed | None
 
     @property
+    def gpu(self) -> Gpu:
+        """The card."""
+        assert self.scenario.gpu
+        return self.scenario.gpu
+
+    @property
     def loss_percent(self) -> float | None:
         """Perplexity increase of the weight format over FP16; None: not measured."""
         return self.scenario.precision.quality_loss_percent
@@ -102,9 +108,7 @@ class Search:
     """Why the last model that could not be sized cannot be."""
     _pairs: dict[tuple[object, ...], _Pairs] = field(default_factory=dict)
 
-    def best(
-        self, gpu: Gpu, gpus: int, model: Model, *, split: bool = False
-    ) -> Answer | Reason:
+    def best(self, gpu: Gpu, gpus: int, model: Model, *, split: bool = False) -> Answer | Reason:
         """Find the best format of a model on a number of equal cards, or say why none is.
 
         Args:
@@ -269,9 +273,7 @@ class Search:
         beyond.sort(key=lambda pair: _smallness(pair[0]))
         return _Pairs(allowed, beyond)
 
-    def _framework(
-        self, precision: Format, gpu: Gpu, gpus: int, model: Model
-    ) -> Framework | None:
+    def _framework(self, precision: Format, gpu: Gpu, gpus: int, model: Model) -> Framework | None:
         """The framework asked for, or the first that runs the format with these settings."""
         if precision.family in _EXPERTS_ONLY and model.shape.moe is None:
             return None
