@@ -22,6 +22,7 @@ _ENOUGH = "What is good enough"
 _HOST = "The computer around the card"
 _WHICH = "Which ones"
 _OUTPUT = "The answer"
+_HUB = "Models that are not in the knowledge base"
 
 _Precision = Annotated[
     list[str] | None,
@@ -228,6 +229,22 @@ def gpus_for(
         ),
     ] = None,
     released_after: _ReleasedAfter = None,
+    hub: Annotated[
+        bool,
+        typer.Option(
+            "--hub",
+            help="Read an unknown model from Hugging Face: headers only. Needs the extra 'hub'.",
+            rich_help_panel=_HUB,
+        ),
+    ] = False,
+    offline: Annotated[
+        bool,
+        typer.Option(
+            "--offline",
+            help="Take only what --hub read before; never use the network.",
+            rich_help_panel=_HUB,
+        ),
+    ] = False,
     sort: Annotated[
         str,
         typer.Option(
@@ -251,5 +268,6 @@ def gpus_for(
         unmeasured, ram, ram_bandwidth, released_after, limit, format_.value, output, knowledge,
     )  # fmt: skip
     write_cards(
-        given, model, vendor=vendor, forms=form or (), most=(max_price, max_power), sort=sort
-    )
+        given, model, hub=hub, offline=offline, vendor=vendor, forms=form or (),
+        most=(max_price, max_power), sort=sort,
+    )  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from advisor.cli.hub import local_model
 from advisor.cli.inputs import read_bandwidth, read_size
 from advisor.cli.show import write
 from advisor.errors import RequestError, raise_problems
@@ -16,6 +17,7 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.render import figures as f
 from advisor.render.text import wrapped
+from advisor.resolve import DEFAULT_CONTEXT_TOKENS, default_context
 from advisor.reverse import CardFilter, Found, ModelFilter, Settings, gpus_for, models_for
 from advisor.reverse.documents import reverse_doc, written_csv, written_json
 from advisor.reverse.view import (
@@ -34,6 +36,7 @@ from advisor.units import UnitError, parse_quantity
 
 _DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
 _BAR_CELLS = 10
+_USUAL_CONTEXT = f"{DEFAULT_CONTEXT_TOKENS:,} tokens of context, or the trained length if shorter"
 _WIDTH = 100
 """Columns of prose in a pipe; the table takes what it needs."""
 _BEST = {
@@ -104,6 +107,8 @@ def write_cards(
     given: Given,
     model: str,
     *,
+    hub: bool,
+    offline: bool,
     vendor: str | None,
     forms: Sequence[str],
     most: tuple[str | None, str | None],
@@ -124,7 +129,14 @@ def write_cards(
         released_from=since,
     )
     answer = reader.attempt(
-        lambda: gpus_for(model, settings, wanted, knowledge, sort=sort, limit=limit)
+        lambda: gpus_for(
+            local_model(model, knowledge, hub=hub, offline=offline),
+            settings,
+            wanted,
+            knowledge,
+            sort=sort,
+            limit=limit,
+        )
     )
     raise_problems(reader.errors)
     assert answer
@@ -247,7 +259,7 @@ def _card_head(model: Model, found: Found) -> list[str]:
     fit = f"{found.fitting} of {found.tried} cards run it"
     return [
         f"{name}, {size} parameters: {fit}{_shown(len(found.rows), found.fitting)}",
-        *_setup(found),
+        *_setup(found, default_context(model)),
         ranking_words(found),
         *_firsts(found),
     ]
@@ -257,15 +269,13 @@ def _shown(shown: int, fitting: int) -> str:
     return "" if shown == fitting else f", {shown} shown (--limit all for the rest)"
 
 
-def _setup(found: Found) -> Iterator[str]:
+def _setup(found: Found, usual: int | None = None) -> Iterator[str]:
     """Say how everything runs; what differs between rows has a column."""
     wish = found.wish
-    context = wish.request.context
+    context, batch = wish.request.context or usual, wish.request.batch or 1
     parts = [
-        f"{context:,} tokens of context"
-        if context
-        else "4,096 tokens of context or the trained length",
-        f"{wish.request.batch} sequences" if (wish.request.batch or 1) > 1 else "one sequence",
+        f"{context:,} tokens of context" if context else _USUAL_CONTEXT,
+        f"{batch} sequences" if batch > 1 else "one sequence",
         f"KV cache {wish.kv_type.name}",
     ]
     used = frameworks(found)
@@ -277,10 +287,7 @@ def _setup(found: Found) -> Iterator[str]:
 def _firsts(found: Found) -> Iterator[str]:
     for name, row in found.best.items():
         scenario = row.answer.scenario
-        cards = (
-            f"{scenario.gpus} x {row.answer.gpu.name}" if scenario.gpus > 1 else row.answer.gpu.name
-        )
-        yield f"  {_BEST[name]}: {cards} with {scenario.precision.name}"
+        yield f"{_BEST[name]}: {cards_named(scenario)} with {scenario.precision.name}"
 
 
 def _tail(found: Found) -> Iterator[str]:

@@ -57,10 +57,22 @@ def card_of(
     if gpu is None or gpu.vram_bytes is None:
         return Card(None, None, overhead)
     capacity = gpu.vram_bytes
-    usable = capacity - _reserve(gpu, capacity, knowledge.policy)
+    return Card(capacity, usable_bytes(gpu, capacity, framework, knowledge.policy), overhead)
+
+
+def usable_bytes(gpu: Gpu, capacity: int, framework: Framework, policy: Mapping[str, float]) -> int:
+    """Say what a framework may use of a card like this one with ``capacity`` bytes."""
+    usable = capacity - _reserve(gpu, capacity, policy)
     if framework.memory_fraction is not None:
         usable = min(usable, int(capacity * _share(framework.memory_fraction)))
-    return Card(capacity, max(usable, 0), overhead)
+    return max(usable, 0)
+
+
+def largest_share(gpu: Gpu, framework: Framework, policy: Mapping[str, float]) -> float:
+    """Give a share of the capacity that ``usable_bytes`` never exceeds, 0 to 1."""
+    kept = policy["reserve_unified_share"] / _PERCENT if gpu.unified_memory else 0.0
+    claimed = 1.0 if framework.memory_fraction is None else _share(framework.memory_fraction)
+    return min(1.0 - kept, claimed)
 
 
 def _share(fraction: float) -> float:

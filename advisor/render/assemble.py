@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         AfterDoc,
         AlternativeDoc,
         BecauseDoc,
+        BreakEvenDoc,
         Document,
         FigureDoc,
         MemoryDoc,
@@ -80,6 +81,7 @@ def _numbers(advice: Advice) -> Document:
         "request": dict(advice.request.stated()),
         "scenario": scenario_doc(advice.scenario),
         "memory": memory_doc(advice.memory, advice.limits),
+        "break_even": _break_even(advice),
         "speed": speed,
         "speculative_tok_s": _span(advice.scenario, advice.speed) if speed else None,
         "verdict": {"state": advice.state, "sentence": ""},
@@ -99,6 +101,19 @@ def _numbers(advice: Advice) -> Document:
             "templates_sha256": made.templates_sha256,
             "engine": made.engine,
         },
+    }
+
+
+def _break_even(advice: Advice) -> BreakEvenDoc:
+    edges = advice.break_even
+    return {
+        "max_context_tokens": advice.limits.max_context_tokens,
+        "missing_bytes": advice.memory.deficit_bytes,
+        "too_large_batch": edges.too_large_batch,
+        "largest_format": edges.largest_format,
+        "largest_format_bits": edges.largest_format_bits,
+        "fewest_gpus": edges.fewest_gpus,
+        "smallest_capacity_bytes": edges.smallest_capacity_bytes,
     }
 
 

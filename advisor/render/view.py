@@ -60,6 +60,7 @@ def situation_view(doc: Document) -> Strings:
         **_request(doc),
         **_memory(doc),
         **_limits(doc),
+        **_edges(doc),
         **_speed(doc),
         **_host(doc),
     }
@@ -299,6 +300,27 @@ def _limits(doc: Document) -> Strings:
         "memory_max_batch": more + f.count(batch),
         "context_can_grow": flag(context and context > asked["context_tokens"]),
         "batch_can_grow": flag(batch and batch > asked["batch"]),
+    }
+
+
+def _edges(doc: Document) -> Strings:
+    """Write the break-even points out, where they say something beyond the request itself."""
+    edges, asked = doc["break_even"], doc["scenario"]
+    context, gpus, batch = (
+        edges["max_context_tokens"],
+        edges["fewest_gpus"],
+        edges["too_large_batch"],
+    )
+    shorter = context is not None and context < asked["context_tokens"]
+    fewer = gpus is not None and gpus != asked["gpus"]
+    return {
+        "edge_missing": f.amount(edges["missing_bytes"] or None),
+        "edge_context": f.count(context) if shorter else "",
+        "edge_batch": f.count(batch) if batch and batch > asked["batch"] else "",
+        "edge_format": edges["largest_format"] or "",
+        "edge_format_own": flag(edges["largest_format"] == asked["precision"]),
+        "edge_gpus": f.count(gpus) if fewer else "",
+        "edge_card_memory": f.size(edges["smallest_capacity_bytes"]),
     }
 
 

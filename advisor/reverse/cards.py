@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from advisor.errors import raise_problems
-from advisor.resolve import find_model_named
+from advisor.resolve import find_model_named, precision_asked
 from advisor.reverse.answers import Cause, Found, ascending, counted, descending, row_of
 from advisor.reverse.search import Answer, Reason, Search
 from advisor.reverse.wish import Reader, Settings, read_wish
+from advisor.scenario import Request
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Gpu, Knowledge
@@ -83,6 +84,7 @@ def gpus_for(
     """
     reader = Reader()
     known = reader.attempt(lambda: find_model_named(model, knowledge))
+    settings = reader.attempt(lambda: _as_stored(settings, known)) or settings
     by = reader.one_of("order", sort, SORTS)
     wanted = _checked(wanted, reader)
     wish = read_wish(settings, knowledge, reader)
@@ -100,6 +102,13 @@ def gpus_for(
     rows = [row_of(a, wish, a.gpu.name, model, knowledge) for a in answers[:limit]]
     best = {name: row_of(a, wish, a.gpu.name, model, knowledge) for name, a in _firsts(answers)}
     return known, Found(wish, rows, len(answers), len(tried), counted(causes), by, best)
+
+
+def _as_stored(settings: Settings, model: Model | None) -> Settings:
+    """Ask for the format that the model's own files hold, where none is stated."""
+    if model is None or model.stored is None or settings.precisions:
+        return settings
+    return replace(settings, precisions=(precision_asked(Request(), model),))
 
 
 def _checked(wanted: CardFilter, reader: Reader) -> CardFilter:

@@ -69,7 +69,8 @@ def models_for(
     shown: Sequence[Answer] = answers[:limit]
     if all_formats:
         shown = [each for best in shown for each in _formats(search, card, best)]
-    rows = [row_of(a, wish, gpu, a.scenario.model.name, knowledge) for a in shown]
+    named = card.name if knowledge.gpus.get(card.name) == card else gpu
+    rows = [row_of(a, wish, named, a.scenario.model.name, knowledge) for a in shown]
     return card, Found(wish, rows, len(answers), len(tried), counted(causes))
 
 
