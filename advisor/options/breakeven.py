@@ -39,16 +39,22 @@ def break_even(base: Base, limits: Limits, options: Sequence[Option]) -> BreakEv
 
 
 def _largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memory] | None:
-    found = [(base.scenario.precision, base.memory)] if base.card_fits else []
-    found += [
-        (option.scenario.precision, option.memory)
+    """Take the largest of the request's own format, if it fits, and those tried that fit."""
+    fitting = [
+        option
         for option in options
         if option.action == "quantize"
-        and option.scenario.framework is base.scenario.framework
         and option.memory.deficit_bytes == 0
-        and option.scenario == changed(base.scenario, precision=option.scenario.precision)
+        and option.scenario.framework is base.scenario.framework
     ]
-    return max(found, key=lambda pair: _weights(pair[1]), default=None)
+    own = _weights(base.memory) if base.card_fits else -1
+    for option in sorted(fitting, key=lambda option: -_weights(option.memory)):
+        if _weights(option.memory) <= own:
+            break
+        precision = option.scenario.precision
+        if option.scenario == changed(base.scenario, precision=precision):
+            return precision, option.memory
+    return (base.scenario.precision, base.memory) if base.card_fits else None
 
 
 def _weights(memory: Memory) -> int:
