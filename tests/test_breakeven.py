@@ -35,7 +35,7 @@ def advised(seed: int) -> list[Advice]:
     rng = random.Random(seed)
     known = advisor().knowledge
     cards = [card.name for card in known.gpus.values() if card.vram_bytes]
-    found = []
+    found: list[Advice] = []
     while len(found) < PER_SEED:
         request = Request(
             gpu=rng.choice(cards),

@@ -111,16 +111,99 @@ _Knowledge = Annotated[
     Path | None,
     typer.Option(help="Folder of knowledge, over the built-in one.", rich_help_panel=_OUTPUT),
 ]
+_Gpu = Annotated[
+    str,
+    typer.Option(help='The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local.'),
+]
+_Gpus = Annotated[
+    int | None, typer.Option(help="Number of equal cards. [default: 1]", rich_help_panel=_RUN)
+]
+_MinParams = Annotated[
+    str | None,
+    typer.Option(help="Parameters, at least: 7B, 500M.", rich_help_panel=_WHICH),
+]
+_MaxParams = Annotated[
+    str | None, typer.Option(help="Parameters, at most.", rich_help_panel=_WHICH)
+]
+_Family = Annotated[
+    str | None, typer.Option(help="Only this model family.", rich_help_panel=_WHICH)
+]
+_Modality = Annotated[
+    str | None,
+    typer.Option(help="text, vision, audio or embedding.", rich_help_panel=_WHICH),
+]
+_AllFormats = Annotated[
+    bool,
+    typer.Option(
+        "--all-formats",
+        help="A row for every format that fits, not only the best.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+_Model = Annotated[
+    str,
+    typer.Option(
+        help="A known name or Hugging Face id, a folder with a config.json, or a .gguf or "
+        ".safetensors file.",
+    ),
+]
+_MostGpus = Annotated[
+    int | None,
+    typer.Option(
+        help="Up to this many equal cards; the fewest that run it are listed. [default: 1]",
+        rich_help_panel=_RUN,
+    ),
+]
+_Vendor = Annotated[
+    str | None, typer.Option(help="NVIDIA, AMD, Intel or Apple.", rich_help_panel=_WHICH)
+]
+_Form = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="desktop, workstation, laptop, datacenter, edge or unified (shared memory); "
+        "repeatable.",
+        rich_help_panel=_WHICH,
+    ),
+]
+_MaxPrice = Annotated[
+    str | None,
+    typer.Option(
+        help="Launch price of all cards together in US dollars, at most.",
+        rich_help_panel=_WHICH,
+    ),
+]
+_MaxPower = Annotated[
+    str | None,
+    typer.Option(help="Board power of all cards together in W, at most.", rich_help_panel=_WHICH),
+]
+_Hub = Annotated[
+    bool,
+    typer.Option(
+        "--hub",
+        help="Read an unknown model from Hugging Face: headers only. Needs the extra 'hub'.",
+        rich_help_panel=_HUB,
+    ),
+]
+_Offline = Annotated[
+    bool,
+    typer.Option(
+        "--offline",
+        help="Take only what --hub read before; never use the network.",
+        rich_help_panel=_HUB,
+    ),
+]
+_Sort = Annotated[
+    str,
+    typer.Option(
+        help="price, memory, speed or power; unknown figures come last.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 
 
 def models_for(
-    gpu: Annotated[
-        str,
-        typer.Option(help='The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local.'),
-    ],
-    gpus: Annotated[
-        int | None, typer.Option(help="Number of equal cards. [default: 1]", rich_help_panel=_RUN)
-    ] = None,
+    gpu: _Gpu,
+    gpus: _Gpus = None,
     framework: _Framework = None,
     precision: _Precision = None,
     context: _Context = None,
@@ -132,29 +215,12 @@ def models_for(
     unmeasured: _Unmeasured = False,
     ram: _Ram = None,
     ram_bandwidth: _RamBandwidth = None,
-    min_params: Annotated[
-        str | None,
-        typer.Option(help="Parameters, at least: 7B, 500M.", rich_help_panel=_WHICH),
-    ] = None,
-    max_params: Annotated[
-        str | None, typer.Option(help="Parameters, at most.", rich_help_panel=_WHICH)
-    ] = None,
-    family: Annotated[
-        str | None, typer.Option(help="Only this model family.", rich_help_panel=_WHICH)
-    ] = None,
-    modality: Annotated[
-        str | None,
-        typer.Option(help="text, vision, audio or embedding.", rich_help_panel=_WHICH),
-    ] = None,
+    min_params: _MinParams = None,
+    max_params: _MaxParams = None,
+    family: _Family = None,
+    modality: _Modality = None,
     released_after: _ReleasedAfter = None,
-    all_formats: Annotated[
-        bool,
-        typer.Option(
-            "--all-formats",
-            help="A row for every format that fits, not only the best.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = False,
+    all_formats: _AllFormats = False,
     limit: _Limit = "20",
     format_: _Format = Form.table,
     output: _Output = None,
@@ -179,20 +245,8 @@ def models_for(
 
 
 def gpus_for(
-    model: Annotated[
-        str,
-        typer.Option(
-            help="A known name or Hugging Face id, a folder with a config.json, or a .gguf or "
-            ".safetensors file.",
-        ),
-    ],
-    gpus: Annotated[
-        int | None,
-        typer.Option(
-            help="Up to this many equal cards; the fewest that run it are listed. [default: 1]",
-            rich_help_panel=_RUN,
-        ),
-    ] = None,
+    model: _Model,
+    gpus: _MostGpus = None,
     framework: _Framework = None,
     precision: _Precision = None,
     context: _Context = None,
@@ -204,54 +258,14 @@ def gpus_for(
     unmeasured: _Unmeasured = False,
     ram: _Ram = None,
     ram_bandwidth: _RamBandwidth = None,
-    vendor: Annotated[
-        str | None, typer.Option(help="NVIDIA, AMD, Intel or Apple.", rich_help_panel=_WHICH)
-    ] = None,
-    form: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="desktop, workstation, laptop, datacenter, edge or unified (shared memory); "
-            "repeatable.",
-            rich_help_panel=_WHICH,
-        ),
-    ] = None,
-    max_price: Annotated[
-        str | None,
-        typer.Option(
-            help="Launch price of all cards together in US dollars, at most.",
-            rich_help_panel=_WHICH,
-        ),
-    ] = None,
-    max_power: Annotated[
-        str | None,
-        typer.Option(
-            help="Board power of all cards together in W, at most.", rich_help_panel=_WHICH
-        ),
-    ] = None,
+    vendor: _Vendor = None,
+    form: _Form = None,
+    max_price: _MaxPrice = None,
+    max_power: _MaxPower = None,
     released_after: _ReleasedAfter = None,
-    hub: Annotated[
-        bool,
-        typer.Option(
-            "--hub",
-            help="Read an unknown model from Hugging Face: headers only. Needs the extra 'hub'.",
-            rich_help_panel=_HUB,
-        ),
-    ] = False,
-    offline: Annotated[
-        bool,
-        typer.Option(
-            "--offline",
-            help="Take only what --hub read before; never use the network.",
-            rich_help_panel=_HUB,
-        ),
-    ] = False,
-    sort: Annotated[
-        str,
-        typer.Option(
-            help="price, memory, speed or power; unknown figures come last.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = "price",
+    hub: _Hub = False,
+    offline: _Offline = False,
+    sort: _Sort = "price",
     limit: _Limit = "20",
     format_: _Format = Form.table,
     output: _Output = None,
