@@ -27,28 +27,28 @@ _HUB = "Models that are not in the knowledge base"
 _Precision = Annotated[
     list[str] | None,
     typer.Option(
-        help="Weight format to be tried: Q4_K_M, AWQ, INT4 ...; repeatable. [default: all formats "
-        "with a measured loss]",
+        help="Weight format to be tried: Q4_K_M, AWQ, INT4 ...; repeatable. (default: all formats "
+        "with a measured loss)",
         rich_help_panel=_RUN,
     ),
 ]
 _Context = Annotated[
     int | None,
     typer.Option(
-        help="Tokens per sequence. [default: 4096 or the trained length]", rich_help_panel=_RUN
+        help="Tokens per sequence. (default: 4096 or the trained length)", rich_help_panel=_RUN
     ),
 ]
 _Batch = Annotated[
-    int | None, typer.Option(help="Sequences held at once. [default: 1]", rich_help_panel=_RUN)
+    int | None, typer.Option(help="Sequences held at once. (default: 1)", rich_help_panel=_RUN)
 ]
 _KvCache = Annotated[
     str | None,
-    typer.Option(help="KV-cache type: f16, q8_0, fp8 ... [default: f16]", rich_help_panel=_RUN),
+    typer.Option(help="KV-cache type: f16, q8_0, fp8 ... (default: f16)", rich_help_panel=_RUN),
 ]
 _Framework = Annotated[
     str | None,
     typer.Option(
-        help="llama.cpp, vLLM, transformers ... [default: for each format the first that runs it]",
+        help="llama.cpp, vLLM, transformers ... (default: for each format the first that runs it)",
         rich_help_panel=_RUN,
     ),
 ]
@@ -68,7 +68,7 @@ _MaxLoss = Annotated[
     str | None,
     typer.Option(
         help="Perplexity increase of the weight format over FP16 in %, at most; or any. "
-        "[default: 12, or any with --precision]",
+        "(default: 12, or any with --precision)",
         rich_help_panel=_ENOUGH,
     ),
 ]
@@ -116,7 +116,7 @@ _Gpu = Annotated[
     typer.Option(help='The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local.'),
 ]
 _Gpus = Annotated[
-    int | None, typer.Option(help="Number of equal cards. [default: 1]", rich_help_panel=_RUN)
+    int | None, typer.Option(help="Number of equal cards. (default: 1)", rich_help_panel=_RUN)
 ]
 _MinParams = Annotated[
     str | None,
@@ -150,7 +150,7 @@ _Model = Annotated[
 _MostGpus = Annotated[
     int | None,
     typer.Option(
-        help="Up to this many equal cards; the fewest that run it are listed. [default: 1]",
+        help="Up to this many equal cards; the fewest that run it are listed. (default: 1)",
         rich_help_panel=_RUN,
     ),
 ]
@@ -228,9 +228,10 @@ def models_for(
 ) -> None:
     """List the best models and formats that run on a card.
 
-    Quality here is only what the knowledge base holds: parameters, and how much a weight format
-    raises perplexity where that was measured. No benchmark scores are used, so of two models of
-    one size the newer is often the better: see --released-after.
+    Quality here is only what the knowledge base holds: parameters, and how
+    much a weight format raises perplexity, where that was measured. No
+    benchmark scores are used: compare like with like by --released-after,
+    --family and --modality.
     """
     from advisor.cli.reverse_show import Given, write_models  # noqa: PLC0415  start-up
 
@@ -273,7 +274,8 @@ def gpus_for(
 ) -> None:
     """List the cards that run a model: the cheapest, smallest, fastest, and at which format.
 
-    Prices are launch prices, and only those that a source states; most cards have none.
+    Prices are launch prices, and only those that a source states: most
+    cards have none and stand behind those that have one.
     """
     from advisor.cli.reverse_show import Given, write_cards  # noqa: PLC0415  start-up
 

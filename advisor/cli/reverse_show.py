@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from advisor.cli.hub import local_model
 from advisor.cli.inputs import read_bandwidth, read_size
@@ -21,21 +22,26 @@ from advisor.resolve import DEFAULT_CONTEXT_TOKENS, default_context
 from advisor.reverse import CardFilter, Found, ModelFilter, Settings, gpus_for, models_for
 from advisor.reverse.documents import reverse_doc, written_csv, written_json
 from advisor.reverse.view import (
+    USED,
     Column,
     card_columns,
     cards_named,
     frameworks,
     lines,
     model_columns,
-    uses,
+    narrowed,
+    tight_rows,
+    with_bars,
 )
 from advisor.reverse.wish import NO_LIMIT, Reader
 from advisor.reverse.words import left_out_words, ranking_words
 from advisor.scenario import Model
 from advisor.units import UnitError, parse_quantity
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 _DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
-_BAR_CELLS = 10
 _USUAL_CONTEXT = f"{DEFAULT_CONTEXT_TOKENS:,} tokens of context, or the trained length if shorter"
 _WIDTH = 100
 """Columns of prose in a pipe; the table takes what it needs."""
@@ -281,7 +287,7 @@ def _setup(found: Found, usual: int | None = None) -> Iterator[str]:
     used = frameworks(found)
     if len(used) == 1:
         parts.append(used[0])
-    yield f"With {', '.join(parts)}; speed of one sequence with an empty cache."
+    yield f"With {', '.join(parts)}; speed of one sequence with an empty cache, in brackets its 80 % range."
 
 
 def _firsts(found: Found) -> Iterator[str]:
@@ -302,35 +308,37 @@ def _tail(found: Found) -> Iterator[str]:
 def _print_rich(
     head: Sequence[str], columns: Sequence[Column], found: Found, knowledge: Knowledge
 ) -> None:
-    """Draw the table with a bar of how full the card is."""
+    """Draw the table with a bar of how full the card is; narrow terminals get fewer columns."""
     from rich.console import Console  # noqa: PLC0415  only on a terminal
-    from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     console = Console(no_color=bool(os.environ.get("NO_COLOR")), highlight=False)
     for number, line in enumerate(head):
         console.print(Text(line, style="bold" if number == 0 else ""))
-    if found.rows:
-        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-        for column in columns:
-            table.add_column(column.name, justify="right" if column.right else "left")
-            if column.name == "needs":
-                table.add_column("used")
-        place = next(i for i, column in enumerate(columns) if column.name == "needs") + 1
-        bars = [
-            Text(_bar(use.share), style="yellow" if use.tight else "green")
-            for use in uses(found, knowledge.policy["tight_below_percent"])
-        ]
-        for number, bar in enumerate(bars):
-            cells = [Text(column.cells[number]) for column in columns]
-            table.add_row(*cells[:place], bar, *cells[place:])
-        console.print()
-        console.print(table)
     console.print()
+    if found.rows:
+        kept, dropped = narrowed(with_bars(columns, found), console.width)
+        console.print(_table(kept, found, knowledge))
+        if dropped:
+            left = f"Left out for want of width: {', '.join(dropped)}. --format csv has them."
+            console.print(Text(left, style="dim"))
+        console.print()
     for line in _tail(found):
         console.print(Text(line, style="dim"))
 
 
-def _bar(share: float) -> str:
-    filled = min(max(round(share * _BAR_CELLS), 0), _BAR_CELLS)
-    return "█" * filled + "░" * (_BAR_CELLS - filled)
+def _table(columns: Sequence[Column], found: Found, knowledge: Knowledge) -> Table:
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
+    for column in columns:
+        table.add_column(column.name, justify="right" if column.right else "left")
+    tight = tight_rows(found, knowledge.policy["tight_below_percent"])
+    for cells, little in zip(zip(*(c.cells for c in columns), strict=True), tight, strict=True):
+        styled = (
+            Text(cell, style=("yellow" if little else "green") if column.name == USED else "")
+            for cell, column in zip(cells, columns, strict=True)
+        )
+        table.add_row(*styled)
+    return table

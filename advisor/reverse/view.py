@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from advisor.scenario import Scenario
 
 UNKNOWN = "unknown"
+USED = "used"
+GAP = 2
+"""Spaces between columns."""
 _BILLION = 1e9
 
 
@@ -28,20 +31,22 @@ class Column:
     cells: Sequence[str]
     right: bool = False
 
+    @property
+    def width(self) -> int:
+        """Characters of its widest cell."""
+        return max(len(cell) for cell in (self.name, *self.cells))
 
-@dataclass(frozen=True, slots=True)
-class Use:
-    """How full the fullest card is, 0 to 1, and whether little is left."""
 
-    share: float
-    tight: bool
+_BAR_CELLS = 8
+_DISPENSABLE = ("needs", "max context", "power", "evidence", "framework", USED)
+"""What a narrow terminal goes without, the first of them first."""
 
 
 def model_columns(found: Found) -> list[Column]:
     """Lay out the rows of ``models-for``."""
     return [
         _column("model", found, lambda row: f.plain(row.answer.scenario.model.name)),
-        _column("parameters", found, _parameters, right=True),
+        _column("size (active)", found, _parameters, right=True),
         *_shared(found),
     ]
 
@@ -57,21 +62,46 @@ def card_columns(found: Found) -> list[Column]:
     ]
 
 
-def uses(found: Found, tight_below_percent: float) -> list[Use]:
-    """Say how full the fullest card of every row is."""
-    free = [headroom_percent(row.answer.memory) or 0.0 for row in found.rows]
-    return [Use(1 - share / 100, share < tight_below_percent) for share in free]
+def with_bars(columns: Sequence[Column], found: Found) -> list[Column]:
+    """Put a bar of how full the card is in front of what is free."""
+    bars = [_bar(row) for row in found.rows]
+    place = next(i for i, column in enumerate(columns) if column.name == "free")
+    return [*columns[:place], Column(USED, bars), *columns[place:]]
+
+
+def narrowed(columns: Sequence[Column], width: int) -> tuple[list[Column], list[str]]:
+    """Leave columns out until the rest is no wider than ``width``; name those left out."""
+    kept, dropped = list(columns), []
+    for name in _DISPENSABLE:
+        if sum(column.width + GAP for column in kept) - GAP <= width:
+            break
+        dropped += [column.name for column in kept if column.name == name]
+        kept = [column for column in kept if column.name != name]
+    return kept, dropped
+
+
+def _bar(row: Row) -> str:
+    share = 1 - (headroom_percent(row.answer.memory) or 0.0) / 100
+    filled = min(max(round(share * _BAR_CELLS), 0), _BAR_CELLS)
+    return "█" * filled + "░" * (_BAR_CELLS - filled)
+
+
+def tight_rows(found: Found, tight_below_percent: float) -> list[bool]:
+    """Say for every row whether little of the card is left."""
+    return [
+        (headroom_percent(row.answer.memory) or 0.0) < tight_below_percent for row in found.rows
+    ]
 
 
 def lines(columns: Sequence[Column]) -> Iterator[str]:
     """Lay columns out as plain text, two spaces apart."""
-    widths = [max(len(cell) for cell in (c.name, *c.cells)) for c in columns]
+    widths = [column.width for column in columns]
     for row in zip(*((c.name, *c.cells) for c in columns), strict=True):
         cells = (
             cell.rjust(width) if column.right else cell.ljust(width)
             for cell, width, column in zip(row, widths, columns, strict=True)
         )
-        yield "  ".join(cells).rstrip()
+        yield (" " * GAP).join(cells).rstrip()
 
 
 def _column(name: str, found: Found, cell: Callable[[Row], str], *, right: bool = False) -> Column:
@@ -90,9 +120,8 @@ def _shared(found: Found) -> Iterator[Column]:
         "needs", found, lambda row: f.amount(row.answer.memory.required_bytes), right=True
     )
     yield _column("free", found, lambda row: f.amount(row.answer.memory.headroom_bytes), right=True)
-    yield _column("longest context", found, _context, right=True)
-    yield _column("tok/s", found, _speed, right=True)
-    yield _column("80 % range", found, lambda row: f.speed_span(_decode(row)), right=True)
+    yield _column("max context", found, _context, right=True)
+    yield _column("tok/s (range)", found, _speed, right=True)
     yield _column("evidence", found, _evidence)
 
 
@@ -110,7 +139,7 @@ def cards_named(scenario: Scenario) -> str:
 def _parameters(row: Row) -> str:
     model = row.answer.scenario.model
     active = model.active_parameters
-    used = f" ({_billions(active)} active)" if active < model.parameters else ""
+    used = f" ({_billions(active)})" if active < model.parameters else ""
     return f"{_billions(model.parameters)}{used}"
 
 
@@ -152,8 +181,11 @@ def _decode(row: Row) -> FigureDoc | None:
 
 
 def _speed(row: Row) -> str:
-    speed = row.answer.speed
-    return f.rate(speed.decode_tok_s.estimate) if speed else UNKNOWN
+    figure = _decode(row)
+    if figure is None:
+        return UNKNOWN
+    span = f.speed_span(figure)
+    return f"{f.rate(figure['estimate'])}{f' ({span})' if span else ''}"
 
 
 def _evidence(row: Row) -> str:
