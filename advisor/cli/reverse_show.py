@@ -255,6 +255,7 @@ def _model_head(card: Gpu, found: Found) -> list[str]:
     fit = f"{found.fitting} of {found.tried} models run"
     return [
         f"{cards}, {size}: {fit}{_shown(shown, found.fitting)}",
+        *_notes(found),
         *_setup(found),
         ranking_words(found),
     ]
@@ -265,6 +266,7 @@ def _card_head(model: Model, found: Found) -> list[str]:
     fit = f"{found.fitting} of {found.tried} cards run it"
     return [
         f"{name}, {size} parameters: {fit}{_shown(len(found.rows), found.fitting)}",
+        *_notes(found),
         *_setup(found, default_context(model)),
         ranking_words(found),
         *_firsts(found),
@@ -287,7 +289,12 @@ def _setup(found: Found, usual: int | None = None) -> Iterator[str]:
     used = frameworks(found)
     if len(used) == 1:
         parts.append(used[0])
-    yield f"With {', '.join(parts)}; speed of one sequence with an empty cache, in brackets its 80 % range."
+    speed = "speed of one sequence with an empty cache, in brackets its 80 % range"
+    yield f"With {', '.join(parts)}; {speed}."
+
+
+def _notes(found: Found) -> list[str]:
+    return [f"Note: {f.plain(text)}" for text in found.warnings]
 
 
 def _firsts(found: Found) -> Iterator[str]:

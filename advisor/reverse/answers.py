@@ -59,6 +59,8 @@ class Found:
     """What cards are sorted by; models are sorted by what is preferred."""
     best: Mapping[str, Row] = field(default_factory=dict)
     """The first of all cards by each order, where its figure is known."""
+    warnings: Sequence[str] = ()
+    """Plain sentences about what was asked."""
 
 
 def row_of(answer: Answer, wish: Wish, gpu: str, model: str, knowledge: Knowledge) -> Row:

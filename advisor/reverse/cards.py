@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from advisor.errors import raise_problems
-from advisor.resolve import find_model_named, precision_asked
+from advisor.remarks import model_warnings
+from advisor.resolve import default_context, find_model_named, precision_asked
 from advisor.reverse.answers import Cause, Found, ascending, counted, descending, row_of
 from advisor.reverse.search import Answer, Reason, Search
 from advisor.reverse.wish import Reader, Settings, read_wish
@@ -101,7 +102,8 @@ def gpus_for(
     answers.sort(key=lambda answer: _order(by, answer))
     rows = [row_of(a, wish, a.gpu.name, model, knowledge) for a in answers[:limit]]
     best = {name: row_of(a, wish, a.gpu.name, model, knowledge) for name, a in _firsts(answers)}
-    return known, Found(wish, rows, len(answers), len(tried), counted(causes), by, best)
+    said = tuple(model_warnings(known, wish.request.context or default_context(known)))
+    return known, Found(wish, rows, len(answers), len(tried), counted(causes), by, best, said)
 
 
 def _as_stored(settings: Settings, model: Model | None) -> Settings:

@@ -81,5 +81,7 @@ class ReverseDoc(TypedDict):
     best: dict[str, BestDoc]
     """For ``gpus-for``: price, memory, speed and power; those without any known figure lack."""
     left_out: dict[str, int]
+    warnings: list[str]
+    """Plain sentences about what was asked."""
     knowledge_sha256: str
     advisor: str

@@ -12,6 +12,7 @@ from advisor import __version__
 from advisor.commands import command_for
 from advisor.facts import headroom_percent
 from advisor.render.assemble import memory_doc, speed_doc
+from advisor.render.figures import plain
 from advisor.render.setup import scenario_doc
 from advisor.reverse.cards import form_of, power_w, price_usd, value_of
 from advisor.reverse.words import ranking_words
@@ -54,6 +55,7 @@ def reverse_doc(question: str, subject: str, found: Found, knowledge: Knowledge)
         "rows": [_row(rank, row) for rank, row in enumerate(found.rows, start=1)],
         "best": {name: _best(name, row) for name, row in found.best.items()},
         "left_out": {str(cause): count for cause, count in found.left_out.items()},
+        "warnings": [plain(text) for text in found.warnings],
         "knowledge_sha256": knowledge.sha256,
         "advisor": __version__,
     }

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from advisor.errors import UserError, raise_problems
+from advisor.errors import RequestError, UserError, raise_problems
 from advisor.models import model_from_record
+from advisor.remarks import card_warnings
 from advisor.resolve import find_gpu
 from advisor.reverse.answers import Cause, Found, ascending, counted, descending, row_of
 from advisor.reverse.search import Answer, Search
@@ -15,7 +16,7 @@ from advisor.reverse.wish import Reader, Settings, read_wish
 from advisor.scenario import Model, Request
 
 if TYPE_CHECKING:
-    from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
+    from advisor.knowledge.types import Framework, Gpu, Knowledge, ModelRecord
 
 MODALITIES = ("text", "vision", "audio", "embedding")
 
@@ -58,6 +59,8 @@ def models_for(
     card = reader.attempt(lambda: find_gpu(Request(gpu=gpu), knowledge))
     wanted = _checked(wanted, knowledge, reader)
     wish = read_wish(settings, knowledge, reader)
+    if card and wish and wish.framework and card.vendor not in wish.framework.vendors:
+        reader.errors.append(_wrong_vendor(wish.framework, card))
     raise_problems(reader.errors)
     assert card
     assert wish
@@ -71,7 +74,15 @@ def models_for(
         shown = [each for best in shown for each in _formats(search, card, best)]
     named = card.name if knowledge.gpus.get(card.name) == card else gpu
     rows = [row_of(a, wish, named, a.scenario.model.name, knowledge) for a in shown]
-    return card, Found(wish, rows, len(answers), len(tried), counted(causes))
+    said = tuple(card_warnings(knowledge, gpu, card))
+    return card, Found(wish, rows, len(answers), len(tried), counted(causes), warnings=said)
+
+
+def _wrong_vendor(framework: Framework, card: Gpu) -> RequestError:
+    return RequestError(
+        f"{framework.name} does not run on {card.vendor} cards",
+        hint=f"It runs on: {', '.join(framework.vendors)}.",
+    )
 
 
 def _checked(wanted: ModelFilter, knowledge: Knowledge, reader: Reader) -> ModelFilter:

@@ -130,6 +130,8 @@ def read_wish(settings: Settings, knowledge: Knowledge, reader: Reader) -> Wish 
     framework = reader.attempt(lambda: _framework(settings, knowledge))
     kv_type = reader.attempt(lambda: names.find_kv_type(knowledge, settings.kv_cache or "f16"))
     formats = list(_formats(settings.precisions, knowledge, reader))
+    if framework:
+        reader.errors += _impossible(framework, kv_type, formats)
     if kv_type is None or prefer is None or reader.errors:
         return None
     named = bool(settings.precisions) or framework is not None
@@ -159,6 +161,22 @@ def _framework(settings: Settings, knowledge: Knowledge) -> Framework | None:
             hint="Leave --framework out, or name another.",
         )
     return found
+
+
+def _impossible(
+    framework: Framework, kv_type: KvType | None, formats: Sequence[Format]
+) -> Iterator[UserError]:
+    """Find what the framework runs on no card."""
+    if kv_type and kv_type.name not in framework.kv_types:
+        yield RequestError(
+            f"{framework.name} cannot keep the KV cache as {kv_type.name}",
+            hint=f"It keeps: {', '.join(framework.kv_types)}.",
+        )
+    if formats and not any(precision.name in framework.formats for precision in formats):
+        yield RequestError(
+            f"{framework.name} does not run {' or '.join(f.name for f in formats)}",
+            hint=f"It runs: {', '.join(framework.formats[:_MOST_LISTED])}.",
+        )
 
 
 def _formats(texts: Sequence[str], knowledge: Knowledge, reader: Reader) -> Iterator[Format]:

@@ -67,6 +67,8 @@ def left_out_words(found: Found) -> Iterator[tuple[int, str]]:
 def _cause(cause: Cause, wish: Wish) -> str:
     if cause == "larger_loss_only":
         return _loss_words(wish)
+    if cause == "cannot_run" and wish.framework:
+        return f"{wish.framework.name} does not run it with these settings"
     return _CAUSES[cause].format(
         speed=format_quantity(wish.min_speed_tok_s or 0.0, "tok/s"),
         context=f"{wish.request.context or 0:,}",

@@ -203,6 +203,24 @@ def test_a_framework_known_by_name_only_is_refused() -> None:
         models(Settings(framework="KTransformers"))
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (Settings(framework="vLLM", kv_cache="q8_0"), "vLLM cannot keep the KV cache as q8_0"),
+        (Settings(framework="vLLM", precisions=("Q4_K_M",)), "vLLM does not run Q4_K_M"),
+        (Settings(framework="MLX-LM"), "MLX-LM does not run on NVIDIA cards"),
+    ],
+)
+def test_a_framework_is_refused_what_it_runs_nowhere(settings: Settings, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        models(settings)
+
+
+def test_what_the_user_may_not_have_meant_is_said() -> None:
+    beyond = cards(Settings(context=100_000)).warnings
+    assert beyond == ("Qwen3-8B was trained for 40,960 tokens; 100,000 were asked for.",)
+
+
 def test_a_model_whose_memory_is_unknown_is_refused_with_the_reason() -> None:
     with pytest.raises(UserError, match="cannot be computed"):
         cards(model="DeepSeek-V3.2")
