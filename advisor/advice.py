@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from advisor.estimate.result import BreakEven
 from advisor.facttype import FactType
 from advisor.vocabulary import show
 
@@ -159,3 +160,4 @@ class Advice:
     missing: tuple[str, ...]
     """Names of figures that are unknown and would have mattered."""
     provenance: Provenance
+    break_even: BreakEven = field(default_factory=BreakEven)
