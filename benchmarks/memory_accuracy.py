@@ -79,7 +79,7 @@ BARS = """
 | its compute buffer in other regimes | 4,398 at most | 93 % of rows within 10 % | same |
 | transformers: dynamic caches | 360 | exact | `estimate/test_kv_cache.py` |
 | transformers: static caches | 48 | exact | same |
-| published totals | as above | median below 5 %, outliers explained | `estimate/test_published.py` |
+| published totals | as above | median below 5 %, outliers told | `estimate/test_published.py` |
 | vLLM: what is left for the cache | 1 | inside the range | `estimate/test_room.py` |
 """
 
