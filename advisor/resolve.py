@@ -125,7 +125,7 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
         text = _local_gpu()
     cards = find_cards(knowledge, text)
     if not cards.counted:
-        return replace(cards, count=request.gpus or 1)
+        return replace(cards, count=request.gpus) if request.gpus else cards
     if request.gpus is not None and request.gpus != cards.count:
         raise RequestError(
             f"gpus is {request.gpus}, but '{text}' names {cards.count} cards",

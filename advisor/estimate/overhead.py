@@ -101,10 +101,12 @@ def _shares_what_is_free(framework: Framework) -> bool:
 def cards_of(scenario: Scenario, knowledge: Knowledge) -> tuple[Card, ...]:
     """Say what every card of a scenario offers, in their order."""
     backend, framework = scenario.backend, scenario.framework
+    if scenario.gpus == 1:
+        return (card_of(scenario.gpu, backend, framework, knowledge),)
     found = tuple(
         card_of(gpu, backend, framework, knowledge) for gpu in scenario.cards or (scenario.gpu,)
     )
-    if scenario.gpus > 1 and not splits_by_layer(scenario):
+    if not splits_by_layer(scenario):
         traded = communication(backend, knowledge.policy)
         found = tuple(replace(card, overhead=card.overhead + traded) for card in found)
     return found if scenario.cards else found * scenario.gpus
