@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from advisor.advice import (
 from advisor.commands import command_for
 from advisor.confidence import confidence_of
 from advisor.engine import make_engine
-from advisor.engine.base import Engine, Outcome
+from advisor.engine.base import Engine, OptionFacts, Outcome
 from advisor.errors import RequestError, RuleFileError
 from advisor.estimate.limits import find_limits
 from advisor.estimate.memory import estimate_memory
@@ -42,6 +42,46 @@ from advisor.scenario import Request
 from advisor.vocabulary import Vocabulary, load_vocabulary
 
 _NO_SCORE = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request as rules see it: estimated, with every what-if, as facts."""
+
+    base: Base
+    limits: Limits
+    options: tuple[Option, ...]
+    facts: Mapping[str, FactValue]
+    option_facts: Sequence[OptionFacts]
+
+
+def prepare(request: Request, knowledge: Knowledge) -> Prepared:
+    """Do everything that comes before the rules.
+
+    Raises:
+        UserError: The request is wrong.
+    """
+    if not request.gpu:
+        raise RequestError("no GPU is named", hint='Add --gpu, for example --gpu "RTX 4090".')
+    base = estimate(request, knowledge)
+    limits = find_limits(base.scenario, knowledge, base.memory)
+    options = build_options(base, limits)
+    facts = scenario_facts(base, limits, options)
+    return Prepared(base, limits, options, facts, option_facts(base, options))
+
+
+def estimate(request: Request, knowledge: Knowledge) -> Base:
+    """Resolve and estimate a request, without options or rules.
+
+    Raises:
+        UserError: The request is wrong.
+    """
+    scenario = resolve(request, knowledge)
+    memory = estimate_memory(scenario, knowledge)
+    speed = None
+    if host_fits(scenario, memory):
+        speed = estimate_speed(scenario, memory, knowledge)
+    return Base(request, scenario, memory, speed, knowledge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +131,7 @@ class Advisor:
         ruleset = load_rules(
             rules,
             vocabulary=vocabulary,
-            templates=_text_names(files),
+            templates=text_names(files),
             names=known.names(),
             over=resources.data_dir("rules") if rules else None,
         )
@@ -109,12 +149,7 @@ class Advisor:
         Raises:
             UserError: The request is wrong.
         """
-        scenario = resolve(request, self.knowledge)
-        memory = estimate_memory(scenario, self.knowledge)
-        speed = None
-        if host_fits(scenario, memory):
-            speed = estimate_speed(scenario, memory, self.knowledge)
-        return Base(request, scenario, memory, speed, self.knowledge)
+        return estimate(request, self.knowledge)
 
     def advise(self, request: Request) -> Advice:
         """Give everything known about one request.
@@ -123,17 +158,13 @@ class Advisor:
             UserError: The request is wrong.
             EngineError: A bug of ours.
         """
-        if not request.gpu:
-            raise RequestError("no GPU is named", hint='Add --gpu, for example --gpu "RTX 4090".')
-        base = self.estimate(request)
-        limits = find_limits(base.scenario, self.knowledge, base.memory)
-        options = build_options(base, limits)
-        facts = scenario_facts(base, limits, options)
-        of = option_facts(base, options)
-        outcome = self.engine.run(facts, of)
-        known = {**facts, **outcome.concluded}
-        ranking = rank(self.ruleset, outcome.firings, known, options, of)
-        run = _Run(base, limits, options, known, {o.key: o.values for o in of}, outcome, ranking)
+        ready = prepare(request, self.knowledge)
+        of = ready.option_facts
+        outcome = self.engine.run(ready.facts, of)
+        known = {**ready.facts, **outcome.concluded}
+        ranking = rank(self.ruleset, outcome.firings, known, ready.options, of)
+        values = {o.key: o.values for o in of}
+        run = _Run(ready.base, ready.limits, ready.options, known, values, outcome, ranking)
         return self._assembled(run)
 
     def _assembled(self, run: _Run) -> Advice:
@@ -213,7 +244,7 @@ class Advisor:
         return because(rule, run.facts, run.values.get(key), self.vocabulary)
 
 
-def _text_names(files: Mapping[str, bytes]) -> frozenset[str]:
+def text_names(files: Mapping[str, bytes]) -> frozenset[str]:
     """The texts that rules may name: everything in actions/ and notes/."""
     paths = (name.split("/") for name in files)
     return frozenset(path[-1] for path in paths if path[0] in {"actions", "notes"})

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli.rules_sample import cover, diff
 from advisor.errors import RequestError, UserError
 
 rules_app = typer.Typer(name="rules", help="Check and test rule files.", no_args_is_help=True)
@@ -62,6 +63,10 @@ def test(
     typer.echo(f"{total - failed} of {total} cases hold")
     if failed:
         raise typer.Exit(1)
+
+
+rules_app.command()(cover)
+rules_app.command()(diff)
 
 
 @rules_app.command()
