@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli.rules_explain import explain, facts
 from advisor.cli.rules_sample import cover, diff
 from advisor.errors import RequestError, UserError
 
@@ -67,6 +68,8 @@ def test(
 
 rules_app.command()(cover)
 rules_app.command()(diff)
+rules_app.command()(explain)
+rules_app.command()(facts)
 
 
 @rules_app.command()

@@ -67,7 +67,7 @@ def cover(
 ) -> None:
     """Measure over the catalogue how often each rule fires, and which thresholds ever decide.
 
-    The facts of the sample are worked out once, kept, and used again while knowledge stays the same.
+    The facts of the sample are worked out once, kept, and used again until knowledge changes.
     """
     from advisor.cli.show import write  # noqa: PLC0415
     from advisor.workbench.bulk import evaluate_all  # noqa: PLC0415

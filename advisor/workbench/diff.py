@@ -139,7 +139,7 @@ def compare(old: Evaluation, new: Evaluation) -> Difference:
 
 def _compared(old: Evaluation, new: Evaluation, edits: Sequence[Edit]) -> Difference:
     """Compare on one store: only scenarios in which some rule fires or scores otherwise."""
-    touched = _touched(old, new, edits)
+    touched = touched_by_rule(old, new, edits)
     everywhere = 0
     for mask in touched.values():
         everywhere |= mask
@@ -167,7 +167,11 @@ def _compared(old: Evaluation, new: Evaluation, edits: Sequence[Edit]) -> Differ
     return Difference(len(store), 0, edits, list(found.values()), groups, rescored)
 
 
-def _touched(old: Evaluation, new: Evaluation, edits: Sequence[Edit]) -> Mapping[str, Mask]:
+def touched_by_rule(old: Evaluation, new: Evaluation, edits: Sequence[Edit]) -> Mapping[str, Mask]:
+    """Give the scenarios in which each rule fires or counts otherwise, on one store.
+
+    The empty name stands for what no single rule accounts for.
+    """
     store = new.store
     edited = {edit.rule for edit in edits if edit.what != "words only"}
     found: dict[str, Mask] = {}

@@ -57,12 +57,15 @@ class _StoredOption:
 
 def standings(evaluation: Evaluation, scenarios: Sequence[int]) -> dict[int, Standing]:
     """Give what the report says in each of these scenarios, ranked as the pipeline ranks."""
-    found = _Firings(evaluation, scenarios)
-    return {scenario: _standing(evaluation, found, scenario) for scenario in scenarios}
+    found = Firings(evaluation, scenarios)
+    return {scenario: standing(evaluation, found, scenario) for scenario in scenarios}
 
 
-class _Firings:
-    """The firings by scenario, and the facts that scores count."""
+class Firings:
+    """The firings by scenario, and the facts that scores count.
+
+    They hold for every rule set that fires the same, whatever its scores.
+    """
 
     def __init__(self, evaluation: Evaluation, scenarios: Iterable[int]) -> None:
         store = evaluation.store
@@ -99,7 +102,8 @@ def _scored_facts(ruleset: RuleSet) -> set[str]:
     return per | {n for test in tests for n in (test.fact, test.other) if n}
 
 
-def _standing(evaluation: Evaluation, found: _Firings, scenario: int) -> Standing:
+def standing(evaluation: Evaluation, found: Firings, scenario: int) -> Standing:
+    """Give what one report says."""
     store = evaluation.store
     rows = sorted({row for _, row in found.option[scenario]})
     options = {row: _option(store, row) for row in rows}
@@ -135,7 +139,7 @@ def _option(store: FactStore, row: int) -> _StoredOption:
     return _StoredOption(store.key(row), action, _Place(store.value("option.framework", row)))
 
 
-def _notes(ruleset: RuleSet, found: _Firings, scenario: int) -> list[str]:
+def _notes(ruleset: RuleSet, found: Firings, scenario: int) -> list[str]:
     fired = {*found.scenario[scenario], *(rule for rule, _ in found.option[scenario])}
     notes = [rule for rule in ruleset.notes if rule.id in fired]
     return [rule.id for rule in sorted(notes, key=lambda r: -(r.score.base if r.score else 0.0))]

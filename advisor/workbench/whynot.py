@@ -44,14 +44,18 @@ def why_not_lines(advisor: Advisor, advice: Advice, rule: Rule) -> tuple[str, ..
     """Say which conditions failed and by how much, one line each."""
     miss = nearest_miss(advisor, advice, rule)
     lines = [f"nearest option: {miss.option}"] if miss.option else []
-    lines += [_line(advisor.vocabulary, test) for test in miss.trace.nearest if not test.holds]
+    failed = (test for test in miss.trace.nearest if not test.holds)
+    lines += [condition_line(advisor.vocabulary, test) for test in failed]
     return tuple(lines)
 
 
-def _line(vocabulary: Vocabulary, failed: TestTrace) -> str:
-    fact, text = failed.test.fact, failed.test.text
-    if failed.actual is None:
+def condition_line(vocabulary: Vocabulary, test: TestTrace) -> str:
+    """Write one condition with the value it met and, where it failed, by how much."""
+    fact, text = test.test.fact, test.test.text
+    if test.actual is None:
+        if test.holds:
+            return f"{fact} is unknown here"
         return f"{fact} is unknown here (needed: {text})"
     kind = vocabulary.fact(fact)
-    short = f", short by {show(kind, failed.distance)}" if failed.distance else ""
-    return f"{fact} is {show(kind, failed.actual)} (needed: {text}{short})"
+    short = f", short by {show(kind, test.distance)}" if test.distance else ""
+    return f"{fact} is {show(kind, test.actual)} (needed: {text}{short})"
