@@ -158,7 +158,15 @@ class Advisor:
             UserError: The request is wrong.
             EngineError: A bug of ours.
         """
-        ready = prepare(request, self.knowledge)
+        return self.advise_on(prepare(request, self.knowledge))
+
+    def advise_on(self, ready: Prepared) -> Advice:
+        """Apply the rules to a request whose facts are worked out already.
+
+        Raises:
+            RuleFileError: The rules contradict each other, or none gives the verdict.
+            EngineError: A bug of ours.
+        """
         of = ready.option_facts
         outcome = self.engine.run(ready.facts, of)
         known = {**ready.facts, **outcome.concluded}

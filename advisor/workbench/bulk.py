@@ -6,7 +6,7 @@ The same semantics as the engines: ``tests/workbench`` holds the three against e
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_, or_
 
@@ -32,6 +32,7 @@ class Fired:
     """Where one rule holds: option rows for a rule about options, else scenarios."""
 
     rule: Rule
+    per_option: bool
     mask: Mask
     asks: tuple[object, ...]
     """What the rule asks and concludes, for telling whether an edit changed it."""
@@ -51,9 +52,7 @@ class Evaluation:
     def scenarios(self, rule_id: str) -> Mask:
         """Give the scenarios in which a rule holds, for any option or as such."""
         found = self.fired[rule_id]
-        if found.rule.per_option:
-            return gathered(found.mask, self.store.starts)
-        return found.mask
+        return gathered(found.mask, self.store.starts) if found.per_option else found.mask
 
     def conclusion(self, fact: str, scenario: int) -> FactValue | None:
         """Give the value that rules concluded in one scenario."""
@@ -88,7 +87,12 @@ def with_rule(before: Evaluation, rule: Rule) -> Evaluation:
         RuleFileError: The rules contradict each other somewhere.
     """
     rules = tuple(rule if known.id == rule.id else known for known in before.ruleset.rules)
-    return _run(before.store, RuleSet(rules, ""), before.order, before)
+    ruleset = RuleSet(rules, "")
+    if rule.conclude or before.ruleset.by_id[rule.id].conclude:
+        return _run(before.store, ruleset, before.order, before)
+    found = _fired(before.store, rule, before.concluded, _asks(rule))
+    fired = {**before.fired, rule.id: found}
+    return Evaluation(before.store, ruleset, before.order, fired, before.concluded)
 
 
 def _run(
@@ -103,11 +107,19 @@ def _run(
         asks = _asks(rule)
         old = known.fired.get(rule_id) if known else None
         if old and old.asks == asks and not changed.any_of(rule):
-            fired[rule_id] = Fired(rule, old.mask, asks)
+            fired[rule_id] = old if old.rule is rule else replace(old, rule=rule)
         else:
-            fired[rule_id] = Fired(rule, rule_mask(store, rule, concluded), asks)
+            fired[rule_id] = _fired(store, rule, concluded, asks)
         _conclude(fired[rule_id], store, concluded)
     return Evaluation(store, ruleset, order, fired, concluded)
+
+
+def _fired(
+    store: FactStore, rule: Rule, concluded: Mapping[str, Concluded], asks: tuple[object, ...]
+) -> Fired:
+    option = rule.per_option
+    masks = (branch_mask(store, b, concluded, option=option) for b in flat(rule))
+    return Fired(rule, option, reduce(or_, masks, 0), asks)
 
 
 @dataclass(slots=True)
@@ -138,7 +150,7 @@ def _conclude(found: Fired, store: FactStore, concluded: dict[str, dict[FactValu
     rule = found.rule
     if not rule.conclude or not found.mask:
         return
-    mask = gathered(found.mask, store.starts) if rule.per_option else found.mask
+    mask = gathered(found.mask, store.starts) if found.per_option else found.mask
     for fact, value in rule.conclude.items():
         given = float(value) if isinstance(value, int) and not isinstance(value, bool) else value
         values = concluded.setdefault(fact, {})
@@ -175,15 +187,22 @@ def flat(rule: Rule) -> tuple[Branch, ...]:
     return found[1]
 
 
+_asked: dict[int, tuple[Rule, tuple[object, ...]]] = {}
+
+
 def _asks(rule: Rule) -> tuple[object, ...]:
-    tests = tuple(tuple(map(same_test, branch)) for branch in flat(rule))
-    return (tests, tuple(rule.conclude.items()))
+    found = _asked.get(id(rule))
+    if found is None or found[0] is not rule:
+        if len(_asked) >= _MOST_FLAT:
+            _asked.clear()
+        tests = tuple(tuple(map(same_test, branch)) for branch in flat(rule))
+        found = _asked[id(rule)] = (rule, (tests, tuple(rule.conclude.items())))
+    return found[1]
 
 
 def rule_mask(store: FactStore, rule: Rule, concluded: Mapping[str, Concluded]) -> Mask:
     """Give the rows in which a rule holds."""
-    masks = (branch_mask(store, b, concluded, option=rule.per_option) for b in flat(rule))
-    return reduce(or_, masks, 0)
+    return _fired(store, rule, concluded, ()).mask
 
 
 def branch_mask(

@@ -176,6 +176,8 @@ def touched_by_rule(old: Evaluation, new: Evaluation, edits: Sequence[Edit]) -> 
     edited = {edit.rule for edit in edits if edit.what != "words only"}
     found: dict[str, Mask] = {}
     for rule_id in {**old.fired, **new.fired}:
+        if old.fired.get(rule_id) is new.fired.get(rule_id):
+            continue
         before = old.scenarios(rule_id) if rule_id in old.fired else 0
         after = new.scenarios(rule_id) if rule_id in new.fired else 0
         mask = before | after if rule_id in edited else _moved(old, new, rule_id)
@@ -193,12 +195,14 @@ def _moved(old: Evaluation, new: Evaluation, rule_id: str) -> Mask:
     """Where a rule that was not edited fires otherwise."""
     before, after = old.fired[rule_id], new.fired[rule_id]
     moved = before.mask ^ after.mask
-    return gathered(moved, new.store.starts) if moved and after.rule.per_option else moved
+    return gathered(moved, new.store.starts) if moved and after.per_option else moved
 
 
 def _concluded_otherwise(old: Evaluation, new: Evaluation) -> Mask:
     """Where a concluded fact differs: scores may count it."""
     found = 0
+    if old.concluded is new.concluded:
+        return found
     for fact in {**old.concluded, **new.concluded}:
         before, after = old.concluded.get(fact, {}), new.concluded.get(fact, {})
         for value in {**before, **after}:

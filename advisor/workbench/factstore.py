@@ -6,11 +6,11 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from advisor.engine.base import FactValue
+from advisor.engine.base import FactValue, OptionFacts
 from advisor.engine.kinds import of_option
 from advisor.errors import UserError
 from advisor.knowledge.types import Knowledge
-from advisor.pipeline import Prepared, prepare
+from advisor.pipeline import prepare
 from advisor.requests import request_from
 from advisor.workbench.columns import Column, column_of
 from advisor.workbench.masks import Mask
@@ -51,14 +51,16 @@ class Part:
     option: dict[str, PartColumn] = field(default_factory=dict)
     refused: int = 0
 
-    def take(self, given: Given, ready: Prepared) -> None:
+    def take(
+        self, given: Given, facts: Mapping[str, FactValue], options: Sequence[OptionFacts]
+    ) -> None:
         """Add one scenario."""
-        _put(self.scenario, len(self.requests), ready.facts)
-        for item in ready.option_facts:
+        _put(self.scenario, len(self.requests), facts)
+        for item in options:
             _put(self.option, self.rows, {KEY: item.key, **item.values})
             self.rows += 1
         self.requests.append(given)
-        self.options.append(len(ready.option_facts))
+        self.options.append(len(options))
 
 
 def _put(columns: dict[str, PartColumn], row: int, facts: Mapping[str, FactValue]) -> None:
@@ -87,7 +89,7 @@ def part_of(requests: Iterable[Given], knowledge: Knowledge, *, easing: bool, mo
                 ready = prepare(request_from(asked), knowledge)
             except UserError:
                 continue
-            part.take(asked, ready)
+            part.take(asked, ready.facts, ready.option_facts)
             break
         else:
             part.refused += 1

@@ -129,7 +129,7 @@ def mutate(
             [(suggestion.rule, suggestion.case)] if suggestion.case else [],
             [suggestion.scenario] if suggestion.scenario else [],
         )
-        also = [m for m in rest if _related(m, suggestion) and own.failure(m)]
+        also = [m for m in rest if _related(m, mutant, own) and own.failure(m)]
         found.append(Survivors(suggestion, [mutant, *also]))
         open_ = [m for m in rest if m not in also]
     totals: dict[str, int] = {}
@@ -139,8 +139,12 @@ def mutate(
     return Mutation(len(mutants), killed, found, equivalent, open_, len(sample.store), totals)
 
 
-def _related(mutant: Mutant, suggestion: Suggestion) -> bool:
-    return suggestion.case is None or mutant.rule.id == suggestion.rule.id
+def _related(other: Mutant, first: Mutant, trial: Trial) -> bool:
+    """Whether a test for one mutant may kill another: of its rule, or one that speaks there."""
+    if other.rule.id == first.rule.id:
+        return True
+    whole = other.kind != "condition" and bool(trial.scenarios)
+    return whole and bool(trial.base.fired[other.rule.id].mask)
 
 
 class Finder:

@@ -73,7 +73,7 @@ class Firings:
         self.option: dict[int, list[tuple[str, int]]] = {number: [] for number in self.scenario}
         owner = _owners(store, self.scenario)
         for rule_id, fired in evaluation.fired.items():
-            if fired.rule.per_option:
+            if fired.per_option:
                 for row in row_numbers(fired.mask, store.rows):
                     number = owner[row]
                     if number >= 0:

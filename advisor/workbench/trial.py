@@ -96,7 +96,7 @@ class Trial:
 
     def _fired(self, evaluation: Evaluation, rule_id: str, number: int) -> list[Changed] | None:
         found = evaluation.fired[rule_id]
-        if not found.rule.per_option:
+        if not found.per_option:
             return [] if found.mask >> (8 * number) & 1 else None
         store, keys = evaluation.store, self.changes[number]
         rows = range(store.starts[number], store.starts[number + 1])
@@ -164,6 +164,6 @@ class _Situations:
         except UserError as error:
             self.refused.append(f"{where}: its input is refused: {error}")
             return None
-        self.part.take(given, ready)
+        self.part.take(given, ready.facts, ready.option_facts)
         self.changes.append({option.key: option.change for option in ready.options})
         return len(self.changes) - 1
