@@ -30,6 +30,8 @@ _PREFER = ("balanced", "quality", "speed", "cost")
 _MOST_CARDS = 40
 _MOST_MODELS = 20
 _ROUND = 256
+_FINE = 12
+"""Contexts tried between two powers of two where no power of two will do."""
 _UNSTATED = 2.0
 """How far a value that was not stated at all counts as being."""
 _EFFORT = {
@@ -66,6 +68,9 @@ def smallest_changes(advisor: Advisor, request: Request, rule: Rule) -> Sequence
     found = []
     for key, values in _candidates(base):
         change = _nearest(request, key, values, fires)
+        if key == "context" and not change:
+            finer = _numbers(_fine_contexts(), base.scenario.context_tokens)
+            change = _nearest(request, key, finer, fires)
         if change:
             found.append(change)
     return sorted(found, key=lambda change: change.order)
@@ -124,6 +129,13 @@ def _numbers(values: Iterable[float], now: float | None) -> Sequence[tuple[objec
         if value != now
     ]
     return sorted(found, key=lambda pair: pair[1])
+
+
+def _fine_contexts() -> list[int]:
+    """Contexts about 6 % apart: some rules hold only in a narrow band of them."""
+    steps = range(_FINE * int(math.log2(_CONTEXTS[-1] / _CONTEXTS[0])))
+    found = {round(_CONTEXTS[0] * 2 ** (step / _FINE) / _ROUND) * _ROUND for step in steps}
+    return sorted(found)
 
 
 def _named(

@@ -212,9 +212,8 @@ def test_changed_templates_are_compared_by_their_words(tmp_path: Path, store: Fa
 def git(folder: Path, *arguments: str) -> None:
     identity: Mapping[str, str] = {"user.name": "x", "user.email": "x@example.org"}
     settings = [part for key, value in identity.items() for part in ("-c", f"{key}={value}")]
-    subprocess.run(
-        ["git", "-C", str(folder), *settings, *arguments],  # noqa: S607 check=True, capture_output=True
-    )
+    command = ["git", "-C", str(folder), *settings, *arguments]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 @pytest.fixture
