@@ -14,6 +14,7 @@ from advisor.facts import scenario_facts
 from advisor.knowledge import catalogue
 from advisor.options import Base
 from advisor.pipeline import Advisor, estimate, prepare
+from advisor.resolve import apply_change
 from advisor.rulefile.model import Rule
 from advisor.scenario import Request
 from advisor.workbench.dependencies import needs_options
@@ -218,7 +219,7 @@ def _nearest(
 
 
 def _with(request: Request, key: str, value: object) -> Request:
-    changed = replace(request, **{key: value})  # type: ignore[arg-type]  # a value of that input
+    changed = apply_change(request, {key: value})
     if key == "context" and request.depth and isinstance(value, int) and request.depth >= value:
         return replace(changed, depth=value - 1)
     return changed

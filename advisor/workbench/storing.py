@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 """Told how many scenarios are done, and of how many."""
 
 _LAYOUT = 1
-_KEPT = 4
+_KEPT = 12
 _CHUNK = 250
 _ALONE = 400
 """Up to so many scenarios no process is started."""

@@ -19,6 +19,7 @@ from advisor.workbench.diff import Difference, compare
 from advisor.workbench.diff_views import diff_json, diff_markdown, diff_text
 from advisor.workbench.factstore import FactStore
 from advisor.workbench.sides import Folders, base_side, load_side
+from advisor.workbench.standing import Standing, standings
 from tests.workbench.conftest import SAMPLE, edited
 
 NOW = Folders()
@@ -118,8 +119,6 @@ def test_words_about_a_rule_change_no_report(evaluation: Evaluation, rules_copy:
 
 def test_touched_scenarios_are_all_that_differ(evaluation: Evaluation, rules_copy: Path) -> None:
     """Looking only where rules fire otherwise misses nothing: the whole sample gives the same."""
-    from advisor.workbench.standing import standings  # noqa: PLC0415
-
     for file, old, new in (
         (
             "recommend-format.yaml",
@@ -146,14 +145,14 @@ def test_touched_scenarios_are_all_that_differ(evaluation: Evaluation, rules_cop
     by_request = {id(change.request): change for change in found.changes}
     for number in everything:
         change = by_request.get(id(evaluation.store.requests[number]))
-        old, new = before[number], after[number]
-        same = (
-            (old.verdict, old.notes, [(s.action, s.option) for s in old.recommended])
-            == (new.verdict, new.notes, [(s.action, s.option) for s in new.recommended])
-        ) and {o for _, o in old.barred} == {o for _, o in new.barred}
-        assert (change is None) is same
+        assert (change is None) is (says(before[number]) == says(after[number]))
         if change:
-            assert (change.before, change.after) == (old, new)
+            assert (change.before, change.after) == (before[number], after[number])
+
+
+def says(report: Standing) -> object:
+    said = [(item.action, item.option) for item in report.recommended]
+    return (report.verdict, report.notes, said, {option for _, option in report.barred})
 
 
 def test_changed_knowledge_is_compared_on_both_sides(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.pipeline import Advisor
+from advisor.resolve import apply_change
 from advisor.rulefile.model import Rule
 from advisor.scenario import Request
 from advisor.workbench.dependencies import fact_use, needs_options
@@ -37,7 +38,7 @@ def test_every_change_named_makes_the_rule_fire(advisor: Advisor, name: str, key
     changes = smallest_changes(advisor, FITS, rule)
     assert key in {change.key for change in changes}
     for change in changes:
-        assert fires(advisor, replace(FITS, **{change.key: change.value}), rule), change
+        assert fires(advisor, apply_change(FITS, {change.key: change.value}), rule), change
     assert list(changes) == sorted(changes, key=lambda change: change.order)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from advisor.knowledge import load_knowledge
-from advisor.pipeline import Advisor
 from advisor.resources import data_dir
 from advisor.workbench import factstore, storing
 from advisor.workbench.factstore import FactStore
@@ -124,7 +123,8 @@ def test_facts_of_stated_requests_leave_out_what_is_refused(own_cache: Path) -> 
     assert store.refused == 1
 
 
-def test_old_stores_are_deleted(own_cache: Path, advisor: Advisor) -> None:
+def test_old_stores_are_deleted(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storing, "_KEPT", 4)
     for count in range(1, 8):
         sampled_facts(count, Origin(workers=1))
     assert len(list(own_cache.glob("facts-*.bin"))) == 4
