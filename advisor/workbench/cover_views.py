@@ -49,7 +49,8 @@ def _silences(coverage: Coverage) -> Iterator[str]:
     yield "Scenarios without any recommendation"
     for silence in coverage.silences:
         part = share(silence.count, silence.of)
-        yield f"  {silence.verdict}: {silence.count:,} of {silence.of:,} ({part})"
+        verdict = silence.verdict or "NO VERDICT, so no answer at all"
+        yield f"  {verdict}: {silence.count:,} of {silence.of:,} ({part})"
         if silence.verdict != "fits":
             yield from (f"      advisor advise {request_line(g)}" for g in silence.examples)
 
@@ -101,7 +102,7 @@ def cover_json(coverage: Coverage) -> str:
                 "together": [list(ids) for ids in coverage.together],
                 "without_advice": [
                     {
-                        "verdict": s.verdict,
+                        "verdict": s.verdict or None,
                         "scenarios": s.count,
                         "of": s.of,
                         "examples": [dict(g) for g in s.examples],

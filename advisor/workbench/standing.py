@@ -33,6 +33,7 @@ class Standing:
     """What one report says, apart from its words."""
 
     verdict: str
+    """Empty where no rule concludes one: such a request is answered with an error."""
     recommended: tuple[Said, ...]
     notes: tuple[str, ...]
     barred: tuple[tuple[str, str], ...]
@@ -126,7 +127,7 @@ def standing(evaluation: Evaluation, found: Firings, scenario: int) -> Standing:
         for item in ranking.recommended
     )
     return Standing(
-        str(evaluation.conclusion(VERDICT, scenario)),
+        str(evaluation.conclusion(VERDICT, scenario) or ""),
         said,
         tuple(_notes(evaluation.ruleset, found, scenario)),
         tuple((rule.id, option.key) for rule, option in ranking.vetoed),

@@ -66,10 +66,9 @@ def test_diff_names_a_base_that_is_none(capsys: Capture) -> None:
 
 
 def test_explain_takes_the_flags_of_advise(capsys: Capture) -> None:
-    outcome = run(
-        capsys, "rules", "explain", "cards-take-turns", "--gpu", "RTX 4090",
-        "--model", "llama-3-8b", "--precision", "Q8_0", "--context", "8192", "--flash-attention", "on", "--ram", "64GB",
-    )  # fmt: skip
+    card = ("--gpu", "RTX 4090", "--model", "llama-3-8b", "--precision", "Q8_0")
+    more = ("--context", "8192", "--flash-attention", "on", "--ram", "64GB")
+    outcome = run(capsys, "rules", "explain", "cards-take-turns", *card, *more)
     assert outcome.code == 0, outcome.err
     assert "fails  request.gpus is 1" in outcome.out
     assert "The smallest single change that makes it fire: --gpus 2" in outcome.out
