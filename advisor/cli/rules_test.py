@@ -53,6 +53,10 @@ def test(
     watch: Annotated[
         bool, typer.Option("--watch", help="Run again what an edit concerns, until Ctrl-C.")
     ] = False,
+    accept: Annotated[
+        bool,
+        typer.Option("--accept", help="Write what is seen now into the scenarios that fail."),
+    ] = False,
 ) -> None:
     """Run the cases of every rule and the scenario files; a failure says what was missing.
 
@@ -66,6 +70,9 @@ def test(
     session = _session(folder, scenarios)
     begun = stamp(session.folders)
     only = find_rules(session.runner.advisor.ruleset, rule) if rule else None
+    if accept:
+        typer.echo(f"{session.accept()} scenarios brought up to date; look at the difference")
+        session.reload()
     results = list(session.run(only, () if only else session.scenarios))
     if not results and not watch:
         raise RequestError("no case was run", hint="Add cases to the rules.")

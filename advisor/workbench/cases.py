@@ -11,7 +11,7 @@ from advisor.errors import RuleFileError, Source, UserError
 from advisor.pipeline import Advisor, Prepared, prepare
 from advisor.requests import request_from
 from advisor.rulefile.model import Case, Rule
-from advisor.workbench.expectations import case_problem, scenario_problems, seen_in
+from advisor.workbench.expectations import Seen, case_problem, scenario_problems, seen_in
 from advisor.workbench.scenariofile import ScenarioCase
 from advisor.workbench.standing import VERDICT
 from advisor.workbench.whynot import why_not_lines
@@ -84,6 +84,14 @@ class Runner:
         details = (*rest, *missing)
         return CaseResult("", scenario.name, scenario.source, first, details)
 
+    def seen(self, scenario: ScenarioCase) -> Seen:
+        """Give what a scenario's report says now.
+
+        Raises:
+            UserError: Its input is refused.
+        """
+        return seen_in(self._advice(scenario.given, scenario.source))
+
     def _advice(self, given: Mapping[str, object], source: Source | None) -> Advice:
         key = json.dumps(dict(given), sort_keys=True, default=str)
         ready = self.facts.get(key)
@@ -126,7 +134,8 @@ def _wanted(advisor: Advisor, advice: Advice, scenario: ScenarioCase) -> Iterato
     wrong = {fact: value for fact, value in facts.items() if advice.facts.get(fact) != value}
     said = {recommendation.option.action for recommendation in advice.recommendations}
     actions = {expected.first, *(expected.actions or ()), *expected.changes} - said
+    asked = {*(expected.notes or ()), *expected.fires}
     for rule in advisor.ruleset.rules:
         concludes = any(rule.conclude.get(fact) == value for fact, value in wrong.items())
-        if concludes or rule.action in actions or rule.id in expected.notes:
+        if concludes or rule.action in actions or rule.id in asked:
             yield rule

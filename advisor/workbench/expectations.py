@@ -86,15 +86,27 @@ def scenario_problems(expected: Expected, seen: Seen, vocabulary: Vocabulary) ->
         changed = dict(first.change) if first else "nothing"
         yield f"the first recommendation changes {changed}, not {dict(expected.change)}"
     yield from _actions(expected, seen)
-    for note in expected.notes:
-        if note not in seen.notes:
-            yield f"the note of {note} is missing"
+    yield from _notes(expected, seen)
+    for rule in expected.fires:
+        if rule not in seen.fired:
+            yield f"{rule} stays silent"
     for rule in expected.silent:
         if rule in seen.fired:
             yield f"{rule} fires"
     for test in expected.facts:
         if not holds(test, seen.facts):
             yield f"{test.fact} is {_shown(test, seen, vocabulary)}, not {_wanted(test)}"
+
+
+def _notes(expected: Expected, seen: Seen) -> Iterator[str]:
+    if expected.notes is None:
+        return
+    for note in expected.notes:
+        if note not in seen.notes:
+            yield f"the note of {note} is missing"
+    for note in seen.notes:
+        if note not in expected.notes:
+            yield f"the note of {note} is there too"
 
 
 def _actions(expected: Expected, seen: Seen) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from advisor.rulefile.model import Case
 from advisor.workbench.mutants import Mutant
 from advisor.workbench.mutate import Mutation, Suggestion, Survivors
-from advisor.workbench.scenariofile import Expected, ScenarioCase
+from advisor.workbench.scenariotext import scenario_lines
 from advisor.workbench.showing import count, inline, inline_map, table
 
 
@@ -63,7 +63,7 @@ def pasted(suggestion: Suggestion) -> Sequence[str]:
     if suggestion.case:
         return _case_lines(suggestion.case, suggestion.rule.ladder is not None, suggestion)
     assert suggestion.scenario
-    return _scenario_lines(suggestion.scenario)
+    return scenario_lines(suggestion.scenario)
 
 
 def _case_lines(case: Case, ladder: bool, suggestion: Suggestion) -> Sequence[str]:  # noqa: FBT001
@@ -78,27 +78,6 @@ def _case_lines(case: Case, ladder: bool, suggestion: Suggestion) -> Sequence[st
     if case.change is not None:
         lines.append(f"  change: {inline_map(case.change)}")
     return lines
-
-
-def _scenario_lines(scenario: ScenarioCase) -> Sequence[str]:
-    lines = [
-        f"- scenario: {inline(scenario.name)}",
-        f"  given: {inline_map(scenario.given)}",
-        "  expect:",
-    ]
-    return [*lines, *(f"    {line}" for line in _expected(scenario.expected))]
-
-
-def _expected(expected: Expected) -> Iterator[str]:
-    if expected.first is not None:
-        yield f"first: {expected.first}"
-    if expected.actions is not None:
-        yield f"actions: [{', '.join(expected.actions)}]"
-    for action, change in expected.changes.items():
-        yield f"changes: {{{action}: {inline_map(change)}}}"
-    if expected.facts:
-        facts = {test.fact: test.value for test in expected.facts}
-        yield f"facts: {inline_map(facts)}"
 
 
 def mutation_json(mutation: Mutation) -> str:

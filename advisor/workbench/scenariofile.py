@@ -22,7 +22,7 @@ from advisor.yamlfile import Node
 FOLDER = SCENARIOS.rstrip("/")
 """Below rules/."""
 
-_EXPECTS = ("verdict", "first", "change", "actions", "changes", "notes", "silent", "facts")
+_EXPECTS = ("verdict", "first", "change", "actions", "changes", "notes", "fires", "silent", "facts")
 _VERDICT, _ACTION = "fit.state", "option.family"
 
 
@@ -39,8 +39,10 @@ class Expected:
     """Every action recommended, in order."""
     changes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Action -> part of its change."""
-    notes: tuple[str, ...] = ()
-    """Rules whose note must be there."""
+    notes: tuple[str, ...] | None = None
+    """Rules whose notes are in the report, all of them, in any order."""
+    fires: tuple[str, ...] = ()
+    """Rules that must fire, whether they are said or not."""
     silent: tuple[str, ...] = ()
     """Rules that must not fire."""
     facts: tuple[Test, ...] = ()
@@ -137,7 +139,8 @@ class _Reader:
             change=_plain_map(inner, "change", KEYS, "input"),
             actions=actions,
             changes=self._changes(inner),
-            notes=self._rules(inner, "notes"),
+            notes=self._rules(inner, "notes") if "notes" in inner else None,
+            fires=self._rules(inner, "fires"),
             silent=self._rules(inner, "silent"),
             facts=self._facts(inner),
         )

@@ -13,6 +13,7 @@ from advisor.workbench.cases import CaseResult, Runner
 from advisor.workbench.dependencies import reads
 from advisor.workbench.diff import edits_between
 from advisor.workbench.scenariofile import ScenarioCase, load_scenarios
+from advisor.workbench.scenariotext import brought_up_to_date, rewrite
 
 Stamp = Mapping[str, tuple[int, int]]
 
@@ -81,6 +82,20 @@ class Session:
         self.runner.advisor = replace(advisor, ruleset=ruleset, engine=engine)
         self.scenarios = scenarios
         return concerned, changed
+
+    def accept(self) -> int:
+        """Write what is seen now into the scenarios that fail, and give their number.
+
+        Raises:
+            UserError: The input of one of them is refused.
+        """
+        advisor = self.runner.advisor
+        changed = {
+            number: brought_up_to_date(scenario, self.runner.seen(scenario), advisor.vocabulary)
+            for number, scenario in enumerate(self.scenarios)
+            if not self.runner.scenario(scenario).ok
+        }
+        return rewrite(self.folder, changed, self.scenarios)
 
     def run(
         self, rules: frozenset[str] | None, scenarios: Sequence[ScenarioCase]

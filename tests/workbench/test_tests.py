@@ -37,7 +37,7 @@ def run(advisor: Advisor, folder: Path, expect: str) -> CaseResult:
         "{verdict: needs_offload, first: quantize}",
         "{first: quantize, changes: {add-gpus: {gpus: 2}}}",
         "{facts: {fit.cause: weights, memory.deficit: above 2 GiB, gpu.laptop: no}}",
-        "{notes: [start-small-and-grow], silent: [fit-is-tight]}",
+        "{fires: [start-small-and-grow, quantize-to-fit], silent: [fit-is-tight]}",
     ],
 )
 def test_what_is_so_holds(advisor: Advisor, tmp_path: Path, expect: str) -> None:
@@ -54,6 +54,8 @@ def test_what_is_so_holds(advisor: Advisor, tmp_path: Path, expect: str) -> None
         ("{changes: {cloud: {gpus: 3}}}", "cloud changes"),
         ("{changes: {speculative: {gpus: 3}}}", "it does not recommend speculative"),
         ("{notes: [fit-is-tight]}", "the note of fit-is-tight is missing"),
+        ("{fires: [fit-is-tight]}", "fit-is-tight stays silent"),
+        ("{notes: []}", "the note of "),
         ("{silent: [quantize-to-fit]}", "quantize-to-fit fires"),
         ("{facts: {fit.cause: kv_cache}}", "fit.cause is weights, not kv_cache"),
         ("{facts: {headroom.class: ample}}", "headroom.class is unknown, not ample"),
