@@ -33,14 +33,8 @@ class Suggestion:
     case: Case | None
     scenario: ScenarioCase | None
     rule: Rule
-
-    @property
-    def given(self) -> Given:
-        """The request."""
-        if self.case:
-            return self.case.given
-        assert self.scenario
-        return self.scenario.given
+    expect: str = ""
+    """What the case expects as it is written: of a ladder, one of its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +260,21 @@ class Finder:
         given = self._sample.store.requests[number]
         name = f"{_situation(given)}{self._value(mutant, number)}"
         case = Case(name, given, "fires" if fires else "silent", change)
-        return Suggestion(case, None, self._trial.advisor.ruleset.by_id[mutant.rule.id])
+        rule = self._trial.advisor.ruleset.by_id[mutant.rule.id]
+        return Suggestion(case, None, rule, self._written(rule, case, number))
+
+    def _written(self, rule: Rule, case: Case, number: int) -> str:
+        """A ladder's case names the value that the ladder gives there."""
+        if rule.ladder is None:
+            return case.expect
+        for fact in rule.conclude:
+            for other in self._sample.ruleset.rules:
+                if other.ladder == rule.ladder and self._fires(other, number):
+                    return str(other.conclude[fact])
+        return "silent"
+
+    def _fires(self, rule: Rule, number: int) -> bool:
+        return bool(self._sample.scenarios(rule.id) >> (8 * number) & 1)
 
     def _value(self, mutant: Mutant, number: int) -> str:
         """The value that decides, for the name of a case."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from advisor.rulefile.model import Case
 from advisor.workbench.mutants import Mutant
 from advisor.workbench.mutate import Mutation, Suggestion, Survivors
 from advisor.workbench.scenariotext import scenario_lines
@@ -60,24 +59,16 @@ def _place(mutant: Mutant) -> str:
 
 def pasted(suggestion: Suggestion) -> Sequence[str]:
     """Give the YAML of a suggested test."""
-    if suggestion.case:
-        return _case_lines(suggestion.case, suggestion.rule.ladder is not None, suggestion)
-    assert suggestion.scenario
-    return scenario_lines(suggestion.scenario)
-
-
-def _case_lines(case: Case, ladder: bool, suggestion: Suggestion) -> Sequence[str]:  # noqa: FBT001
-    expect: object = case.expect
-    if ladder and case.expect == "fires":
-        expect = next(iter(suggestion.rule.conclude.values()))
+    if suggestion.case is None:
+        assert suggestion.scenario
+        return scenario_lines(suggestion.scenario)
+    case = suggestion.case
     lines = [
         f"- name: {inline(case.name)}",
         f"  given: {inline_map(case.given)}",
-        f"  expect: {inline(expect)}",
+        f"  expect: {inline(suggestion.expect)}",
     ]
-    if case.change is not None:
-        lines.append(f"  change: {inline_map(case.change)}")
-    return lines
+    return [*lines, f"  change: {inline_map(case.change)}"] if case.change is not None else lines
 
 
 def mutation_json(mutation: Mutation) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from advisor.errors import RequestError
 from advisor.pipeline import Advisor
+from advisor.requests import request_from
 from advisor.rulefile import parse_rules
 from advisor.rulefile.model import Case, PerTerm, Rule, Score, Test, When, WhenTerm
 from advisor.workbench.bulk import Evaluation, evaluate_all, rule_mask, with_rule
@@ -135,6 +136,20 @@ def test_pasted_cases_can_be_read(bare: Advisor, uncovered: Mutation) -> None:
         )
         (rule,) = parse_rules({"x.yaml": text.encode()}, bare.vocabulary)
         assert dict(rule.cases[0].given) == dict(suggestion.case.given)
+
+
+def test_a_pasted_case_of_a_ladder_expects_the_value_it_gives(
+    bare: Advisor, uncovered: Mutation
+) -> None:
+    found = 0
+    for group in uncovered.survivors:
+        suggestion = group.suggestion
+        if suggestion.case and suggestion.rule.ladder:
+            advice = bare.advise(request_from(suggestion.case.given))
+            (fact,) = suggestion.rule.conclude
+            assert suggestion.expect == advice.facts.get(fact, "silent")
+            found += 1
+    assert found
 
 
 def test_what_is_called_the_same_is_the_same_on_the_whole_sample(

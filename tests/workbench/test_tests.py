@@ -92,7 +92,7 @@ def test_everything_wrong_with_scenario_files_is_said_at_once_with_places(
     for wanted in (
         f"{name}/s.yaml:2:11: unknown input 'gp'. Did you mean",
         f"{name}/s.yaml:3:21: unknown verdict 'fit'. Did you mean 'fits'?",
-        f"{name}/s.yaml:3:26: unknown key 'frist'. Did you mean 'first'?",
+        f"{name}/s.yaml:3:26: unknown key 'frist'. Did you mean 'first'",
         f"{name}/s.yaml:4:3: two scenarios are called 'one'",
         f"{name}/s.yaml:4:3: the key 'given' is missing.",
         f"{name}/s.yaml:5:20: unknown fact 'fit.cuse'. Did you mean 'fit.cause'?",
@@ -259,3 +259,37 @@ def test_scenario_files_are_no_rule_files(rules_copy: Path) -> None:
     advisor = Advisor.load()
     with pytest.raises(RuleFileError):
         load_scenarios(folder, advisor.vocabulary, advisor.ruleset, {})
+
+
+def test_accepting_writes_what_is_seen_and_leaves_the_rest(session: Session) -> None:
+    path = session.folder / "own.yaml"
+    path.write_text(
+        "# A remark.\n"
+        f"- scenario: right\n  given: {MEDIUM}\n  expect: {{first: quantize}}  # kept\n\n"
+        f"- scenario: wrong\n  given: {MEDIUM}\n"
+        "  expect:\n    verdict: fits\n    first: cloud\n    change: {gpus: 3}\n"
+        "    actions: [cloud]\n    changes: {cloud: {gpus: 3}}\n    notes: []\n"
+        "    fires: [fit-is-tight, quantize-to-fit]\n    silent: [quantize-to-fit]\n"
+        "    facts: {fit.cause: buffers, headroom.class: ample, memory.deficit: above 1 GiB}\n\n"
+        "# The end.\n",
+        encoding="utf-8",
+    )
+    session.reload()
+    assert [r.ok for r in session.run(frozenset(), session.scenarios)] == [True, False]
+    assert session.accept() == 1
+    session.reload()
+    assert all(r.ok for r in session.run(frozenset(), session.scenarios))
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# A remark.\n- scenario: right\n")
+    assert text.endswith("\n\n# The end.\n")
+    assert "{first: quantize}  # kept" in text
+    wrong = session.scenarios[1].expected
+    assert (wrong.verdict, wrong.first) == ("needs_offload", "quantize")
+    assert wrong.actions is not None
+    assert list(wrong.changes) == list(wrong.actions)
+    assert (wrong.fires, wrong.silent) == (("quantize-to-fit",), ())
+    assert [(t.fact, t.text) for t in wrong.facts] == [
+        ("fit.cause", "is weights"),
+        ("memory.deficit", "above 1 GiB"),
+    ]
+    assert session.accept() == 0
