@@ -1,27 +1,52 @@
-"""The commands, put together."""
+"""The commands, put together: only the one asked for, since making all of them takes time."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from advisor import __version__
-from advisor.cli.advise import advise
-from advisor.cli.estimate import estimate
-from advisor.cli.knowledge import knowledge_app
-from advisor.cli.measure import measure_app
-from advisor.cli.reverse import gpus_for, models_for
-from advisor.cli.rules import rules_app
 
-app = typer.Typer(
-    name="advisor",
-    help="Will this language model run on this GPU, how well, and what should you change?",
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+_COMMANDS: Mapping[str, tuple[str, str]] = {
+    "advise": ("advise", "advise"),
+    "estimate": ("estimate", "estimate"),
+    "models-for": ("reverse", "models_for"),
+    "gpus-for": ("reverse", "gpus_for"),
+    "knowledge": ("knowledge", "knowledge_app"),
+    "measure": ("measure", "measure_app"),
+    "rules": ("rules", "rules_app"),
+}
+"""Command -> module of this package and name in it: a function, or a Typer of its own."""
+
+
+def application(words: Sequence[str]) -> typer.Typer:
+    """Make the command line that these words need.
+
+    Args:
+        words: The arguments as typed; without a known command among them all are made, for the
+            help and for the message about an unknown one.
+    """
+    app = typer.Typer(
+        name="advisor",
+        help="Will this language model run on this GPU, how well, and what should you change?",
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_common)
+    asked = next((word for word in words if not word.startswith("-")), "")
+    for name in [asked] if asked in _COMMANDS else _COMMANDS:
+        module, attribute = _COMMANDS[name]
+        found = getattr(import_module(f"{__package__}.{module}"), attribute)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found)
+        else:
+            app.command(name)(found)
+    return app
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001  a Typer callback
@@ -30,7 +55,6 @@ def _version(asked: bool) -> None:  # noqa: FBT001  a Typer callback
         raise typer.Exit
 
 
-@app.callback()
 def _common(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
@@ -40,12 +64,3 @@ def _common(
     ] = False,
 ) -> None:
     """Will this language model run on this GPU, how well, and what should you change?"""
-
-
-app.command()(advise)
-app.command()(estimate)
-app.command()(models_for)
-app.command()(gpus_for)
-app.add_typer(knowledge_app)
-app.add_typer(measure_app)
-app.add_typer(rules_app)

@@ -20,9 +20,9 @@ def main() -> None:
     """
     debug = "--debug" in sys.argv[1:] or bool(os.environ.get("ADVISOR_DEBUG"))
     try:
-        from advisor.cli.app import app  # noqa: PLC0415  start-up: nothing before the handler
+        from advisor.cli.app import application  # noqa: PLC0415  nothing before the handler
 
-        app()
+        application(sys.argv[1:])()
     except UserError as error:
         sys.exit(_told(error, WRONG_INPUT, debug=debug))
     except BrokenPipeError:

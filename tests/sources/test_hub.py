@@ -839,7 +839,7 @@ def test_unusable_proxies_are_said(hub: FakeHub, monkeypatch: pytest.MonkeyPatch
 
 def test_the_usual_path_imports_nothing_of_the_hub() -> None:
     code = (
-        "import sys; import advisor.cli.app, advisor.pipeline; "
+        "import sys; import advisor.cli.advise, advisor.pipeline; "
         "print([m for m in sys.modules if 'sources.hub' in m or m.startswith('http')])"
     )
     done = subprocess.run(
