@@ -1,0 +1,1 @@
+"""Measurements in, speed parameters out: what knowledge/calibration-fitted.yaml is made by."""
