@@ -23,7 +23,7 @@ _TENSOR = re.compile(r"\btp=([2-9]\d*)|tensor parallel|TP=([2-9])|sm tensor|-sm 
 _INSTANCES = re.compile(r"\binst=([2-9]\d*)")
 _PIPELINES = re.compile(r"\bpp=([2-9]\d*)")
 _DEVICES = re.compile(r"device: \w+,\w+|pipeline-parallel-size [2-9]")
-_BENCH = re.compile(r"llama-bench (.*)$")
+_BENCH = re.compile(r"cmd='[^']*llama-bench (.*)$")
 _BENCH_DEPTH = re.compile(r" -d (\d+)\b")
 _BENCH_LENGTH = re.compile(r" -n (\d+)\b")
 _CPU_ONLY = re.compile(
@@ -43,6 +43,7 @@ class Conditions:
     gpu_layers: int | None
     """Layers on the card where not all; None: all, or not stated."""
     cpu_experts: int
+    """Layers, among those on the card, whose experts lie in system RAM."""
     cache: str | None
     """Cache type of the knowledge base; None: one that it does not know."""
     flash: bool | None
@@ -69,7 +70,7 @@ def conditions_of(row: Row) -> Conditions:
     partial = "PARTIAL OFFLOAD" in note
     experts = _number(_EXPERTS_IN_RAM, note)
     return Conditions(
-        gpu_layers=_number(_LAYERS_ON_CARD, note) if partial else None,
+        gpu_layers=_number(_LAYERS_ON_CARD, note) if partial or experts else None,
         cpu_experts=experts or 0,
         cache=_cache(note),
         flash=_flash(note),

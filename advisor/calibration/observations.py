@@ -88,7 +88,7 @@ def _observation(row: Row, conditions: Conditions, spelling: Spelling) -> Observ
         return "the weight format is not stated or not in the knowledge base"
     if precision in {"FP16", "BF16"} and model.startswith("gpt-oss"):
         precision = "MXFP4_MOE"  # its files keep the experts in MXFP4 whatever the label says
-    backend = spelling.backend(row, gpu)
+    backend = spelling.backend(row, gpu, framework)
     if backend is None:
         return "no single known backend"
     measured = _measurement(row, conditions, (gpu, model, precision, framework, backend))

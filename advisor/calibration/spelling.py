@@ -77,14 +77,23 @@ class Spelling:
         name = self.tables["framework"].get(row["framework"])
         return name if name in self.knowledge.frameworks else None
 
-    def backend(self, row: Row, gpu: str) -> str | None:
+    def backend(self, row: Row, gpu: str, framework: str) -> str | None:
         """Name the backend; None for a processor, several machines or one that is not told."""
         text = row["backend"].strip().casefold()
+        vendor = self.knowledge.gpus[gpu].vendor
+        known = self.tables["backend"].get(f"{vendor} {text}")
+        if known is not None and framework == "llama.cpp":
+            return known
         if text in _UNSTATED:
-            return _BACKEND_OF_VENDOR.get(self.knowledge.gpus[gpu].vendor)
+            return None if self._open(vendor, framework) else _BACKEND_OF_VENDOR.get(vendor)
         if _NOT_A_CARD.search(text):
             return None
         return next((name for begin, name in _BACKENDS if text.startswith(begin)), None)
+
+    @staticmethod
+    def _open(vendor: str, framework: str) -> bool:
+        """Say whether a card's runs may have used one backend or another."""
+        return framework == "llama.cpp" and vendor in {"AMD", "Intel"}
 
     def _memory(self, key: tuple[str, ...], find: Callable[[str, str], str | None]) -> str | None:
         if key not in self.found:
