@@ -42,6 +42,8 @@ class Observation:
     raw: bool
     """Raw output of a tool."""
     self_reported: bool
+    exact: bool
+    """The row names this very model and format, not a relative of the same shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ def _observation(row: Row, conditions: Conditions, spelling: Spelling) -> Observ
         source,
         raw=any(source.startswith(name) for name in _RAW_OUTPUT),
         self_reported=source.startswith(_SELF_REPORTED),
+        exact=spelling.is_exact(row),
     )
 
 

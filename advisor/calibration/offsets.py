@@ -17,6 +17,9 @@ from statistics import median
 _Z_80 = 1.2816
 """Normal quantile of an 80 % interval."""
 
+_FAR = 3.0
+"""A source this many standard deviations off counts half: weights in system RAM, a wrong label."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spreads:
@@ -68,10 +71,14 @@ def card_offset(
     prior = spreads.cards**2 + (spreads.sources**2 if own_machine else 0.0)
     added = 0.0 if own_machine else spreads.sources**2
     precision, pulled = 1 / prior, 0.0
+    usual = sqrt(spreads.cards**2 + spreads.sources**2 + spreads.configurations**2)
     for group in groups:
+        middle = _middle(group)
         weight = 1 / (added + spreads.configurations**2 / len(group))
+        if not own_machine:
+            weight /= 1 + (middle / (_FAR * usual)) ** 2
         precision += weight
-        pulled += weight * _middle(group)
+        pulled += weight * middle
     log_factor, spread = pulled / precision, _Z_80 * sqrt(1 / precision)
     return Offset(
         factor=exp(log_factor),

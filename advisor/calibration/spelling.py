@@ -21,6 +21,7 @@ _FORMAT_END = re.compile(
     r"[-_.](UD-|i1-)?(I?Q\d\w*|F16|BF16|FP8\w*|MXFP4|AWQ|\d-?bit).*$", re.IGNORECASE
 )
 _OLLAMA_END = re.compile(r"[:-](latest|instruct|\w*q\d\w*)$")
+_RECIPE = re.compile(r"^UD-|_(XL|L|P)$|bpw$|custom|reap|dynamic", re.IGNORECASE)
 _LEAST_NAME = 6
 _BACKENDS = (
     ("cuda", "CUDA"), ("rocm", "ROCm"), ("llama.cpp-hip", "ROCm"), ("llama.cpp-rocwmma", "ROCm"),
@@ -40,6 +41,8 @@ class Spelling:
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
     found: dict[tuple[str, ...], str | None] = field(default_factory=dict)
     keys: list[tuple[str, str]] = field(default_factory=list)
+    exact: set[tuple[str, str]] = field(default_factory=set)
+    """Spellings of models that name the model itself."""
 
     def __post_init__(self) -> None:
         """Index the table and the known model names."""
@@ -71,6 +74,16 @@ class Spelling:
         if name == "MXFP4" and framework in {"llama.cpp", "Ollama", "LM Studio"}:
             return "MXFP4_MOE"
         return name if name in self.knowledge.formats else None
+
+    def is_exact(self, row: Row) -> bool:
+        """Say whether a row names model and format as the knowledge base does.
+
+        A model found inside a longer name was trained on; ``UD``, ``_XL`` and the like are recipes
+        of their own.
+        """
+        return (row["model"], row.get("params_b", "")) in self.exact and not _RECIPE.search(
+            row["quant"]
+        )
 
     def framework(self, row: Row) -> str | None:
         """Name the runtime."""
@@ -114,12 +127,14 @@ class Spelling:
         table: Mapping[str, str] = self.tables["model"]
         for key in (f"{text}@{params}", text):
             if key in table:
+                self.exact.add((text, params))
                 return table[key] or None
         short = _FILE_END.sub("", text.rpartition("/")[2])
         bare = _FORMAT_END.sub("", short)
         for attempt in (text, short, bare, _OLLAMA_END.sub("", text)):
             name = self._try(names.find_model, attempt)
             if name:
+                self.exact.add((text, params))
                 return name
         key = model_key(bare)
         return next((name for known, name in self.keys if known in key), None)

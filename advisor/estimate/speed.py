@@ -194,14 +194,13 @@ def _prefill_range(scenario: Scenario, speeds: Speeds, reached: Reached) -> Rang
 def _trust(scenario: Scenario, speeds: Speeds, rate: Rate, reads: Reads) -> tuple[Evidence, Range]:
     """Give the tier and the 80 % range: the widest of all that applies."""
     tables = speeds.tables
-    names = list(rate.ranges)
-    if reads.step_bytes(1) < tables.small_gib * GIB:
-        names.append(rate.small_range)
-    evidence = rate.evidence
+    names, evidence = list(rate.ranges), rate.evidence
     if scenario.model.shape.moe:
         near = evidence == "near"
-        names.append("moe_near" if near else "moe_unseen")
+        names[0] = "moe_near" if near else "moe_unseen"
         evidence = "near" if near else "extrapolated"
+    elif reads.step_bytes(1) < tables.small_gib * GIB:
+        names[0] = rate.small_range
     rough = list(_rough_parts(scenario, tables.deep_tokens, rate))
     spread = _widest(speeds, [*names, *rough])
     return ("extrapolated" if rough else evidence), spread

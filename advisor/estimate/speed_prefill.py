@@ -11,7 +11,7 @@ Arithmetic is two operations per parameter and token, in TFLOPS (10^12 per secon
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, Literal
 
@@ -135,16 +135,31 @@ def token_seconds(work: Work, reached: Reached) -> float:
     return 2 * (work.dense + work.experts / reached.experts) / (reached.tflops * 1e12)
 
 
-def read_prefill(policy: Fields, fitted: Fields) -> PrefillTables:
-    """Check and convert the groups ``prefill`` of both files.
+def read_prefill(policy: Fields, fitted: Fields | None) -> PrefillTables:
+    """Check and convert the groups ``prefill`` of both files; ``fitted`` None: nothing fitted.
 
     Raises:
         KnowledgeError: A figure is missing or of the wrong kind.
     """
-    units, own = fitted.group("units").groups(), fitted.group("architectures").groups()
-    return PrefillTables(
+    stated = PrefillTables(
         prompt_tokens=int(policy.number("prompt_tokens")),
         falls=policy.number("falls"),
+        units={},
+        architectures={},
+        sixteen_bit={},
+        experts={},
+        attention={},
+        launch_s={},
+        cards={},
+        engines=policy.number("engines"),
+        engine_experts=policy.number("engine_experts"),
+        engine_attention=policy.number("engine_attention"),
+    )
+    if fitted is None:
+        return stated
+    units, own = fitted.group("units").groups(), fitted.group("architectures").groups()
+    return replace(
+        stated,
         units={(b, u): n for b, line in units.items() for u, n in line.numbers().items()},
         architectures={(a, b): n for a, line in own.items() for b, n in line.numbers().items()},
         sixteen_bit=fitted.group("sixteen_bit").numbers(),
@@ -158,9 +173,6 @@ def read_prefill(policy: Fields, fitted: Fields) -> PrefillTables:
             (line.text("gpu"), line.text("backend")): line.number("tflops")
             for line in fitted.lines("cards")
         },
-        engines=policy.number("engines"),
-        engine_experts=policy.number("engine_experts"),
-        engine_attention=policy.number("engine_attention"),
     )
 
 

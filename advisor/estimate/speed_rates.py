@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from advisor.estimate.result import Evidence
 from advisor.estimate.speed_measured import MeasuredSpeeds
 from advisor.estimate.speed_prefill import Reached, reached_by_engine, reached_by_llamacpp
-from advisor.estimate.speed_tables import BatchTable, EngineSpeed, Tables, read_tables
+from advisor.estimate.speed_tables import BatchTable, EngineSpeed, Match, Tables, read_tables
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 
 MODELLED_FROM_GPUS = 3
@@ -94,9 +94,9 @@ def speeds_of(knowledge: Knowledge) -> Speeds | None:
     return made
 
 
-def architecture_of(tables: Tables, gpu: Gpu) -> str:
+def architecture_of(matches: Iterable[Match], gpu: Gpu) -> str:
     """Name the architecture of the calibration that a card belongs to, empty for none."""
-    return next((m.to for m in tables.matches if m.fits(gpu)), "")
+    return next((match.to for match in matches if match.fits(gpu)), "")
 
 
 def stored_bits(precision: Format) -> int:
@@ -114,7 +114,7 @@ def _rate(
     if framework.name not in tables.engines:
         return None
     engine = tables.engines[framework.name]
-    architecture = architecture_of(tables, gpu)
+    architecture = architecture_of(tables.matches, gpu)
     if engine is None:
         return _family_rate(speeds, gpu, backend, precision, architecture)
     prefill = reached_by_engine(tables.prefill, gpu, precision, engine.overhead_s)
@@ -202,7 +202,8 @@ def _trust(gpu: Gpu, cards: int, *, near: bool) -> tuple[Evidence, tuple[str, ..
     own = ("laptop",) if gpu.segment == "mobile" else ()
     if cards >= MODELLED_FROM_GPUS:
         return "modelled", ("modelled", *own), "modelled_small"
-    return "extrapolated", ("alone", *own), "alone"
+    name = "alone" if cards else "unmeasured_card"
+    return "extrapolated", (name, *own), name
 
 
 def _llamacpp_prefill(

@@ -200,7 +200,8 @@ def _offload_s(scenario: Scenario, tables: Tables, reads: Reads, sequences: int)
     offload = tables.offload
     dense = reads.host_bytes + sequences * reads.host_cache_bytes
     experts = reads.touched(sequences) * reads.host_expert_bytes
-    moved = dense / offload.ram_efficiency + experts / offload.ram_efficiency_experts
+    reached = offload.ram_efficiency_beside_experts if reads.experts else offload.ram_efficiency
+    moved = dense / reached + experts / offload.ram_efficiency_experts
     handed_over = offload.hand_over_s * reads.host_expert_layers
     return moved / scenario.ram_bandwidth_bytes_s + handed_over
 

@@ -112,6 +112,8 @@ class Offload:
     """Weights in system RAM."""
 
     ram_efficiency: float
+    ram_efficiency_beside_experts: float
+    """Whole layers of a mixture of experts, experts aside."""
     ram_efficiency_experts: float
     hand_over_s: float
     """Per layer whose experts lie there, and token."""
@@ -148,6 +150,47 @@ class Tables:
     measured_depth_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What people decided and the fits build on."""
+
+    matches: tuple[Match, ...]
+    falls: float
+    nvlink_s: Curve
+    pcie_s: Curve
+    layer_split: Curve
+    engine_prefill: PrefillTables
+    """Without anything fitted: what engines outside the llama.cpp family reach."""
+    ranges: Mapping[str, Range]
+    small_gib: float
+    deep_tokens: float
+
+
+def read_policy(calibration: Mapping[str, object]) -> Policy:
+    """Check and convert calibration.yaml alone.
+
+    Raises:
+        KnowledgeError: A group or figure is missing or of the wrong kind.
+    """
+    policy = Fields(calibration, "", _POLICY)
+    cards, limits = policy.group("multi_gpu"), policy.group("limits")
+    return Policy(
+        matches=tuple(map(_match, policy.lines("architecture_of"))),
+        falls=policy.group("prefill").number("falls"),
+        nvlink_s=cards.curve("nvlink_us_per_layer", 1e-6),
+        pcie_s=cards.curve("pcie_us_per_layer", 1e-6),
+        layer_split=cards.curve("layer_split_factor"),
+        engine_prefill=read_prefill(policy.group("prefill"), None),
+        ranges={
+            key: policy.group("ranges").range_factors(key)
+            for key in policy.group("ranges").found
+            if key != "source"
+        },
+        small_gib=limits.number("small_gib"),
+        deep_tokens=limits.number("deep_tokens"),
+    )
+
+
 def read_tables(calibration: Mapping[str, object]) -> Tables:
     """Check and convert the plain data of the calibration files.
 
@@ -173,6 +216,7 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
         batch_other=_batch(batch.group("other"), policy.group("batch"), "other"),
         offload=Offload(
             offload.number("ram_efficiency"),
+            offload.number("ram_efficiency_beside_experts"),
             offload.number("ram_efficiency_experts"),
             offload.number("hand_over_us") * 1e-6,
         ),
