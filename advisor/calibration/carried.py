@@ -44,3 +44,10 @@ def name_rows() -> Sequence[Row]:
     """Read the spellings of the measurements that no general rule resolves."""
     with (measurements_dir() / "names.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+@cache
+def odd_rows() -> Mapping[str, str]:
+    """Read why single rows are far off, by row id."""
+    with (measurements_dir() / "odd.csv").open(encoding="utf-8", newline="") as file:
+        return {row["id"]: row["reason"] for row in csv.DictReader(file)}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from advisor.calibration.accuracy import PAGE, page, plots
 from advisor.calibration.calibrate import Fitted, Material, fit_all, material_of
 from advisor.calibration.measured import MEASURED_FILE, measured_text
 from advisor.calibration.ranges import spreads_by_situation
+from advisor.calibration.strata import results_of
 from advisor.calibration.validate import Held, validate
 from advisor.calibration.write import FITTED_FILE, fitted_text
 from advisor.knowledge.types import Knowledge
@@ -50,3 +52,17 @@ def write_files(folder: Path, texts: Mapping[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
+
+
+def accuracy_files(knowledge: Knowledge) -> Mapping[str, str]:
+    """Validate everything and write the accuracy page with its plots.
+
+    Returns:
+        Texts by name: ``speed-accuracy.md`` and one SVG per plot.
+    """
+    material = material_of(knowledge)
+    fitted = fit_all(material)
+    held = validate(material, fitted, sources=True)
+    results = results_of(held, material.policy.falls)
+    spreads = spreads_by_situation(held, material)
+    return {PAGE: page(material, held, results, spreads), **plots(results)}

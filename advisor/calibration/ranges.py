@@ -45,13 +45,14 @@ def spreads_by_situation(held: Sequence[Held], material: Material) -> Mapping[st
 def spread_of(held: Sequence[Held]) -> Spread:
     """Give the range of one stratum and its coverage out of group.
 
-    Where whole cards were held out every card weighs the same, however many runs it has.
+    Where whole cards were held out a card weighs by the root of its runs, as in the fit, so that
+    neither the card with most runs nor the one with a single odd run sets the range alone.
     """
     groups: dict[str, list[float]] = defaultdict(list)
     for one in held:
         groups[one.group].append(-one.error)
-    equal = all(one.held_out == "card" for one in held)
-    weight = {group: 1 / len(rows) if equal else 1.0 for group, rows in groups.items()}
+    by_root = all(one.held_out == "card" for one in held)
+    weight = {group: len(rows) ** -0.5 if by_root else 1.0 for group, rows in groups.items()}
     low, high = _range(groups, weight, but="")
     inside = total = 0.0
     for group, rows in sorted(groups.items()):

@@ -22,7 +22,7 @@ from advisor.calibration.runs import Run
 from advisor.estimate.speed_rates import MODELLED_FROM_GPUS
 from advisor.units import GIB
 
-HeldOut = Literal["configuration", "card", "source", "model", "nothing"]
+HeldOut = Literal["configuration", "card", "source", "nothing"]
 _FOLDS = 10
 
 
@@ -156,13 +156,13 @@ def _extras(material: Material, fitted: Fitted) -> Iterator[Held]:
         ("offload", material.splits, offload_terms(parts.alone), fitted.offload),
     )
     for kind, runs, terms, whole in jobs:
-        for group, rest, out in _groups(runs, lambda run: run.scenario.model.name):
+        for group, rest, out in _groups(runs, lambda run: "\0".join(run.configuration)):
             model = fit_extra(rest, terms, start=whole.values)
             for run in out:
                 seconds = model.seconds(run)
                 if seconds is not None:
                     speed = run.scenario.batch / seconds
-                    yield Held(run, speed, "model", group, kind)
+                    yield Held(run, speed, "configuration", group, kind)
 
 
 def _several_cards(material: Material, fitted: Fitted) -> Iterator[Held]:
