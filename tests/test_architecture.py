@@ -20,6 +20,7 @@ LAYERS = (
     ("models", "support"),
     ("resolve",),
     ("estimate",),
+    ("calibration",),
     ("advice", "commands"),
     ("options",),
     ("confidence", "facts", "remarks", "explain", "ranking"),

@@ -9,7 +9,7 @@ from statistics import median
 from advisor.calibration.calibrate import Material
 from advisor.calibration.carried import odd_rows
 from advisor.calibration.plots import scatter_svg
-from advisor.calibration.ranges import LEAST_GROUPS, Spread, fitted_ranges
+from advisor.calibration.ranges import LEAST_CARDS, LEAST_GROUPS, Spread, fitted_ranges
 from advisor.calibration.strata import Result, noise_floor, off_by, percentile
 from advisor.calibration.validate import Held
 
@@ -101,7 +101,8 @@ def _bar(result: Result) -> str:
 def _notes(results: Sequence[Result]) -> Iterator[str]:
     for result in results:
         if result.met is False:
-            yield f"**{result.stratum.name[:1].upper()}{result.stratum.name[1:]}** misses its bar. {_why(result)}\n"
+            name = result.stratum.name
+            yield f"**{name[:1].upper()}{name[1:]}** misses its bar. {_why(result)}\n"
 
 
 def _why(result: Result) -> str:
@@ -114,8 +115,8 @@ def _why(result: Result) -> str:
     name, most = counts.most_common(1)[0]
     rest = [off_by(one) for one in result.held if one.run.card[0] != name]
     return (
-        f"{most} of its {len(result.held)} runs are one card, {name}, whose generation is left with"
-        f" two odd cards when it goes; without it the median is {_percent(median(rest))}. Two people"
+        f"{most} of its {len(result.held)} runs are one card, {name}, whose generation keeps two"
+        f" odd cards when it goes; without it the median is {_percent(median(rest))}. Two people"
         " measuring one configuration are further apart than that (see the noise floor)."
     )
 
@@ -123,16 +124,16 @@ def _why(result: Result) -> str:
 def _flat(results: Sequence[Result]) -> Iterator[str]:
     yield "## The same runs with one efficiency for every card\n"
     yield (
-        "Bytes over bandwidth times one number, and operations over peak times another; both are the\n"
+        "Bytes over bandwidth times one number, operations over peak times another; both are the\n"
         "medians of these very runs, so nothing is held out and the comparison favours it.\n"
     )
     yield "| stratum | median | P90 | within 30 % | ours: median | P90 | within 30 % |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
     for result in results:
         yield (
-            f"| {result.stratum.name} | {_percent(result.flat_median)} | {_percent(result.flat_p90)}"
-            f" | {_percent(result.flat_near)} | {_percent(result.median)} | {_percent(result.p90)}"
-            f" | {_percent(result.near)} |"
+            f"| {result.stratum.name} | {_percent(result.flat_median)}"
+            f" | {_percent(result.flat_p90)} | {_percent(result.flat_near)}"
+            f" | {_percent(result.median)} | {_percent(result.p90)} | {_percent(result.near)} |"
         )
     yield ""
 
@@ -176,7 +177,7 @@ def _floor(material: Material) -> Iterator[str]:
     apart = [ratio - 1 for ratio in ratios]
     yield "## Noise floor\n"
     yield (
-        f"{len(ratios)} pairs of sources measured one configuration of one card (model, format and\n"
+        f"{len(ratios)} pairs of sources measured one configuration of one card (model, format,\n"
         f"backend, shallow cache). The faster is {_percent(median(apart))} above the slower in the"
         f" median,\n{_percent(percentile(apart, 0.9))} in nine of ten. What tells them apart is the"
         " build, the host and the power limit;\nno model that is asked for the card alone can be"
@@ -189,17 +190,19 @@ def _ranges(spreads: Mapping[str, Spread], material: Material) -> Iterator[str]:
     yield "## Ranges\n"
     yield (
         "What `advise` shows as the 80 % range, as factors on the figure. Tenth and ninetieth\n"
-        "percentile of the held-out errors; a card that was held out whole weighs by the root of its\n"
-        f"runs. Fewer than {LEAST_GROUPS} groups only widen what calibration.yaml states.\n"
+        "percentile of the held-out errors; a card held out whole weighs by the root of its runs.\n"
+        f"Fewer than {LEAST_GROUPS} groups or {LEAST_CARDS} cards only widen what calibration.yaml"
+        " states.\n"
     )
-    yield "| situation | runs | groups | measured | inside | shown |"
-    yield "|---|---:|---:|---|---:|---|"
+    yield "| situation | runs | groups | cards | measured | inside | shown |"
+    yield "|---|---:|---:|---:|---|---:|---|"
     for name, spread in spreads.items():
         shown = chosen.get(name) or material.policy.ranges.get(name)
         low, high = shown or (1.0, 1.0)
         text = f"{low:.2f} to {high:.2f}" if shown else "as other engines"
         yield (
-            f"| {name} | {spread.runs} | {spread.groups} | {spread.low:.2f} to {spread.high:.2f}"
+            f"| {name} | {spread.runs} | {spread.groups} | {spread.cards}"
+            f" | {spread.low:.2f} to {spread.high:.2f}"
             f" | {_percent(spread.coverage)} | {text} |"
         )
     yield ""
@@ -213,5 +216,5 @@ def _rows(material: Material, held: Sequence[Held]) -> Iterator[str]:
     for reason, count in material.dropped.items():
         yield f"| {count} | {reason} |"
     rest = material.rows - len(used) - sum(material.dropped.values())
-    yield f"| {rest} | kinds of run that nothing is fitted to yet (prompts beside splits, several cards) |"
+    yield f"| {rest} | nothing is fitted to such runs yet: prompts with a split or several cards |"
     yield f"\n{len(used)} of {material.rows} rows are compared."

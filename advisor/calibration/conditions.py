@@ -78,8 +78,9 @@ def conditions_of(row: Row) -> Conditions:
         power_w=_number(_POWER, note),
         tensor=bool(_TENSOR.search(text)),
         speculates=bool(_SPECULATES.search(text)),
-        experts_moved="EXPERTS ON CPU" in note or "-ot " in note or "cpu-moe" in note
-        and experts is None,
+        experts_moved="EXPERTS ON CPU" in note
+        or "-ot " in note
+        or ("cpu-moe" in note and experts is None),
         instances=_number(_INSTANCES, note) or 1,
         pipelines=_number(_PIPELINES, note) or 1,
         processor=bool(_CPU_ONLY.search(note)) or row["gpu"].startswith("CPU"),

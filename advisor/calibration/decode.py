@@ -117,7 +117,11 @@ def cases_of(runs: Sequence[Run], group_of: GroupOf) -> list[Case]:
 
 
 def fit_decode(
-    runs: Sequence[Run], group_of: GroupOf, spreads: Spreads | None = None, *, start: Values = {}
+    runs: Sequence[Run],
+    group_of: GroupOf,
+    spreads: Spreads | None = None,
+    *,
+    start: Values | None = None,
 ) -> DecodeModel:
     """Fit the factors, then every card's own.
 

@@ -57,7 +57,7 @@ class EngineModel:
         return predict(terms(run), self.values, priors)
 
 
-def fit_engines(runs: Sequence[Run], *, start: Values = {}) -> EngineModel:
+def fit_engines(runs: Sequence[Run], *, start: Values | None = None) -> EngineModel:
     """Fit all engines that have enough runs."""
     counts = Counter((run.scenario.framework.name, run.card) for run in runs)
     cases = [

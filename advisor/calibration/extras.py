@@ -53,7 +53,10 @@ class Extra:
 
 
 def fit_extra(
-    runs: Sequence[Run], terms: Callable[[Run], tuple[Term, ...] | None], *, start: Values = {}
+    runs: Sequence[Run],
+    terms: Callable[[Run], tuple[Term, ...] | None],
+    *,
+    start: Values | None = None,
 ) -> Extra:
     """Fit the parameters of the terms."""
     cases = []

@@ -13,7 +13,7 @@ from math import ceil, exp, log
 
 from advisor.calibration.fit import Case, Prior, Term, Values, fit, predict
 from advisor.calibration.runs import Run
-from advisor.estimate.speed_prefill import as_strong, card_size, work_of
+from advisor.estimate.speed_prefill import as_strong, card_size, generation_of, work_of
 from advisor.knowledge.types import Gpu
 
 _TFLOPS = 1e12
@@ -61,7 +61,7 @@ class PrefillModel:
         return predict(terms(run, self.falls), self.values, priors)
 
 
-def fit_prefill(runs: Sequence[Run], falls: float, *, start: Values = {}) -> PrefillModel:
+def fit_prefill(runs: Sequence[Run], falls: float, *, start: Values | None = None) -> PrefillModel:
     """Fit shares of the peak, by unit, architecture and card."""
     counts = Counter(run.card for run in runs)
     cases = [
@@ -81,7 +81,7 @@ def terms(run: Run, falls: float) -> tuple[Term, ...]:
     reach = [
         ("share", -1.0),
         (f"share of unit:{backend} {unit}", -1.0),
-        (f"share of architecture:{run.architecture}/{backend}", -1.0),
+        (f"share of architecture:{generation_of(run.architecture)}/{backend}", -1.0),
         (f"share of card:{scenario.gpu.name}/{backend}", -1.0),
     ]
     wide = [(f"sixteen bit:{backend}", -1.0)] if scenario.precision.name in _SIXTEEN_BITS else []
@@ -144,7 +144,7 @@ def share(model: PrefillModel, gpu: Gpu, architecture: str, backend: str, *, own
     """Give the TFLOPS that a card reaches; ``own``: with its own measurements."""
     unit, size = sized(gpu, architecture, model.falls)
     names = ["share", f"share of unit:{backend} {unit}"]
-    names.append(f"share of architecture:{architecture}/{backend}")
+    names.append(f"share of architecture:{generation_of(architecture)}/{backend}")
     if own:
         names.append(f"share of card:{gpu.name}/{backend}")
     return size * exp(sum(log(factor(model.values, name)) for name in names))

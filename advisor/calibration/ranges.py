@@ -16,7 +16,8 @@ from advisor.calibration.validate import Held, situation
 from advisor.estimate.speed_tables import Range
 
 LEAST_GROUPS = 15
-"""Fewer groups than this only widen a range, never narrow it."""
+LEAST_CARDS = 3
+"""Fewer groups or cards than these only widen a range, never narrow it."""
 _TAIL = 0.1
 
 
@@ -28,6 +29,7 @@ class Spread:
     high: float
     runs: int
     groups: int
+    cards: int
     coverage: float
     """Share of runs inside the range that the other groups gave."""
 
@@ -59,7 +61,8 @@ def spread_of(held: Sequence[Held]) -> Spread:
         least, most = _range(groups, weight, but=group)
         inside += weight[group] * sum(least <= exp(ratio) <= most for ratio in rows)
         total += weight[group] * len(rows)
-    return Spread(low, high, len(held), len(groups), inside / total)
+    cards = len({one.run.card[0] for one in held})
+    return Spread(low, high, len(held), len(groups), cards, inside / total)
 
 
 def _range(groups: Mapping[str, Sequence[float]], weights: Mapping[str, float], but: str) -> Range:
@@ -89,13 +92,14 @@ def fitted_ranges(
 ) -> Mapping[str, Range]:
     """Choose what replaces the ranges by judgement.
 
-    Enough groups replace a range; too few widen it at most. A figure always lies in its range.
+    Enough groups on enough cards replace a range; too few widen it at most. A figure always lies
+    in its range.
     """
     chosen: dict[str, Range] = {}
     for name, spread in spreads.items():
         low, high = min(spread.low, 0.99), max(spread.high, 1.01)
         stated = policy.get(name)
-        if spread.groups < LEAST_GROUPS:
+        if spread.groups < LEAST_GROUPS or spread.cards < LEAST_CARDS:
             if stated is None:
                 continue
             low, high = min(low, stated[0]), max(high, stated[1])

@@ -10,13 +10,15 @@ from math import exp
 from advisor.calibration import decode, engines, extras, prefill
 from advisor.calibration.calibrate import Fitted, Material
 from advisor.calibration.decode import residuals_of, spreads_of
+from advisor.calibration.fit import Values
 from advisor.calibration.ranges import Spread, fitted_ranges
+from advisor.estimate.speed_prefill import generation_of
 
 FITTED_FILE = "calibration-fitted.yaml"
 _HEAD = """\
 # Written by `advisor calibrate` from measurements/ and calibration.yaml: do not edit, run it again.
 #
-# docs/decisions/0005-speed-model.md explains every name, docs/speed-accuracy.md how far it was checked.
+# docs/decisions/0005-speed-model.md explains every name, docs/speed-accuracy.md how far it is off.
 # Factors multiply the figure of their parent; overheads are milliseconds per 32 layers and token.
 """
 _SOURCE = "see measurements/SOURCE.md"
@@ -61,9 +63,6 @@ def _decode(material: Material, fitted: Fitted) -> Iterator[str]:
     model, runs = fitted.decode, material.single
     values = model.values
     of = partial(decode.factor, values)
-    cards: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for run in runs:
-        cards[run.architecture, run.card[1]].add(run.card[0])
     many = len({run.card[0] for run in runs})
     spreads = spreads_of(residuals_of(runs, values, model.group_of))
     yield "\n# ---- one stream in the llama.cpp family"
@@ -74,6 +73,30 @@ def _decode(material: Material, fitted: Fitted) -> Iterator[str]:
     yield f"  expert_overhead_ms: {_number(of('expert'))}"
     yield f"  recurrent_overhead_ms: {_number(of('recurrent'))}"
     yield f"  cache: {_number(of('cache'))}"
+    yield from _backends(values)
+    yield from _architectures(material, values)
+    yield "  formats:"
+    for name in _members(values, "efficiency of format"):
+        yield f"    {_quoted(name)}: {_number(of(f'efficiency of format:{name}'))}"
+    yield "  # Standard deviations of logarithms: what a card's own factor is shrunk by."
+    yield "  spreads: " + _flow((
+        ("cards", spreads.cards),
+        ("sources", spreads.sources),
+        ("configurations", spreads.configurations),
+    ))  # fmt: skip
+    yield "  # A measured card against the model above, with the 80 % range of that factor."
+    yield "  cards:"
+    for (gpu, backend), offset in sorted(model.offsets.items()):
+        line = _flow((
+            ("gpu", f"'{gpu}'"), ("backend", backend), ("factor", offset.factor),
+            ("low", offset.low), ("high", offset.high),
+            ("configurations", offset.configurations), ("sources", offset.sources),
+        ))  # fmt: skip
+        yield f"    - {line}"
+
+
+def _backends(values: Values) -> Iterator[str]:
+    of = partial(decode.factor, values)
     yield "  backends:"
     for name in _members(values, "efficiency of backend"):
         pairs = (
@@ -84,7 +107,14 @@ def _decode(material: Material, fitted: Fitted) -> Iterator[str]:
             ("cache", of(f"cache of backend:{name}")),
         )
         yield f"    {name}: {_flow(pairs)}"
-    yield "  # cards: measured ones behind the figure; three or more make it `modelled` for the others."
+
+
+def _architectures(material: Material, values: Values) -> Iterator[str]:
+    of = partial(decode.factor, values)
+    cards: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for run in material.single:
+        cards[run.architecture, run.card[1]].add(run.card[0])
+    yield "  # cards: measured ones behind the figure; from three on others are `modelled`."
     yield "  architectures:"
     for name in _members(values, "efficiency of architecture"):
         behind = [
@@ -101,24 +131,6 @@ def _decode(material: Material, fitted: Fitted) -> Iterator[str]:
             ("backends", _flow(behind)),
         ))  # fmt: skip
         yield f"    {_quoted(name)}: {line}"
-    yield "  formats:"
-    for name in _members(values, "efficiency of format"):
-        yield f"    {_quoted(name)}: {_number(of(f'efficiency of format:{name}'))}"
-    yield "  # Standard deviations of logarithms: what a card's own factor is shrunk by."
-    yield "  spreads: " + _flow((
-        ("cards", spreads.cards),
-        ("sources", spreads.sources),
-        ("configurations", spreads.configurations),
-    ))  # fmt: skip
-    yield "  # Speed of a measured card against the model above, with the 80 % range of that factor."
-    yield "  cards:"
-    for (gpu, backend), offset in sorted(model.offsets.items()):
-        line = _flow((
-            ("gpu", f"'{gpu}'"), ("backend", backend), ("factor", offset.factor),
-            ("low", offset.low), ("high", offset.high),
-            ("configurations", offset.configurations), ("sources", offset.sources),
-        ))  # fmt: skip
-        yield f"    - {line}"
 
 
 def _prefill(material: Material, fitted: Fitted) -> Iterator[str]:
@@ -137,20 +149,22 @@ def _prefill(material: Material, fitted: Fitted) -> Iterator[str]:
         if scale == 1:
             units[backend][plain] = reached
         if run.architecture:
-            share = of(f"share of architecture:{run.architecture}/{backend}")
-            own[run.architecture][backend] = scale * reached * share
+            generation = generation_of(run.architecture)
+            share = of(f"share of architecture:{generation}/{backend}")
+            own[generation][backend] = scale * reached * share
     backends = sorted({run.card[1] for run in material.prompts})
-    yield "\n# ---- reading prompts in the llama.cpp family: shares of the size that calibration.yaml explains"
+    yield "\n# ---- reading prompts in the llama.cpp family: shares of the size in calibration.yaml"
     yield "prefill:"
     many = len({run.card for run in material.prompts})
-    yield f"  source: {len(material.prompts)} runs on {many} pairs of card and backend; {_SOURCE}"
+    count = len(material.prompts)
+    yield f"  source: {count} runs on {many} pairs of card and backend; {_SOURCE}"
     yield "  units:"
     for backend, found in sorted(units.items()):
         yield f"    {backend}: {_flow(sorted(found.items()))}"
     yield "  architectures:"
     for architecture, found in sorted(own.items()):
         yield f"    {_quoted(architecture)}: {_flow(sorted(found.items()))}"
-    yield "  # 16-bit weights over quantised ones; routed experts and attention over dense matrices."
+    yield "  # 16-bit weights over quantised ones; experts and attention over dense matrices."
     yield "  sixteen_bit: " + _flow((b, of(f"sixteen bit:{b}")) for b in backends)
     for key, kind in (("experts", "experts"), ("attention", "attention"), ("launch_ms", "launch")):
         shares = [(b, of(kind) * of(f"{kind} of backend:{b}")) for b in backends]
@@ -201,9 +215,10 @@ def _extras(material: Material, fitted: Fitted) -> Iterator[str]:
     counts = _members(batch, "exchange")
     pairs = ((f"{n}", 1e6 * extras.factor(batch, f"exchange:{n}")) for n in counts)
     yield f"  exchange_us_per_layer: {_flow(pairs)}"
-    yield "\n# ---- weights in system RAM: shares of its bandwidth, and the hand-over per layer of experts"
+    yield "\n# ---- weights in system RAM: shares of its bandwidth; hand-over per layer of experts"
     yield "offload:"
-    yield f"  source: {len(material.splits)} runs on one laptop, its RAM taken as 89.6 GB/s; {_SOURCE}"
+    count = len(material.splits)
+    yield f"  source: {count} runs on one laptop, its RAM taken as 89.6 GB/s; {_SOURCE}"
     for key, name in (
         ("ram_efficiency", "dense"),
         ("ram_efficiency_beside_experts", "dense beside experts"),

@@ -287,6 +287,11 @@ def _peak(gpu: Gpu) -> tuple[Unit, float | None]:
     return "shader", gpu.fp16_shader_tflops
 
 
+def generation_of(architecture: str) -> str:
+    """Leave the kind of memory out of an architecture's name: it does not compute."""
+    return architecture.removesuffix(" GDDR").removesuffix(" HBM")
+
+
 def as_strong(gpu: Gpu, other: Gpu) -> bool:
     """Say whether no figure of the card is below the other's, as far as both are known."""
     (unit, mine), (other_unit, its) = _peak(gpu), _peak(other)

@@ -7,7 +7,12 @@ from dataclasses import dataclass, replace
 
 from advisor.estimate.result import Evidence
 from advisor.estimate.speed_measured import MeasuredSpeeds
-from advisor.estimate.speed_prefill import Reached, reached_by_engine, reached_by_llamacpp
+from advisor.estimate.speed_prefill import (
+    Reached,
+    generation_of,
+    reached_by_engine,
+    reached_by_llamacpp,
+)
 from advisor.estimate.speed_tables import BatchTable, EngineSpeed, Match, Tables, read_tables
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 
@@ -120,7 +125,9 @@ def _rate(
     prefill = reached_by_engine(tables.prefill, gpu, precision, engine.overhead_s)
     if prefill is None:
         prefill = _llamacpp_prefill(speeds, gpu, backend, precision, architecture)
-    return _engine_rate(tables, framework.name, engine, gpu, precision, prefill)
+    return _engine_rate(
+        tables, framework.name, engine, gpu=gpu, precision=precision, prefill=prefill
+    )
 
 
 def _family_rate(
@@ -164,6 +171,7 @@ def _engine_rate(
     tables: Tables,
     name: str,
     engine: EngineSpeed,
+    *,
     gpu: Gpu,
     precision: Format,
     prefill: Reached | None,
@@ -210,7 +218,7 @@ def _llamacpp_prefill(
     speeds: Speeds, gpu: Gpu, backend: str, precision: Format, architecture: str
 ) -> Reached | None:
     tables = speeds.tables.prefill
-    found = reached_by_llamacpp(tables, speeds.gpus, gpu, backend, architecture)
+    found = reached_by_llamacpp(tables, speeds.gpus, gpu, backend, generation_of(architecture))
     if found is None or precision.name not in _SIXTEEN_BITS:
         return found
     return replace(found, tflops=found.tflops * tables.sixteen_bit.get(backend, 1.0))
