@@ -66,7 +66,7 @@ def plots(results: Sequence[Result]) -> Mapping[str, str]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:.0f} %"  # noqa: PLR2004
+    return f"{100 * share:.1f} %" if share < 0.2 else f"{100 * share:.0f} %"  # noqa: PLR2004
 
 
 def _table(results: Sequence[Result]) -> Iterator[str]:

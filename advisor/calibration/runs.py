@@ -6,6 +6,7 @@ what ``advise`` computes. Rows of one configuration and source become one run, t
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ FAMILY = frozenset({"llama.cpp", "Ollama", "LM Studio"})
 SHALLOW_TOKENS = 1024
 _ROOM_TOKENS = 256
 _LEAST_CONTEXT = 4096
+_BUILD = re.compile(r"\((\d{4,5})\)|^(?:b?)(\d{4,5})$")
 _SIZES = (0.7, 1.3)
 _MOST_FILLED = 0.93
 _MOST_FILLED_SELF_REPORTED = 0.78
@@ -169,7 +171,7 @@ def _run(observation: Observation, knowledge: Knowledge, matches: Sequence[Match
     reads = reads_of(scenario, memory, weights, kv_read_bytes(scenario, scenario.depth_tokens))
     text_bytes = weights.profile.total_bytes - weights.profile.vision_bytes
     ratio = _size_ratio(observation, text_bytes)
-    if not _SIZES[0] <= ratio <= _SIZES[1]:
+    if metric == "decode" and not _SIZES[0] <= ratio <= _SIZES[1]:
         return "the stated size differs by more than 30 % from that of the format"
     reads = _scaled(reads, ratio, text_bytes, scenario.precision.name)
     per_stream = measured.metric == "decode_tok_s" and metric == "decode"
@@ -293,7 +295,10 @@ def depth_step(tokens: int) -> int:
 
 
 def _median(group: Sequence[tuple[Observation, Run]]) -> Run:
-    """Take the run in the middle, with flash attention where both were measured."""
+    """Take the run in the middle: of the newest build, with flash attention where both were run."""
+    rows = [observation.row for observation, _ in group]
+    newest = max(_build(observation) for observation, _ in group)
+    group = [pair for pair in group if _build(pair[0]) == newest]
     with_flash = [pair for pair in group if pair[0].conditions.flash is not False] or group
     middle = median(run.tok_s for _, run in with_flash)
     nearest = min(with_flash, key=lambda pair: (abs(pair[1].tok_s - middle), pair[0].row))[1]
@@ -301,5 +306,11 @@ def _median(group: Sequence[tuple[Observation, Run]]) -> Run:
         nearest,
         tok_s=middle,
         date=max(run.date for _, run in with_flash),
-        rows=tuple(sorted(observation.row for observation, _ in group)),
+        rows=tuple(sorted(rows)),
     )
+
+
+def _build(observation: Observation) -> int:
+    """Read llama.cpp's build number, 0 where a version has none."""
+    found = _BUILD.search(observation.measured.framework_version)
+    return int(found.group(1) or found.group(2)) if found else 0

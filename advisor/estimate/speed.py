@@ -135,14 +135,14 @@ def _speed(
         own = speeds.tables.ranges["measured"]
         decode = _published(measured, measured.tok_s / batch, own, decode)
         aggregate = _published(measured, measured.tok_s, own, aggregate)
-    prompt = scenario.depth_tokens or speeds.tables.prefill.prompt_tokens
+    prefill, first, prompt = _prompt(scenario, speeds, rate, step.seconds)
     return Speed(
         depth_tokens=scenario.depth_tokens,
         decode_tok_s=decode,
-        prefill_tok_s=_prefill(scenario, speeds, rate),
+        prefill_tok_s=prefill,
         aggregate_tok_s=aggregate,
         bound_by=step.bound_by,
-        first_token_s=_first_token(scenario, speeds, rate, prompt, step.seconds),
+        first_token_s=first,
         prompt_tokens=prompt,
         cards=rate.cards,
     )
@@ -155,25 +155,27 @@ def _published(measured: Measured, speed: float, spread: Range, modelled: Figure
     )
 
 
-def _prefill(scenario: Scenario, speeds: Speeds, rate: Rate) -> Figure | None:
-    """Estimate prompt tokens/s; unknown with weights in system RAM, where it collapses."""
+def _prompt(
+    scenario: Scenario, speeds: Speeds, rate: Rate, step_s: float
+) -> tuple[Figure | None, Figure | None, int]:
+    """Estimate prompt tokens/s and the seconds to a first token, and for how long a prompt.
+
+    The first token takes the whole prompt and one step. Both are unknown with weights in system
+    RAM, where prefill collapses.
+    """
+    usual = speeds.tables.prefill.prompt_tokens
+    tokens = scenario.depth_tokens or usual
     if rate.prefill is None or is_split(scenario):
-        return None
-    tokens = speeds.tables.prefill.prompt_tokens
-    seconds = _prompt_s(scenario, speeds, rate.prefill, tokens)
+        return None, None, tokens
     spread = _prefill_range(scenario, speeds, rate.prefill)
-    return _figure(tokens / seconds, spread, "extrapolated")
-
-
-def _first_token(
-    scenario: Scenario, speeds: Speeds, rate: Rate, tokens: int, step_s: float
-) -> Figure | None:
-    """Time from the request to the first token: the whole prompt, then one step; seconds."""
-    if rate.prefill is None or is_split(scenario):
-        return None
-    low, high = _prefill_range(scenario, speeds, rate.prefill)
-    seconds = _prompt_s(scenario, speeds, rate.prefill, tokens) + step_s
-    return _figure(seconds, (1 / high, 1 / low), "extrapolated")
+    seconds = _prompt_s(scenario, speeds, rate.prefill, usual)
+    whole = seconds if tokens == usual else _prompt_s(scenario, speeds, rate.prefill, tokens)
+    wait = (1 / spread[1], 1 / spread[0])
+    return (
+        _figure(usual / seconds, spread, "extrapolated"),
+        _figure(whole + step_s, wait, "extrapolated"),
+        tokens,
+    )
 
 
 def _prompt_s(scenario: Scenario, speeds: Speeds, reached: Reached, tokens: int) -> float:
@@ -207,8 +209,12 @@ def _trust(scenario: Scenario, speeds: Speeds, rate: Rate, reads: Reads) -> tupl
 
 
 def _widest(speeds: Speeds, names: list[str]) -> Range:
-    found = [speeds.tables.ranges[name] for name in names]
-    return min(low for low, _ in found), max(high for _, high in found)
+    key = tuple(names)
+    found = speeds.widest.get(key)
+    if found is None:
+        ends = [speeds.tables.ranges[name] for name in names]
+        found = speeds.widest[key] = (min(low for low, _ in ends), max(high for _, high in ends))
+    return found
 
 
 def _rough_parts(scenario: Scenario, deep_tokens: float, rate: Rate) -> Iterator[str]:

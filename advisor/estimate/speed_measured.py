@@ -51,10 +51,9 @@ class MeasuredSpeeds:
             scenario: Its format, cache, split and depth must be those measured.
             shallow_tokens: Up to this depth all depths are one.
         """
-        if scenario.gpu is None or not _is_plain(scenario):
-            return None
-        found = self._of(scenario.gpu.name).get(_key(scenario))
-        if not found:
+        lines = self._of(scenario.gpu.name) if scenario.gpu else None
+        found = lines.get(_key(scenario)) if lines else None
+        if not found or not _is_plain(scenario):
             return None
         depth = scenario.depth_tokens
         same = [m for m in found if _same_depth(m.depth_tokens, depth, shallow_tokens)]

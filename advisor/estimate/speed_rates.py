@@ -59,6 +59,8 @@ class Speeds:
     measured: MeasuredSpeeds
     gpus: Mapping[str, Gpu]
     rates: dict[tuple[str, ...], Rate | None]
+    widest: dict[tuple[str, ...], tuple[float, float]]
+    """Ranges of situations that were combined before."""
 
     def rate(self, gpu: Gpu, backend: str, framework: Framework, precision: Format) -> Rate | None:
         """Give the rate, or None where the engine, backend or format has no figures."""
@@ -94,7 +96,7 @@ def speeds_of(knowledge: Knowledge) -> Speeds | None:
     if not calibration or not calibration.get("fitted"):
         return None
     measured = MeasuredSpeeds(calibration.get("measured"), calibration.get("user_measured"))
-    made = Speeds(calibration, read_tables(calibration), measured, knowledge.gpus, {})
+    made = Speeds(calibration, read_tables(calibration), measured, knowledge.gpus, {}, {})
     _KEPT[knowledge.sha256] = made
     return made
 

@@ -124,37 +124,32 @@ def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequ
     """Time one step of ``sequences`` streams.
 
     Every further stream adds its cache, the arithmetic of one token and its share of the exchange
-    between cards; a step never takes longer than its streams one after another.
+    between cards, never more than a step of its own.
     """
-    if sequences == 1:
-        return _step(scenario, tables, rate, reads, 1)
-    one = _step(scenario, tables, rate, reads, 1)
-    many = _step(scenario, tables, rate, reads, sequences)
-    if many.seconds <= one.seconds * sequences:
-        return many
-    return Step(one.seconds * sequences, many.bound_by)
-
-
-def _step(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequences: int) -> Step:
     layers = layers_of(scenario.model)
+    cards, exchange, slower = _cards(scenario, tables)
+    bandwidth = scenario.gpu.bandwidth_bytes_s if scenario.gpu else None
+    assert bandwidth is not None
+    weights_s = 1 / (cards * bandwidth * rate.efficiency)
+    cache_s = reads.gpu_cache_bytes / (cards * bandwidth * rate.cache_efficiency)
     launch = (
         rate.overhead_s * layers.all
         + rate.expert_overhead_s * layers.experts
         + rate.recurrent_overhead_s * layers.recurrent
     )
-    cards, exchange, slower = _cards(scenario, tables)
-    bandwidth = scenario.gpu.bandwidth_bytes_s if scenario.gpu else None
-    assert bandwidth is not None
-    weights = reads.gpu_bytes + reads.touched(sequences) * reads.gpu_expert_bytes
-    stream = weights / (cards * bandwidth * rate.efficiency)
-    cache = sequences * reads.gpu_cache_bytes / (cards * bandwidth * rate.cache_efficiency)
-    offload = _offload_s(scenario, tables, reads, sequences)
+    exchanged = exchange * layers.all
+    stream = (reads.gpu_bytes + reads.touched(sequences) * reads.gpu_expert_bytes) * weights_s
     busy = max(launch, stream) if rate.overlapped else launch + stream
+    cache = sequences * cache_s
     more = 0.0
     if sequences > 1:
-        more = (sequences - 1) * _further_stream_s(scenario, tables, rate, cards)
-    seconds = ((busy + cache + exchange * layers.all) * slower + more) / rate.scale + offload
-    return Step(seconds, _largest(launch + exchange * layers.all, stream + cache, more, offload))
+        one = (reads.gpu_bytes + reads.touched(1) * reads.gpu_expert_bytes) * weights_s
+        alone = (launch + one + cache_s + exchanged) * slower
+        further = _further_stream_s(scenario, tables, rate, cards)
+        more = (sequences - 1) * min(further, alone)
+    offload = _offload_s(scenario, tables, reads, sequences)
+    seconds = ((busy + cache + exchanged) * slower + more) / rate.scale + offload
+    return Step(seconds, _largest(launch + exchanged, stream + cache, more, offload))
 
 
 def _cards(scenario: Scenario, tables: Tables) -> tuple[int, float, float]:

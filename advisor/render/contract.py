@@ -143,7 +143,7 @@ class MemoryDoc(TypedDict):
 
 
 class FigureDoc(TypedDict):
-    """Tokens per second with its 80 % range."""
+    """Tokens per second, or seconds to a first token, with the 80 % range."""
 
     estimate: float
     low: float
@@ -161,6 +161,9 @@ class SpeedDoc(TypedDict):
     prefill_tok_s: FigureDoc | None
     aggregate_tok_s: FigureDoc | None
     bound_by: str
+    first_token_s: FigureDoc | None
+    prompt_tokens: int
+    cards: int
 
 
 class VerdictDoc(TypedDict):
