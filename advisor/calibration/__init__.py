@@ -1,1 +1,1 @@
-"""Measurements and what is fitted to them."""
+"""Measurements in, speed parameters out: what knowledge/calibration-fitted.yaml is made by."""

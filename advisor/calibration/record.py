@@ -1,4 +1,4 @@
-"""One measured speed, whoever measured it."""
+"""One measured speed, with every name as the knowledge base has it."""
 
 from __future__ import annotations
 
@@ -10,27 +10,32 @@ Metric = Literal["decode_tok_s", "prefill_tok_s", "total_throughput_tok_s"]
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One figure of one configuration; an empty text or None means not stated."""
+    """A speed somebody measured; text fields are empty and numbers None where not stated."""
 
     gpu: str
+    """Name of the card in the knowledge base."""
     gpus: int
     model: str
+    """Name of the model in the knowledge base."""
     precision: str
+    """Name of the weight format in the knowledge base."""
     framework: str
+    """Name of the runtime in the knowledge base."""
     framework_version: str
     backend: str
-    prompt_tokens: int
-    gen_tokens: int
-    depth_tokens: int
-    """Tokens in the cache when the clock starts."""
+    """CUDA, ROCm, Vulkan, Metal or SYCL."""
+    prompt_tokens: int | None
+    gen_tokens: int | None
+    depth_tokens: int | None
+    """Tokens in the cache before the timed part."""
     batch: int
-    """Sequences at once."""
+    """Streams at once."""
     metric: Metric
     """Decode: of one stream; total throughput: generated tokens of all streams, prompts and
     waiting included."""
     tok_s: float
     stdev: float | None
     date: str
-    """ISO date."""
+    """ISO, as exact as stated: ``2026-08`` or ``2026-08-13``."""
     source: str
     note: str

@@ -118,6 +118,11 @@ class Speed:
     prefill_tok_s: Figure | None
     aggregate_tok_s: Figure | None
     bound_by: BoundBy
+    first_token_s: Figure | None = None
+    """Seconds from a prompt of ``prompt_tokens`` to its first answer token, nothing cached."""
+    prompt_tokens: int = 0
+    cards: int = 0
+    """Measured cards behind the figures of this kind of card or engine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,29 +2,29 @@
 
 One step of ``batch`` sequences takes
 
-    overhead x layers + (weights + batch x cache) / (bandwidth x efficiency)
-                      + what lies in system RAM / (RAM bandwidth x its efficiency)
+    overheads of its layers + weights / (bandwidth x efficiency)
+        + batch x cache / (bandwidth x efficiency of the cache)
+        + (batch - 1) x arithmetic of one token
+        + what lies in system RAM / (RAM bandwidth x its efficiency)
 
-with the parameters of knowledge/calibration.yaml; docs/decisions/0005-speed-model.md says where
-they come from and how far they were checked.
+with the parameters of knowledge/calibration.yaml and calibration-fitted.yaml;
+docs/decisions/0005-speed-model.md says where they come from, docs/speed-accuracy.md how far they
+were checked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from advisor.estimate.kv_cache import kv_read_bytes
 from advisor.estimate.result import Evidence, Figure, Memory, Speed
 from advisor.estimate.speed_cards import speed_of_unequal
+from advisor.estimate.speed_measured import Measured
 from advisor.estimate.speed_own import with_own
+from advisor.estimate.speed_prefill import Reached, prompt_seconds, work_of
 from advisor.estimate.speed_rates import Rate, Speeds, speeds_of
-from advisor.estimate.speed_step import (
-    Reads,
-    Step,
-    is_split,
-    prefill_gain,
-    reads_of,
-    step_time,
-)
-from advisor.estimate.speed_tables import Measured, Tables
+from advisor.estimate.speed_step import Reads, is_split, prefill_gain, reads_of, step_time
+from advisor.estimate.speed_tables import Range
 from advisor.estimate.weights import Weights, weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.scenario import Scenario, changed
@@ -67,7 +67,7 @@ def estimate_speed(scenario: Scenario, memory: Memory, knowledge: Knowledge) -> 
     weights = weights_of(
         scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types
     )
-    return _speed(scenario, memory, speeds, rate, weights)
+    return with_own(scenario, speeds, _speed(scenario, memory, speeds, rate, weights))
 
 
 def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tuple[str, ...]:
@@ -125,19 +125,13 @@ def _can_decode(scenario: Scenario) -> bool:
 
 
 def rate_of(scenario: Scenario, speeds: Speeds | None) -> Rate | None:
-    """Give the rate of a scenario's card and engine; None where figures are missing."""
+    """Give what the scenario's card reaches, None where engine or format have no figures."""
     if speeds is None or scenario.gpu is None or scenario.backend is None:
         return None
-    rate = speeds.rate(
-        scenario.gpu,
-        scenario.backend,
-        scenario.framework,
-        scenario.precision,
-        moe=bool(scenario.model.shape.moe),
+    moe = scenario.model.shape.moe is not None
+    return speeds.rate(
+        scenario.gpu, scenario.backend, scenario.framework, scenario.precision, moe=moe
     )
-    if rate and scenario.model.shape.moe and rate.moe_overhead_s is None:
-        return None
-    return rate
 
 
 def _speed(
@@ -146,132 +140,111 @@ def _speed(
     batch = scenario.batch
     cache = kv_read_bytes(scenario, scenario.depth_tokens)
     reads = reads_of(scenario, memory, weights, cache)
-    one = step_time(scenario, speeds.tables, rate, reads, 1)
-    step = one if batch == 1 else _batched(scenario, speeds, rate, reads, one)
+    step = step_time(scenario, speeds.tables, rate, reads, batch)
     evidence, spread = _trust(scenario, speeds, rate, reads)
     decode = _figure(1 / step.seconds, spread, evidence)
     aggregate = decode if batch == 1 else _figure(batch / step.seconds, spread, evidence)
-    prefill = _prefill(scenario, speeds, rate)
-    measured = _measured(scenario, speeds.tables)
+    measured = speeds.measured.find(scenario, speeds.tables.measured_depth_tokens)
     if measured is not None:
-        decode = _published(measured, speeds.tables.ranges["measured"], decode)
-        aggregate = decode
-    return with_own(
-        scenario,
-        speeds,
-        Speed(
-            depth_tokens=scenario.depth_tokens,
-            decode_tok_s=decode,
-            prefill_tok_s=prefill,
-            aggregate_tok_s=aggregate,
-            bound_by=step.bound_by,
-        ),
+        own = speeds.tables.ranges["measured"]
+        decode = _published(measured, measured.tok_s / batch, own, decode)
+        aggregate = _published(measured, measured.tok_s, own, aggregate)
+    prefill, first, prompt = _prompt(scenario, speeds, rate, step.seconds)
+    return Speed(
+        depth_tokens=scenario.depth_tokens,
+        decode_tok_s=decode,
+        prefill_tok_s=prefill,
+        aggregate_tok_s=aggregate,
+        bound_by=step.bound_by,
+        first_token_s=first,
+        prompt_tokens=prompt,
+        cards=rate.cards,
     )
 
 
-def _measured(scenario: Scenario, tables: Tables) -> Measured | None:
-    """Find the published speed of this very configuration."""
-    gpu, backend = scenario.gpu, scenario.backend
-    if gpu is None or backend is None:
-        return None
-    key = (gpu.name, scenario.model.name, scenario.precision.name, backend)
-    found = tables.measured.get(key)
-    return found if found and _as_published(scenario, tables.measured_depth_tokens) else None
-
-
-def _as_published(scenario: Scenario, most_depth: int) -> bool:
-    return (
-        scenario.framework.name == "llama.cpp"
-        and scenario.gpus == scenario.batch == 1
-        and scenario.depth_tokens <= most_depth
-        and scenario.kv_cache_k.name == scenario.kv_cache_v.name == "f16"
-        and scenario.model.origin == "knowledge"
-        and scenario.draft_model is None
-        and not is_split(scenario)
-    )
-
-
-def _published(measured: Measured, spread: float, modelled: Figure) -> Figure:
-    speed = measured.tok_s
+def _published(measured: Measured, speed: float, spread: Range, modelled: Figure) -> Figure:
+    source = f"{measured.source}, {measured.date}" if measured.date else measured.source
     return Figure(
-        speed, speed / spread, speed * spread, "measured", measured.source, modelled.estimate
+        speed, speed * spread[0], speed * spread[1], "measured", source, modelled.estimate
     )
 
 
-def _batched(scenario: Scenario, speeds: Speeds, rate: Rate, reads: Reads, one: Step) -> Step:
-    """Time one step of the whole batch.
+def _prompt(
+    scenario: Scenario, speeds: Speeds, rate: Rate, step_s: float
+) -> tuple[Figure | None, Figure | None, int]:
+    """Estimate prompt tokens/s and the seconds to a first token, and for how long a prompt.
 
-    Reading says how fast it could be; the gain measured on real cards and the compute peak say
-    how fast it gets. A step never takes longer than its sequences one after another.
+    The first token takes the whole prompt and one step. Both are unknown with weights in system
+    RAM, where prefill collapses.
     """
-    batch = scenario.batch
-    step = step_time(scenario, speeds.tables, rate, reads, batch)
-    arithmetic = batch * (_compute_s(scenario, speeds, rate) or 0.0)
-    slowest = max(one.seconds * batch / rate.batch.at(batch), arithmetic)
-    if slowest <= step.seconds:
-        return step
-    return Step(min(slowest, one.seconds * batch), "compute")
+    usual = speeds.tables.prefill.prompt_tokens
+    tokens = scenario.depth_tokens or usual
+    if rate.prefill is None or is_split(scenario):
+        return None, None, tokens
+    spread = _prefill_range(scenario, speeds, rate.prefill)
+    seconds = _prompt_s(scenario, speeds, rate.prefill, usual)
+    whole = seconds if tokens == usual else _prompt_s(scenario, speeds, rate.prefill, tokens)
+    wait = (1 / spread[1], 1 / spread[0])
+    return (
+        _figure(usual / seconds, spread, "extrapolated"),
+        _figure(whole + step_s, wait, "extrapolated"),
+        tokens,
+    )
 
 
-def _compute_s(scenario: Scenario, speeds: Speeds, rate: Rate) -> float | None:
-    """Time the arithmetic of one token: two operations per active parameter, seconds."""
-    if rate.prefill is None:
-        return None
-    model = scenario.model
-    used = max(model.active_parameters - model.vision_parameters, 0)
-    return 2 * used / (rate.prefill.tflops * 1e12 * prefill_gain(scenario, speeds.tables))
+def _prompt_s(scenario: Scenario, speeds: Speeds, reached: Reached, tokens: int) -> float:
+    gain = prefill_gain(scenario, speeds.tables)
+    work = work_of(scenario.model)
+    return prompt_seconds(work, reached, tokens, 0, ubatch=scenario.ubatch, cards=gain)
 
 
-def _prefill(scenario: Scenario, speeds: Speeds, rate: Rate) -> Figure | None:
-    """Estimate prompt tokens/s; unknown with weights in system RAM, where it collapses."""
-    seconds = None if is_split(scenario) else _compute_s(scenario, speeds, rate)
-    if not seconds or rate.prefill is None:
-        return None
-    tables = speeds.tables
-    spread = rate.prefill.spread
+def _prefill_range(scenario: Scenario, speeds: Speeds, reached: Reached) -> Range:
+    names = [reached.range_name]
     if scenario.model.shape.moe:
-        seconds /= tables.prefill.experts
-        spread = max(spread, tables.ranges["prefill_experts"])
+        names.append("prefill_experts")
     if scenario.gpus > 1:
-        spread = max(spread, tables.ranges["prefill_cards"])
-    layers = scenario.model.shape.layers
-    launch = _host_s(scenario, rate) * layers / tables.prefill.prompt_tokens
-    return _figure(1 / (seconds + launch), spread, "extrapolated")
+        names.append("prefill_cards")
+    return _widest(speeds, names)
 
 
-def _host_s(scenario: Scenario, rate: Rate) -> float:
-    return rate.overhead_s + ((rate.moe_overhead_s or 0.0) if scenario.model.shape.moe else 0.0)
-
-
-def _trust(scenario: Scenario, speeds: Speeds, rate: Rate, reads: Reads) -> tuple[Evidence, float]:
-    """Give the tier and the 80 % range factor: the widest of all that applies."""
-    ranges = speeds.tables.ranges
-    small = reads.step_bytes(1) < ranges["small_gib"] * GIB
-    spread = rate.small_spread if small else rate.spread
-    evidence = rate.evidence
+def _trust(scenario: Scenario, speeds: Speeds, rate: Rate, reads: Reads) -> tuple[Evidence, Range]:
+    """Give the tier and the 80 % range: the widest of all that applies."""
+    tables = speeds.tables
+    names, evidence = list(rate.ranges), rate.evidence
     if scenario.model.shape.moe:
         near = evidence == "near"
-        spread = max(spread, ranges["moe_near" if near else "moe_unseen"])
+        names[0] = "moe_near" if near else "moe_unseen"
         evidence = "near" if near else "extrapolated"
-    rough = [ranges[name] for name in _rough_parts(scenario, ranges["deep_tokens"])]
-    return ("extrapolated", max(spread, *rough)) if rough else (evidence, spread)
+    elif reads.step_bytes(1) < tables.small_gib * GIB:
+        names[0] = rate.small_range
+    rough = list(_rough_parts(scenario, tables.deep_tokens, rate))
+    spread = _widest(speeds, [*names, *rough])
+    return ("extrapolated" if rough else evidence), spread
 
 
-def _rough_parts(scenario: Scenario, deep_tokens: float) -> list[str]:
-    found = []
-    if scenario.depth_tokens > deep_tokens:
-        found.append("deep")
-    if scenario.batch > 1:
-        found.append("batch")
-    if scenario.gpus > 1:
-        tensor = scenario.framework.multi_gpu[0] == "tensor"
-        found.append("tensor_parallel" if tensor else "layer_split")
-    if is_split(scenario):
-        found.append("offload")
-    if scenario.draft_model is not None:
-        found.append("draft_model")
+def _widest(speeds: Speeds, names: list[str]) -> Range:
+    key = tuple(names)
+    found = speeds.widest.get(key)
+    if found is None:
+        ends = [speeds.tables.ranges[name] for name in names]
+        found = speeds.widest[key] = (min(low for low, _ in ends), max(high for _, high in ends))
     return found
 
 
-def _figure(estimate: float, spread: float, evidence: Evidence) -> Figure:
-    return Figure(estimate, estimate / spread, estimate * spread, evidence)
+def _rough_parts(scenario: Scenario, deep_tokens: float, rate: Rate) -> Iterator[str]:
+    """Name what makes a figure rough: each has a range of its own."""
+    if scenario.depth_tokens > deep_tokens:
+        yield "deep"
+    if scenario.batch > 1:
+        yield "batch" if rate.prefill else "batch_unmeasured"
+    if scenario.gpus > 1:
+        tensor = scenario.framework.multi_gpu[0] == "tensor"
+        yield "tensor_parallel" if tensor else "layer_split"
+    if is_split(scenario):
+        yield "offload_experts" if scenario.cpu_experts else "offload"
+    if scenario.draft_model is not None:
+        yield "draft_model"
+
+
+def _figure(estimate: float, spread: Range, evidence: Evidence) -> Figure:
+    return Figure(estimate, estimate * spread[0], estimate * spread[1], evidence)

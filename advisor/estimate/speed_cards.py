@@ -41,12 +41,14 @@ def speed_of_unequal(
             decode_tok_s=_rough(slowest.decode_tok_s),
             prefill_tok_s=_slowest([speed.prefill_tok_s for speed, _ in found]),
             aggregate_tok_s=_slowest([speed.aggregate_tok_s for speed, _ in found]),
+            first_token_s=_longest([speed.first_token_s for speed, _ in found]),
         )
     return replace(
         slowest,
         decode_tok_s=_joined([(speed.decode_tok_s, share) for speed, share in found]),
         prefill_tok_s=_joined_or_none([(speed.prefill_tok_s, share) for speed, share in found]),
         aggregate_tok_s=_joined_or_none([(speed.aggregate_tok_s, share) for speed, share in found]),
+        first_token_s=_summed([(speed.first_token_s, share) for speed, share in found]),
     )
 
 
@@ -76,6 +78,26 @@ def _joined(parts: Sequence[tuple[Figure, float]]) -> Figure:
 def _joined_or_none(parts: Sequence[tuple[Figure | None, float]]) -> Figure | None:
     known = [(figure, share) for figure, share in parts if figure is not None]
     return _joined(known) if len(known) == len(parts) else None
+
+
+def _summed(parts: Sequence[tuple[Figure | None, float]]) -> Figure | None:
+    """Add up waiting times, which every card has its share of."""
+    known = [(figure, share) for figure, share in parts if figure is not None]
+    if len(known) < len(parts):
+        return None
+    return Figure(
+        sum(share * figure.estimate for figure, share in known),
+        sum(share * figure.low for figure, share in known),
+        sum(share * figure.high for figure, share in known),
+        "extrapolated",
+    )
+
+
+def _longest(figures: Sequence[Figure | None]) -> Figure | None:
+    known = [figure for figure in figures if figure is not None]
+    if len(known) < len(figures):
+        return None
+    return _rough(max(known, key=lambda figure: figure.estimate))
 
 
 def _slowest(figures: Sequence[Figure | None]) -> Figure | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from advisor.estimate.result import Figure, Speed
 from advisor.estimate.speed_rates import Speeds
 from advisor.estimate.speed_step import is_split
+from advisor.estimate.speed_tables import Range
 from advisor.knowledge.own import OwnFigure, Setup
 from advisor.scenario import Scenario
 
@@ -69,7 +70,7 @@ def _own(found: Figures, setup: Setup, depth: int, most_apart: int) -> Sequence[
     return [f for f in figures if abs(f.depth_tokens - depth) == apart]
 
 
-def _figure(figures: Sequence[OwnFigure], spread: float, estimate: Figure) -> Figure:
+def _figure(figures: Sequence[OwnFigure], spread: Range, estimate: Figure) -> Figure:
     """Take the median; the source is that of the newest line."""
     from statistics import median  # noqa: PLC0415 - 5 ms for those who measured nothing
 
@@ -77,7 +78,7 @@ def _figure(figures: Sequence[OwnFigure], spread: float, estimate: Figure) -> Fi
     modelled = estimate.estimate if estimate.modelled is None else estimate.modelled
     several = f" and {len(figures) - 1} more" if len(figures) > 1 else ""
     source = f"{figures[-1].source}{several}"
-    return Figure(speed, speed / spread, speed * spread, "measured", source, modelled)
+    return Figure(speed, speed * spread[0], speed * spread[1], "measured", source, modelled)
 
 
 def _times(figure: Figure, batch: int) -> Figure:

@@ -1,19 +1,32 @@
-"""How much arithmetic reading a prompt reaches: the part of the speed model that reads no bytes.
+"""How long reading a prompt takes: arithmetic over the throughput a card really reaches.
 
-Arithmetic is counted as two operations per active parameter and token, in TFLOPS (10^12 per
-second). The figures are the group ``prefill`` of knowledge/calibration.yaml.
+One pass over ``n`` tokens behind ``d`` cached ones takes
+
+    2 n (dense + experts / share) / reached  +  attention (n, d) / (reached x share)
+        + launches of every layer, once per micro-batch
+
+Arithmetic is two operations per parameter and token, in TFLOPS (10^12 per second).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import TYPE_CHECKING, Literal
 
+from advisor.estimate.memo import by_identity
+from advisor.estimate.speed_fields import Fields
 from advisor.knowledge.types import Format, Gpu
 
-Unit = Literal["tensor", "core", "shader"]
+if TYPE_CHECKING:
+    from advisor.scenario import Model
+
+Unit = Literal["tensor", "core", "shader", "none"]
 _FALLS_FROM_TFLOPS = 100.0
+_PER_LAYER_S = 1e-3 / 32
+_ATTENTION_OPERATIONS = 4
+"""Per head, its width, and pair of tokens: two products of two operations each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,48 +34,158 @@ class Reached:
     """What one card reaches while it reads a prompt."""
 
     tflops: float
-    spread: float
-    """80 % range factor."""
+    range_name: str
+    """Which 80 % range applies."""
+    experts: float
+    """Share of it that routed experts reach."""
+    attention: float
+    """Share of it that attention reaches."""
+    launch_s: float
+    """Per layer and micro-batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrefillTables:
-    """The group ``prefill`` of calibration.yaml."""
+    """The groups ``prefill`` of the calibration."""
 
     prompt_tokens: int
+    falls: float
+    """Exponent by which the share falls as the tensor peak grows beyond 100 TFLOPS."""
     units: Mapping[tuple[str, str], float]
     """Share of the peak by backend and unit, for architectures without an own one."""
     architectures: Mapping[tuple[str, str], float]
     """Share of the peak by architecture and backend."""
-    falls: float
-    """Exponent by which the share falls as the tensor peak grows beyond 100 TFLOPS."""
     sixteen_bit: Mapping[str, float]
     """16-bit weights over quantised ones, by backend."""
+    experts: Mapping[str, float]
+    attention: Mapping[str, float]
+    launch_s: Mapping[str, float]
+    """Per layer and micro-batch, by backend."""
     cards: Mapping[tuple[str, str], float]
-    """TFLOPS of measured cards, by card and backend."""
+    """TFLOPS of measured cards with quantised weights, by card and backend."""
     engines: float
     """Share of the FP32-accumulate peak under engines outside the llama.cpp family."""
+    engine_experts: float
+    engine_attention: float
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one token of a prompt has to compute."""
+
+    layers: int
+    dense: float
+    """Parameters that every token uses, embeddings and output aside."""
     experts: float
-    """A mixture of experts over a dense model of its active size."""
+    """Parameters of the routed experts that it uses."""
+    full_width: int
+    """Summed attention width of the layers that see the whole context."""
+    slide_width: int
+    window: int
+
+    def attention(self, tokens: int, before: int) -> float:
+        """Count the operations of attention for ``tokens`` behind ``before`` others."""
+        pairs = tokens * (before + tokens / 2)
+        near = tokens * min(self.window, before + tokens)
+        return _ATTENTION_OPERATIONS * (self.full_width * pairs + self.slide_width * near)
+
+
+@by_identity
+def work_of(model: Model) -> Work:
+    """Count the arithmetic of a model, once per model."""
+    shape, counts = model.shape, model.shape.counts
+    experts = sum(counts.experts) if counts else 0
+    used = experts * shape.moe.used / shape.moe.experts if shape.moe and shape.moe.experts else 0.0
+    active = max(model.active_parameters - model.vision_parameters, 0)
+    dense = sum(counts.layers) - experts if counts else active - used
+    width = shape.heads * shape.head_dim
+    kinds = shape.layer_kinds
+    return Work(
+        layers=shape.layers,
+        dense=float(max(dense, 0)),
+        experts=used,
+        full_width=width * (kinds.count("F") + kinds.count("H")),
+        slide_width=width * (kinds.count("S") + kinds.count("C")),
+        window=shape.window or 0,
+    )
+
+
+def prompt_seconds(
+    work: Work, reached: Reached, tokens: int, before: int, *, ubatch: int, cards: float = 1.0
+) -> float:
+    """Time one pass over a prompt.
+
+    Args:
+        work: The model's arithmetic.
+        reached: What one card reaches.
+        tokens: Length of the prompt.
+        before: Tokens already in the cache.
+        ubatch: Tokens computed at once.
+        cards: How many cards' worth of arithmetic works at once.
+    """
+    per_s = reached.tflops * 1e12 * cards
+    matrices = 2 * tokens * (work.dense + work.experts / reached.experts)
+    attention = work.attention(tokens, before) / reached.attention
+    launches = reached.launch_s * work.layers * ceil(tokens / ubatch)
+    return (matrices + attention) / per_s + launches
+
+
+def token_seconds(work: Work, reached: Reached) -> float:
+    """Time the arithmetic of one token, its attention aside."""
+    return 2 * (work.dense + work.experts / reached.experts) / (reached.tflops * 1e12)
+
+
+def read_prefill(policy: Fields, fitted: Fields | None) -> PrefillTables:
+    """Check and convert the groups ``prefill`` of both files; ``fitted`` None: nothing fitted.
+
+    Raises:
+        KnowledgeError: A figure is missing or of the wrong kind.
+    """
+    stated = PrefillTables(
+        prompt_tokens=int(policy.number("prompt_tokens")),
+        falls=policy.number("falls"),
+        units={},
+        architectures={},
+        sixteen_bit={},
+        experts={},
+        attention={},
+        launch_s={},
+        cards={},
+        engines=policy.number("engines"),
+        engine_experts=policy.number("engine_experts"),
+        engine_attention=policy.number("engine_attention"),
+    )
+    if fitted is None:
+        return stated
+    units, own = fitted.group("units").groups(), fitted.group("architectures").groups()
+    return replace(
+        stated,
+        units={(b, u): n for b, line in units.items() for u, n in line.numbers().items()},
+        architectures={(a, b): n for a, line in own.items() for b, n in line.numbers().items()},
+        sixteen_bit=fitted.group("sixteen_bit").numbers(),
+        experts=fitted.group("experts").numbers(),
+        attention=fitted.group("attention").numbers(),
+        launch_s={
+            backend: ms * _PER_LAYER_S
+            for backend, ms in fitted.group("launch_ms").numbers().items()
+        },
+        cards={
+            (line.text("gpu"), line.text("backend")): line.number("tflops")
+            for line in fitted.lines("cards")
+        },
+    )
 
 
 def reached_by_llamacpp(
-    tables: PrefillTables,
-    ranges: Mapping[str, float],
-    gpus: Mapping[str, Gpu],
-    *,
-    gpu: Gpu,
-    backend: str,
-    architecture: str,
+    tables: PrefillTables, gpus: Mapping[str, Gpu], gpu: Gpu, backend: str, architecture: str
 ) -> Reached | None:
-    """Give the TFLOPS of one card in the llama.cpp family with quantised weights.
+    """Give what one card reaches in the llama.cpp family with quantised weights.
 
     A card without a measurement keeps between the measured ones of its architecture: never below
     a weaker card, never above a stronger one.
 
     Args:
         tables: The calibration.
-        ranges: Its range factors.
         gpus: All cards, where the peaks of measured ones stand.
         gpu: The card.
         backend: The backend.
@@ -71,30 +194,27 @@ def reached_by_llamacpp(
     Returns:
         None without a peak figure or without any measurement of the backend and unit.
     """
-    own = tables.cards.get((gpu.name, backend))
-    if own is not None:
-        return Reached(own, ranges["prefill_card"])
-    modelled = _modelled(tables, gpu, backend, architecture)
-    if modelled is None:
+    tflops = tables.cards.get((gpu.name, backend))
+    name = "prefill_card"
+    if tflops is None:
+        tflops = _modelled(tables, gpus, gpu, backend, architecture)
+        known = (architecture, backend) in tables.architectures
+        name = "prefill" if known else "prefill_unmeasured"
+    if tflops is None:
         return None
-    known = (architecture, backend) in tables.architectures
-    spread = ranges["prefill" if known else "prefill_unmeasured"]
-    for name, of_backend in tables.cards:
-        peer = gpus.get(name) if of_backend == backend else None
-        if peer is None or peer.architecture != gpu.architecture:
-            continue
-        tflops = tables.cards[name, of_backend]
-        if _as_strong(gpu, peer):
-            modelled = max(modelled, tflops)
-        elif _as_strong(peer, gpu):
-            modelled = min(modelled, tflops)
-    return Reached(modelled, spread)
+    return Reached(
+        tflops,
+        name,
+        tables.experts.get(backend, tables.engine_experts),
+        tables.attention.get(backend, tables.engine_attention),
+        tables.launch_s.get(backend, 0.0),
+    )
 
 
 def reached_by_engine(
-    tables: PrefillTables, ranges: Mapping[str, float], gpu: Gpu, precision: Format
+    tables: PrefillTables, gpu: Gpu, precision: Format, launch_s: float
 ) -> Reached | None:
-    """Give the TFLOPS of one card under vLLM and its like.
+    """Give what one card reaches under vLLM and its like.
 
     Formats that the card computes in itself (FP8, INT8 with INT8 activations) count against the
     peak of their own, all others against FP16 with FP32 accumulation.
@@ -111,7 +231,13 @@ def reached_by_engine(
             peak *= gpu.fp8_tflops / full
         elif precision.family == "int8" and gpu.int8_tops is not None:
             peak = max(peak, gpu.int8_tops)
-    return Reached(peak * tables.engines, ranges["prefill_engine"])
+    return Reached(
+        peak * tables.engines,
+        "prefill_engine",
+        tables.engine_experts,
+        tables.engine_attention,
+        launch_s,
+    )
 
 
 def _is_native(gpu: Gpu, precision: Format) -> bool:
@@ -121,18 +247,39 @@ def _is_native(gpu: Gpu, precision: Format) -> bool:
     return needed is not None and gpu.compute_capability >= needed
 
 
-def _modelled(tables: PrefillTables, gpu: Gpu, backend: str, architecture: str) -> float | None:
-    unit, peak = _peak(gpu)
+def _modelled(
+    tables: PrefillTables, gpus: Mapping[str, Gpu], gpu: Gpu, backend: str, architecture: str
+) -> float | None:
+    unit, size = card_size(gpu, tables.falls)
     share = tables.architectures.get((architecture, backend))
     share = tables.units.get((backend, unit)) if share is None else share
-    if share is None or peak is None:
+    if share is None or size is None:
         return None
-    falls = (_FALLS_FROM_TFLOPS / peak) ** tables.falls if unit == "tensor" else 1.0
-    return share * peak * falls
+    found = share * size
+    for name, of_backend in tables.cards:
+        peer = gpus.get(name) if of_backend == backend else None
+        if peer is None or peer.architecture != gpu.architecture:
+            continue
+        tflops = tables.cards[name, of_backend]
+        if as_strong(gpu, peer):
+            found = max(found, tflops)
+        elif as_strong(peer, gpu):
+            found = min(found, tflops)
+    return found
+
+
+def card_size(gpu: Gpu, falls: float) -> tuple[Unit, float | None]:
+    """Give the unit a card's arithmetic is counted in, and how much of it there is.
+
+    Dense FP16 tensor TFLOPS (discounted above 100), Apple's GPU cores, or FP16 shader TFLOPS.
+    """
+    unit, peak = _peak(gpu)
+    if peak is None:
+        return "none", None
+    return unit, peak * ((_FALLS_FROM_TFLOPS / peak) ** falls if unit == "tensor" else 1.0)
 
 
 def _peak(gpu: Gpu) -> tuple[Unit, float | None]:
-    """Give the card's size: tensor TFLOPS in FP16, Apple's cores, or shader TFLOPS in FP16."""
     if gpu.fp16_tensor_tflops is not None:
         return "tensor", gpu.fp16_tensor_tflops
     if gpu.vendor == "Apple":
@@ -140,7 +287,12 @@ def _peak(gpu: Gpu) -> tuple[Unit, float | None]:
     return "shader", gpu.fp16_shader_tflops
 
 
-def _as_strong(gpu: Gpu, other: Gpu) -> bool:
+def generation_of(architecture: str) -> str:
+    """Leave the kind of memory out of an architecture's name: it does not compute."""
+    return architecture.removesuffix(" GDDR").removesuffix(" HBM")
+
+
+def as_strong(gpu: Gpu, other: Gpu) -> bool:
     """Say whether no figure of the card is below the other's, as far as both are known."""
     (unit, mine), (other_unit, its) = _peak(gpu), _peak(other)
     if unit != other_unit or mine is None or its is None:

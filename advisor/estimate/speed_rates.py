@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from advisor.estimate.result import Evidence
-from advisor.estimate.speed_prefill import Reached, reached_by_engine, reached_by_llamacpp
-from advisor.estimate.speed_tables import Curve, EngineSpeed, Tables, read_tables
+from advisor.estimate.speed_measured import MeasuredSpeeds
+from advisor.estimate.speed_prefill import (
+    Reached,
+    generation_of,
+    reached_by_engine,
+    reached_by_llamacpp,
+)
+from advisor.estimate.speed_tables import BatchTable, EngineSpeed, Match, Tables, read_tables
 from advisor.knowledge.own import CardEngine, OwnSpeeds
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 
-_MODELLED_FROM_GPUS = 3
+MODELLED_FROM_GPUS = 3
 _SIXTEEN_BITS_ABOVE = 8.6
 _EIGHT_BITS_ABOVE = 5.0
 _SIXTEEN_BITS = frozenset({"F16", "BF16", "FP16"})
@@ -19,23 +25,28 @@ _SIXTEEN_BITS = frozenset({"F16", "BF16", "FP16"})
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """One card with one engine, backend and weight format."""
+    """One card with one engine, backend and weight format; times per layer and token."""
 
     efficiency: float
-    """Share of the datasheet bandwidth that reading weights and cache reaches."""
+    """Share of the datasheet bandwidth that reading weights reaches."""
+    cache_efficiency: float
+    """The same for the cache."""
     overhead_s: float
-    """Host and launch time per layer and token."""
-    moe_overhead_s: float | None
-    """The further overhead of a mixture of experts; None: unknown, no figure for those."""
+    expert_overhead_s: float
+    """The further overhead of a mixture of experts."""
+    recurrent_overhead_s: float
+    """The further overhead of a layer with a recurrent state."""
     overlapped: bool
     scale: float
     """Measured speed of this very card over the model's."""
     evidence: Evidence
-    spread: float
-    """80 % range factor for weights of usual size."""
-    small_spread: float
-    batch: Curve
-    """Aggregate over one stream, by streams."""
+    ranges: tuple[str, ...]
+    """80 % ranges that apply whatever the model; the widest counts."""
+    small_range: str
+    """The further one for models of few bytes."""
+    cards: int
+    """Measured cards behind the figures."""
+    batch: BatchTable
     prefill: Reached | None
     """Arithmetic of one card while it reads a prompt."""
 
@@ -46,8 +57,11 @@ class Speeds:
 
     source: Mapping[str, object]
     tables: Tables
+    measured: MeasuredSpeeds
     gpus: Mapping[str, Gpu]
     rates: dict[tuple[str, ...], Rate | None]
+    widest: dict[tuple[str, ...], tuple[float, float]]
+    """Ranges of situations that were combined before."""
     own: OwnSpeeds | None = None
 
     def rate(
@@ -78,18 +92,33 @@ def speeds_of(knowledge: Knowledge) -> Speeds | None:
     """Read the calibration once per knowledge base; None when it holds none.
 
     Raises:
-        KnowledgeError: calibration.yaml is wrong.
+        KnowledgeError: A calibration file is wrong.
     """
+    calibration = knowledge.calibration
     key = f"{knowledge.sha256} {knowledge.own.sha256 if knowledge.own else ''}"
     found = _KEPT.get(key)
-    if found and found.source is knowledge.calibration and found.own is knowledge.own:
+    if found and found.source is calibration and found.own is knowledge.own:
         return found
-    if not knowledge.calibration:
+    if not calibration or not calibration.get("fitted"):
         return None
-    tables = read_tables(knowledge.calibration)
-    made = Speeds(knowledge.calibration, tables, knowledge.gpus, {}, knowledge.own)
+    measured = MeasuredSpeeds(calibration.get("measured"), calibration.get("user_measured"))
+    tables = read_tables(calibration)
+    made = Speeds(calibration, tables, measured, knowledge.gpus, {}, {}, knowledge.own)
     _KEPT[key] = made
     return made
+
+
+def architecture_of(matches: Iterable[Match], gpu: Gpu) -> str:
+    """Name the architecture of the calibration that a card belongs to, empty for none."""
+    return next((match.to for match in matches if match.fits(gpu)), "")
+
+
+def stored_bits(precision: Format) -> int:
+    """Sort a format by what an engine stores: 16, 8 or 4 bits, 0 where unknown."""
+    bits = precision.bits_per_weight or precision.class_bits or 0
+    if not bits:
+        return 0
+    return 16 if bits > _SIXTEEN_BITS_ABOVE else 8 if bits > _EIGHT_BITS_ABOVE else 4
 
 
 def engine_of(tables: Tables, framework: Framework) -> str:
@@ -117,22 +146,27 @@ def _rate(
     if framework.name not in tables.engines:
         return None
     engine = tables.engines[framework.name]
-    architecture = next((m.to for m in tables.matches if m.fits(gpu)), "")
+    architecture = architecture_of(tables.matches, gpu)
     own, prefill_own = _own_factors(speeds, gpu, backend, framework, moe=moe)
     if engine is None:
         prefill = _llamacpp_prefill(speeds, gpu, backend, precision, architecture)
         if prefill and prefill_own:
-            spread = min(prefill.spread, tables.ranges["prefill_card"])
-            prefill = Reached(prefill.tflops * prefill_own, spread)
+            prefill = _own_prefill(prefill, prefill_own)
         return _family_rate(
             tables, gpu, backend, precision, architecture=architecture, own=own, prefill=prefill
         )
-    prefill = reached_by_engine(tables.prefill, tables.ranges, gpu, precision)
+    prefill = reached_by_engine(tables.prefill, gpu, precision, engine.overhead_s)
     if prefill is None:
         prefill = _llamacpp_prefill(speeds, gpu, backend, precision, architecture)
     if prefill and prefill_own:
         prefill = replace(prefill, tflops=prefill.tflops * prefill_own)
-    return _engine_rate(tables, engine, precision, own, prefill)
+    return _engine_rate(
+        tables, framework.name, engine, gpu=gpu, precision=precision, card=own, prefill=prefill
+    )
+
+
+def _own_prefill(prefill: Reached, factor: float) -> Reached:
+    return replace(prefill, tflops=prefill.tflops * factor, range_name="prefill_card")
 
 
 def _family_rate(
@@ -146,26 +180,34 @@ def _family_rate(
     prefill: Reached | None,
 ) -> Rate | None:
     """Rate the llama.cpp family: base x backend x architecture x format, then the card's own."""
-    behind = tables.backends.get(backend)
+    family = tables.family
+    behind = family.backends.get(backend)
     if behind is None:
         return None
-    known = tables.architectures.get(architecture)
-    factor = next((f for begin, f in tables.formats if precision.name.startswith(begin)), None)
-    product = tables.base_efficiency * behind.factor * (known.factor if known else 1.0)
-    offset = tables.offsets.get((gpu.name, backend))
-    measured = known.measured.get(backend, 0) if known else 0
-    evidence, spread, small = _trust(tables.ranges, measured, near=bool(offset or own))
+    known = family.architectures.get(architecture)
+    product = family.efficiency * behind.efficiency
+    overhead = family.overhead_s * behind.overhead
+    if known:
+        product *= known.efficiency * known.backends.get(backend, 1.0)
+        overhead *= known.overhead
+    factor = next((f for begin, f in family.formats if precision.name.startswith(begin)), None)
+    offset = family.offsets.get((gpu.name, backend))
+    cards = known.cards.get(backend, 0) if known else 0
+    evidence, ranges, small = _trust(gpu, cards, near=bool(offset or own))
     if factor is None:
-        evidence, spread = "extrapolated", max(spread, tables.ranges["unmeasured_format"])
+        evidence, ranges = "extrapolated", (*ranges, "unmeasured_format")
     return Rate(
-        efficiency=min(product * (factor or 1.0), tables.most_efficiency),
-        overhead_s=behind.overhead_s,
-        moe_overhead_s=behind.moe_overhead_s,
+        efficiency=min(product * (factor or 1.0), family.most_efficiency),
+        cache_efficiency=min(product * family.cache * behind.cache, family.most_efficiency),
+        overhead_s=overhead,
+        expert_overhead_s=family.expert_overhead_s * behind.expert_overhead,
+        recurrent_overhead_s=family.recurrent_overhead_s * behind.recurrent_overhead,
         overlapped=False,
         scale=own or offset or 1.0,
         evidence=evidence,
-        spread=spread,
-        small_spread=max(spread, small),
+        ranges=ranges,
+        small_range=small,
+        cards=cards,
         batch=tables.batch_llamacpp,
         prefill=prefill,
     )
@@ -173,60 +215,57 @@ def _family_rate(
 
 def _engine_rate(
     tables: Tables,
+    name: str,
     engine: EngineSpeed,
+    *,
+    gpu: Gpu,
     precision: Format,
     card: float | None,
     prefill: Reached | None,
 ) -> Rate | None:
-    bits = _stored_bits(precision)
+    bits = stored_bits(precision)
     efficiency = engine.efficiency.get(bits)
     if efficiency is None:
         return None
     family = f"{precision.family}_{bits}"
     own = engine.overhead_by_family_s.get(family, engine.overhead_s)
+    own_range = f"engine {name}"
+    ranges: tuple[str, ...] = (own_range if own_range in tables.ranges else "other_engine",)
+    if gpu.segment == "mobile":
+        ranges = (*ranges, "laptop")
     return Rate(
         efficiency=efficiency,
+        cache_efficiency=min(efficiency * engine.cache, tables.family.most_efficiency),
         overhead_s=max(own, tables.kernels_s.get(family, 0.0)),
-        moe_overhead_s=0.0,
+        expert_overhead_s=engine.expert_overhead_s,
+        recurrent_overhead_s=0.0,
         overlapped=engine.overlapped,
         scale=card or 1.0,
         evidence="near" if card else "extrapolated",
-        spread=tables.ranges["other_engine"],
-        small_spread=tables.ranges["other_engine"],
+        ranges=ranges,
+        small_range=ranges[0],
+        cards=engine.cards,
         batch=tables.batch_other,
         prefill=prefill,
     )
 
 
-def _stored_bits(precision: Format) -> int:
-    bits = precision.bits_per_weight or precision.class_bits or 0
-    if not bits:
-        return 0
-    return 16 if bits > _SIXTEEN_BITS_ABOVE else 8 if bits > _EIGHT_BITS_ABOVE else 4
-
-
-def _trust(
-    ranges: Mapping[str, float], measured: int, *, near: bool
-) -> tuple[Evidence, float, float]:
+def _trust(gpu: Gpu, cards: int, *, near: bool) -> tuple[Evidence, tuple[str, ...], str]:
+    """Give the tier, the ranges that apply, and the further one of small models."""
     if near:
-        return "near", ranges["near"], ranges["near_small"]
-    if measured >= _MODELLED_FROM_GPUS:
-        return "modelled", ranges["modelled"], ranges["modelled_small"]
-    return "extrapolated", ranges["alone"], ranges["alone"]
+        return "near", ("near",), "near_small"
+    own = ("laptop",) if gpu.segment == "mobile" else ()
+    if cards >= MODELLED_FROM_GPUS:
+        return "modelled", ("modelled", *own), "modelled_small"
+    name = "alone" if cards else "unmeasured_card"
+    return "extrapolated", (name, *own), name
 
 
 def _llamacpp_prefill(
     speeds: Speeds, gpu: Gpu, backend: str, precision: Format, architecture: str
 ) -> Reached | None:
-    tables = speeds.tables
-    found = reached_by_llamacpp(
-        tables.prefill,
-        tables.ranges,
-        speeds.gpus,
-        gpu=gpu,
-        backend=backend,
-        architecture=architecture,
-    )
+    tables = speeds.tables.prefill
+    found = reached_by_llamacpp(tables, speeds.gpus, gpu, backend, generation_of(architecture))
     if found is None or precision.name not in _SIXTEEN_BITS:
         return found
-    return replace(found, tflops=found.tflops * tables.prefill.sixteen_bit.get(backend, 1.0))
+    return replace(found, tflops=found.tflops * tables.sixteen_bit.get(backend, 1.0))

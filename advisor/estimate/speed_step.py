@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from advisor.estimate.memo import by_identity
 from advisor.estimate.result import BoundBy, Memory
+from advisor.estimate.speed_prefill import token_seconds, work_of
 from advisor.estimate.speed_rates import Rate
 from advisor.estimate.speed_tables import Tables
 from advisor.estimate.weights import Weights
-from advisor.scenario import Scenario
+from advisor.scenario import Model, Scenario
+
+_EXCHANGE_WIDTH = 5120
+"""Hidden width of the models whose exchange between cards was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Layers of a model by what they launch."""
+
+    all: int
+    experts: int
+    recurrent: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +37,8 @@ class Reads:
     host_bytes: float
     host_expert_bytes: float
     host_cache_bytes: float
+    host_expert_layers: int
+    """Layers on the card whose experts lie in system RAM."""
     experts: int
     experts_used: int
 
@@ -58,6 +74,14 @@ def is_split(scenario: Scenario) -> bool:
     )
 
 
+@by_identity
+def layers_of(model: Model) -> Layers:
+    """Count the layers of a model by what they launch, once per model."""
+    shape = model.shape
+    recurrent = shape.layer_kinds.count("R") + shape.layer_kinds.count("H")
+    return Layers(shape.layers, shape.layers if shape.moe else 0, recurrent)
+
+
 def reads_of(scenario: Scenario, memory: Memory, weights: Weights, cache_bytes: float) -> Reads:
     """Split what one token reads between card and system RAM.
 
@@ -90,26 +114,42 @@ def reads_of(scenario: Scenario, memory: Memory, weights: Weights, cache_bytes: 
         host_bytes=host,
         host_expert_bytes=experts[split],
         host_cache_bytes=off_card,
+        host_expert_layers=split - start,
         experts=weights.profile.experts,
         experts_used=weights.profile.experts_used,
     )
 
 
 def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequences: int) -> Step:
-    """Time one step of ``sequences`` streams from overhead and reads; no compute limit."""
-    layers = scenario.model.shape.layers
-    overhead = rate.overhead_s + ((rate.moe_overhead_s or 0.0) if reads.experts else 0.0)
-    launch = overhead * layers
+    """Time one step of ``sequences`` streams.
+
+    Every further stream adds its cache, the arithmetic of one token and its share of the exchange
+    between cards, never more than a step of its own.
+    """
+    layers = layers_of(scenario.model)
     cards, exchange, slower = _cards(scenario, tables)
     bandwidth = scenario.gpu.bandwidth_bytes_s if scenario.gpu else None
     assert bandwidth is not None
-    touched = reads.touched(sequences)
-    card = reads.gpu_bytes + touched * reads.gpu_expert_bytes + sequences * reads.gpu_cache_bytes
-    stream = card / (cards * bandwidth * rate.efficiency)
-    offload = _offload_s(scenario, tables, reads, sequences)
+    weights_s = 1 / (cards * bandwidth * rate.efficiency)
+    cache_s = reads.gpu_cache_bytes / (cards * bandwidth * rate.cache_efficiency)
+    launch = (
+        rate.overhead_s * layers.all
+        + rate.expert_overhead_s * layers.experts
+        + rate.recurrent_overhead_s * layers.recurrent
+    )
+    exchanged = exchange * layers.all
+    stream = (reads.gpu_bytes + reads.touched(sequences) * reads.gpu_expert_bytes) * weights_s
     busy = max(launch, stream) if rate.overlapped else launch + stream
-    seconds = (busy + offload + exchange * layers) * slower / rate.scale
-    return Step(seconds, _largest(launch + exchange * layers, stream, offload))
+    cache = sequences * cache_s
+    more = 0.0
+    if sequences > 1:
+        one = (reads.gpu_bytes + reads.touched(1) * reads.gpu_expert_bytes) * weights_s
+        alone = (launch + one + cache_s + exchanged) * slower
+        further = _further_stream_s(scenario, tables, rate, cards)
+        more = (sequences - 1) * min(further, alone)
+    offload = _offload_s(scenario, tables, reads, sequences)
+    seconds = ((busy + cache + exchanged) * slower + more) / rate.scale + offload
+    return Step(seconds, _largest(launch + exchanged, stream + cache, more, offload))
 
 
 def _cards(scenario: Scenario, tables: Tables) -> tuple[int, float, float]:
@@ -121,6 +161,21 @@ def _cards(scenario: Scenario, tables: Tables) -> tuple[int, float, float]:
         return 1, 0.0, tables.layer_split.at(count)
     link = tables.pcie_s if gpu.nvlink_bytes_s is None else tables.nvlink_s
     return count, link.at(count), 1.0
+
+
+def _further_stream_s(scenario: Scenario, tables: Tables, rate: Rate, cards: int) -> float:
+    """Time what one more stream adds to a step besides its cache."""
+    batch = rate.batch
+    if rate.prefill is None:
+        one = rate.overhead_s * scenario.model.shape.layers
+        return one / batch.most_gain
+    seconds = token_seconds(work_of(scenario.model), rate.prefill) / (cards * batch.arithmetic)
+    if cards > 1 and scenario.gpu and scenario.gpu.nvlink_bytes_s is None:
+        stated = tables.stream_exchange_s
+        per_layer = stated[max(n for n in stated if n <= cards)]
+        shape = scenario.model.shape
+        seconds += per_layer * shape.layers * shape.hidden / _EXCHANGE_WIDTH
+    return seconds
 
 
 def prefill_gain(scenario: Scenario, tables: Tables) -> float:
@@ -137,14 +192,18 @@ def prefill_gain(scenario: Scenario, tables: Tables) -> float:
 def _offload_s(scenario: Scenario, tables: Tables, reads: Reads, sequences: int) -> float:
     if scenario.ram_bandwidth_bytes_s is None:
         return 0.0
+    offload = tables.offload
     dense = reads.host_bytes + sequences * reads.host_cache_bytes
     experts = reads.touched(sequences) * reads.host_expert_bytes
-    return (
-        dense / tables.ram_efficiency + experts / tables.ram_efficiency_experts
-    ) / scenario.ram_bandwidth_bytes_s
+    reached = offload.ram_efficiency_beside_experts if reads.experts else offload.ram_efficiency
+    moved = dense / reached + experts / offload.ram_efficiency_experts
+    handed_over = offload.hand_over_s * reads.host_expert_layers
+    return moved / scenario.ram_bandwidth_bytes_s + handed_over
 
 
-def _largest(overhead: float, stream: float, offload: float) -> BoundBy:
-    if offload > max(overhead, stream):
+def _largest(overhead: float, stream: float, arithmetic: float, offload: float) -> BoundBy:
+    if offload > max(overhead, stream, arithmetic):
         return "offload"
+    if arithmetic > max(overhead, stream):
+        return "compute"
     return "overhead" if overhead > stream else "bandwidth"

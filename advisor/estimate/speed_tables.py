@@ -1,53 +1,46 @@
-"""knowledge/calibration.yaml as frozen records: what the speed model knows of cards and engines."""
+"""The calibration as frozen records: what the speed model knows of cards and engines.
+
+``calibration.yaml`` holds what people decide, ``calibration-fitted.yaml`` what
+``advisor calibrate`` computes from the measurements; a user's ``calibration-user.yaml`` adds
+factors of own cards.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
-from advisor.errors import KnowledgeError, Source
-from advisor.estimate.speed_prefill import PrefillTables
+from advisor.estimate.speed_fields import Curve, Fields
+from advisor.estimate.speed_prefill import PrefillTables, read_prefill
 from advisor.knowledge.types import Gpu
 
-_FILE = "calibration.yaml"
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A figure by count, from 1 on, flat beyond the last."""
-
-    values: tuple[float, ...]
-
-    def at(self, count: int) -> float:
-        """Give the figure at ``count``, at least 1."""
-        return self.values[min(count, len(self.values)) - 1]
-
-
-def _curve(points: Sequence[tuple[int, float]]) -> Curve:
-    """Fill in every count between points, straight."""
-    values: list[float] = []
-    for (left, low), (right, high) in pairwise(points):
-        slope = (high - low) / (right - left)
-        values += [low + (n - left) * slope for n in range(left, right)]
-    return Curve((*values, points[-1][1]))
+_POLICY = "calibration.yaml"
+_FITTED = "calibration-fitted.yaml"
+_USER = "calibration-user.yaml"
+_PER_LAYER_S = 1e-3 / 32
+"""Overheads of the files are milliseconds per 32 layers."""
+Range = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A llama.cpp backend; overheads are seconds per layer and token."""
+    """A llama.cpp backend: factors on the family's own figures."""
 
-    factor: float
-    overhead_s: float
-    moe_overhead_s: float | None
+    efficiency: float
+    overhead: float
+    expert_overhead: float
+    recurrent_overhead: float
+    cache: float
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """What a generation reaches of its bandwidth, and how many of its cards were measured."""
+    """What a generation reaches of its bandwidth, and on how many measured cards that rests."""
 
-    factor: float
-    measured: Mapping[str, int]
+    efficiency: float
+    overhead: float
+    backends: Mapping[str, float]
+    cards: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +62,24 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
+class FamilySpeed:
+    """The llama.cpp family; overheads are seconds per layer and token."""
+
+    efficiency: float
+    most_efficiency: float
+    overhead_s: float
+    expert_overhead_s: float
+    recurrent_overhead_s: float
+    cache: float
+    """How well the cache is read, against the weights."""
+    backends: Mapping[str, Backend]
+    architectures: Mapping[str, Architecture]
+    formats: tuple[tuple[str, float], ...]
+    offsets: Mapping[tuple[str, str], float]
+    """Factor of a measured card, by card and backend."""
+
+
+@dataclass(frozen=True, slots=True)
 class EngineSpeed:
     """An engine outside the llama.cpp family."""
 
@@ -76,169 +87,214 @@ class EngineSpeed:
     """Share of the bandwidth by stored bits (16, 8, 4)."""
     overhead_s: float
     """Per layer and token."""
+    expert_overhead_s: float
+    cache: float
     overlapped: bool
     """The host works while the card reads: the longer of the two counts."""
     overhead_by_family_s: Mapping[str, float]
     """Per layer and token, for families and stored bits (``bnb_8``) that differ."""
+    cards: int
+    """Measured cards behind it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A published decode speed of one stream."""
+class BatchTable:
+    """What a further stream adds to a step besides the cache it reads."""
 
-    tok_s: float
-    source: str
+    arithmetic: float
+    """Share of the prefill throughput that one token per stream reaches."""
+    most_gain: float
+    """Limit of aggregate over one stream where the card's arithmetic is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offload:
+    """Weights in system RAM."""
+
+    ram_efficiency: float
+    ram_efficiency_beside_experts: float
+    """Whole layers of a mixture of experts, experts aside."""
+    ram_efficiency_experts: float
+    hand_over_s: float
+    """Per layer whose experts lie there, and token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The whole file."""
+    """All of it."""
 
-    base_efficiency: float
-    most_efficiency: float
-    backends: Mapping[str, Backend]
+    family: FamilySpeed
     matches: tuple[Match, ...]
-    architectures: Mapping[str, Architecture]
-    formats: tuple[tuple[str, float], ...]
-    offsets: Mapping[tuple[str, str], float]
     engines: Mapping[str, EngineSpeed | None]
     """By framework name; None: the llama.cpp family."""
     kernels_s: Mapping[str, float]
     """Least time per layer and token that a format's own kernels take in every one of those
     engines, by family and stored bits."""
     prefill: PrefillTables
-    batch_llamacpp: Curve
-    batch_other: Curve
-    ram_efficiency: float
-    ram_efficiency_experts: float
+    batch_llamacpp: BatchTable
+    batch_other: BatchTable
+    offload: Offload
     layer_split: Curve
     nvlink_s: Curve
     """Exchange time per layer and token by cards."""
     pcie_s: Curve
+    stream_exchange_s: Mapping[int, float]
+    """What a further stream adds to the exchange over PCIe, per layer, by cards."""
     nvlink_prefill: Curve
     """Prefill over one card's, by cards in tensor parallel."""
     pcie_prefill: Curve
-    measured: Mapping[tuple[str, str, str, str], Measured]
-    """By card, model, format and backend, under llama.cpp."""
+    ranges: Mapping[str, Range]
+    """80 % ranges as factors on the figure, by situation."""
+    small_gib: float
+    deep_tokens: float
     measured_depth_tokens: int
-    ranges: Mapping[str, float]
-    """Range factors and their limits, by the names of the group ``intervals``."""
 
 
-class _Group:
-    """A mapping of the file with typed access; complaints name the place."""
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What people decided and the fits build on."""
 
-    def __init__(self, found: object, where: str) -> None:
-        if not isinstance(found, Mapping):
-            raise _wrong(where, "a mapping")
-        self.found: Mapping[str, object] = found
-        self.where = where
-
-    def group(self, key: str) -> _Group:
-        return _Group(self.found.get(key), f"{self.where}.{key}" if self.where else key)
-
-    def groups(self, but: Sequence[str] = ("source",)) -> Mapping[str, _Group]:
-        return {key: self.group(key) for key in self.found if key not in but}
-
-    def lines(self, key: str) -> list[_Group]:
-        found = self.found.get(key)
-        if not isinstance(found, Sequence) or isinstance(found, str):
-            raise _wrong(f"{self.where}.{key}", "a list")
-        return [_Group(line, f"{self.where}.{key}[{i}]") for i, line in enumerate(found)]
-
-    def number(self, key: str) -> float:
-        found = self.found.get(key)
-        if isinstance(found, bool) or not isinstance(found, int | float) or found < 0:
-            raise _wrong(f"{self.where}.{key}", "a number that is not negative")
-        return float(found)
-
-    def text(self, key: str, default: str | None = None) -> str:
-        found = self.found.get(key, default)
-        if not isinstance(found, str):
-            raise _wrong(f"{self.where}.{key}", "a text")
-        return found
-
-    def flag(self, key: str) -> bool:
-        found = self.found.get(key, False)
-        if not isinstance(found, bool):
-            raise _wrong(f"{self.where}.{key}", "yes or no (true or false)")
-        return found
-
-    def numbers(self, but: Sequence[str] = ("source",)) -> Mapping[str, float]:
-        return {key: self.number(key) for key in self.found if key not in but}
-
-    def curve(self, key: str, scale: float = 1.0) -> Curve:
-        found = self.group(key)
-        try:
-            points = sorted((int(count), found.number(count) * scale) for count in found.found)
-        except ValueError:
-            raise _wrong(found.where, "a mapping of counts to numbers") from None
-        if not points or points[0][0] != 1:
-            raise _wrong(found.where, "a mapping of counts to numbers that starts at 1")
-        return _curve(points)
+    matches: tuple[Match, ...]
+    falls: float
+    nvlink_s: Curve
+    pcie_s: Curve
+    layer_split: Curve
+    engine_prefill: PrefillTables
+    """Without anything fitted: what engines outside the llama.cpp family reach."""
+    ranges: Mapping[str, Range]
+    small_gib: float
+    deep_tokens: float
 
 
-def _wrong(where: str, wanted: str) -> KnowledgeError:
-    return KnowledgeError(
-        f"'{where}' must be {wanted}",
-        source=Source(_FILE),
-        hint="Compare with the built-in calibration.yaml.",
-    )
-
-
-def read_tables(calibration: Mapping[str, object]) -> Tables:
-    """Check and convert the plain data of calibration.yaml.
+def read_policy(calibration: Mapping[str, object]) -> Policy:
+    """Check and convert calibration.yaml alone.
 
     Raises:
         KnowledgeError: A group or figure is missing or of the wrong kind.
     """
-    root = _Group(calibration, "")
-    decode, batch = root.group("decode"), root.group("batch")
-    cards, offload = root.group("multi_gpu"), root.group("offload")
-    per_layer_ms = 1e-3 / decode.number("overhead_layers")
-    return Tables(
-        base_efficiency=decode.number("base_efficiency"),
-        most_efficiency=decode.number("most_efficiency"),
-        backends=_backends(root.group("backends"), per_layer_ms),
-        matches=tuple(map(_match, root.lines("architecture_of"))),
-        architectures=_architectures(root.group("architectures")),
-        formats=_formats(root.group("formats")),
-        offsets=_offsets(root.group("cards")),
-        engines=_engines(root.group("engines"), per_layer_ms),
-        kernels_s={
-            key: ms * per_layer_ms
-            for key, ms in root.group("kernels").group("overhead_ms").numbers().items()
-        },
-        prefill=_prefill(root.group("prefill")),
-        batch_llamacpp=batch.curve("llama.cpp"),
-        batch_other=batch.curve("other"),
-        ram_efficiency=offload.number("ram_efficiency"),
-        ram_efficiency_experts=offload.number("ram_efficiency_experts"),
-        layer_split=cards.curve("layer_split_factor"),
+    policy = Fields(calibration, "", _POLICY)
+    cards, limits = policy.group("multi_gpu"), policy.group("limits")
+    return Policy(
+        matches=tuple(map(_match, policy.lines("architecture_of"))),
+        falls=policy.group("prefill").number("falls"),
         nvlink_s=cards.curve("nvlink_us_per_layer", 1e-6),
         pcie_s=cards.curve("pcie_us_per_layer", 1e-6),
-        nvlink_prefill=cards.curve("nvlink_prefill_gain"),
-        pcie_prefill=cards.curve("pcie_prefill_gain"),
-        measured=_measured(root.group("measured")),
-        measured_depth_tokens=int(root.group("measured").number("most_depth_tokens")),
-        ranges=root.group("intervals").numbers(),
+        layer_split=cards.curve("layer_split_factor"),
+        engine_prefill=read_prefill(policy.group("prefill"), None),
+        ranges={
+            key: policy.group("ranges").range_factors(key)
+            for key in policy.group("ranges").found
+            if key != "source"
+        },
+        small_gib=limits.number("small_gib"),
+        deep_tokens=limits.number("deep_tokens"),
     )
 
 
-def _backends(group: _Group, per_layer_ms: float) -> Mapping[str, Backend]:
-    return {
-        name: Backend(
-            line.number("factor"),
-            line.number("overhead_ms") * per_layer_ms,
-            None
-            if line.found.get("moe_overhead_ms") is None
-            else line.number("moe_overhead_ms") * per_layer_ms,
-        )
-        for name, line in group.groups().items()
+def read_tables(calibration: Mapping[str, object]) -> Tables:
+    """Check and convert the plain data of the calibration files.
+
+    Raises:
+        KnowledgeError: A group or figure is missing or of the wrong kind.
+    """
+    policy = Fields(calibration, "", _POLICY)
+    fitted = Fields(calibration.get("fitted"), "", _FITTED)
+    user = Fields(calibration.get("user", {}), "", _USER)
+    cards = policy.group("multi_gpu")
+    batch, offload = fitted.group("batch"), fitted.group("offload")
+    limits = policy.group("limits")
+    return Tables(
+        family=_family(policy, fitted.group("decode"), user),
+        matches=tuple(map(_match, policy.lines("architecture_of"))),
+        engines=_engines(policy.group("engines"), fitted.group("engines")),
+        kernels_s={
+            key: ms * _PER_LAYER_S
+            for key, ms in policy.group("kernels").group("overhead_ms").numbers().items()
+        },
+        prefill=read_prefill(policy.group("prefill"), fitted.group("prefill")),
+        batch_llamacpp=_batch(batch.group("llama.cpp"), policy.group("batch"), "llama.cpp"),
+        batch_other=_batch(batch.group("other"), policy.group("batch"), "other"),
+        offload=Offload(
+            offload.number("ram_efficiency"),
+            offload.number("ram_efficiency_beside_experts"),
+            offload.number("ram_efficiency_experts"),
+            offload.number("hand_over_us") * 1e-6,
+        ),
+        layer_split=cards.curve("layer_split_factor"),
+        nvlink_s=cards.curve("nvlink_us_per_layer", 1e-6),
+        pcie_s=cards.curve("pcie_us_per_layer", 1e-6),
+        stream_exchange_s={
+            int(count): us * 1e-6
+            for count, us in batch.group("exchange_us_per_layer").numbers().items()
+        },
+        nvlink_prefill=cards.curve("nvlink_prefill_gain"),
+        pcie_prefill=cards.curve("pcie_prefill_gain"),
+        ranges=_ranges(policy.group("ranges"), fitted.group("ranges")),
+        small_gib=limits.number("small_gib"),
+        deep_tokens=limits.number("deep_tokens"),
+        measured_depth_tokens=int(limits.number("measured_depth_tokens")),
+    )
+
+
+def _family(policy: Fields, decode: Fields, user: Fields) -> FamilySpeed:
+    groups = decode.group("formats").numbers()
+    offsets = {
+        (line.text("gpu"), line.text("backend")): line.number("factor")
+        for part in (decode, user)
+        if "cards" in part.found
+        for line in part.lines("cards")
     }
+    return FamilySpeed(
+        efficiency=decode.number("efficiency"),
+        most_efficiency=policy.group("limits").number("most_efficiency"),
+        overhead_s=decode.number("overhead_ms") * _PER_LAYER_S,
+        expert_overhead_s=decode.number("expert_overhead_ms") * _PER_LAYER_S,
+        recurrent_overhead_s=decode.number("recurrent_overhead_ms") * _PER_LAYER_S,
+        cache=decode.number("cache"),
+        backends={name: _backend(line) for name, line in decode.group("backends").groups().items()},
+        architectures={
+            name: _architecture(line)
+            for name, line in decode.group("architectures").groups().items()
+        },
+        formats=tuple(
+            (begins, groups[group]) for begins, group in _format_groups(policy) if group in groups
+        ),
+        offsets=offsets,
+    )
 
 
-def _match(line: _Group) -> Match:
+def format_group(policy: Mapping[str, object], name: str) -> str | None:
+    """Name the group of formats that a format's speed is fitted with; None for none."""
+    pairs = _format_groups(Fields(policy, "", _POLICY))
+    return next((group for begins, group in pairs if name.startswith(begins)), None)
+
+
+def _format_groups(policy: Fields) -> Iterator[tuple[str, str]]:
+    for line in policy.lines("format_groups"):
+        yield line.text("begins"), line.text("group")
+
+
+def _backend(line: Fields) -> Backend:
+    return Backend(
+        line.number("efficiency"),
+        line.number("overhead"),
+        line.number("expert_overhead"),
+        line.number("recurrent_overhead"),
+        line.number("cache"),
+    )
+
+
+def _architecture(line: Fields) -> Architecture:
+    backends = line.group("backends").groups()
+    return Architecture(
+        line.number("efficiency"),
+        line.number("overhead"),
+        {name: found.number("efficiency") for name, found in backends.items()},
+        {name: int(found.number("cards")) for name, found in backends.items()},
+    )
+
+
+def _match(line: Fields) -> Match:
     return Match(
         line.text("is"),
         line.text("name", ""),
@@ -247,63 +303,17 @@ def _match(line: _Group) -> Match:
     )
 
 
-def _architectures(group: _Group) -> Mapping[str, Architecture]:
+def _engines(policy: Fields, fitted: Fields) -> Mapping[str, EngineSpeed | None]:
+    found = fitted.groups()
     return {
-        name: Architecture(
-            line.number("factor"),
-            {backend: int(n) for backend, n in line.group("measured").numbers().items()},
-        )
-        for name, line in group.groups().items()
+        name: None if "like" in line.found else _engine(line, found.get(name))
+        for name, line in policy.groups().items()
     }
 
 
-def _formats(group: _Group) -> tuple[tuple[str, float], ...]:
-    return tuple((line.text("begins"), line.number("factor")) for line in group.lines("factors"))
-
-
-def _offsets(group: _Group) -> Mapping[tuple[str, str], float]:
-    return {
-        (line.text("gpu"), line.text("backend")): line.number("factor")
-        for line in group.lines("offsets")
-    }
-
-
-def _prefill(group: _Group) -> PrefillTables:
-    units, own = group.group("units").groups(), group.group("architectures").groups()
-    return PrefillTables(
-        prompt_tokens=int(group.number("prompt_tokens")),
-        units={(b, u): n for b, line in units.items() for u, n in line.numbers().items()},
-        architectures={(a, b): n for a, line in own.items() for b, n in line.numbers().items()},
-        falls=group.number("falls"),
-        sixteen_bit=group.group("sixteen_bit").numbers(),
-        cards={
-            (line.text("gpu"), line.text("backend")): line.number("tflops")
-            for line in group.lines("cards")
-        },
-        engines=group.number("engines"),
-        experts=group.number("experts"),
-    )
-
-
-def _measured(group: _Group) -> Mapping[tuple[str, str, str, str], Measured]:
-    repositories = group.group("repositories")
-    return {
-        (line.text("gpu"), line.text("model"), line.text("format"), line.text("backend")): Measured(
-            line.number("tok_s"),
-            f"{repositories.text(line.text('by'))}, {line.text('date')}",
-        )
-        for line in group.lines("decode")
-    }
-
-
-def _engines(group: _Group, per_layer_ms: float) -> Mapping[str, EngineSpeed | None]:
-    return {
-        name: None if "like" in line.found else _engine(line, per_layer_ms)
-        for name, line in group.groups().items()
-    }
-
-
-def _engine(line: _Group, per_layer_ms: float) -> EngineSpeed:
+def _engine(policy: Fields, fitted: Fields | None) -> EngineSpeed:
+    """Read an engine: fitted where measurements are carried, else as stated by hand."""
+    line = policy if fitted is None else fitted
     own = line.group("overhead_by_family_ms").numbers() if _has_families(line) else {}
     return EngineSpeed(
         efficiency={
@@ -311,11 +321,24 @@ def _engine(line: _Group, per_layer_ms: float) -> EngineSpeed:
             for bits in (16, 8, 4)
             if f"efficiency_{bits}" in line.found
         },
-        overhead_s=line.number("overhead_ms") * per_layer_ms,
-        overlapped=line.flag("overlapped"),
-        overhead_by_family_s={key: value * per_layer_ms for key, value in own.items()},
+        overhead_s=line.number("overhead_ms") * _PER_LAYER_S,
+        expert_overhead_s=line.number("expert_overhead_ms") * _PER_LAYER_S,
+        cache=line.number("cache"),
+        overlapped=policy.flag("overlapped"),
+        overhead_by_family_s={key: value * _PER_LAYER_S for key, value in own.items()},
+        cards=int(line.number("cards")),
     )
 
 
-def _has_families(line: _Group) -> bool:
+def _has_families(line: Fields) -> bool:
     return "overhead_by_family_ms" in line.found
+
+
+def _batch(fitted: Fields, policy: Fields, name: str) -> BatchTable:
+    return BatchTable(fitted.number("arithmetic"), policy.group("most_gain").number(name))
+
+
+def _ranges(policy: Fields, fitted: Fields) -> Mapping[str, Range]:
+    """Take the fitted range of a situation, else the one chosen by judgement."""
+    found = {key: policy.range_factors(key) for key in policy.found if key != "source"}
+    return found | {key: fitted.range_factors(key) for key in fitted.found if key != "source"}

@@ -22,6 +22,8 @@ from advisor.knowledge.types import (
 from advisor.resources import data_dir, digest, read_tree
 
 Files = Mapping[str, bytes]
+_SUFFIXES = (".yaml", ".csv")
+_NOT_READ = "measurements/"
 _loaded: dict[str, Knowledge] = {}
 
 
@@ -124,13 +126,19 @@ def read_files(folder: Path | None, *, alone: bool = False) -> tuple[Files, froz
     Raises:
         KnowledgeError: The folder does not exist.
     """
-    built_in = {} if alone and folder else dict(read_tree(data_dir("knowledge"), [".yaml"]))
+    built_in = {} if alone and folder else _files_of(data_dir("knowledge"))
     if folder is None:
         return built_in, frozenset()
     if not folder.is_dir():
         raise KnowledgeError(f"there is no folder '{folder}'", hint="Try 'advisor init DIR'.")
-    own = read_tree(folder, [".yaml"])
+    own = _files_of(folder)
     return dict(sorted((built_in | dict(own)).items())), frozenset(own)
+
+
+def _files_of(folder: Path) -> dict[str, bytes]:
+    """Read what knowledge is made of; the raw measurements are read by ``calibrate`` alone."""
+    read = read_tree(folder, _SUFFIXES)
+    return {name: content for name, content in read.items() if not name.startswith(_NOT_READ)}
 
 
 def _overlaid(
@@ -148,16 +156,29 @@ def _overlaid(
     return list(kept.values())
 
 
-def _calibration(files: Files, problems: list[UserError]) -> object:
+def _calibration(files: Files, problems: list[UserError]) -> dict[str, object]:
+    """Join what people decide, what was fitted, and what a user measured."""
+    from advisor.knowledge.speeds import measured_by_card  # noqa: PLC0415 - not needed when the cache is warm
+
+    found = _mapping(files, "calibration.yaml", problems)
+    for key, name in (("fitted", "calibration-fitted.yaml"), ("user", "calibration-user.yaml")):
+        if name in files:
+            found[key] = _mapping(files, name, problems)
+    for key, name in (("measured", "measured.csv"), ("user_measured", "measurements-user.csv")):
+        if name in files:
+            found[key] = measured_by_card(files[name], name, problems)
+    return found
+
+
+def _mapping(files: Files, name: str, problems: list[UserError]) -> dict[str, object]:
     from advisor.knowledge.fields import read_yaml  # noqa: PLC0415 - pyyaml, see parse
 
-    content = files.get("calibration.yaml")
-    node = None if content is None else read_yaml(content, "calibration.yaml", problems)
-    if node is None:
-        return {}
-    if not isinstance(node.value, Mapping):
+    content = files.get(name)
+    node = None if content is None else read_yaml(content, name, problems)
+    plain = None if node is None else node.plain()
+    if node is not None and not isinstance(plain, dict):
         problems.append(KnowledgeError("the file must be a mapping", source=node.source))
-    return node.plain()
+    return plain if isinstance(plain, dict) else {}
 
 
 def _json(fields: Mapping[str, object]) -> str:

@@ -362,7 +362,9 @@ def scenario_of(measurement: Measurement, knowledge: Knowledge) -> Scenario:
             backend=m.backend,
             batch=m.batch,
             depth=m.depth_tokens,
-            context=_context(m.metric, m.prompt_tokens, m.gen_tokens, m.depth_tokens),
+            context=_context(
+                m.metric, m.prompt_tokens or 0, m.gen_tokens or 0, m.depth_tokens or 0
+            ),
         ),
         knowledge,
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from advisor.errors import UserError
 from advisor.estimate.result import Evidence, Figure
 from advisor.estimate.speed import rate_of
-from advisor.estimate.speed_rates import speeds_of
+from advisor.estimate.speed_rates import Rate, speeds_of
 from advisor.knowledge.own import CardEngine
 from advisor.knowledge.types import Knowledge
 from advisor.measurements.check import scenario_of
@@ -123,9 +123,17 @@ def _card(
         bool(scenario.model.shape.moe),
         (old.scale, new.scale),
         (old.evidence, new.evidence),
-        (old.spread, new.spread),
+        (_spread(old, before), _spread(new, after)),
         (old.prefill.tflops if old.prefill else None, new.prefill.tflops if new.prefill else None),
     )
+
+
+def _spread(rate: Rate, knowledge: Knowledge) -> float:
+    """Give how far the true figure may lie off, as the wider factor of all that applies."""
+    speeds = speeds_of(knowledge)
+    assert speeds
+    ends = [speeds.tables.ranges[name] for name in rate.ranges]
+    return max(max(1 / low, high) for low, high in ends)
 
 
 def _others(scenario: Scenario, before: Knowledge, after: Knowledge) -> Iterator[OtherChange]:

@@ -98,7 +98,7 @@ def _by_setup(
     found: dict[Setup, tuple[OwnFigure, ...]] = {}
     for m in figures:
         setup = setup_of(m, knowledge)
-        figure = OwnFigure(m.depth_tokens, m.tok_s, source_of(m))
+        figure = OwnFigure(m.depth_tokens or 0, m.tok_s, source_of(m))
         found[setup] = (*found.get(setup, ()), figure)
     return found
 
@@ -203,10 +203,11 @@ def _residuals(
 def _is_plain(measurement: Measurement) -> bool:
     """Whether the figure says something of the card: one stream, one card, little cached."""
     m = measurement
+    depth = m.depth_tokens or 0
     if m.metric == "prefill_tok_s":
-        usual = _SHORTEST_PROMPT <= m.prompt_tokens <= _LONGEST_PROMPT
-        return m.gpus == m.batch == 1 and m.depth_tokens == 0 and usual
-    return m.metric == "decode_tok_s" and m.gpus == m.batch == 1 and m.depth_tokens <= _DEEPEST
+        usual = _SHORTEST_PROMPT <= (m.prompt_tokens or 0) <= _LONGEST_PROMPT
+        return m.gpus == m.batch == 1 and depth == 0 and usual
+    return m.metric == "decode_tok_s" and m.gpus == m.batch == 1 and depth <= _DEEPEST
 
 
 def _residual(measurement: Measurement, knowledge: Knowledge) -> tuple[_Kind, float | None]:

@@ -331,6 +331,9 @@ def speed_doc(speed: Speed | None) -> SpeedDoc | None:
         "prefill_tok_s": _figure_or_none(speed.prefill_tok_s),
         "aggregate_tok_s": _figure_or_none(speed.aggregate_tok_s),
         "bound_by": speed.bound_by,
+        "first_token_s": _figure_or_none(speed.first_token_s),
+        "prompt_tokens": speed.prompt_tokens,
+        "cards": speed.cards,
     }
 
 

@@ -178,7 +178,7 @@ class BreakEvenDoc(TypedDict):
 
 
 class FigureDoc(TypedDict):
-    """Tokens per second with its 80 % range."""
+    """Tokens per second, or seconds to a first token, with the 80 % range."""
 
     estimate: float
     low: float
@@ -196,6 +196,9 @@ class SpeedDoc(TypedDict):
     prefill_tok_s: FigureDoc | None
     aggregate_tok_s: FigureDoc | None
     bound_by: str
+    first_token_s: FigureDoc | None
+    prompt_tokens: int
+    cards: int
 
 
 class VerdictDoc(TypedDict):

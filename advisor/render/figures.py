@@ -33,6 +33,9 @@ _FINE_SHARE = 20
 _LEAST_SHARE = 0.1
 _FINE_RATE = 9.95
 """Below this many tokens per second a decimal is printed."""
+_FEW_CARDS = 3
+_FINE_WAIT_S = 0.995
+"""Below this many seconds two decimals are printed."""
 _COARSE_RATE = 1000
 """From here on tokens per second are rounded to tens."""
 _SPACES = re.compile(r"\s+")
@@ -146,6 +149,27 @@ def speed_range(figure: FigureDoc | None) -> str:
     about = "" if figure["evidence"] == "measured" else "about "
     span = speed_span(figure)
     return f"{about}{speed_point(figure)}{f' ({span})' if span else ''}"
+
+
+def wait(figure: FigureDoc | None) -> str:
+    """Print ``about 0.4 s (0.3 to 0.6)``; empty when unknown."""
+    if not figure:
+        return ""
+    now, low, high = (_seconds(figure[end]) for end in ("estimate", "low", "high"))
+    return f"about {now} s" if low == high else f"about {now} s ({low} to {high})"
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < _FINE_WAIT_S:
+        return f"{seconds:.2f}"
+    return f"{seconds:,.0f}" if seconds >= _FINE_RATE else f"{seconds:.1f}"
+
+
+def few_cards(count: int) -> str:
+    """Print ``1 measured card`` up to three; empty for none or for more."""
+    if not 0 < count <= _FEW_CARDS:
+        return ""
+    return f"{count} measured card{'s' if count > 1 else ''}"
 
 
 def span(ends: SpanDoc | None) -> str:

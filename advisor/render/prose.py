@@ -204,6 +204,7 @@ def key_figures(s: Strings) -> list[tuple[str, str]]:
         ("Speed", _speed(s)),
         ("With draft", s["speed_speculative"]),
         ("Prompt speed", s["speed_prefill"]),
+        ("First token", _first_token(s)),
         ("All sequences", s["speed_aggregate"]),
         ("Limits", _limits(s)),
         ("Cache room", _cache_room(s)),
@@ -211,6 +212,11 @@ def key_figures(s: Strings) -> list[tuple[str, str]]:
         ("Unknown", s["missing_figures"]),
     ]
     return [(label, value) for label, value in rows if value]
+
+
+def _first_token(s: Strings) -> str:
+    wait = s["speed_first_token"]
+    return f"{wait} after a prompt of {s['speed_prompt']} tokens" if wait else ""
 
 
 def _setup(s: Strings) -> list[str]:

@@ -1,69 +1,73 @@
-"""knowledge/calibration.yaml: complete, sourced, within physical bounds."""
+"""The calibration files: complete, sourced, within physical bounds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from pathlib import Path
 from typing import cast
 
 import pytest
-import yaml
 
 from advisor.errors import KnowledgeError
 from advisor.estimate.speed_tables import read_tables
 from advisor.knowledge.load import load_knowledge
 from advisor.knowledge.types import Gpu
 
-KNOWLEDGE = Path(__file__).parents[2] / "knowledge"
-RAW: Mapping[str, object] = yaml.safe_load(
-    (KNOWLEDGE / "calibration.yaml").read_text(encoding="utf-8")
-)
+BUILT_IN = load_knowledge()
+RAW = BUILT_IN.calibration
 TABLES = read_tables(RAW)
 
 
-def group(name: str) -> dict[str, object]:
-    return cast("dict[str, object]", RAW[name])
+def group(name: str, part: Mapping[str, object] = RAW) -> dict[str, object]:
+    return cast("dict[str, object]", part[name])
 
 
 def card(name: str, architecture: str, memory: str | None = None) -> Gpu:
     return Gpu(name, (), "NVIDIA", "consumer", architecture, vram_type=memory)
 
 
-def test_every_group_names_its_source() -> None:
-    unsourced = [name for name in RAW if name not in {"architecture_of", "engines"}]
-    assert [name for name in unsourced if not group(name).get("source")] == []
-    own = [e for e in group("engines").values() if "like" not in cast("dict[str, object]", e)]
-    assert all("source" in cast("dict[str, object]", engine) for engine in own)
+def test_every_group_of_figures_names_its_source() -> None:
+    names = {"architecture_of", "format_groups", "engines", "fitted", "measured"}
+    assert [name for name in RAW if name not in names and not group(name).get("source")] == []
+    fitted = group("fitted")
+    assert [
+        name for name in fitted if name != "engines" and not group(name, fitted).get("source")
+    ] == []
+    assert all("source" in cast("dict[str, object]", e) for e in group("engines", fitted).values())
 
 
 def test_no_efficiency_exceeds_the_bandwidth() -> None:
-    assert 0 < TABLES.base_efficiency <= TABLES.most_efficiency < 1
+    family = TABLES.family
+    assert 0 < family.efficiency <= family.most_efficiency < 1
     for engine in TABLES.engines.values():
         if engine is not None:
             assert all(0 < share < 1 for share in engine.efficiency.values())
+    offload = TABLES.offload
+    assert 0 < offload.ram_efficiency < 1
+    assert 0 < offload.ram_efficiency_experts < 1
 
 
-def test_every_range_factor_widens() -> None:
-    limits = {"small_gib", "deep_tokens"}
-    assert all(k > 1 for name, k in TABLES.ranges.items() if name not in limits)
-    assert TABLES.ranges["near"] <= TABLES.ranges["modelled"] <= TABLES.ranges["alone"]
+def test_every_range_contains_the_figure() -> None:
+    assert all(0 < low < 1 < high for low, high in TABLES.ranges.values())
 
 
-def test_every_matched_architecture_has_a_factor() -> None:
-    assert {match.to for match in TABLES.matches} <= set(TABLES.architectures)
-    assert {name for name, _ in TABLES.prefill.architectures} <= set(TABLES.architectures)
+def test_strangers_have_wider_ranges_than_measured_cards() -> None:
+    width = {name: high / low for name, (low, high) in TABLES.ranges.items()}
+    assert width["near"] < width["near_small"]
+    assert width["near"] < width["modelled"]
+    assert width["near"] < width["alone"] < width["unmeasured_card"]
+    assert width["moe_near"] < width["moe_unseen"]
+    assert width["prefill_card"] < width["prefill"] < width["prefill_unmeasured"]
 
 
-def test_card_offsets_are_moderate_and_name_known_cards() -> None:
-    assert all(0.6 < factor < 1.6 for factor in TABLES.offsets.values())
-    known = {
-        entry["gpu"]
-        for file in (KNOWLEDGE / "gpus").glob("*.yaml")
-        for entry in yaml.safe_load(file.read_text(encoding="utf-8"))
-    }
-    assert {name for name, _ in TABLES.offsets} <= known
-    assert {name for name, _ in TABLES.prefill.cards} <= known
+def test_every_fitted_architecture_has_a_line_that_leads_to_it() -> None:
+    assert set(TABLES.family.architectures) <= {match.to for match in TABLES.matches}
+
+
+def test_card_factors_are_moderate_and_name_known_cards() -> None:
+    assert all(0.8 < factor < 1.3 for factor in TABLES.family.offsets.values())
+    assert {name for name, _ in TABLES.family.offsets} <= set(BUILT_IN.gpus)
+    assert {name for name, _ in TABLES.prefill.cards} <= set(BUILT_IN.gpus)
 
 
 @pytest.mark.parametrize(
@@ -88,36 +92,34 @@ def test_cards_find_their_architecture(gpu: Gpu, expected: str | None) -> None:
     assert next((m.to for m in TABLES.matches if m.fits(gpu)), None) == expected
 
 
-def test_gains_from_batching_never_fall_and_never_exceed_the_streams() -> None:
-    for curve in (TABLES.batch_llamacpp, TABLES.batch_other):
-        gains = [curve.at(n) for n in range(1, 130)]
-        assert gains == sorted(gains)
-        assert all(gain <= n for n, gain in enumerate(gains, start=1))
-
-
 @pytest.mark.parametrize(
-    ("place", "value", "message"),
+    ("file", "place", "value", "message"),
     [
-        (("decode", "base_efficiency"), None, r"'decode\.base_efficiency' must be a number"),
-        (("decode", "base_efficiency"), True, r"'decode\.base_efficiency' must be a number"),
-        (("prefill", "units"), 3, r"'prefill\.units' must be a mapping"),
-        (("cards", "offsets"), "many", r"'cards\.offsets' must be a list"),
-        (("batch", "other"), {"2": 1.9}, r"'batch\.other' must be .* starts at 1"),
-        (("batch", "other"), {"two": 1.9}, r"'batch\.other' must be a mapping of counts"),
-        (("cards", "offsets"), [{"gpu": 7}], r"'cards\.offsets\[0\]\.gpu' must be a text"),
+        (
+            "",
+            ("limits", "small_gib"),
+            None,
+            r"calibration\.yaml: 'limits\.small_gib' must be a num",
+        ),
+        ("", ("limits", "small_gib"), True, r"'limits\.small_gib' must be a number"),
+        ("", ("multi_gpu", "pcie_us_per_layer"), {"2": 1.9}, r"' must be .* starts at 1"),
+        ("", ("multi_gpu", "pcie_us_per_layer"), {"two": 1}, r"must be a mapping of counts"),
+        ("", ("ranges", "near"), [1.2, 1.5], r"'ranges\.near' must be a range around 1"),
+        ("fitted", ("prefill", "units"), 3, r"-fitted\.yaml: 'prefill\.units' must be a mapping"),
+        ("fitted", ("decode", "cards"), "many", r"'decode\.cards' must be a list"),
+        ("fitted", ("decode", "cards"), [{"gpu": 7}], r"'decode\.cards\[0\]\.gpu' must be a text"),
     ],
 )
-def test_mistakes_are_named(place: tuple[str, str], value: object, message: str) -> None:
+def test_mistakes_are_named(file: str, place: tuple[str, str], value: object, message: str) -> None:
     changed = deepcopy(dict(RAW))
-    cast("dict[str, object]", changed[place[0]])[place[1]] = value
+    part = cast("dict[str, object]", changed[file]) if file else changed
+    cast("dict[str, object]", part[place[0]])[place[1]] = value
     with pytest.raises(KnowledgeError, match=message):
         read_tables(changed)
 
 
-def test_measured_lines_name_known_cards_models_and_formats() -> None:
-    known = load_knowledge()
-    for gpu, model, weights, backend in TABLES.measured:
-        assert gpu in known.gpus
-        assert model in known.models
-        assert weights in known.frameworks["llama.cpp"].formats
-        assert backend in TABLES.backends
+def test_a_user_file_needs_only_what_it_changes() -> None:
+    own = {"cards": [{"gpu": "GeForce RTX 4090", "backend": "CUDA", "factor": 1.07}]}
+    tables = read_tables({**RAW, "user": own})
+    assert tables.family.offsets["GeForce RTX 4090", "CUDA"] == 1.07
+    assert len(tables.family.offsets) == len(TABLES.family.offsets)

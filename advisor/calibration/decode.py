@@ -1,0 +1,188 @@
+"""Decoding in the llama.cpp family, one card, one stream, everything on the card.
+
+time = overhead x backend x architecture x layers
+     + expert and recurrent overheads x backend x layers that have them
+     + weights / (bandwidth x base x backend x architecture x pair x format)
+     + cache / (bandwidth x base x backend x architecture x pair x cache x backend)
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from statistics import median
+
+from advisor.calibration.fit import Case, Prior, Term, Values, fit, predict
+from advisor.calibration.offsets import Offset, Residual, Spreads, card_offset
+from advisor.calibration.runs import Run
+from advisor.estimate.speed_step import layers_of
+
+_MS_PER_LAYER = 1e-3 / 32
+_PRIORS = {
+    "efficiency": Prior(0.75, 0.3),
+    "overhead": Prior(1.5, 0.7),
+    "expert": Prior(1.0, 0.7),
+    "recurrent": Prior(0.5, 0.7),
+    "cache": Prior(0.8, 0.5),
+    "efficiency of backend": Prior(1, 0.15),
+    "efficiency of architecture": Prior(1, 0.2),
+    "efficiency of pair": Prior(1, 0.15),
+    "efficiency of format": Prior(1, 0.15),
+    "overhead of backend": Prior(1, 0.5),
+    "overhead of architecture": Prior(1, 0.3),
+    "expert of backend": Prior(1, 0.5),
+    "recurrent of backend": Prior(1, 0.4),
+    "cache of backend": Prior(1, 0.4),
+}
+"""Base figures loosely around what any card does; factors around 1, their parent."""
+_LEAST_SPREAD, _MOST_SPREAD = 0.03, 0.2
+_HALF, _HALF_WITHIN = 0.5, 0.6745
+_MOST, _MOST_WITHIN = 0.8, 1.2816
+"""Half of a normal distribution lies within 0.67 standard deviations, four fifths within 1.28."""
+_MANY = 3
+
+GroupOf = Callable[[str], str | None]
+
+
+def priors(name: str) -> Prior:
+    """Give the prior of a parameter named ``kind`` or ``kind:member``."""
+    return _PRIORS[name.partition(":")[0]]
+
+
+def is_single(run: Run) -> bool:
+    """Say whether a run belongs to this fit."""
+    scenario = run.scenario
+    return (
+        run.metric == "decode"
+        and run.family
+        and scenario.gpus == scenario.batch == 1
+        and not run.split
+        and bool(run.architecture or scenario.gpu)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeModel:
+    """The fitted parameters with the cards' own factors."""
+
+    values: Values
+    offsets: Mapping[tuple[str, str], Offset]
+    group_of: GroupOf
+
+    def seconds(self, run: Run, *, own: bool = True) -> float:
+        """Predict one step; ``own``: with the card's own factor."""
+        plain = predict(terms(run, self.group_of), self.values, priors)
+        offset = self.offsets.get(run.card) if own else None
+        return plain / offset.factor if offset else plain
+
+
+def terms(run: Run, group_of: GroupOf) -> tuple[Term, ...]:
+    """Write one step of a run as a sum of products: what its card reads and launches."""
+    scenario, reads = run.scenario, run.reads
+    backend, architecture = scenario.backend, run.architecture
+    assert scenario.gpu
+    assert scenario.gpu.bandwidth_bytes_s
+    streams = scenario.batch
+    at_once = scenario.gpus if run.tensor else 1
+    speed = 1 / (scenario.gpu.bandwidth_bytes_s * at_once)
+    layers = layers_of(scenario.model)
+    reach = [("efficiency", -1.0), (f"efficiency of backend:{backend}", -1.0)]
+    wait = [("overhead", 1.0), (f"overhead of backend:{backend}", 1.0)]
+    if architecture:
+        reach.append((f"efficiency of architecture:{architecture}", -1.0))
+        reach.append((f"efficiency of pair:{architecture}/{backend}", -1.0))
+        wait.append((f"overhead of architecture:{architecture}", 1.0))
+    group = group_of(scenario.precision.name)
+    packed = [*reach, (f"efficiency of format:{group}", -1.0)] if group else reach
+    cached = [*reach, ("cache", -1.0), (f"cache of backend:{backend}", -1.0)]
+    weights = reads.gpu_bytes + reads.touched(streams) * reads.gpu_expert_bytes
+    found = [
+        Term(_MS_PER_LAYER * layers.all, tuple(wait)),
+        Term(weights * speed, tuple(packed)),
+        Term(streams * reads.gpu_cache_bytes * speed, tuple(cached)),
+    ]
+    for kind, count in (("expert", layers.experts), ("recurrent", layers.recurrent)):
+        if count:
+            powers = ((kind, 1.0), (f"{kind} of backend:{backend}", 1.0))
+            found.append(Term(_MS_PER_LAYER * count, powers))
+    return tuple(found)
+
+
+def cases_of(runs: Sequence[Run], group_of: GroupOf) -> list[Case]:
+    """Weigh every card and backend by the root of its runs."""
+    counts = Counter(run.card for run in runs)
+    return [Case(terms(run, group_of), 1 / run.tok_s, counts[run.card] ** -0.5) for run in runs]
+
+
+def fit_decode(
+    runs: Sequence[Run],
+    group_of: GroupOf,
+    spreads: Spreads | None = None,
+    *,
+    start: Values | None = None,
+) -> DecodeModel:
+    """Fit the factors, then every card's own.
+
+    Args:
+        runs: Runs for which ``is_single`` holds.
+        group_of: Group of formats that a format belongs to.
+        spreads: Spreads to shrink the cards' factors by; estimated from the runs if None.
+        start: Values to start from.
+    """
+    values = fit(cases_of(runs, group_of), priors, start=start, most_steps=8 if start else 40)
+    found = residuals_of(runs, values, group_of)
+    known = spreads or spreads_of(found)
+    offsets = {card: card_offset(rows, known) for card, rows in found.items()}
+    return DecodeModel(values, offsets, group_of)
+
+
+def residuals_of(
+    runs: Iterable[Run], values: Values, group_of: GroupOf
+) -> dict[tuple[str, str], list[Residual]]:
+    """Give measured over modelled speed by card and backend, without card factors."""
+    found: dict[tuple[str, str], list[Residual]] = defaultdict(list)
+    for run in runs:
+        ratio = log(run.tok_s * predict(terms(run, group_of), values, priors))
+        found[run.card].append(Residual(run.source, ratio))
+    return dict(sorted(found.items()))
+
+
+def spreads_of(residuals: Mapping[tuple[str, str], Sequence[Residual]]) -> Spreads:
+    """Estimate what varies between configurations, sources and cards, robustly."""
+    within, between, middles = [], [], []
+    for rows in residuals.values():
+        sources: dict[str, list[float]] = defaultdict(list)
+        for row in rows:
+            sources[row.source].append(row.log_ratio)
+        for found in sources.values():
+            if len(found) >= _MANY:
+                within += [abs(ratio - median(found)) for ratio in found]
+        centres = [median(found) for found in sources.values()]
+        middles.append(median(centres))
+        if len(centres) > 1:
+            between += [abs(centre - median(centres)) for centre in centres]
+    return Spreads(
+        _deviation(list(map(abs, middles)), _MOST, _MOST_WITHIN),
+        _deviation(between, _HALF, _HALF_WITHIN),
+        _deviation(within, _HALF, _HALF_WITHIN),
+    )
+
+
+def _deviation(distances: Sequence[float], share: float, within: float) -> float:
+    """Estimate a standard deviation from the distance that a share of them keep.
+
+    Half for what single mislabelled rows spoil; more for cards, whose tails are real.
+    """
+    found = sorted(distances)
+    if not found:
+        return _LEAST_SPREAD
+    spread = found[min(int(share * len(found)), len(found) - 1)] / within
+    return min(max(spread, _LEAST_SPREAD), _MOST_SPREAD)
+
+
+def factor(values: Values, name: str) -> float:
+    """Give a parameter, its prior where it was not fitted."""
+    known = values.get(name)
+    return priors(name).value if known is None else exp(known)

@@ -1,0 +1,177 @@
+"""Fitting sums of products: ``time = sum of value x product of parameters ** power``.
+
+Every parameter is positive and has a prior in logarithms, so that what the data do not decide
+stays at its parent's value. Residuals are logarithms of time; large ones lose weight (the loss
+grows like the absolute value beyond ``width``). Gauss-Newton in plain Python: the tables are
+small, and the same data give the same digits everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log, sqrt
+
+Values = Mapping[str, float]
+"""Logarithms of parameters."""
+_MOST_STEP = 0.5
+_DONE = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A part of the time: ``value`` seconds when every parameter is 1."""
+
+    value: float
+    powers: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One measured time and what it is made of."""
+
+    terms: tuple[Term, ...]
+    seconds: float
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """Where a parameter stands without data, and how firmly."""
+
+    value: float
+    spread: float
+    """Standard deviation of the logarithm."""
+    heavy: bool = False
+    """A few parameters of this kind may lie far out: cards that were mislabelled or spilled."""
+
+
+Priors = Callable[[str], Prior]
+
+
+def predict(terms: Iterable[Term], values: Values, priors: Priors) -> float:
+    """Add up the terms, seconds; a parameter that was not fitted stands at its prior."""
+    total = 0.0
+    for term in terms:
+        exponent = 0.0
+        for name, power in term.powers:
+            known = values.get(name)
+            exponent += power * (log(priors(name).value) if known is None else known)
+        total += term.value * exp(exponent)
+    return total
+
+
+def fit(
+    cases: Sequence[Case],
+    priors: Priors,
+    *,
+    width: float = 0.08,
+    start: Values | None = None,
+    most_steps: int = 40,
+) -> dict[str, float]:
+    """Find the parameters.
+
+    Args:
+        cases: Measured times; their weights are relative.
+        priors: Gives the prior of a parameter by its name.
+        width: Residual (logarithm) from which a case loses weight.
+        start: Values to start from, for a refit on almost the same cases.
+        most_steps: Gauss-Newton steps at most.
+
+    Returns:
+        Logarithms by name, for every parameter that occurs.
+    """
+    names = sorted({name for case in cases for term in case.terms for name, _ in term.powers})
+    known = {name: priors(name) for name in names}
+    middle = [log(known[name].value) for name in names]
+    values = [
+        start[name] if start and name in start else mean
+        for name, mean in zip(names, middle, strict=True)
+    ]
+    places = {name: place for place, name in enumerate(names)}
+    rows = [_Row.of(case, places) for case in cases]
+    for _ in range(most_steps):
+        matrix, right = _prior_part(values, middle, [known[name] for name in names])
+        for row in rows:
+            row.add(values, matrix, right, width)
+        step = _solved(matrix, right)
+        values = [
+            v + max(-_MOST_STEP, min(_MOST_STEP, s)) for v, s in zip(values, step, strict=True)
+        ]
+        if max(map(abs, step), default=0.0) < _DONE:
+            break
+    return dict(zip(names, values, strict=True))
+
+
+@dataclass(slots=True)
+class _Row:
+    """A case with parameter places instead of names."""
+
+    terms: list[tuple[float, list[tuple[int, float]]]]
+    target: float
+    weight: float
+
+    @classmethod
+    def of(cls, case: Case, places: Mapping[str, int]) -> _Row:
+        terms = [(t.value, [(places[n], p) for n, p in t.powers]) for t in case.terms]
+        return cls(terms, log(case.seconds), case.weight)
+
+    def add(
+        self, values: Sequence[float], matrix: list[list[float]], right: list[float], width: float
+    ) -> None:
+        """Add the case to the normal equations at ``values``."""
+        parts = [
+            value * exp(sum(values[place] * power for place, power in powers))
+            for value, powers in self.terms
+        ]
+        total = sum(parts)
+        residual = self.target - log(total)
+        slopes: dict[int, float] = {}
+        for part, (_, powers) in zip(parts, self.terms, strict=True):
+            share = part / total
+            for place, power in powers:
+                slopes[place] = slopes.get(place, 0.0) + share * power
+        weight = self.weight / (sqrt(1 + (residual / width) ** 2) * width**2)
+        items = sorted(slopes.items())
+        for place, slope in items:
+            scaled = weight * slope
+            right[place] += scaled * residual
+            line = matrix[place]
+            for other, other_slope in items:
+                line[other] += scaled * other_slope
+
+
+def _prior_part(
+    values: Sequence[float], middle: Sequence[float], priors: Sequence[Prior]
+) -> tuple[list[list[float]], list[float]]:
+    size = len(values)
+    matrix = [[0.0] * size for _ in range(size)]
+    right = [0.0] * size
+    for place, (value, mean, prior) in enumerate(zip(values, middle, priors, strict=True)):
+        firmness = 1 / prior.spread**2
+        if prior.heavy:
+            firmness /= 1 + ((value - mean) / (1.5 * prior.spread)) ** 2
+        matrix[place][place] = firmness
+        right[place] = -(value - mean) * firmness
+    return matrix, right
+
+
+def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:
+    """Solve a symmetric positive definite system (Cholesky), in place."""
+    size = len(right)
+    lower: list[list[float]] = []
+    for i in range(size):
+        line = matrix[i][: i + 1]
+        for j in range(i):
+            other = lower[j]
+            line[j] = (line[j] - sum(map(float.__mul__, line[:j], other[:j]))) / other[j]
+        line[i] = sqrt(line[i] - sum(map(float.__mul__, line[:i], line[:i])))
+        lower.append(line)
+    forward = [0.0] * size
+    for i, line in enumerate(lower):
+        forward[i] = (right[i] - sum(map(float.__mul__, line[:i], forward[:i]))) / line[i]
+    answer = [0.0] * size
+    for i in range(size - 1, -1, -1):
+        below = sum(lower[k][i] * answer[k] for k in range(i + 1, size))
+        answer[i] = (forward[i] - below) / lower[i][i]
+    return answer

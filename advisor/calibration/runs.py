@@ -1,0 +1,316 @@
+"""Measured rows as runs of the estimator: the same scenario, its bytes and its arithmetic.
+
+Sizes, layers and cache bytes come from the estimator's own functions, so that what is fitted is
+what ``advise`` computes. Rows of one configuration and source become one run, their median.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log2
+from statistics import median
+from typing import Literal
+
+from advisor.calibration.observations import Observation
+from advisor.calibration.record import Measurement
+from advisor.errors import UserError
+from advisor.estimate.kv_cache import kv_read_bytes
+from advisor.estimate.memory import estimate_memory
+from advisor.estimate.result import Memory
+from advisor.estimate.speed_rates import architecture_of
+from advisor.estimate.speed_step import Reads, is_split, reads_of
+from advisor.estimate.speed_tables import Match
+from advisor.estimate.weights import weights_of
+from advisor.knowledge.types import Knowledge
+from advisor.models import model_from_record
+from advisor.scenario import Scenario
+
+Metric = Literal["decode", "prefill"]
+FAMILY = frozenset({"llama.cpp", "Ollama", "LM Studio"})
+SHALLOW_TOKENS = 1024
+_ROOM_TOKENS = 256
+_LEAST_CONTEXT = 4096
+_BUILD = re.compile(r"\((\d{4,5})\)|^(?:b?)(\d{4,5})$")
+_SIZES = (0.7, 1.3)
+_MOST_FILLED = 0.93
+_MOST_FILLED_SELF_REPORTED = 0.78
+_MOST_EFFICIENCY = 1.03
+_LEAST_PROMPT = 64
+_ASSUMED_RAM_BYTES_S = 89.6e9
+"""Two channels of DDR5-5600: the laptop behind the split runs states 64 GB of DDR5, not more."""
+_IN_RAM = Memory(0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, None, (), 0, 0, (), None)
+"""A memory with all of the cache on the card."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One configuration of one source."""
+
+    scenario: Scenario
+    reads: Reads
+    metric: Metric
+    tok_s: float
+    """Median; over all streams when decoding."""
+    prompt_tokens: int
+    architecture: str
+    source: str
+    raw: bool
+    tensor: bool
+    date: str
+    rows: tuple[str, ...]
+    """Ids of the carried rows behind it."""
+
+    @property
+    def card(self) -> tuple[str, str]:
+        """Card and backend."""
+        assert self.scenario.gpu
+        return self.scenario.gpu.name, self.scenario.backend or ""
+
+    @property
+    def configuration(self) -> tuple[str, str, str, str]:
+        """What is held out together, whoever measured it."""
+        scenario = self.scenario
+        return (*self.card, scenario.model.name, scenario.precision.name)
+
+    @property
+    def family(self) -> bool:
+        """Whether the llama.cpp family ran it."""
+        return self.scenario.framework.name in FAMILY
+
+    @property
+    def moe(self) -> bool:
+        """Whether the model is a mixture of experts."""
+        return self.scenario.model.shape.moe is not None
+
+    @property
+    def deep(self) -> bool:
+        """Whether the cache was longer than a short conversation."""
+        return self.scenario.depth_tokens > SHALLOW_TOKENS
+
+    @property
+    def split(self) -> bool:
+        """Whether weights lay in system RAM."""
+        return is_split(self.scenario)
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """All runs, and rows that gave none, counted by reason."""
+
+    kept: Sequence[Run]
+    dropped: Mapping[str, int]
+
+
+def runs_of(
+    observations: Iterable[Observation], knowledge: Knowledge, matches: Sequence[Match]
+) -> Runs:
+    """Build one run per configuration and source."""
+    groups: dict[tuple[object, ...], list[tuple[Observation, Run]]] = {}
+    dropped: Counter[str] = Counter()
+    for observation in observations:
+        try:
+            made = _run(observation, knowledge, matches)
+        except UserError:
+            made = "the estimator does not know the model's shape well enough"
+        if isinstance(made, str):
+            dropped[made] += 1
+        else:
+            groups.setdefault(_key(observation, made), []).append((observation, made))
+    return Runs([_median(group) for group in groups.values()], dict(dropped))
+
+
+def scenario_of(measured: Measurement, knowledge: Knowledge) -> Scenario:
+    """Put a measurement as the scenario it was taken in, F16 cache and everything on the card.
+
+    Raises:
+        KeyError: A name is not in the knowledge base.
+        UserError: The model cannot be sized.
+    """
+    depth, made = measured.depth_tokens or 0, measured.gen_tokens or 0
+    needed = depth + (measured.prompt_tokens or 0) + made + _ROOM_TOKENS
+    return Scenario(
+        gpu=knowledge.gpus[measured.gpu],
+        gpus=measured.gpus,
+        model=model_from_record(knowledge.models[measured.model], knowledge),
+        precision=knowledge.formats[measured.precision],
+        context_tokens=max(_LEAST_CONTEXT, needed),
+        batch=measured.batch,
+        kv_cache_k=knowledge.kv_types["f16"],
+        kv_cache_v=knowledge.kv_types["f16"],
+        framework=knowledge.frameworks[measured.framework],
+        backend=measured.backend,
+        flash_attention=True,
+        ubatch=512,
+        kv_unified=True,
+        swa_full=False,
+        gpu_layers=None,
+        cpu_experts=0,
+        logits_rows=measured.batch,
+        depth_tokens=depth + made // 2,
+        ram_bytes=None,
+        ram_bandwidth_bytes_s=_ASSUMED_RAM_BYTES_S,
+        cpu_cores=None,
+        prefer="balanced",
+    )
+
+
+def _run(observation: Observation, knowledge: Knowledge, matches: Sequence[Match]) -> Run | str:
+    measured, conditions = observation.measured, observation.conditions
+    metric: Metric = "prefill" if measured.metric == "prefill_tok_s" else "decode"
+    reason = _unusable(observation, metric)
+    if reason:
+        return reason
+    scenario = _with_conditions(scenario_of(measured, knowledge), observation, knowledge)
+    weights = weights_of(
+        scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types
+    )
+    memory = estimate_memory(scenario, knowledge) if is_split(scenario) else _IN_RAM
+    reads = reads_of(scenario, memory, weights, kv_read_bytes(scenario, scenario.depth_tokens))
+    text_bytes = weights.profile.total_bytes - weights.profile.vision_bytes
+    ratio = _size_ratio(observation, text_bytes)
+    if metric == "decode" and not _SIZES[0] <= ratio <= _SIZES[1]:
+        return "the stated size differs by more than 30 % from that of the format"
+    reads = _scaled(reads, ratio, text_bytes, scenario.precision.name)
+    per_stream = measured.metric == "decode_tok_s" and metric == "decode"
+    tok_s = measured.tok_s * (measured.batch if per_stream else 1)
+    reason = _implausible(observation, scenario, reads, ratio * text_bytes, tok_s)
+    if reason and metric == "decode":
+        return reason
+    assert scenario.gpu
+    return Run(
+        scenario=scenario,
+        reads=reads,
+        metric=metric,
+        tok_s=tok_s,
+        prompt_tokens=measured.prompt_tokens or 0,
+        architecture=architecture_of(matches, scenario.gpu),
+        source=observation.source,
+        raw=observation.raw,
+        tensor=conditions.tensor,
+        date=measured.date,
+        rows=(observation.row,),
+    )
+
+
+def _unusable(observation: Observation, metric: Metric) -> str:
+    measured, conditions = observation.measured, observation.conditions
+    if conditions.experts_moved:
+        return "experts in system RAM in a share that is not stated"
+    if metric == "prefill" and (measured.prompt_tokens or 0) < _LEAST_PROMPT:
+        return f"a prompt of fewer than {_LEAST_PROMPT} tokens, or of unstated length"
+    if measured.metric == "total_throughput_tok_s" and measured.batch == 1:
+        return "prompt and answer together over the whole time"
+    return ""
+
+
+def _with_conditions(
+    scenario: Scenario, observation: Observation, knowledge: Knowledge
+) -> Scenario:
+    conditions, layers = observation.conditions, scenario.model.shape.layers
+    placed = conditions.gpu_layers
+    placed = placed if placed is not None and placed <= layers else None
+    experts = conditions.cpu_experts
+    if experts and placed is not None:
+        experts += layers + 1 - placed
+    cache = knowledge.kv_types[conditions.cache or "f16"]
+    prefill = observation.measured.metric == "prefill_tok_s"
+    depth = observation.measured.depth_tokens or 0
+    # Some tables give the prompt itself as the depth.
+    before = 0 if depth == observation.measured.prompt_tokens else depth
+    return replace(
+        scenario,
+        kv_cache_k=cache,
+        kv_cache_v=cache,
+        ubatch=conditions.ubatch or scenario.ubatch,
+        gpu_layers=placed,
+        cpu_experts=min(experts, layers),
+        depth_tokens=before if prefill else scenario.depth_tokens,
+    )
+
+
+def _size_ratio(observation: Observation, text_bytes: int) -> float:
+    """Give the stated size of the weights over ours, where a tool printed it."""
+    if not observation.raw or not observation.stated_bytes:
+        return 1.0
+    return observation.stated_bytes / text_bytes
+
+
+def _scaled(reads: Reads, ratio: float, text_bytes: int, precision: str) -> Reads:
+    """Take the stated size: other recipes of one format differ by some per cent.
+
+    Files of GPT-OSS differ in what is not in experts.
+    """
+    if precision == "MXFP4_MOE":
+        return replace(reads, gpu_bytes=reads.gpu_bytes + max(ratio - 1, 0) * text_bytes)
+    return replace(
+        reads,
+        gpu_bytes=reads.gpu_bytes * ratio,
+        gpu_expert_bytes=reads.gpu_expert_bytes * ratio,
+        host_bytes=reads.host_bytes * ratio,
+        host_expert_bytes=reads.host_expert_bytes * ratio,
+    )
+
+
+def _implausible(
+    observation: Observation, scenario: Scenario, reads: Reads, weights: float, tok_s: float
+) -> str:
+    gpu = scenario.gpu
+    assert gpu
+    if gpu.bandwidth_bytes_s is None:
+        return "the card's bandwidth is not known"
+    share = _MOST_FILLED_SELF_REPORTED if observation.self_reported else _MOST_FILLED
+    room = share * (gpu.vram_bytes or 0) * scenario.gpus
+    if not is_split(scenario) and room and gpu.vendor != "Apple" and weights > room:
+        return (
+            f"the weights take more than {_MOST_FILLED:.0%} of the card"
+            f" ({_MOST_FILLED_SELF_REPORTED:.0%} where self-reported), so some may lie in RAM"
+        )
+    streams = scenario.batch
+    read = reads.gpu_bytes + reads.touched(streams) * reads.gpu_expert_bytes
+    read += streams * reads.gpu_cache_bytes
+    if tok_s / streams * read > _MOST_EFFICIENCY * gpu.bandwidth_bytes_s * scenario.gpus:
+        return "more than 103 % of the card's bandwidth: wrong label or undeclared speculation"
+    return ""
+
+
+def _key(observation: Observation, run: Run) -> tuple[object, ...]:
+    scenario = run.scenario
+    ratio = observation.stated_bytes or 0
+    return (
+        run.metric, run.configuration, scenario.gpus, run.tensor, scenario.batch,
+        scenario.kv_cache_k.name, scenario.gpu_layers, scenario.cpu_experts, run.source,
+        "family" if run.family else scenario.framework.name,
+        depth_step(scenario.depth_tokens), round(ratio / 2**28),
+        (run.prompt_tokens, scenario.ubatch) if run.metric == "prefill" else scenario.ubatch
+        if run.split else 0,
+    )  # fmt: skip
+
+
+def depth_step(tokens: int) -> int:
+    """Sort depths into steps of a factor 1.4 beyond a short conversation."""
+    return 0 if tokens <= SHALLOW_TOKENS else round(2 * log2(tokens / SHALLOW_TOKENS))
+
+
+def _median(group: Sequence[tuple[Observation, Run]]) -> Run:
+    """Take the run in the middle: of the newest build, with flash attention where both were run."""
+    rows = [observation.row for observation, _ in group]
+    newest = max(_build(observation) for observation, _ in group)
+    group = [pair for pair in group if _build(pair[0]) == newest]
+    with_flash = [pair for pair in group if pair[0].conditions.flash is not False] or group
+    middle = median(run.tok_s for _, run in with_flash)
+    nearest = min(with_flash, key=lambda pair: (abs(pair[1].tok_s - middle), pair[0].row))[1]
+    return replace(
+        nearest,
+        tok_s=middle,
+        date=max(run.date for _, run in with_flash),
+        rows=tuple(sorted(rows)),
+    )
+
+
+def _build(observation: Observation) -> int:
+    """Read llama.cpp's build number, 0 where a version has none."""
+    found = _BUILD.search(observation.measured.framework_version)
+    return int(found.group(1) or found.group(2)) if found else 0

@@ -1,0 +1,224 @@
+"""The strata that accuracy is reported by, and what each is measured against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import expm1
+from statistics import median
+
+from advisor.calibration.prefill import sized
+from advisor.calibration.ranges import Spread, spread_of
+from advisor.calibration.runs import Run
+from advisor.calibration.validate import Held
+from advisor.estimate.speed_prefill import work_of
+
+_NEAR = 0.3
+_LEAST_CARDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """A kind of prediction, and the bar it is held to."""
+
+    name: str
+    takes: Callable[[Held], bool]
+    median_bar: float | None = None
+    p90_bar: float | None = None
+    near_bar: float | None = None
+    """Share within 30 %, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a stratum came out; errors as shares of the measured speed."""
+
+    stratum: Stratum
+    held: Sequence[Held]
+    cards: int
+    median: float
+    p90: float
+    near: float
+    spread: Spread
+    flat_median: float
+    flat_p90: float
+    flat_near: float
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the bar is met; None without one."""
+        stratum = self.stratum
+        pairs = [
+            (stratum.median_bar, self.median), (stratum.p90_bar, self.p90),
+            (-stratum.near_bar if stratum.near_bar else None, -self.near),
+        ]  # fmt: skip
+        checks = [value <= bar for bar, value in pairs if bar is not None]
+        return all(checks) if checks else None
+
+    @property
+    def low_confidence(self) -> bool:
+        """Whether fewer than three cards stand behind it."""
+        return self.cards < _LEAST_CARDS
+
+
+def _single(held: Held, out: str) -> bool:
+    return held.kind == "decode" and held.held_out == out and (held.known or out != "configuration")
+
+
+def _dense(held: Held) -> bool:
+    return not held.run.moe and not held.run.deep
+
+
+def _engine(held: Held, name: str) -> bool:
+    is_engine = held.run.scenario.framework.name == name
+    return held.kind == "engine" and held.held_out == "configuration" and is_engine
+
+
+STRATA = (
+    Stratum(
+        "dense, one card, known card",
+        lambda h: _single(h, "configuration") and _dense(h), 0.065, 0.25, 0.92,
+    ),
+    Stratum(
+        "the same, raw tool output only",
+        lambda h: _single(h, "configuration") and _dense(h) and h.run.raw, 0.05,
+    ),
+    Stratum(
+        "dense, card left out", lambda h: _single(h, "card") and _dense(h), 0.11, None, 0.83
+    ),
+    Stratum(
+        "dense, source left out",
+        lambda h: _single(h, "source") and _dense(h) and h.known,
+    ),
+    Stratum(
+        "mixture of experts, known card",
+        lambda h: _single(h, "configuration") and h.run.moe and not h.run.deep, 0.12,
+    ),
+    Stratum(
+        "mixture of experts, card left out",
+        lambda h: _single(h, "card") and h.run.moe and not h.run.deep, 0.24,
+    ),
+    Stratum(
+        "1,024 tokens deep and more, known card",
+        lambda h: _single(h, "configuration") and h.run.deep,
+    ),
+    Stratum("dense layers in system RAM", lambda h: h.kind == "offload" and not h.run.moe, 0.25),
+    Stratum("experts in system RAM", lambda h: h.kind == "offload" and h.run.moe, 0.25),
+    Stratum("vLLM, one stream", lambda h: _engine(h, "vLLM"), 0.2),
+    Stratum("transformers, one stream", lambda h: _engine(h, "transformers"), 0.2),
+    Stratum("ExLlamaV2, one stream", lambda h: _engine(h, "ExLlamaV2")),
+    Stratum("MLX-LM, one stream", lambda h: _engine(h, "MLX-LM")),
+    Stratum(
+        "vLLM, 2 to 64 streams",
+        lambda h: h.kind == "batch" and not h.run.family and h.run.scenario.batch <= 64, 0.2,  # noqa: PLR2004
+    ),
+    Stratum("llama.cpp, 2 to 32 streams", lambda h: h.kind == "batch" and h.run.family),
+    Stratum(
+        "prefill, known card",
+        lambda h: h.kind == "prefill" and h.held_out == "configuration" and h.known, 0.25,
+    ),
+    Stratum("prefill, card left out", lambda h: h.kind == "prefill" and h.held_out == "card"),
+    Stratum("several cards, split by layer", lambda h: h.kind == "layer split"),
+    Stratum("several cards, tensor parallel", lambda h: h.kind == "tensor parallel"),
+)  # fmt: skip
+
+
+def results_of(held: Sequence[Held], falls: float) -> Sequence[Result]:
+    """Measure every stratum that has predictions."""
+    flat = _Flat.of(held, falls)
+    found = []
+    for stratum in STRATA:
+        rows = [one for one in held if stratum.takes(one)]
+        if rows:
+            found.append(_result(stratum, rows, flat))
+    return found
+
+
+def noise_floor(runs: Sequence[Run]) -> Sequence[float]:
+    """Give how far apart two sources are on one configuration: ratios above 1, sorted."""
+    groups: dict[tuple[object, ...], list[Run]] = {}
+    for run in runs:
+        if not run.deep:
+            groups.setdefault(run.configuration, []).append(run)
+    ratios = [
+        max(one.tok_s, other.tok_s) / min(one.tok_s, other.tok_s)
+        for rows in groups.values()
+        for one, other in combinations(rows, 2)
+        if one.source != other.source
+    ]
+    return sorted(ratios)
+
+
+def off_by(held: Held) -> float:
+    """Give the error as a share of the measured speed."""
+    return abs(expm1(held.error))
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Give the value below which a share of the values lies."""
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+
+def _result(stratum: Stratum, held: Sequence[Held], flat: _Flat) -> Result:
+    errors = [off_by(one) for one in held]
+    flat_errors = [abs(flat.tok_s(one.run) / one.run.tok_s - 1) for one in held]
+    return Result(
+        stratum=stratum,
+        held=held,
+        cards=len({one.run.card[0] for one in held}),
+        median=median(errors),
+        p90=percentile(errors, 0.9),
+        near=_share(errors),
+        spread=spread_of(held),
+        flat_median=median(flat_errors),
+        flat_p90=percentile(flat_errors, 0.9),
+        flat_near=_share(flat_errors),
+    )
+
+
+def _share(errors: Sequence[float]) -> float:
+    return sum(error <= _NEAR for error in errors) / len(errors)
+
+
+@dataclass(frozen=True, slots=True)
+class _Flat:
+    """The model that most calculators use: one efficiency for every card.
+
+    One number for decoding and one for prefill, the medians of these very runs, so nothing is
+    held out of it.
+    """
+
+    efficiency: float
+    share: float
+    falls: float
+
+    @classmethod
+    def of(cls, held: Sequence[Held], falls: float) -> _Flat:
+        decode = [h.run for h in held if h.kind == "decode" and h.held_out == "configuration"]
+        prefill = [h.run for h in held if h.kind == "prefill" and h.held_out == "configuration"]
+        unit = cls(1.0, 1.0, falls)
+        return cls(
+            median(run.tok_s / unit.tok_s(run) for run in decode),
+            median(run.tok_s / unit.tok_s(run) for run in prefill),
+            falls,
+        )
+
+    def tok_s(self, run: Run) -> float:
+        scenario, reads = run.scenario, run.reads
+        gpu, streams = scenario.gpu, scenario.batch
+        assert gpu
+        assert gpu.bandwidth_bytes_s
+        if run.metric == "prefill":
+            work = work_of(scenario.model)
+            size = sized(gpu, run.architecture, self.falls)[1] * 1e12 * self.share
+            return size / (2 * (work.dense + work.experts))
+        read = reads.gpu_bytes + reads.touched(streams) * reads.gpu_expert_bytes
+        read += streams * reads.gpu_cache_bytes
+        at_once = scenario.gpus if run.tensor else 1
+        seconds = read / (gpu.bandwidth_bytes_s * at_once)
+        if run.split and scenario.ram_bandwidth_bytes_s:
+            host = reads.host_bytes + reads.touched(1) * reads.host_expert_bytes
+            seconds += (host + reads.host_cache_bytes) / scenario.ram_bandwidth_bytes_s
+        return streams * self.efficiency / seconds

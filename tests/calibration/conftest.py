@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import pytest
+
+from advisor.calibration.calibrate import Fitted, Material, fit_all, material_of
+from advisor.knowledge import load_knowledge
+
+
+@pytest.fixture(scope="session")
+def material() -> Material:
+    return material_of(load_knowledge())
+
+
+@pytest.fixture(scope="session")
+def fitted(material: Material) -> Fitted:
+    return fit_all(material)

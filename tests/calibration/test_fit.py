@@ -1,0 +1,96 @@
+"""The fit finds what made the data, keeps to its priors, and shrugs off what does not belong."""
+
+from __future__ import annotations
+
+from math import exp, log
+from random import Random
+
+import pytest
+
+from advisor.calibration.fit import Case, Prior, Term, fit, predict
+from advisor.calibration.offsets import Residual, Spreads, card_offset
+
+TRUE = {"overhead": 2.0, "reach": 0.6, "card:a": 1.2, "card:b": 0.8}
+SPREADS = Spreads(cards=0.1, sources=0.08, configurations=0.07)
+
+
+def priors(_name: str) -> Prior:
+    return Prior(1.0, 0.5)
+
+
+def terms(draw: Random) -> tuple[Term, ...]:
+    card = draw.choice(("a", "b"))
+    return (
+        Term(draw.uniform(0.5, 2), (("overhead", 1.0),)),
+        Term(draw.uniform(0.5, 20), (("reach", -1.0), (f"card:{card}", -1.0))),
+    )
+
+
+def cases(count: int, noise: float, seed: int = 0) -> list[Case]:
+    draw = Random(seed)
+    logs = {name: log(value) for name, value in TRUE.items()}
+    found = []
+    for _ in range(count):
+        made = terms(draw)
+        found.append(Case(made, predict(made, logs, priors) * exp(draw.gauss(0, noise))))
+    return found
+
+
+def test_the_fit_finds_what_made_the_data() -> None:
+    found = fit(cases(400, 0.01), priors)
+    assert exp(found["overhead"]) == pytest.approx(2.0, rel=0.05)
+    assert exp(found["reach"] + found["card:a"]) == pytest.approx(0.72, rel=0.02)
+    assert exp(found["reach"] + found["card:b"]) == pytest.approx(0.48, rel=0.02)
+
+
+def test_a_tenth_of_wrong_rows_does_not_move_it() -> None:
+    rows = cases(400, 0.01)
+    spoilt = [Case(r.terms, r.seconds * 5) if i % 10 == 0 else r for i, r in enumerate(rows)]
+    clean, found = fit(rows, priors), fit(spoilt, priors)
+    assert found["reach"] == pytest.approx(clean["reach"], abs=0.03)
+
+
+def test_parameters_without_data_stay_at_their_prior() -> None:
+    found = fit(cases(50, 0.01), priors)
+    assert predict((Term(1.0, (("unheard of", 1.0),)),), found, priors) == pytest.approx(1.0)
+
+
+def test_a_refit_from_the_answer_gives_the_answer() -> None:
+    rows = cases(200, 0.05)
+    found = fit(rows, priors)
+    again = fit(rows, priors, start=found, most_steps=3)
+    assert again == pytest.approx(found, abs=1e-3)
+
+
+def rows(*ratios: float, source: str = "one") -> list[Residual]:
+    return [Residual(source, ratio) for ratio in ratios]
+
+
+def test_no_measurement_leaves_the_card_at_its_kind() -> None:
+    offset = card_offset([], SPREADS)
+    assert offset.factor == 1
+    assert offset.low < 1 < offset.high
+
+
+def test_more_configurations_and_more_sources_shrink_less() -> None:
+    one = card_offset(rows(0.2), SPREADS).factor
+    many = card_offset(rows(0.2, 0.2, 0.2, 0.2), SPREADS).factor
+    two = card_offset([*rows(0.2, 0.2), *rows(0.2, 0.2, source="two")], SPREADS).factor
+    assert 1 < one < many < two < exp(0.2)
+
+
+def test_an_own_machine_is_believed_sooner() -> None:
+    stranger = card_offset(rows(0.2, 0.2), SPREADS)
+    own = card_offset(rows(0.2, 0.2), SPREADS, own_machine=True)
+    assert stranger.factor < own.factor < exp(0.2)
+
+
+def test_one_source_far_off_counts_little() -> None:
+    spilled = card_offset([*rows(0.0, 0.01), *rows(-1.6, source="two")], SPREADS)
+    assert spilled.factor > 0.9
+
+
+def test_the_range_of_a_factor_holds_it() -> None:
+    offset = card_offset(rows(0.1, 0.12), SPREADS)
+    assert offset.low < offset.factor < offset.high
+    assert (offset.configurations, offset.sources) == (2, 1)
