@@ -148,7 +148,7 @@ def _speed(
     if measured is not None:
         own = speeds.tables.ranges["measured"]
         decode = _published(measured, measured.tok_s / batch, own, decode)
-        aggregate = _published(measured, measured.tok_s, own, aggregate)
+        aggregate = decode if batch == 1 else _published(measured, measured.tok_s, own, aggregate)
     prefill, first, prompt = _prompt(scenario, speeds, rate, step.seconds)
     return Speed(
         depth_tokens=scenario.depth_tokens,
