@@ -242,7 +242,11 @@ def _options_summary(options: Sequence[Option]) -> Pairs:
     fitting = [option for option in options if option.fits]
     yield "options.any_fits", bool(fitting)
     yield "options.quantize_fits", any(o.action == "quantize" for o in fitting)
-    yield "options.single_step_fits", any(o.effort != "purchase" for o in fitting)
+    yield "options.single_step_fits", any(
+        o.effort != "purchase" and o.steps == 1 for o in fitting
+    )
+    combined = [o for o in fitting if o.action == "combine"]
+    yield "options.combination_fits", any(o.effort != "purchase" for o in combined)
     yield "options.draft_exists", any(o.action == "speculative" for o in options)
     yield "options.tried", len(options)
 
@@ -282,6 +286,8 @@ def _put_memory(facts: dict[str, FactValue], base: Base, option: Option) -> None
     facts["option.required"] = float(memory.required_bytes)
     facts["option.saved"] = float(base.memory.required_bytes - memory.required_bytes)
     facts["option.host_ram"] = float(host)
+    after = option.scenario
+    facts["option.offloads"] = after.gpu_layers is not None or after.cpu_experts > 0
     _put(facts, "option.headroom", memory.headroom_bytes)
     _put(facts, "option.headroom_share", headroom_percent(memory))
     _put(facts, "option.bits_per_weight", memory.bits_per_weight)

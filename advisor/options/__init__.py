@@ -8,6 +8,7 @@ from advisor.advice import Option
 from advisor.estimate.result import Limits
 from advisor.options.alternatives import draft_options, framework_options, smaller_model_options
 from advisor.options.base import Base
+from advisor.options.combine import combine_options
 from advisor.options.fitting import batch_options, context_options, offload_options
 from advisor.options.formats import kv_cache_options, quantize_options
 from advisor.options.hardware import more_cards_options, other_card_options
@@ -21,6 +22,8 @@ def build_options(base: Base, limits: Limits) -> tuple[Option, ...]:
         return ()
     unique: dict[str, Option] = {}
     for option in _all(base, limits):
+        unique.setdefault(option.key, option)
+    for option in combine_options(base, tuple(unique.values())):
         unique.setdefault(option.key, option)
     return tuple(unique.values())
 

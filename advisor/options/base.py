@@ -60,6 +60,7 @@ def make_option(
     *,
     cost_usd: float | None = None,
     memory: Memory | None = None,
+    steps: int = 1,
 ) -> Option:
     """Estimate a changed scenario with the request's own estimator and complete its change."""
     estimated = memory or estimate_memory(scenario, base.knowledge)
@@ -75,7 +76,7 @@ def make_option(
         memory=estimated,
         speed=estimate_speed(scenario, estimated, base.knowledge),
         fits=estimated.deficit_bytes == 0 and host_fits(scenario, estimated),
-        steps=1,
+        steps=steps,
         quality_loss_percent=loss if same_model else None,
         quality_cost_percent=(
             None if loss is None or before is None or not same_model else round(loss - before, 6)

@@ -24,9 +24,7 @@ def more_cards_options(base: Base) -> Iterator[Option]:
     """The fewest equal cards that hold the model, or two where one already does."""
     scenario = base.scenario
     gpu = scenario.gpu
-    if gpu is None or gpu.unified_memory or gpu.segment == "mobile":
-        return
-    if not scenario.framework.multi_gpu or scenario.gpu_layers is not None or scenario.cpu_experts:
+    if gpu is None or not can_grow(base):
         return
     if base.card_fits and scenario.framework.multi_gpu[0] != "tensor":
         return
@@ -44,16 +42,26 @@ def more_cards_options(base: Base) -> Iterator[Option]:
             return
 
 
+def can_grow(base: Base) -> bool:
+    """Whether equal cards can be added: a slot for them, and a framework that splits."""
+    scenario = base.scenario
+    gpu = scenario.gpu
+    if gpu is None or gpu.unified_memory or gpu.segment == "mobile":
+        return False
+    split = scenario.gpu_layers is not None or scenario.cpu_experts > 0
+    return bool(scenario.framework.multi_gpu) and not split
+
+
 def other_card_options(base: Base) -> Iterator[Option]:
     """Cards that hold the request where this one does not, or much faster ones where it does."""
     gpu = base.scenario.gpu
     if gpu is None or gpu.vram_bytes is None:
         return
     found: dict[tuple[str, bool], int] = {}
-    for row in _current_cards(base.knowledge):
+    for row in current_cards(base.knowledge):
         slot = (row.segment, row.vendor == gpu.vendor)
         if found.get(slot, 0) < _PER_SEGMENT[slot[1]] and _worth_a_look(base, gpu, row):
-            scenario = _on_card(base, base.knowledge.gpus[row.name])
+            scenario = on_card(base, base.knowledge.gpus[row.name])
             if scenario and cards_hold(base, scenario):
                 option = _card_option(base, scenario)
                 if option.fits:
@@ -88,12 +96,19 @@ def _card_option(base: Base, scenario: Scenario) -> Option:
     )
 
 
-def _on_card(base: Base, card: Gpu) -> Scenario | None:
+def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | None:
+    """The request on another card; None where its framework or format does not run there.
+
+    Args:
+        base: The request.
+        card: The other card.
+        any_format: Whether the format is going to change too, so need not run.
+    """
     scenario = base.scenario
     if base.request.backend and default_backend(card) != scenario.backend:
         return None
     framework = scenario.framework
-    if not support.runs(framework, scenario.precision, card, scenario.model):
+    if not any_format and not support.runs(framework, scenario.precision, card, scenario.model):
         return None
     return changed(
         scenario,
@@ -106,7 +121,7 @@ def _on_card(base: Base, card: Gpu) -> Scenario | None:
 _sorted: dict[int, tuple[Knowledge, Sequence[CardRow]]] = {}
 
 
-def _current_cards(knowledge: Knowledge) -> Sequence[CardRow]:
+def current_cards(knowledge: Knowledge) -> Sequence[CardRow]:
     """Cards one could still buy or rent, smallest and cheapest first; sorted once."""
     found = _sorted.get(id(knowledge))
     if found is None or found[0] is not knowledge:

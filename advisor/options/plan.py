@@ -1,0 +1,136 @@
+"""Several changes of one request, on the way to a what-if."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from advisor.advice import Effort
+from advisor.estimate.weights import weight_profile
+from advisor.knowledge.types import Format, KvType
+from advisor.options.base import Base
+from advisor.options.choices import worth_having
+from advisor.options.formats import can_cache, kv_change
+from advisor.scenario import Scenario, changed
+
+_GENTLE_CACHE_BITS = 8.0
+_GENTLE_CLASS_BITS = 4
+_EFFORTS: Sequence[Effort] = ("setting", "download", "rebuild", "purchase")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A changed scenario, the keys that say so and how many single changes they are."""
+
+    scenario: Scenario
+    change: Mapping[str, object] = field(default_factory=dict)
+    steps: int = 0
+    effort: Effort = "setting"
+
+    def then(self, scenario: Scenario, change: Mapping[str, object], effort: Effort) -> Plan:
+        """Add one single change."""
+        most = max(self.effort, effort, key=_EFFORTS.index)
+        return Plan(scenario, {**self.change, **change}, self.steps + 1, most)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How far single changes may go: ``gentle`` first, further only where that is not enough."""
+
+    worst_loss_percent: float
+    context_kept: float
+    """Share of the context and of the batch asked for that is kept, 0 to 1."""
+    layers_kept: float
+    """Share of the layers that stays on the cards, 0 to 1."""
+    least_context_tokens: int
+    gentle: bool
+
+    def context(self, scenario: Scenario) -> int:
+        """The shortest context to go down to, tokens."""
+        kept = int(scenario.context_tokens * self.context_kept)
+        shortest = max(kept, self.least_context_tokens, scenario.depth_tokens + 1)
+        return min(shortest, scenario.context_tokens)
+
+    def batch(self, scenario: Scenario) -> int:
+        """The smallest batch to go down to."""
+        return max(1, int(scenario.batch * self.context_kept))
+
+    def layers(self, scenario: Scenario) -> int:
+        """The fewest layers on the cards, the output counted as one."""
+        return -int(-(scenario.model.shape.layers + 1) * self.layers_kept // 1)
+
+    def takes(self, precision: Format) -> bool:
+        """Whether a weight format is within what may be lost; unmeasured ones from 4 bits up."""
+        loss = precision.quality_loss_percent
+        if loss is None:
+            return (precision.class_bits or 0) >= _GENTLE_CLASS_BITS
+        return loss <= self.worst_loss_percent
+
+    def takes_cache(self, kind: KvType) -> bool:
+        """Whether a cache type is within what may be lost."""
+        return not self.gentle or kind.bits >= _GENTLE_CACHE_BITS
+
+
+def bounds(base: Base) -> Sequence[Bounds]:
+    """The bounds to try in turn, from knowledge/policy.yaml."""
+    policy = base.knowledge.policy
+    least = int(policy["least_context_tokens"])
+    context = policy["combine_context_kept_percent"] / 100
+    layers = policy["combine_layers_kept_percent"] / 100
+    few = policy["least_layers_percent"] / 100
+    return (
+        Bounds(policy["gentle_up_to_percent"], context, layers, least, gentle=True),
+        Bounds(policy["desperate_above_percent"], 0.0, few, least, gentle=False),
+        Bounds(policy["worst_loss_percent"], 0.0, few, least, gentle=False),
+    )
+
+
+def ram_limit(base: Base, limits: Bounds) -> float:
+    """System RAM that a remedy may use, bytes: what was stated, else what a PC can hold."""
+    name = "usual_ram_bytes" if limits.gentle else "unstated_ram_bytes"
+    stated = base.scenario.ram_bytes
+    return base.knowledge.policy[name] if stated is None else stated
+
+
+def stored_bytes(base: Base, scenario: Scenario) -> int:
+    """What the weights of a scenario take wherever they lie, bytes: the floor of any what-if."""
+    return weight_profile(
+        scenario.model, scenario.precision, scenario.framework, base.knowledge.ggml_types
+    ).total_bytes
+
+
+def smaller_formats(base: Base, scenario: Scenario, limits: Bounds) -> list[Format]:
+    """Formats of the scenario's framework that are smaller than its own, the largest first."""
+    own = stored_bytes(base, scenario)
+    return [
+        precision
+        for precision in reversed(worth_having(scenario, base.knowledge))
+        if precision is not scenario.precision
+        and limits.takes(precision)
+        and stored_bytes(base, changed(scenario, precision=precision)) < own
+    ]
+
+
+def smaller_caches(base: Base, scenario: Scenario, limits: Bounds) -> list[KvType]:
+    """Cache types below the present one, one per number of bits, the largest first."""
+    kinds = (base.knowledge.kv_types[name] for name in scenario.framework.kv_types)
+    by_bits = {
+        int(kind.bits): kind
+        for kind in reversed(list(kinds))
+        if kind.bits < scenario.kv_cache_k.bits
+        and limits.takes_cache(kind)
+        and can_cache(scenario, kind)
+    }
+    return [by_bits[bits] for bits in sorted(by_bits, reverse=True)]
+
+
+def with_format(plan: Plan, precision: Format) -> Plan:
+    """Store the weights in another format of the same framework."""
+    scenario = changed(plan.scenario, precision=precision)
+    return plan.then(scenario, {"precision": precision.name}, "download")
+
+
+def with_cache(base: Base, plan: Plan, kind: KvType) -> Plan:
+    """Keep the cache in a smaller type."""
+    scenario = changed(plan.scenario, kv_cache_k=kind, kv_cache_v=kind)
+    return plan.then(scenario, kv_change(base, kind), "setting")
