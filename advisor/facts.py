@@ -13,6 +13,7 @@ from advisor.estimate.memory import partly_guessed
 from advisor.estimate.result import Limits, Memory, Speed
 from advisor.knowledge.types import Framework, Gpu
 from advisor.options.base import Base, quality_loss
+from advisor.options.lastresort import proof_of
 from advisor.scenario import Model, Request, Scenario
 
 Pairs = Iterable[tuple[str, FactValue | None]]
@@ -33,6 +34,7 @@ def scenario_facts(base: Base, limits: Limits, options: Sequence[Option]) -> dic
         _framework(scenario.framework),
         _host(base),
         _options_summary(options),
+        _proof(base, options),
     )
     return {name: _clean(value) for pairs in groups for name, value in pairs if value is not None}
 
@@ -242,13 +244,21 @@ def _options_summary(options: Sequence[Option]) -> Pairs:
     fitting = [option for option in options if option.fits]
     yield "options.any_fits", bool(fitting)
     yield "options.quantize_fits", any(o.action == "quantize" for o in fitting)
-    yield "options.single_step_fits", any(
-        o.effort != "purchase" and o.steps == 1 for o in fitting
-    )
+    yield "options.single_step_fits", any(o.effort != "purchase" and o.steps == 1 for o in fitting)
     combined = [o for o in fitting if o.action == "combine"]
     yield "options.combination_fits", any(o.effort != "purchase" for o in combined)
     yield "options.draft_exists", any(o.action == "speculative" for o in options)
     yield "options.tried", len(options)
+
+
+def _proof(base: Base, options: Sequence[Option]) -> Pairs:
+    proof = proof_of(base, options)
+    yield "options.none_exists", proof is not None
+    if proof:
+        yield "options.least_needed", proof.least_needed_bytes
+        yield "options.most_memory", proof.most_memory_bytes
+        yield "options.smallest_format", proof.format
+        yield "options.largest_machine", f"{proof.cards} x {proof.card}"
 
 
 def option_facts(base: Base, options: Sequence[Option]) -> list[OptionFacts]:

@@ -12,6 +12,8 @@ from advisor.options.combine import combine_options
 from advisor.options.fitting import batch_options, context_options, offload_options
 from advisor.options.formats import kv_cache_options, quantize_options
 from advisor.options.hardware import more_cards_options, other_card_options
+from advisor.options.lastresort import last_resort
+from advisor.options.plan import within_reach
 
 __all__ = ["Base", "build_options"]
 
@@ -25,6 +27,10 @@ def build_options(base: Base, limits: Limits) -> tuple[Option, ...]:
         unique.setdefault(option.key, option)
     for option in combine_options(base, tuple(unique.values())):
         unique.setdefault(option.key, option)
+    if not base.card_fits and not any(within_reach(base, option) for option in unique.values()):
+        option = last_resort(base)
+        if option:
+            unique.setdefault(option.key, option)
     return tuple(unique.values())
 
 

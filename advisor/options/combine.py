@@ -10,10 +10,11 @@ the present machine has no gentle remedy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from dataclasses import dataclass
+from itertools import combinations, islice
 
 from advisor.advice import Option
-from advisor.knowledge.types import Format
+from advisor.knowledge.types import Format, KvType
 from advisor.options.base import Base, cards_hold, host_fits, make_option
 from advisor.options.choices import worth_having
 from advisor.options.dominance import best_of
@@ -23,6 +24,7 @@ from advisor.options.plan import (
     Bounds,
     Plan,
     bounds,
+    is_split,
     ram_limit,
     smaller_caches,
     smaller_formats,
@@ -30,11 +32,12 @@ from advisor.options.plan import (
     with_cache,
     with_format,
 )
-from advisor.options.room import DEGREES, LAYERS, Degree, solved, stretched
+from advisor.options.room import DEGREES, EXPERTS, LAYERS, Degree, solved, stretched
 from advisor.scenario import Scenario
 
 _MOST_STEPS = 3
 _MOST_OFFERED = 4
+_MOST_FOUND = 8
 _FORMAT, _CACHE = "format", "cache"
 _OTHER_MACHINE = frozenset({"add-gpus", "upgrade-gpu", "cloud"})
 
@@ -51,13 +54,13 @@ def combine_options(base: Base, singles: Sequence[Option]) -> Iterator[Option]:
     gentle, *further = bounds(base)
     if any(acceptable(base, option, gentle) for option in singles):
         return
-    found = _fewest_steps(base, gentle, _MOST_STEPS)
+    found = _fewest_steps(base, gentle)
     yield from found
     if found:
         return
     if not any(acceptable(base, option, further[-1]) for option in singles):
         for limits in further:
-            found = _fewest_steps(base, limits, _MOST_STEPS)
+            found = _fewest_steps(base, limits)
             yield from found
             if found:
                 break
@@ -86,26 +89,29 @@ def bearable(base: Base, option: Option, limits: Bounds) -> bool:
     if memory.host_weights_bytes + memory.host_kv_cache_bytes > ram_limit(base, limits):
         return False
     speed, least = option.speed, base.knowledge.policy["crawling_below_tok_s"]
-    split = option.scenario.gpu_layers is not None or option.scenario.cpu_experts > 0
-    return not split or speed is None or speed.decode_tok_s.estimate >= least
+    return not is_split(option.scenario) or speed is None or speed.decode_tok_s.estimate >= least
 
 
-def _fewest_steps(base: Base, limits: Bounds, most: int) -> list[Option]:
+def _fewest_steps(base: Base, limits: Bounds) -> list[Option]:
     """The best of the smallest sets that fit; in the present framework, else in another."""
     for start in _starts(base):
-        for steps in range(2, most + 1):
-            found = [option for plan in _sets(base, start, limits, steps) if (
-                option := _proved(base, plan, limits))]  # fmt: skip
+        search = _search(base, start, limits)
+        if not search.may_fit():
+            continue
+        for steps in range(2, _MOST_STEPS + 1):
+            found = list(islice(_proved(search, steps), _MOST_FOUND))
             if found:
                 return best_of(found, _MOST_OFFERED)
     return []
 
 
-def _proved(base: Base, plan: Plan, limits: Bounds) -> Option | None:
-    option = make_option(
-        base, "combine", plan.change, plan.scenario, plan.effort, steps=plan.steps
-    )
-    return option if option.fits and bearable(base, option, limits) else None
+def _proved(search: _Search, steps: int) -> Iterator[Option]:
+    for plan in search.sets(steps):
+        option = make_option(
+            search.base, "combine", plan.change, plan.scenario, plan.effort, steps=plan.steps
+        )
+        if option.fits and bearable(search.base, option, search.limits):
+            yield option
 
 
 def _starts(base: Base) -> Iterator[Plan]:
@@ -123,82 +129,99 @@ def _starts(base: Base) -> Iterator[Plan]:
             return
 
 
-def _sets(base: Base, start: Plan, limits: Bounds, steps: int) -> Iterator[Plan]:
-    """Every set of so many changes that fits, each with its best format and least degrees."""
+def _search(base: Base, start: Plan, limits: Bounds) -> _Search:
     scenario = start.scenario
-    degrees = [d for d in DEGREES if d.applies(scenario, limits)]
     formats = smaller_formats(base, scenario, limits)
-    kinds = smaller_caches(base, scenario, limits)
     if start.change:
         formats.insert(0, scenario.precision)
-    names = [_FORMAT] if formats else []
-    names += [_CACHE] if kinds and (base.memory.kv_cache_bytes) else []
-    for chosen in combinations((*names, *degrees), steps):
-        if start.change and _FORMAT not in chosen:
-            continue
-        those = [d for d in chosen if isinstance(d, Degree)]
-        if sum(degree.offloads for degree in those) > 1:
-            continue
-        plan = with_cache(base, start, kinds[0 if limits.gentle else -1]) if (
-            _CACHE in chosen) else start  # fmt: skip
-        yield from _plans(base, plan, formats if _FORMAT in chosen else [], those, limits)
+    kinds = smaller_caches(base, scenario, limits) if base.memory.kv_cache_bytes else []
+    degrees = [degree for degree in DEGREES if degree.applies(scenario, limits)]
+    return _Search(base, start, limits, formats, kinds, degrees)
 
 
-def _plans(
-    base: Base, start: Plan, formats: Sequence[Format], degrees: Sequence[Degree], limits: Bounds
-) -> Iterator[Plan]:
-    """The plan that keeps most quality and, with layers in RAM, the one that keeps most of them."""
-    first = _largest_format(base, start, formats, degrees, limits)
-    if first is None:
-        return
-    for place in range(first, max(len(formats), 1)):
-        plan = _exact(base, _with(start, formats, place), degrees, limits)
-        if plan is not None:
-            yield plan
-            break
-    if LAYERS in degrees and len(formats) > first + 1:
-        plan = _exact(base, _with(start, formats, len(formats) - 1), degrees, limits)
-        if plan is not None:
-            yield plan
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """The changes to choose from, within bounds."""
 
+    base: Base
+    start: Plan
+    limits: Bounds
+    formats: Sequence[Format]
+    """The largest first."""
+    kinds: Sequence[KvType]
+    degrees: Sequence[Degree]
 
-def _with(start: Plan, formats: Sequence[Format], place: int) -> Plan:
-    return with_format(start, formats[place]) if formats else start
-
-
-def _largest_format(
-    base: Base, start: Plan, formats: Sequence[Format], degrees: Sequence[Degree], limits: Bounds
-) -> int | None:
-    """Halve the formats: the place of the largest that fits with all degrees at their extreme."""
-
-    def holds(place: int) -> bool:
-        plan = _with(start, formats, place)
-        for degree in degrees:
-            plan = stretched(base, plan, degree, limits)
-        offloads = any(degree.offloads for degree in degrees)
-        return (not offloads or _ram_may_do(base, plan.scenario, limits)) and cards_hold(
-            base, plan.scenario
+    def may_fit(self) -> bool:
+        """One look ahead: does it fit with every change at its extreme."""
+        plan = self._with_format(self._with_cache(), len(self.formats) - 1)
+        return self._holds(plan, [d for d in self.degrees if d is not LAYERS]) or (
+            LAYERS in self.degrees
+            and self._holds(plan, [d for d in self.degrees if d is not EXPERTS])
         )
 
-    low, high = 0, max(len(formats), 1) - 1
-    if not holds(high):
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
+    def sets(self, steps: int) -> Iterator[Plan]:
+        """Every set of so many changes that fits, with its best format and least degrees."""
+        names = [_FORMAT] if self.formats else []
+        names += [_CACHE] if self.kinds else []
+        for chosen in combinations((*names, *self.degrees), steps):
+            degrees = [d for d in chosen if isinstance(d, Degree)]
+            moves = bool(self.start.change) and _FORMAT not in chosen
+            if moves or sum(degree.offloads for degree in degrees) > 1:
+                continue
+            plan = self._with_cache() if _CACHE in chosen else self.start
+            yield from self._plans(plan, degrees, formats=_FORMAT in chosen)
 
+    def _plans(self, start: Plan, degrees: Sequence[Degree], *, formats: bool) -> Iterator[Plan]:
+        """The plan that keeps most quality and the one that keeps most layers on the card."""
+        last = len(self.formats) - 1 if formats else -1
+        first = self._largest_format(start, degrees, last)
+        if first is None:
+            return
+        places = [*range(first, last), last] if formats else [-1]
+        exact = (self._exact(self._with_format(start, place), degrees) for place in places)
+        plan = next((found for found in exact if found is not None), None)
+        if plan is None:
+            return
+        yield plan
+        if LAYERS in degrees and first < last:
+            smallest = self._exact(self._with_format(start, last), degrees)
+            if smallest is not None:
+                yield smallest
 
-def _ram_may_do(base: Base, scenario: Scenario, limits: Bounds) -> bool:
-    """A look without an estimate: do the weights fit into cards and system RAM together."""
-    cards = base.memory.usable_bytes or 0
-    return stored_bytes(base, scenario) <= cards + ram_limit(base, limits)
+    def _largest_format(self, start: Plan, degrees: Sequence[Degree], last: int) -> int | None:
+        """Halve the formats: the largest that fits with all degrees at their extreme."""
+        if not self._holds(self._with_format(start, last), degrees):
+            return None
+        low, high = min(last, 0), last
+        while low < high:
+            middle = (low + high) // 2
+            fits = self._holds(self._with_format(start, middle), degrees)
+            low, high = (low, middle) if fits else (middle + 1, high)
+        return low
 
+    def _holds(self, plan: Plan, degrees: Sequence[Degree]) -> bool:
+        for degree in degrees:
+            plan = stretched(self.base, plan, degree, self.limits)
+        offloads = any(degree.offloads for degree in degrees)
+        if offloads and not self._ram_may_do(plan.scenario):
+            return False
+        return cards_hold(self.base, plan.scenario)
 
-def _exact(
-    base: Base, plan: Plan, degrees: Sequence[Degree], limits: Bounds
-) -> Plan | None:
-    """Take all degrees but the last to their extreme, and the last only as far as needed."""
-    for degree in degrees[:-1]:
-        plan = stretched(base, plan, degree, limits)
-    return solved(base, plan, degrees[-1], limits) if degrees else plan
+    def _ram_may_do(self, scenario: Scenario) -> bool:
+        """A look without an estimate: do the weights fit into cards and RAM together."""
+        cards = self.base.memory.usable_bytes or 0
+        return stored_bytes(self.base, scenario) <= cards + ram_limit(self.base, self.limits)
+
+    def _exact(self, plan: Plan, degrees: Sequence[Degree]) -> Plan | None:
+        """Take all degrees but the last to their extreme, the last only as far as needed."""
+        for degree in degrees[:-1]:
+            plan = stretched(self.base, plan, degree, self.limits)
+        return solved(self.base, plan, degrees[-1], self.limits) if degrees else plan
+
+    def _with_format(self, plan: Plan, place: int) -> Plan:
+        return with_format(plan, self.formats[place]) if place >= 0 else plan
+
+    def _with_cache(self) -> Plan:
+        if not self.kinds:
+            return self.start
+        return with_cache(self.base, self.start, self.kinds[0 if self.limits.gentle else -1])

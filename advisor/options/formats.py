@@ -110,11 +110,13 @@ def kv_cache_options(base: Base) -> Iterator[Option]:
 
 
 def kv_change(base: Base, kind: KvType) -> dict[str, object]:
+    """The keys that ask for a cache type, as the request asked for its own."""
     if base.request.kv_cache_k or base.request.kv_cache_v:
         return {"kv_cache_k": kind.name, "kv_cache_v": kind.name}
     return {"kv_cache": kind.name}
 
 
 def can_cache(scenario: Scenario, kind: KvType) -> bool:
+    """Whether the runtime can keep its cache in this type here."""
     flash_ok = scenario.flash_attention or not kind.needs_flash_attention
     return flash_ok and support.runs_kv(scenario.framework, kind, scenario.gpu)

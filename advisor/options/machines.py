@@ -6,6 +6,7 @@ Machines are tried from the smallest memory up, those smaller than the weights a
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -48,12 +49,29 @@ def machine_options(base: Base) -> Iterator[Option]:
 
 def _plans(base: Base) -> Iterator[tuple[Plan, Machine]]:
     kinds = list(_kinds(base))
-    ways = [*(_within(loss) for loss in _losses(base)), _native_fp8]
+    ways = [_Way(_within(loss), _floor(base, loss)) for loss in _losses(base)]
+    if not base.request.framework and base.scenario.precision.family != _FP8:
+        ways.append(_Way(_native_fp8, base.scenario.model.parameters))
     found = [p for machines in kinds for way in ways if (p := _smallest(base, machines, way))]
     if not found:
-        worst = _within(bounds(base)[-1].worst_loss_percent)
-        found = [p for machines in kinds if (p := _smallest(base, machines, worst))]
+        worst = bounds(base)[-1].worst_loss_percent
+        way = _Way(_within(worst), _floor(base, worst))
+        found = [p for machines in kinds if (p := _smallest(base, machines, way))]
     yield from found
+
+
+def _floor(base: Base, loss: float | None) -> int:
+    """The least that weights within a loss can take, bytes: every weight in the fewest bits."""
+    if loss is None:
+        return stored_bytes(base, base.scenario)
+    bits = [
+        precision.bits_per_weight
+        for precision in base.knowledge.formats.values()
+        if precision.bits_per_weight
+        and precision.quality_loss_percent is not None
+        and precision.quality_loss_percent <= loss
+    ]
+    return int(base.scenario.model.parameters * min(bits, default=0.0) / 8)
 
 
 def _losses(base: Base) -> Sequence[float | None]:
@@ -99,31 +117,40 @@ def _usable(row: CardRow, segments: set[str], vendor: str) -> bool:
     return row.segment in segments and row.vendor == vendor and fast
 
 
-_Way = Callable[[Base, Machine], Plan | None]
-"""How the request is put on a machine; None where it cannot be."""
+class _Way(NamedTuple):
+    """How the request is put on a machine, and the least its weights take there, bytes."""
+
+    put: Callable[[Base, Machine], Plan | None]
+    floor: int
 
 
 def _smallest(base: Base, machines: Sequence[Machine], way: _Way) -> tuple[Plan, Machine] | None:
     """The smallest machine that holds the model put there in this way."""
-    tried = floor = 0
-    for machine in machines:
+    tried, floor = 0, way.floor
+    for machine in machines[bisect_left(machines, floor, key=_total) :]:
         if machine.total_bytes < floor:
             continue
-        plan = way(base, machine)
+        plan = way.put(base, machine)
         if plan is None:
             continue
         floor = stored_bytes(base, plan.scenario)
         if machine.total_bytes < floor:
             continue
-        if _holds(base, plan.scenario):
+        free = _free(base, plan.scenario)
+        if free >= 0:
             return plan, machine
+        floor = machine.total_bytes - free * machine.count // 2
         tried += 1
         if tried == _MOST_TRIED:
             break
     return None
 
 
-def _within(loss: float | None) -> _Way:
+def _total(machine: Machine) -> int:
+    return machine.total_bytes
+
+
+def _within(loss: float | None) -> Callable[[Base, Machine], Plan | None]:
     """In the smallest format of its framework within a loss; None: as it is."""
 
     def way(base: Base, machine: Machine) -> Plan | None:
@@ -141,7 +168,7 @@ def _within(loss: float | None) -> _Way:
 def _native_fp8(base: Base, machine: Machine) -> Plan | None:
     """In FP8, in the framework that runs it, where the cards compute in it."""
     plan = _on(base, machine, any_format=True)
-    if plan is None or base.request.framework or plan.scenario.precision.family == _FP8:
+    if plan is None:
         return None
     card, there = plan.scenario.gpu, replace(base, scenario=plan.scenario)
     for family in families_elsewhere(plan.scenario, base.knowledge):
@@ -184,15 +211,18 @@ def _smallest_within(base: Base, scenario: Scenario, loss: float) -> Format | No
     for precision in worth_having(scenario, base.knowledge):
         found = precision.quality_loss_percent
         if found is not None and found <= loss:
-            smaller = stored_bytes(base, changed(scenario, precision=precision)) < own
+            smaller = stored_bytes(base, scenario, precision) < own
             return precision if smaller else None
     return None
 
 
-def _holds(base: Base, scenario: Scenario) -> bool:
+def _free(base: Base, scenario: Scenario) -> int:
+    """What stays free on the fullest card beyond a small margin, bytes."""
     free = free_bytes(scenario, base.knowledge)
-    vram = scenario.gpu.vram_bytes if scenario.gpu else None
-    return free is not None and vram is not None and free >= vram * _LEAST_FREE
+    assert free is not None
+    assert scenario.gpu
+    assert scenario.gpu.vram_bytes
+    return free - round(scenario.gpu.vram_bytes * _LEAST_FREE)
 
 
 def _proved(base: Base, found: tuple[Plan, Machine]) -> Option | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from advisor.advice import Effort
+from advisor.advice import Effort, Option
 from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format, KvType
 from advisor.options.base import Base
@@ -86,16 +86,45 @@ def bounds(base: Base) -> Sequence[Bounds]:
 
 
 def ram_limit(base: Base, limits: Bounds) -> float:
-    """System RAM that a remedy may use, bytes: what was stated, else what a PC can hold."""
+    """System RAM that a remedy may use, bytes: what was stated, else what a PC can hold.
+
+    Not more than can be read for a token before it crawls, where the bandwidth is stated.
+    """
     name = "usual_ram_bytes" if limits.gentle else "unstated_ram_bytes"
-    stated = base.scenario.ram_bytes
-    return base.knowledge.policy[name] if stated is None else stated
+    policy, scenario = base.knowledge.policy, base.scenario
+    held = policy[name] if scenario.ram_bytes is None else scenario.ram_bytes
+    if scenario.ram_bandwidth_bytes_s is None:
+        return held
+    idle = scenario.model.parameters / max(scenario.model.active_parameters, 1)
+    crawls = scenario.ram_bandwidth_bytes_s / policy["crawling_below_tok_s"] * max(idle, 1.0)
+    return min(held, crawls)
 
 
-def stored_bytes(base: Base, scenario: Scenario) -> int:
-    """What the weights of a scenario take wherever they lie, bytes: the floor of any what-if."""
+def within_reach(base: Base, option: Option) -> bool:
+    """Whether an option fits in RAM that is there or that a large PC holds."""
+    memory = option.memory
+    needed = memory.host_weights_bytes + memory.host_kv_cache_bytes
+    return option.fits and (
+        not is_split(option.scenario) or needed <= ram_limit(base, bounds(base)[-1])
+    )
+
+
+def is_split(scenario: Scenario) -> bool:
+    """Whether part of the model was moved to system RAM."""
+    return scenario.gpu_layers is not None or scenario.cpu_experts > 0
+
+
+def stored_bytes(base: Base, scenario: Scenario, precision: Format | None = None) -> int:
+    """What the weights take wherever they lie, bytes: the floor of any what-if.
+
+    Args:
+        base: The request.
+        scenario: Whose model and framework.
+        precision: Another format than the scenario's own.
+    """
+    stored_as = precision or scenario.precision
     return weight_profile(
-        scenario.model, scenario.precision, scenario.framework, base.knowledge.ggml_types
+        scenario.model, stored_as, scenario.framework, base.knowledge.ggml_types
     ).total_bytes
 
 
@@ -107,7 +136,7 @@ def smaller_formats(base: Base, scenario: Scenario, limits: Bounds) -> list[Form
         for precision in reversed(worth_having(scenario, base.knowledge))
         if precision is not scenario.precision
         and limits.takes(precision)
-        and stored_bytes(base, changed(scenario, precision=precision)) < own
+        and stored_bytes(base, scenario, precision) < own
     ]
 
 

@@ -108,6 +108,12 @@ QUOTED_FACTS = (
     "gpu.bandwidth_class",
     "headroom.class",
     "host.ram_needed",
+    "options.combination_fits",
+    "options.largest_machine",
+    "options.least_needed",
+    "options.most_memory",
+    "options.none_exists",
+    "options.smallest_format",
     "speed.class",
     "workload.kind",
 )

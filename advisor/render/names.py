@@ -115,6 +115,10 @@ SITUATION: Mapping[str, str] = {
     "host_ram_short": "yes when it is too big because the stated system RAM cannot hold the rest",
     "host_ram_bandwidth": "system RAM bandwidth the user stated",
     "host_cpu_cores": "CPU cores the user stated",
+    "proof_needed": "least memory any change was found to need, empty where something fits",
+    "proof_memory": "memory of the largest machine that was tried, with the RAM beside it",
+    "proof_format": "weight format of that least",
+    "proof_machine": "cards of that machine: 8 x H200",
     "missing_figures": "figures that are unknown and would have mattered, in words",
 }
 

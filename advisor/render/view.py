@@ -62,6 +62,7 @@ def situation_view(doc: Document) -> Strings:
         **_limits(doc),
         **_speed(doc),
         **_host(doc),
+        **_proof(doc),
     }
 
 
@@ -335,6 +336,18 @@ def _when(depth_tokens: int) -> str:
     if depth_tokens:
         return f"with {f.count(depth_tokens)} tokens already in the cache"
     return "at the start of a conversation"
+
+
+def _proof(doc: Document) -> Strings:
+    """Why nothing helps; empty where something does."""
+    facts = doc["facts"]
+    least, most = facts.get("options.least_needed"), facts.get("options.most_memory")
+    return {
+        "proof_needed": f.amount(least) if isinstance(least, float) else "",
+        "proof_memory": f.amount(most) if isinstance(most, float) else "",
+        "proof_format": str(facts.get("options.smallest_format", "")),
+        "proof_machine": str(facts.get("options.largest_machine", "")),
+    }
 
 
 def _host(doc: Document) -> Strings:
