@@ -329,6 +329,7 @@ def _put_scenario(facts: dict[str, FactValue], base: Base, option: Option) -> No
     facts["option.batch"] = float(after.batch)
     facts["option.gpus"] = float(after.gpus)
     facts["option.framework"] = after.framework.name
+    facts["option.flash_attention"] = after.flash_attention
     facts["option.parameters"] = float(after.model.parameters)
     facts["option.same_family"] = after.model.family == before.model.family
     _put(facts, "option.context_kept", percent(after.context_tokens, before.context_tokens))

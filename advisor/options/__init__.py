@@ -9,7 +9,12 @@ from advisor.estimate.result import Limits
 from advisor.options.alternatives import draft_options, framework_options, smaller_model_options
 from advisor.options.base import Base
 from advisor.options.combine import combine_options
-from advisor.options.fitting import batch_options, context_options, offload_options
+from advisor.options.fitting import (
+    batch_options,
+    context_options,
+    flash_attention_options,
+    offload_options,
+)
 from advisor.options.formats import kv_cache_options, quantize_options
 from advisor.options.hardware import more_cards_options, other_card_options
 from advisor.options.lastresort import last_resort
@@ -40,6 +45,7 @@ def _all(base: Base, limits: Limits) -> Iterator[Option]:
     yield from context_options(base)
     yield from batch_options(base, limits)
     yield from offload_options(base)
+    yield from flash_attention_options(base)
     yield from more_cards_options(base)
     yield from other_card_options(base)
     yield from smaller_model_options(base)

@@ -17,6 +17,8 @@ from advisor.resolve import default_context
 from advisor.scenario import Model, Scenario, changed
 
 _MOST_MODELS = 5
+_FEW_MODELS = 2
+_MOST_PEERS, _MOST_PEERS_TRIED = 2, 6
 _CLEARLY_SMALLER = 0.85
 _DRAFT_SHARE, _LIGHT_DRAFT = 0.2, 0.1
 
@@ -27,18 +29,71 @@ def smaller_model_options(base: Base) -> Iterator[Option]:
     for model in relatives(base.knowledge, base.scenario.model):
         if model.parameters > base.scenario.model.parameters * _CLEARLY_SMALLER:
             continue
-        scenario = _with_model(base, model)
-        if scenario is None or not cards_hold(base, scenario):
-            continue
-        change: dict[str, object] = {"model": model.name}
-        if base.request.config:
-            change["config"] = None
-        option = make_option(base, "smaller-model", change, scenario, "download")
-        if option.fits:
+        option = model_option(base, model)
+        if option:
             found += 1
             yield option
         if found == _MOST_MODELS:
             return
+    if found < _FEW_MODELS and not base.card_fits:
+        yield from peer_options(base)
+
+
+def model_option(base: Base, model: Model) -> Option | None:
+    """The request with another model; None where that does not fit either."""
+    scenario = _with_model(base, model)
+    if scenario is None or not cards_hold(base, scenario):
+        return None
+    change: dict[str, object] = {"model": model.name}
+    if base.request.config:
+        change["config"] = None
+    option = make_option(base, "smaller-model", change, scenario, "download")
+    return option if option.fits else None
+
+
+def peer_options(base: Base) -> Iterator[Option]:
+    """Recent models of other families and the same kind, the nearest in size that fit."""
+    families = {base.scenario.model.family}
+    tried = 0
+    for name in _peers(base):
+        record = base.knowledge.models[name]
+        if record.family in families or tried == _MOST_PEERS_TRIED:
+            continue
+        model = _sized(name, base.knowledge)
+        option = model_option(base, model) if model else None
+        tried += 1
+        if option:
+            families.add(record.family)
+            yield option
+        if len(families) > _MOST_PEERS:
+            return
+
+
+def _peers(base: Base) -> Sequence[str]:
+    """Names of smaller recent models of the same kind that the cards may hold, largest first."""
+    own, memory = base.scenario.model, base.memory
+    stored = memory.weights_bytes + memory.host_weights_bytes
+    room = (memory.usable_bytes or 0) / max(stored, 1) * own.parameters
+    most = min(room, own.parameters * _CLEARLY_SMALLER)
+    return [name for size, name in _recent(base.knowledge, own.modality) if size <= most]
+
+
+_recent_models: dict[tuple[int, str], Sequence[tuple[int, str]]] = {}
+
+
+def _recent(knowledge: Knowledge, modality: str) -> Sequence[tuple[int, str]]:
+    """Parameters and names of the recent models of a kind, the largest first; sorted once."""
+    key = (id(knowledge), modality)
+    if key not in _recent_models:
+        oldest = knowledge.policy["peer_oldest_year"]
+        found = [
+            (model.parameters, model.name)
+            for model in knowledge.models.values()
+            if model.modality == modality and model.parameters
+            if model.released and int(model.released[:4]) >= oldest
+        ]
+        _recent_models[key] = sorted(found, reverse=True)
+    return _recent_models[key]
 
 
 def _with_model(base: Base, model: Model) -> Scenario | None:
@@ -71,6 +126,7 @@ def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:
         names = dict.fromkeys(
             [
                 *catalogue.siblings(knowledge, model.family, model.modality),
+                *catalogue.siblings(knowledge, f"{model.family} Distill", model.modality),
                 *catalogue.kin(knowledge, model.name),
             ]
         )

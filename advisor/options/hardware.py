@@ -17,7 +17,7 @@ _MOST_CARDS = 8
 _PER_SEGMENT = {True: 2, False: 1}
 """What-ifs per market segment, by whether the card is of the same vendor."""
 _MUCH_FASTER = 1.3
-_FOR_SALE = frozenset({"consumer", "workstation", "datacenter", "apple"})
+_FOR_SALE = frozenset({"consumer", "workstation", "datacenter"})
 
 
 def more_cards_options(base: Base) -> Iterator[Option]:
@@ -59,14 +59,19 @@ def other_card_options(base: Base) -> Iterator[Option]:
         return
     found: dict[tuple[str, bool], int] = {}
     for row in current_cards(base.knowledge):
-        slot = (row.segment, row.vendor == gpu.vendor)
-        if found.get(slot, 0) < _PER_SEGMENT[slot[1]] and _worth_a_look(base, gpu, row):
+        kind = "unified" if row.unified_memory else row.segment
+        slot = (kind, row.vendor == gpu.vendor)
+        if found.get(slot, 0) < _most_of(row, gpu) and _worth_a_look(base, gpu, row):
             scenario = on_card(base, base.knowledge.gpus[row.name])
             if scenario and cards_hold(base, scenario):
                 option = _card_option(base, scenario)
                 if option.fits:
                     found[slot] = found.get(slot, 0) + 1
                     yield option
+
+
+def _most_of(row: CardRow, gpu: Gpu) -> int:
+    return 1 if row.unified_memory else _PER_SEGMENT[row.vendor == gpu.vendor]
 
 
 def _worth_a_look(base: Base, gpu: Gpu, card: CardRow) -> bool:
@@ -122,18 +127,22 @@ _sorted: dict[int, tuple[Knowledge, Sequence[CardRow]]] = {}
 
 
 def current_cards(knowledge: Knowledge) -> Sequence[CardRow]:
-    """Cards one could still buy or rent, smallest and cheapest first; sorted once."""
+    """Cards and machines one could still buy or rent, smallest and cheapest first; sorted once."""
     found = _sorted.get(id(knowledge))
     if found is None or found[0] is not knowledge:
-        oldest = knowledge.policy["upgrade_oldest_year"]
-        rows = [
-            row
-            for row in catalogue.cards(knowledge)
-            if row.segment in _FOR_SALE and int(row.released[:4]) >= oldest
-        ]
+        rows = [row for row in catalogue.cards(knowledge) if _is_current(row, knowledge)]
         rows.sort(key=_smallest_and_cheapest)
         found = _sorted[id(knowledge)] = (knowledge, rows)
     return found[1]
+
+
+def _is_current(row: CardRow, knowledge: Knowledge) -> bool:
+    """Whether it is recent and, if it shares its memory, large enough to be bought for this."""
+    policy = knowledge.policy
+    recent = row.released is None or int(row.released[:4]) >= policy["upgrade_oldest_year"]
+    if row.unified_memory:
+        return recent and row.vram_bytes >= policy["unified_upgrade_least_bytes"]
+    return recent and row.segment in _FOR_SALE
 
 
 def _smallest_and_cheapest(row: CardRow) -> tuple[int, bool, float, str]:

@@ -114,7 +114,8 @@ def _machines(knowledge: Knowledge, how: str, vendor: str) -> Sequence[Machine]:
 
 def _usable(row: CardRow, segments: set[str], vendor: str) -> bool:
     fast = row.bandwidth_bytes_s is not None and row.bandwidth_bytes_s >= _LEAST_RENTED_BANDWIDTH
-    return row.segment in segments and row.vendor == vendor and fast
+    cards = row.segment in segments and not row.unified_memory
+    return cards and row.vendor == vendor and fast
 
 
 class _Way(NamedTuple):
