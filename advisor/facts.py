@@ -12,7 +12,7 @@ from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.memory import partly_guessed
 from advisor.estimate.result import Limits, Memory, Speed
 from advisor.knowledge.types import Framework, Gpu
-from advisor.options.base import Base, quality_loss
+from advisor.options.base import Base, exam_loss, quality_loss
 from advisor.options.lastresort import proof_of
 from advisor.scenario import Model, Request, Scenario
 
@@ -148,6 +148,7 @@ def _weights(base: Base) -> Pairs:
     yield "weights.family", scenario.precision.family
     yield "weights.bits_per_weight", _rounded(memory.bits_per_weight)
     yield "weights.quality_loss", quality_loss(scenario)
+    yield "weights.exam_loss", exam_loss(scenario)
     yield (
         "weights.native",
         support.is_native(scenario.precision, scenario.gpu) if scenario.gpu else None,
@@ -279,6 +280,7 @@ def _option(base: Base, option: Option, marks: Mapping[str, set[str]]) -> dict[s
     _put(facts, "option.cost", option.cost_usd)
     _put(facts, "option.quality_loss", option.quality_loss_percent)
     _put(facts, "option.quality_cost", option.quality_cost_percent)
+    _put(facts, "option.exam_loss", exam_loss(option.scenario))
     _put_memory(facts, base, option)
     _put_speed(facts, base, option)
     _put_scenario(facts, base, option)
