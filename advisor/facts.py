@@ -12,7 +12,9 @@ from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.memory import partly_guessed
 from advisor.estimate.result import Limits, Memory, Speed
 from advisor.knowledge.types import Framework, Gpu
+from advisor.options.alternatives import relatives
 from advisor.options.base import Base, exam_loss, quality_loss
+from advisor.options.dominance import dominated, dominated_in_kind
 from advisor.options.lastresort import proof_of
 from advisor.scenario import Model, Request, Scenario
 
@@ -30,7 +32,7 @@ def scenario_facts(base: Base, limits: Limits, options: Sequence[Option]) -> dic
         _model(scenario.model, scenario),
         _weights(base),
         _memory(base.memory, limits),
-        _speed(base.speed),
+        _speed(base.speed, least_speed(base)),
         _framework(scenario.framework),
         _host(base),
         _options_summary(options),
@@ -62,6 +64,7 @@ def _request(request: Request, scenario: Scenario) -> Pairs:
     yield "request.context_stated", request.context is not None
     yield "request.batch", scenario.batch
     yield "request.prefer", scenario.prefer
+    yield "request.use", scenario.use
     yield "request.kv_cache", scenario.kv_cache_k.name
     yield "request.kv_cache_bits", scenario.kv_cache_k.bits
     yield "request.flash_attention", scenario.flash_attention
@@ -195,11 +198,19 @@ def headroom_percent(memory: Memory) -> float | None:
     return percent(memory.headroom_bytes - memory.deficit_bytes, _fullest_usable(memory))
 
 
-def _speed(speed: Speed | None) -> Pairs:
+def least_speed(base: Base) -> float:
+    """The slowest decoding that is of use for what the user has in mind, tokens per second."""
+    policy, use = base.knowledge.policy, base.scenario.use
+    return 0.0 if use == "none" else policy[f"usable_{use}_tok_s"]
+
+
+def _speed(speed: Speed | None, least: float) -> Pairs:
+    yield "speed.least", least
     yield "speed.known", speed is not None
     if speed is None:
         return
     yield "speed.decode", _rounded(speed.decode_tok_s.estimate)
+    yield "speed.usable", speed.decode_tok_s.estimate >= least
     yield "speed.decode_low", _rounded(speed.decode_tok_s.low)
     yield "speed.decode_high", _rounded(speed.decode_tok_s.high)
     yield "speed.prefill", _rounded(speed.prefill_tok_s.estimate) if speed.prefill_tok_s else None
@@ -250,6 +261,8 @@ def _options_summary(options: Sequence[Option]) -> Pairs:
     yield "options.combination_fits", any(o.effort != "purchase" for o in combined)
     yield "options.draft_exists", any(o.action == "speculative" for o in options)
     yield "options.tried", len(options)
+    yield "options.fitting", len(fitting)
+    yield "options.dominated", len(dominated_in_kind(fitting))
 
 
 def _proof(base: Base, options: Sequence[Option]) -> Pairs:
@@ -314,6 +327,7 @@ def _put_speed(facts: dict[str, FactValue], base: Base, option: Option) -> None:
         return
     now, total = speed.decode_tok_s.estimate, _aggregate(speed) or 0.0
     _put(facts, "option.decode_speed", now)
+    facts["option.usable_speed"] = now >= least_speed(base)
     _put(facts, "option.aggregate_speed", total)
     if base.speed:
         before, total_before = base.speed.decode_tok_s.estimate, _aggregate(base.speed)
@@ -333,6 +347,10 @@ def _put_scenario(facts: dict[str, FactValue], base: Base, option: Option) -> No
     facts["option.framework"] = after.framework.name
     facts["option.flash_attention"] = after.flash_attention
     facts["option.parameters"] = float(after.model.parameters)
+    if option.action == "smaller-model":
+        facts["option.related"] = any(
+            model is after.model for model in relatives(base.knowledge, before.model)
+        )
     facts["option.same_family"] = after.model.family == before.model.family
     _put(facts, "option.context_kept", percent(after.context_tokens, before.context_tokens))
     kept = percent(after.model.parameters, before.model.parameters)
@@ -356,8 +374,9 @@ def _put_card(facts: dict[str, FactValue], before: Gpu, after: Gpu, scenario: Sc
 
 
 def _marks(options: Sequence[Option]) -> Mapping[str, set[str]]:
-    """Mark, within each action, the fitting what-ifs that nothing beats."""
+    """Mark, within each action, the fitting what-ifs that nothing beats and those that are."""
     marks: dict[str, set[str]] = {
+        "option.dominated": set(),
         "option.best_quality": set(),
         "option.fastest": set(),
         "option.smallest_step": set(),
@@ -374,6 +393,7 @@ def _marks(options: Sequence[Option]) -> Mapping[str, set[str]]:
 def _mark_best(group: Sequence[Option], marks: Mapping[str, set[str]]) -> None:
     losses = [o.quality_loss_percent for o in group if o.quality_loss_percent is not None]
     speeds = [o.speed.decode_tok_s.estimate for o in group if o.speed]
+    marks["option.dominated"] |= dominated(group)
     closest = max(o.memory.required_bytes for o in group)
     for option in group:
         if losses and option.quality_loss_percent == min(losses):

@@ -298,6 +298,7 @@ def _assembled(
         cpu_cores=request.cpu_cores,
         prefer=request.prefer or "balanced",
         draft_model=draft,
+        use=request.use or "interactive",
     )
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from advisor.sources.stored import StoredModel
 
 Prefer = Literal["balanced", "quality", "speed", "cost"]
+Use = Literal["interactive", "batch", "none"]
+"""How fast it has to be: read along, left to run, or of no matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class Scenario:
     prefer: Prefer
     draft_model: Model | None = None
     """A small model that proposes tokens (speculative decoding)."""
+    use: Use = "interactive"
 
 
 _NAMES = tuple(Scenario.__dataclass_fields__)
@@ -118,6 +121,7 @@ class Request:
     draft_model: str | None = None
     config: str | None = None
     prefer: Prefer | None = None
+    use: Use | None = None
 
     def stated(self) -> Mapping[str, object]:
         """The keys the user gave, in field order."""

@@ -33,9 +33,9 @@ def build_options(base: Base, limits: Limits) -> tuple[Option, ...]:
     for option in combine_options(base, tuple(unique.values())):
         unique.setdefault(option.key, option)
     if not base.card_fits and not any(within_reach(base, option) for option in unique.values()):
-        option = last_resort(base)
-        if option:
-            unique.setdefault(option.key, option)
+        last = last_resort(base)
+        if last:
+            unique.setdefault(last.key, last)
     return tuple(unique.values())
 
 

@@ -25,6 +25,7 @@ from advisor.options.plan import (
     Plan,
     bounds,
     is_split,
+    least_decode,
     ram_limit,
     smaller_caches,
     smaller_formats,
@@ -88,8 +89,10 @@ def bearable(base: Base, option: Option, limits: Bounds) -> bool:
     memory = option.memory
     if memory.host_weights_bytes + memory.host_kv_cache_bytes > ram_limit(base, limits):
         return False
-    speed, least = option.speed, base.knowledge.policy["crawling_below_tok_s"]
-    return not is_split(option.scenario) or speed is None or speed.decode_tok_s.estimate >= least
+    speed = option.speed
+    if speed is None or not is_split(option.scenario):
+        return True
+    return speed.decode_tok_s.estimate >= least_decode(base)
 
 
 def _fewest_steps(base: Base, limits: Bounds) -> list[Option]:

@@ -1,75 +1,84 @@
-"""Which what-ifs are no worse than another in anything and better in something."""
+"""Which what-ifs are no worse than another in anything that matters and better in something."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import le
 
 from advisor.advice import Effort, Option
 
-_EFFORTS: Sequence[Effort] = ("setting", "download", "rebuild", "purchase")
+_EFFORTS: Mapping[Effort, float] = {"setting": 0, "download": 1, "rebuild": 2, "purchase": 3}
 _Costs = tuple[float, ...]
 
 
-def dominates(one: Option, other: Option) -> bool:
-    """Whether ``one`` is as good as ``other`` in all that matters and better in something.
+def dominated(options: Iterable[Option]) -> frozenset[str]:
+    """The keys of the fitting options that another fitting one makes pointless.
 
-    What matters: quality, context, sequences, speed, price, effort, system RAM and steps. A
-    figure that only one of them has cannot be compared, so neither dominates.
+    What matters: quality, context, sequences, speed of one and of all, price, effort, system RAM
+    and the number of changes. Options of different models are not compared, nor are two of which
+    only one has a figure: unknown is neither better nor worse.
     """
-    if not one.fits or not other.fits or one.scenario.model is not other.scenario.model:
-        return False
-    pairs = list(zip(_comparable(one), _comparable(other), strict=True))
-    if any((a is None) != (b is None) for a, b in pairs):
-        return False
-    known = [(a, b) for a, b in pairs if a is not None and b is not None]
-    unmeasured = one.quality_loss_percent is None and (
-        one.scenario.precision is not other.scenario.precision
-        or one.scenario.kv_cache_k is not other.scenario.kv_cache_k
+    return frozenset(
+        key
+        for group in _comparable(options)
+        for key, costs in group
+        if any(costs != other and all(map(le, other, costs)) for _, other in group)
     )
-    if unmeasured or any(a > b for a, b in known):
-        return False
-    return any(a < b for a, b in known)
 
 
-def _comparable(option: Option) -> tuple[float | None, ...]:
-    """What a what-if costs in each respect, less being better; None where unknown."""
-    after = option.scenario
-    speed = option.speed.decode_tok_s.estimate if option.speed else None
-    total = option.speed.aggregate_tok_s if option.speed else None
-    memory = option.memory
-    return (
-        option.quality_loss_percent,
-        -after.context_tokens,
-        -after.batch,
-        None if speed is None else -speed,
-        -total.estimate if total else None,
-        option.cost_usd if option.effort == "purchase" else 0.0,
-        _EFFORTS.index(option.effort),
-        memory.host_weights_bytes + memory.host_kv_cache_bytes,
-        option.steps,
-        -after.kv_cache_k.bits if option.quality_loss_percent is None else 0.0,
-    )
+def dominated_in_kind(options: Iterable[Option]) -> frozenset[str]:
+    """The keys of the fitting options that another of the same action makes pointless."""
+    by_action: dict[str, list[Option]] = {}
+    for option in options:
+        by_action.setdefault(option.action, []).append(option)
+    return frozenset().union(*(dominated(group) for group in by_action.values()))
 
 
 def undominated(options: Iterable[Option]) -> list[Option]:
     """The options that no other of them dominates, in their order."""
     those = list(options)
-    return [o for o in those if not any(dominates(p, o) for p in those if p is not o)]
+    pointless = dominated(those)
+    return [option for option in those if option.key not in pointless]
 
 
 def best_of(options: Iterable[Option], most: int) -> list[Option]:
-    """The undominated of several combinations: fewest steps, least loss, least effort first."""
+    """The undominated of several combinations: fewest steps, least loss, least cost first."""
     unique = {option.key: option for option in options}
     return sorted(undominated(unique.values()), key=_first)[:most]
 
 
 def _first(option: Option) -> tuple[float | bool | str, ...]:
+    loss, cost = option.quality_loss_percent, option.cost_usd
+    return (option.steps, loss is None, loss or 0.0, cost is None, cost or 0.0, option.key)
+
+
+def _comparable(options: Iterable[Option]) -> Iterator[Sequence[tuple[str, _Costs]]]:
+    """Groups of options whose known figures are the same ones, with what each costs."""
+    groups: dict[tuple[object, ...], list[tuple[str, _Costs]]] = {}
+    for option in options:
+        if option.fits:
+            kind, costs = _standing(option)
+            groups.setdefault(kind, []).append((option.key, costs))
+    return (group for group in groups.values() if len(group) > 1)
+
+
+def _standing(option: Option) -> tuple[tuple[object, ...], _Costs]:
+    """Which figures an option has, and all of them with less being better."""
+    after, memory, speed = option.scenario, option.memory, option.speed
     loss = option.quality_loss_percent
-    return (
-        option.steps,
-        loss is None,
+    price = option.cost_usd if option.effort == "purchase" else 0.0
+    total = speed.aggregate_tok_s if speed else None
+    unmeasured = (after.precision.name, after.kv_cache_k.name) if loss is None else None
+    unpriced = (after.gpu.name if after.gpu else "", after.gpus) if price is None else None
+    kind = (after.model.name, unmeasured, speed is None, total is None, unpriced)
+    return kind, (
         loss or 0.0,
-        option.cost_usd is None,
-        option.cost_usd or 0.0,
-        option.key,
+        -after.context_tokens,
+        -after.batch,
+        -speed.decode_tok_s.estimate if speed else 0.0,
+        -total.estimate if total else 0.0,
+        price or 0.0,
+        _EFFORTS[option.effort],
+        memory.host_weights_bytes + memory.host_kv_cache_bytes,
+        option.steps,
     )

@@ -36,7 +36,7 @@ class Machine(NamedTuple):
     """So many equal cards."""
 
     total_bytes: int
-    count: int
+    cards: int
     vram_bytes: int
     card: str
 
@@ -140,7 +140,7 @@ def _smallest(base: Base, machines: Sequence[Machine], way: _Way) -> tuple[Plan,
         free = _free(base, plan.scenario)
         if free >= 0:
             return plan, machine
-        floor = machine.total_bytes - free * machine.count // 2
+        floor = machine.total_bytes - free * machine.cards // 2
         tried += 1
         if tried == _MOST_TRIED:
             break
@@ -192,9 +192,9 @@ def _on(base: Base, machine: Machine, *, any_format: bool) -> Plan | None:
         if moved is None:
             return None
         plan = plan.then(moved, {"gpu": card.name}, "purchase")
-    if machine.count != base.scenario.gpus:
-        scenario = changed(plan.scenario, gpus=machine.count)
-        plan = plan.then(scenario, {"gpus": machine.count}, "purchase")
+    if machine.cards != base.scenario.gpus:
+        scenario = changed(plan.scenario, gpus=machine.cards)
+        plan = plan.then(scenario, {"gpus": machine.cards}, "purchase")
     return plan
 
 
@@ -246,4 +246,4 @@ def _price(base: Base, machine: Machine) -> float | None:
     if card.segment == "datacenter" or not card.launch_price_usd:
         return None
     owned = base.scenario.gpus if card is base.scenario.gpu else 0
-    return card.launch_price_usd * (machine.count - owned)
+    return card.launch_price_usd * (machine.cards - owned)

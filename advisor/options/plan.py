@@ -93,11 +93,18 @@ def ram_limit(base: Base, limits: Bounds) -> float:
     name = "usual_ram_bytes" if limits.gentle else "unstated_ram_bytes"
     policy, scenario = base.knowledge.policy, base.scenario
     held = policy[name] if scenario.ram_bytes is None else scenario.ram_bytes
-    if scenario.ram_bandwidth_bytes_s is None:
+    least = least_decode(base)
+    if scenario.ram_bandwidth_bytes_s is None or not least:
         return held
     idle = scenario.model.parameters / max(scenario.model.active_parameters, 1)
-    crawls = scenario.ram_bandwidth_bytes_s / policy["crawling_below_tok_s"] * max(idle, 1.0)
+    crawls = scenario.ram_bandwidth_bytes_s / least * max(idle, 1.0)
     return min(held, crawls)
+
+
+def least_decode(base: Base) -> float:
+    """The slowest decoding that is no crawl, tokens per second; 0 where speed is no matter."""
+    crawl = base.knowledge.policy["crawling_below_tok_s"]
+    return 0.0 if base.scenario.use == "none" else crawl
 
 
 def within_reach(base: Base, option: Option) -> bool:

@@ -58,6 +58,7 @@ class SetupDoc(TypedDict):
     gpu_bandwidth_bytes_s: float | None
     gpus: int
     model: str
+    model_family: str
     model_parameters: int
     precision: str
     context_tokens: int
@@ -102,6 +103,7 @@ class ScenarioDoc(TypedDict):
     ram_bandwidth_bytes_s: float | None
     cpu_cores: int | None
     prefer: str
+    use: str
     draft_model: str | None
 
 
@@ -222,8 +224,22 @@ class OptionDoc(TypedDict):
 
     action: str
     change: dict[str, object]
+    setup: SetupDoc
     after: AfterDoc
     tradeoff: TradeoffDoc
+    steps: int
+    best: bool
+    """Whether no other fitting what-if beats it in quality, speed and price at once."""
+
+
+class OptionsDoc(TypedDict):
+    """What was tried; the rows fit, no rule bars them and none is beaten by one of its action."""
+
+    tried: int
+    fitting: int
+    dominated: int
+    barred: int
+    rows: list[OptionDoc]
 
 
 class AlternativeDoc(TypedDict):
@@ -328,6 +344,8 @@ class Document(TypedDict):
     warnings: list[str]
     missing: list[str]
     facts: dict[str, float | str | bool]
+    options: OptionsDoc | None
+    """Only with ``--options``."""
     memory_picture: PictureDoc | None
     """Only with ``--memory``."""
     provenance: ProvenanceDoc

@@ -192,6 +192,13 @@ _BY_KIND: Mapping[Kind, frozenset[str]] = {
         "dial",
         "growth",
         "grid",
+        "options",
+        "options_tried",
+        "options_fitting",
+        "options_barred",
+        "options_dominated",
+        "options_table",
+        "scatter",
     }
     | {"provenance"},
 }
