@@ -14,7 +14,7 @@ from advisor.estimate.result import Limits, Memory, Speed
 from advisor.knowledge.types import Framework, Gpu
 from advisor.options.alternatives import relatives
 from advisor.options.base import Base, exam_loss, quality_loss
-from advisor.options.dominance import dominated, dominated_in_kind
+from advisor.options.dominance import dominated_in_kind
 from advisor.options.lastresort import proof_of
 from advisor.scenario import Model, Request, Scenario
 
@@ -262,7 +262,7 @@ def _options_summary(options: Sequence[Option]) -> Pairs:
     yield "options.draft_exists", any(o.action == "speculative" for o in options)
     yield "options.tried", len(options)
     yield "options.fitting", len(fitting)
-    yield "options.dominated", len(dominated_in_kind(fitting))
+    yield "options.dominated", len(dominated_in_kind(options))
 
 
 def _proof(base: Base, options: Sequence[Option]) -> Pairs:
@@ -376,7 +376,7 @@ def _put_card(facts: dict[str, FactValue], before: Gpu, after: Gpu, scenario: Sc
 def _marks(options: Sequence[Option]) -> Mapping[str, set[str]]:
     """Mark, within each action, the fitting what-ifs that nothing beats and those that are."""
     marks: dict[str, set[str]] = {
-        "option.dominated": set(),
+        "option.dominated": set(dominated_in_kind(options)),
         "option.best_quality": set(),
         "option.fastest": set(),
         "option.smallest_step": set(),
@@ -393,7 +393,6 @@ def _marks(options: Sequence[Option]) -> Mapping[str, set[str]]:
 def _mark_best(group: Sequence[Option], marks: Mapping[str, set[str]]) -> None:
     losses = [o.quality_loss_percent for o in group if o.quality_loss_percent is not None]
     speeds = [o.speed.decode_tok_s.estimate for o in group if o.speed]
-    marks["option.dominated"] |= dominated(group)
     closest = max(o.memory.required_bytes for o in group)
     for option in group:
         if losses and option.quality_loss_percent == min(losses):

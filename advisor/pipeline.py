@@ -24,15 +24,14 @@ from advisor.engine import make_engine
 from advisor.engine.base import Engine, Outcome
 from advisor.errors import RequestError, RuleFileError
 from advisor.estimate.limits import find_limits
-from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Limits
-from advisor.estimate.speed import estimate_speed, missing_inputs
+from advisor.estimate.speed import missing_inputs
+from advisor.estimate.whole import estimate
 from advisor.explain import because
 from advisor.facts import option_facts, scenario_facts
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.options import Base, build_options
-from advisor.options.base import host_fits
 from advisor.ranking import Ranking, rank
 from advisor.remarks import request_warnings
 from advisor.resolve import resolve
@@ -110,10 +109,7 @@ class Advisor:
             UserError: The request is wrong.
         """
         scenario = resolve(request, self.knowledge)
-        memory = estimate_memory(scenario, self.knowledge)
-        speed = None
-        if host_fits(scenario, memory):
-            speed = estimate_speed(scenario, memory, self.knowledge)
+        memory, speed = estimate(scenario, self.knowledge)
         return Base(request, scenario, memory, speed, self.knowledge)
 
     def advise(self, request: Request) -> Advice:

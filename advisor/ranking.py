@@ -72,7 +72,7 @@ def rank(
         for f in firings
         if (rule := rules[f.rule]).score and rule.action and f.option and f.option not in barred
     ]
-    worth_saying, pointless = _without_dominated([m for m in marked if m.score > 0])
+    worth_saying, pointless = _without_dominated([m for m in marked if m.score > 0], values)
     best = _best_of_each_action(worth_saying)
     kept, superseded = _without_superseded(best)
     said = tuple(_explained(item, facts, values[item.option.key]) for item in kept)
@@ -136,8 +136,12 @@ def _per_points(
     return round(points, 2)
 
 
-def _without_dominated(marked: Sequence[_Marked]) -> tuple[list[_Marked], tuple[str, ...]]:
-    """Drop what another recommended option of the same action beats in every respect."""
+def _without_dominated(
+    marked: Sequence[_Marked], values: Mapping[str, Mapping[str, FactValue]]
+) -> tuple[list[_Marked], tuple[str, ...]]:
+    """Drop what another recommended option of the same action makes pointless."""
+    if not any(values[item.option.key].get("option.dominated") for item in marked):
+        return list(marked), ()
     by_action: dict[str, dict[str, Option]] = {}
     for item in marked:
         by_action.setdefault(item.option.action, {})[item.option.key] = item.option

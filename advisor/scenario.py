@@ -84,6 +84,35 @@ _PLACES = {name: place for place, name in enumerate(_NAMES)}
 _values = attrgetter(*_NAMES)
 
 
+_RECORDS = ("gpu", "model", "precision", "kv_cache_k", "kv_cache_v", "framework", "draft_model")
+_SPEED_ALONE = ("depth_tokens", "ram_bytes", "ram_bandwidth_bytes_s", "cpu_cores", "prefer", "use")
+_records = attrgetter(*_RECORDS)
+_figures = attrgetter(*[name for name in _NAMES if name not in _RECORDS])
+_sizes = attrgetter(*[name for name in _NAMES if name not in {*_RECORDS, *_SPEED_ALONE}])
+
+Key = tuple[object, ...]
+
+
+def whole_key(scenario: Scenario) -> tuple[Key, Key]:
+    """Give a key that only equal scenarios share, and the records that must be kept with it.
+
+    Records count by identity, which holds only while they live.
+    """
+    records: Key = _records(scenario)
+    return (*map(id, records), *_figures(scenario)), records
+
+
+def size_key(scenario: Scenario, gpu: Gpu | None) -> tuple[Key, Key]:
+    """Give the like for what a scenario asks for, in which speed and most of the card are left out.
+
+    Args:
+        scenario: The situation.
+        gpu: Its card, where what it asks for follows from the card as well.
+    """
+    records: Key = (gpu, *_records(scenario)[1:])
+    return (*map(id, records), *_sizes(scenario)), records
+
+
 def changed(scenario: Scenario, **changes: object) -> Scenario:
     """Copy a scenario with other values: ``dataclasses.replace``, a third of its time."""
     values = list(_values(scenario))

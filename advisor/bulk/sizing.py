@@ -17,11 +17,11 @@ from advisor.estimate.result import Memory
 from advisor.estimate.speed import estimate_speed
 from advisor.estimate.speed_rates import speeds_of
 from advisor.estimate.weights import weights_of
+from advisor.estimate.whole import host_fits
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import model_from_record
-from advisor.options.base import host_fits
 from advisor.render.assemble import memory_doc, speed_doc
 from advisor.render.contract import MemoryDoc, SpeedDoc
 from advisor.requests import request_from

@@ -12,10 +12,11 @@ from advisor.estimate.overhead import Card, card_of
 from advisor.estimate.placement import Placement, place, splits_by_layer
 from advisor.estimate.result import CardMemory, Memory
 from advisor.estimate.weights import Weights, weights_of
+from advisor.scenario import size_key
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
-    from advisor.scenario import Scenario
+    from advisor.scenario import Key, Scenario
 
 _COMPUTE = "compute buffer: fitted to llama.cpp's own reports"
 _ACTIVATIONS = "activations: a rough formula, nobody has published them"
@@ -86,7 +87,7 @@ def free_bytes(scenario: Scenario, knowledge: Knowledge) -> int | None:
     return card.usable - _demand_of(scenario, knowledge).fullest() - card.overhead.central
 
 
-_kept: dict[tuple[object, ...], tuple[tuple[object, ...], _Demand]] = {}
+_kept: dict[Key, tuple[Knowledge, Key, _Demand]] = {}
 _MOST_DEMANDS = 16_384
 
 
@@ -95,25 +96,17 @@ def _demand_of(scenario: Scenario, knowledge: Knowledge) -> _Demand:
 
     An entry holds the records whose identity is in its key, so that none can be taken for another.
     """
-    s = scenario
-    sees_card = s.framework.memory_model in CARD_DEPENDENT
-    records = (
-        knowledge, s.model, s.precision, s.framework, s.kv_cache_k, s.kv_cache_v, s.draft_model,
-        s.gpu if sees_card else None,
-    )  # fmt: skip
-    key = (
-        *map(id, records), s.gpus, s.context_tokens, s.batch, s.backend, s.flash_attention,
-        s.ubatch, s.kv_unified, s.swa_full, s.gpu_layers, s.cpu_experts, s.logits_rows,
-    )  # fmt: skip
+    sees_card = scenario.framework.memory_model in CARD_DEPENDENT
+    key, records = size_key(scenario, scenario.gpu if sees_card else None)
     found = _kept.get(key)
-    if found is None:
+    if found is None or found[0] is not knowledge:
         if len(_kept) >= _MOST_DEMANDS:
             _kept.clear()
         demand = _demand(scenario, knowledge)
         if scenario.draft_model is not None:
             _add_draft(demand, scenario, knowledge)
-        found = _kept[key] = (records, demand)
-    return found[1]
+        found = _kept[key] = (knowledge, records, demand)
+    return found[2]
 
 
 def _demand(scenario: Scenario, knowledge: Knowledge) -> _Demand:

@@ -8,9 +8,9 @@ from math import log
 
 from advisor import support
 from advisor.advice import Action, Effort, Option
-from advisor.estimate.memory import estimate_memory, free_bytes
+from advisor.estimate.memory import free_bytes
 from advisor.estimate.result import Memory, Speed
-from advisor.estimate.speed import estimate_speed
+from advisor.estimate.whole import estimate, host_fits
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.resolve import default_backend, default_context, formats_named, precision_asked
 from advisor.scenario import Request, Scenario
@@ -46,13 +46,6 @@ def cards_hold(base: Base, other: Scenario) -> bool:
     return free is None or free >= 0
 
 
-def host_fits(scenario: Scenario, memory: Memory) -> bool:
-    """Whether system RAM holds what lies there; unknown RAM counts as said to be needed."""
-    needed = memory.host_weights_bytes + memory.host_kv_cache_bytes
-    offloaded = scenario.gpu_layers is not None or scenario.cpu_experts > 0
-    return not offloaded or scenario.ram_bytes is None or needed <= scenario.ram_bytes
-
-
 def make_option(
     base: Base,
     action: Action,
@@ -61,11 +54,10 @@ def make_option(
     effort: Effort,
     *,
     cost_usd: float | None = None,
-    memory: Memory | None = None,
     steps: int = 1,
 ) -> Option:
     """Estimate a changed scenario with the request's own estimator and complete its change."""
-    estimated = memory or estimate_memory(scenario, base.knowledge)
+    memory, speed = estimate(scenario, base.knowledge)
     full = _completed(base, change, scenario)
     loss = quality_loss(scenario)
     before = quality_loss(base.scenario)
@@ -75,9 +67,9 @@ def make_option(
         action=action,
         change=full,
         scenario=scenario,
-        memory=estimated,
-        speed=estimate_speed(scenario, estimated, base.knowledge),
-        fits=estimated.deficit_bytes == 0 and host_fits(scenario, estimated),
+        memory=memory,
+        speed=speed,
+        fits=memory.deficit_bytes == 0 and host_fits(scenario, memory),
         steps=steps,
         quality_loss_percent=loss if same_model else None,
         quality_cost_percent=(

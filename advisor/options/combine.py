@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 
 from advisor.advice import Option
+from advisor.estimate.whole import host_fits
 from advisor.knowledge.types import Format, KvType
-from advisor.options.base import Base, cards_hold, host_fits, make_option
+from advisor.options.base import Base, cards_hold, make_option
 from advisor.options.choices import worth_having
 from advisor.options.dominance import best_of
 from advisor.options.formats import in_framework

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import le
 
 from advisor.advice import Effort, Option
+from advisor.estimate.memo import by_identity_up_to
 
 _EFFORTS: Mapping[Effort, float] = {"setting": 0, "download": 1, "rebuild": 2, "purchase": 3}
 _Costs = tuple[float, ...]
@@ -26,7 +27,8 @@ def dominated(options: Iterable[Option]) -> frozenset[str]:
     )
 
 
-def dominated_in_kind(options: Iterable[Option]) -> frozenset[str]:
+@by_identity_up_to(4)
+def dominated_in_kind(options: Sequence[Option]) -> frozenset[str]:
     """The keys of the fitting options that another of the same action makes pointless."""
     by_action: dict[str, list[Option]] = {}
     for option in options:

@@ -19,6 +19,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.scenario import Model, Request, Scenario
 from advisor.sources.shape import Moe, Shape
 from advisor.units import GIB
+from advisor.vocabulary import load_vocabulary
 
 RTX_4090 = Gpu(
     name="GeForce RTX 4090",
@@ -266,7 +267,8 @@ def option(
 
 
 def recommend(*options: Option) -> tuple[Recommendation, ...]:
-    because = (Because("fit.state", "needs_offload", "one of needs_offload, too_big", "x"),)
+    state = load_vocabulary().fact("fit.state")
+    because = (Because("fit.state", "needs_offload", "one of needs_offload, too_big", state),)
     return tuple(
         Recommendation(
             rank=number,
