@@ -56,16 +56,16 @@ def combine_options(base: Base, singles: Sequence[Option]) -> Iterator[Option]:
     gentle, *further = bounds(base)
     if any(acceptable(base, option, gentle) for option in singles):
         return
-    found = _fewest_steps(base, gentle)
+    found = _fewest_steps(base, gentle, _MOST_STEPS)
     yield from found
     if found:
         return
-    if not any(acceptable(base, option, further[-1]) for option in singles):
-        for limits in further:
-            found = _fewest_steps(base, limits)
-            yield from found
-            if found:
-                break
+    harsh = any(acceptable(base, option, further[-1]) for option in singles)
+    for limits in further:
+        found = _fewest_steps(base, limits, 2 if harsh else _MOST_STEPS)
+        yield from found
+        if found:
+            break
     if not any(option.fits and option.action in _OTHER_MACHINE for option in singles):
         yield from machine_options(base)
 
@@ -96,13 +96,13 @@ def bearable(base: Base, option: Option, limits: Bounds) -> bool:
     return speed.decode_tok_s.estimate >= least_decode(base)
 
 
-def _fewest_steps(base: Base, limits: Bounds) -> list[Option]:
+def _fewest_steps(base: Base, limits: Bounds, most: int) -> list[Option]:
     """The best of the smallest sets that fit; in the present framework, else in another."""
     for start in _starts(base):
         search = _search(base, start, limits)
         if not search.may_fit():
             continue
-        for steps in range(2, _MOST_STEPS + 1):
+        for steps in range(2, most + 1):
             found = list(islice(_proved(search, steps), _MOST_FOUND))
             if found:
                 return best_of(found, _MOST_OFFERED)
