@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from advisor import support
 from advisor.advice import Option
@@ -19,24 +20,26 @@ from advisor.scenario import Model, Scenario, changed
 _MOST_MODELS = 5
 _FEW_MODELS = 2
 _MOST_PEERS, _MOST_PEERS_TRIED = 2, 6
-_CLEARLY_SMALLER = 0.85
+_CLEARLY_SMALLER, _MUCH_SMALLER = 0.85, 0.25
 _DRAFT_SHARE, _LIGHT_DRAFT = 0.2, 0.1
 
 
 def smaller_model_options(base: Base) -> Iterator[Option]:
     """Smaller relatives of the same kind, the largest that fit first."""
-    found = 0
-    for model in relatives(base.knowledge, base.scenario.model):
-        if model.parameters > base.scenario.model.parameters * _CLEARLY_SMALLER:
-            continue
-        option = model_option(base, model)
-        if option:
-            found += 1
-            yield option
-        if found == _MOST_MODELS:
-            return
-    if found < _FEW_MODELS and not base.card_fits:
+    found = list(islice(_smaller_relatives(base), _MOST_MODELS))
+    yield from found
+    largest = max((o.scenario.model.parameters for o in found), default=0)
+    far_off = largest < base.scenario.model.parameters * _MUCH_SMALLER
+    if not base.card_fits and (len(found) < _FEW_MODELS or far_off):
         yield from peer_options(base)
+
+
+def _smaller_relatives(base: Base) -> Iterator[Option]:
+    for model in relatives(base.knowledge, base.scenario.model):
+        if model.parameters <= base.scenario.model.parameters * _CLEARLY_SMALLER:
+            option = model_option(base, model)
+            if option:
+                yield option
 
 
 def model_option(base: Base, model: Model) -> Option | None:

@@ -141,6 +141,7 @@ OPTION: Mapping[str, str] = {
     "option_gpu_vram": "memory of that card",
     "option_bandwidth": "memory bandwidth of that card",
     "option_model": "model after the change",
+    "option_same_family": "yes when that model is of the family asked for",
     "option_parameters": "its size",
     "option_framework": "framework after the change",
     "option_new_framework": "the same, empty when the request has it already",
