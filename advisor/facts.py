@@ -16,6 +16,7 @@ from advisor.options.alternatives import relatives
 from advisor.options.base import Base, exam_loss, quality_loss
 from advisor.options.dominance import dominated_in_kind
 from advisor.options.lastresort import proof_of
+from advisor.options.marks import marks_of
 from advisor.scenario import Model, Request, Scenario
 
 Pairs = Iterable[tuple[str, FactValue | None]]
@@ -277,7 +278,7 @@ def _proof(base: Base, options: Sequence[Option]) -> Pairs:
 
 def option_facts(base: Base, options: Sequence[Option]) -> list[OptionFacts]:
     """Give the facts of every option, best-in-class marks included."""
-    marks = _marks(options)
+    marks = marks_of(options)
     return [OptionFacts(option.key, _option(base, option, marks)) for option in options]
 
 
@@ -371,33 +372,3 @@ def _put_card(facts: dict[str, FactValue], before: Gpu, after: Gpu, scenario: Sc
     facts["option.gpu_vendor"] = after.vendor
     facts["option.same_vendor"] = after.vendor == before.vendor
     _put(facts, "option.bandwidth", after.bandwidth_bytes_s)
-
-
-def _marks(options: Sequence[Option]) -> Mapping[str, set[str]]:
-    """Mark, within each action, the fitting what-ifs that nothing beats and those that are."""
-    marks: dict[str, set[str]] = {
-        "option.dominated": set(dominated_in_kind(options)),
-        "option.best_quality": set(),
-        "option.fastest": set(),
-        "option.smallest_step": set(),
-    }
-    by_action: dict[str, list[Option]] = {}
-    for option in options:
-        if option.fits:
-            by_action.setdefault(option.action, []).append(option)
-    for group in by_action.values():
-        _mark_best(group, marks)
-    return marks
-
-
-def _mark_best(group: Sequence[Option], marks: Mapping[str, set[str]]) -> None:
-    losses = [o.quality_loss_percent for o in group if o.quality_loss_percent is not None]
-    speeds = [o.speed.decode_tok_s.estimate for o in group if o.speed]
-    closest = max(o.memory.required_bytes for o in group)
-    for option in group:
-        if losses and option.quality_loss_percent == min(losses):
-            marks["option.best_quality"].add(option.key)
-        if option.speed and option.speed.decode_tok_s.estimate == max(speeds):
-            marks["option.fastest"].add(option.key)
-        if option.memory.required_bytes == closest:
-            marks["option.smallest_step"].add(option.key)
