@@ -43,6 +43,17 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """A what-if that people look for and that cannot run here, so nothing is estimated."""
+
+    key: str
+    action: Action
+    change: Mapping[str, object]
+    facts: Mapping[str, FactValue]
+    """Its ``option.*`` facts, for the rules that bar it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Because:
     """One condition of the rule that fired: the fact, its value and the test it passed."""
 
@@ -50,6 +61,8 @@ class Because:
     value: FactValue | None
     test: str
     kind: FactType
+    distance: str = ""
+    """For a veto: how far a number lies beyond the limit it was held against."""
 
     @property
     def shown(self) -> str:
@@ -102,7 +115,7 @@ class Note:
 class NotRecommended:
     """An option a rule barred, with the reason."""
 
-    option: Option
+    option: Option | Expected
     rule: str
     reason: str
     because: tuple[Because, ...]
@@ -117,6 +130,8 @@ class Provenance:
     knowledge_sha256: str
     templates_sha256: str
     engine: str
+    measurements_sha256: str | None = None
+    """Of the user's own measurements; None without any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from advisor import __version__, resources
 from advisor.advice import (
     Advice,
     Because,
+    Expected,
     FactValue,
     Note,
     NotRecommended,
@@ -21,17 +22,18 @@ from advisor.advice import (
 from advisor.commands import command_for
 from advisor.confidence import confidence_of
 from advisor.engine import make_engine
-from advisor.engine.base import Engine, Outcome
+from advisor.engine.base import Engine, OptionFacts, Outcome
 from advisor.errors import RequestError, RuleFileError
 from advisor.estimate.limits import find_limits
 from advisor.estimate.result import Limits
 from advisor.estimate.speed import missing_inputs
 from advisor.estimate.whole import estimate
-from advisor.explain import because
+from advisor.explain import barred_because, because, reason
 from advisor.facts import option_facts, scenario_facts
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
-from advisor.options import Base, build_options
+from advisor.measurements.overlay import with_measurements
+from advisor.options import Base, build_options, expected_options
 from advisor.ranking import Ranking, rank
 from advisor.remarks import request_warnings
 from advisor.resolve import resolve
@@ -78,13 +80,16 @@ class Advisor:
         templates: Path | None = None,
         knowledge: Path | None = None,
         engine: str | None = None,
+        measurements: Path | None = None,
     ) -> Advisor:
         """Load the built-in folders or those given.
+
+        ``measurements`` is a file of the user's own; it counts where it exists.
 
         Raises:
             UserError: A file is wrong; every problem of every file at once.
         """
-        known = load_knowledge(knowledge)
+        known = with_measurements(load_knowledge(knowledge), measurements)
         vocabulary = load_vocabulary(knowledge)
         files = resources.overlaid("templates", templates, [".j2"])
         ruleset = load_rules(
@@ -153,6 +158,53 @@ class Advisor:
             provenance=self.provenance(),
         )
 
+    def with_expected(self, advice: Advice) -> Advice:
+        """Add what people look for and cannot run here, each with the rule that says why.
+
+        The rules run once more, on those what-ifs alone, so ``advise`` itself pays nothing.
+        """
+        expected = {option.key: option for option in self.expected(advice)}
+        of = [OptionFacts(key, option.facts) for key, option in expected.items()]
+        outcome = self.engine.run(self._given(advice.facts), of)
+        vetoes: dict[str, Rule] = {}
+        for rule in self.ruleset.rules:
+            for firing in outcome.firings if rule.veto else ():
+                if firing.rule == rule.id and firing.option:
+                    vetoes.setdefault(firing.option, rule)
+        barred = tuple(
+            self._not_recommended(vetoes[key], expected[key], advice.facts, expected[key].facts)
+            for key in expected
+            if key in vetoes
+        )
+        fired = [(rule.id, key) for key, rule in vetoes.items()]
+        return replace(
+            advice,
+            not_recommended=(*advice.not_recommended, *barred),
+            fired=tuple(sorted({*advice.fired, *fired})),
+        )
+
+    def expected(self, advice: Advice) -> tuple[Expected, ...]:
+        """List what people look for and cannot run here."""
+        return expected_options(
+            Base(advice.request, advice.scenario, advice.memory, advice.speed, self.knowledge)
+        )
+
+    def _given(self, facts: Mapping[str, FactValue]) -> dict[str, FactValue]:
+        """The facts that no rule concluded."""
+        origin = self.vocabulary.facts
+        return {name: value for name, value in facts.items() if origin[name].origin != "rules"}
+
+    def _not_recommended(
+        self,
+        rule: Rule,
+        option: Option | Expected,
+        facts: Mapping[str, FactValue],
+        values: Mapping[str, FactValue],
+    ) -> NotRecommended:
+        conditions = barred_because(rule, facts, values, self.vocabulary)
+        said = reason(rule, conditions, {**facts, **values}, self.vocabulary)
+        return NotRecommended(option, rule.id, said, conditions)
+
     def provenance(self) -> Provenance:
         """Name the version, rules, knowledge and engine behind an answer."""
         return Provenance(
@@ -161,6 +213,7 @@ class Advisor:
             knowledge_sha256=self.knowledge.sha256,
             templates_sha256=self.templates_sha256,
             engine=self.engine.name,
+            measurements_sha256=self.knowledge.own.sha256 if self.knowledge.own else None,
         )
 
     def _recommendations(self, run: _Run) -> tuple[Recommendation, ...]:
@@ -197,12 +250,7 @@ class Advisor:
 
     def _barred(self, run: _Run) -> tuple[NotRecommended, ...]:
         return tuple(
-            NotRecommended(
-                option=option,
-                rule=rule.id,
-                reason=rule.veto or "",
-                because=self._because(rule, run, option.key),
-            )
+            self._not_recommended(rule, option, run.facts, run.values[option.key])
             for rule, option in run.ranking.vetoed
         )
 

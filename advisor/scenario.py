@@ -35,6 +35,8 @@ class Model:
     image_tokens: str | None = None
     licence: str | None = None
     released: str | None = None
+    native_dtype: str | None = None
+    """What its repository holds, where that is stated; else a 16-bit checkpoint."""
     origin: Literal["knowledge", "config"] = "knowledge"
     stored: StoredModel | None = None
     """The weight files it was read from: exact sizes in the format they hold."""
@@ -77,6 +79,9 @@ class Scenario:
     draft_model: Model | None = None
     """A small model that proposes tokens (speculative decoding)."""
     use: Use = "interactive"
+    cards: tuple[Gpu, ...] = ()
+    """Every card in order where they are unequal; then ``gpu`` is the least of them in every
+    figure. Empty: ``gpus`` equal cards."""
 
 
 _NAMES = tuple(Scenario.__dataclass_fields__)
@@ -87,8 +92,9 @@ _values = attrgetter(*_NAMES)
 _RECORDS = ("gpu", "model", "precision", "kv_cache_k", "kv_cache_v", "framework", "draft_model")
 _SPEED_ALONE = ("depth_tokens", "ram_bytes", "ram_bandwidth_bytes_s", "cpu_cores", "prefer", "use")
 _records = attrgetter(*_RECORDS)
-_figures = attrgetter(*[name for name in _NAMES if name not in _RECORDS])
-_sizes = attrgetter(*[name for name in _NAMES if name not in {*_RECORDS, *_SPEED_ALONE}])
+_LISTS = ("cards",)
+_figures = attrgetter(*[name for name in _NAMES if name not in {*_RECORDS, *_LISTS}])
+_sizes = attrgetter(*[n for n in _NAMES if n not in {*_RECORDS, *_LISTS, *_SPEED_ALONE}])
 
 Key = tuple[object, ...]
 
@@ -98,7 +104,7 @@ def whole_key(scenario: Scenario) -> tuple[Key, Key]:
 
     Records count by identity, which holds only while they live.
     """
-    records: Key = _records(scenario)
+    records: Key = (*_records(scenario), *scenario.cards)
     return (*map(id, records), *_figures(scenario)), records
 
 
@@ -109,7 +115,7 @@ def size_key(scenario: Scenario, gpu: Gpu | None) -> tuple[Key, Key]:
         scenario: The situation.
         gpu: Its card, where what it asks for follows from the card as well.
     """
-    records: Key = (gpu, *_records(scenario)[1:])
+    records: Key = (gpu, *_records(scenario)[1:], *scenario.cards)
     return (*map(id, records), *_sizes(scenario)), records
 
 

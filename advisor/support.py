@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import Literal, NamedTuple
 
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.scenario import Model
+from advisor.sources.shape import Shape
 
+_CACHE_ENCODERS = frozenset({"transformers", "vllm"})
+"""Memory models whose cache of an encoder's output was read in their sources."""
 _FAMILY_BITS = {
     "int8": 8, "8bit": 8, "q8": 8, "w8": 8,
     "int4": 4, "4bit": 4, "q4": 4, "w4": 4,
@@ -36,35 +40,68 @@ def supports_model(framework: Framework, model: Model) -> bool:
     return not (model.vision_parameters and framework.vision is False)
 
 
-def why_not(framework: Framework, precision: Format, gpu: Gpu | None, model: Model) -> str:
-    """Say in one clause why this combination does not run; empty when it does."""
+def unsized(framework: Framework, shape: Shape) -> str:
+    """Say in one clause why the framework's memory for this architecture is unknown, if it is."""
+    kind = framework.memory_model
+    if shape.encoder_positions is not None and kind not in _CACHE_ENCODERS:
+        return f"how {framework.name} keeps the output of an encoder is not established"
+    recurrent = shape.recurrent
+    if recurrent is not None and recurrent.kind == "rwkv" and kind != "transformers":
+        return f"how {framework.name} keeps the state of RWKV-4 is not established"
+    return ""
+
+
+class Obstacle(NamedTuple):
+    """What keeps a combination from running."""
+
+    kind: Literal["framework", "format", "architecture", "vendor", "card", "capability"]
+    text: str
+    """One clause."""
+    needed: float | None = None
+    """The compute capability that is missing, for ``capability``."""
+
+
+def obstacle(
+    framework: Framework, precision: Format, gpu: Gpu | None, model: Model
+) -> Obstacle | None:
+    """Give the first thing that keeps this combination from running; None when it runs."""
     if framework.memory_model == "none":
-        return f"{framework.name} is known by name only"
+        return Obstacle("framework", f"{framework.name} is known by name only")
     if precision.name not in framework.formats:
-        return f"{framework.name} does not run {precision.name}"
+        return Obstacle("format", f"{framework.name} does not run {precision.name}")
     if not supports_model(framework, model):
         kind = model.shape.outer_type or model.shape.model_type
-        return f"{framework.name} does not support the architecture '{kind}'"
-    return _card_why_not(framework, precision, gpu) if gpu else ""
+        text = f"{framework.name} does not support the architecture '{kind}'"
+        return Obstacle("architecture", text)
+    if unknown := unsized(framework, model.shape):
+        return Obstacle("architecture", unknown)
+    return _card_obstacle(framework, precision, gpu) if gpu else None
 
 
-def _card_why_not(framework: Framework, precision: Format, gpu: Gpu) -> str:
+def why_not(framework: Framework, precision: Format, gpu: Gpu | None, model: Model) -> str:
+    """Say in one clause why this combination does not run; empty when it does."""
+    found = obstacle(framework, precision, gpu, model)
+    return found.text if found else ""
+
+
+def _card_obstacle(framework: Framework, precision: Format, gpu: Gpu) -> Obstacle | None:
     if gpu.vendor not in framework.vendors:
-        return f"{framework.name} does not run on {gpu.vendor} cards"
+        return Obstacle("vendor", f"{framework.name} does not run on {gpu.vendor} cards")
     if gpu.architecture in framework.not_on:
-        return f"{framework.name} does not run on {gpu.architecture}"
+        return Obstacle("card", f"{framework.name} does not run on {gpu.architecture}")
     if precision.vendors is not None and gpu.vendor not in precision.vendors:
-        return f"{precision.name} does not run on {gpu.vendor} cards"
+        return Obstacle("vendor", f"{precision.name} does not run on {gpu.vendor} cards")
     for what, needed in (
         (framework.name, framework.min_compute_capability),
         (precision.name, precision.min_compute_capability),
     ):
         if needed and gpu.compute_capability and gpu.compute_capability < needed:
-            return (
+            text = (
                 f"{what} needs compute capability {needed:g}, "
                 f"{gpu.name} has {gpu.compute_capability:g}"
             )
-    return ""
+            return Obstacle("capability", text, needed)
+    return None
 
 
 def runs(framework: Framework, precision: Format, gpu: Gpu | None, model: Model) -> bool:
@@ -153,7 +190,7 @@ def choose(
     """
     found = None
     if framework is None and gpu is None:
-        found = _card_free(knowledge, formats)
+        found = _card_free(knowledge, formats, model)
     chosen = candidates(knowledge, framework, split=split)
     found = found or first_pair(chosen, formats, gpu, model)
     if found:
@@ -164,13 +201,18 @@ def choose(
     )
 
 
-def _card_free(knowledge: Knowledge, formats: Sequence[Format]) -> tuple[Format, Framework] | None:
+def _card_free(
+    knowledge: Knowledge, formats: Sequence[Format], model: Model
+) -> tuple[Format, Framework] | None:
     """Take llama.cpp for its formats where sizes alone are asked for.
 
-    Its buffers are the ones known apart from any card, for every architecture that can be sized.
+    Its buffers are the ones known apart from any card, for nearly every architecture that can be
+    sized.
     """
     for framework in knowledge.frameworks.values():
         if framework.memory_model == "llama.cpp":
+            if unsized(framework, model.shape):
+                return None
             order = framework.formats
             known = [f for f in formats if f.offered and f.name in order]
             best = min(known, key=lambda f: (*quality_order(f), order.index(f.name)), default=None)

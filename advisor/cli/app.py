@@ -10,6 +10,7 @@ from advisor import __version__
 from advisor.cli.advise import advise
 from advisor.cli.estimate import estimate
 from advisor.cli.knowledge import knowledge_app
+from advisor.cli.measure import measure_app
 from advisor.cli.rules import rules_app
 
 app = typer.Typer(
@@ -43,4 +44,5 @@ def _common(
 app.command()(advise)
 app.command()(estimate)
 app.add_typer(knowledge_app)
+app.add_typer(measure_app)
 app.add_typer(rules_app)

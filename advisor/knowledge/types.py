@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from advisor.knowledge.own import OwnSpeeds
+
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "apple"]
 Modality = Literal["text", "vision", "audio", "embedding"]
@@ -193,10 +195,8 @@ class Framework:
     vision: bool | None = None
     memory_fraction: float | None = None
     """Share of the card it claims by default (vLLM 0.92); None: it takes what it needs."""
-    command: str = ""
-    """Command template, placeholders in braces; empty: no sourced command."""
-    flags: Mapping[str, str] = field(default_factory=dict)
-    """Setting (context, gpu_layers, kv_cache, gpus ...) -> flag text with ``{value}``."""
+    commands: tuple[Mapping[str, object], ...] = ()
+    """How it is started: the records of commands.yaml, read by ``advisor.commands``."""
     licence: str | None = None
     notes: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -219,6 +219,8 @@ class Knowledge:
     sha256: str
     index: Mapping[str, object] = field(default_factory=dict)
     """Precomputed lookup of names (``advisor.knowledge.index``)."""
+    own: OwnSpeeds | None = None
+    """What the user measured (``advisor.measurements``); not part of ``sha256``."""
 
     def names(self) -> Mapping[str, tuple[str, ...]]:
         """The canonical names of every table that text facts refer to."""

@@ -9,6 +9,7 @@ from advisor.estimate.result import Limits
 from advisor.options.alternatives import draft_options, framework_options, smaller_model_options
 from advisor.options.base import Base
 from advisor.options.combine import combine_options
+from advisor.options.expected import expected_options
 from advisor.options.fitting import (
     batch_options,
     context_options,
@@ -20,7 +21,7 @@ from advisor.options.hardware import more_cards_options, other_card_options
 from advisor.options.lastresort import last_resort
 from advisor.options.plan import within_reach
 
-__all__ = ["Base", "build_options"]
+__all__ = ["Base", "build_options", "expected_options"]
 
 
 def build_options(base: Base, limits: Limits) -> tuple[Option, ...]:

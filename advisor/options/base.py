@@ -12,7 +12,13 @@ from advisor.estimate.memory import free_bytes
 from advisor.estimate.result import Memory, Speed
 from advisor.estimate.whole import estimate, host_fits
 from advisor.knowledge.types import Format, Framework, Knowledge
-from advisor.resolve import default_backend, default_context, formats_named, precision_asked
+from advisor.resolve import (
+    cards_asked,
+    default_backend,
+    default_context,
+    formats_named,
+    precision_asked,
+)
 from advisor.scenario import Request, Scenario
 
 _FULL_BITS = 16
@@ -119,6 +125,7 @@ def _completed(
     """Add the keys without which running the changed request would fall back to other defaults."""
     request = base.request
     full = {**change, **_split_changes(base, change, scenario)}
+    full.update(_card_changes(base, full, scenario))
     full.update(_choice_changes(base, full, scenario))
     stated_context = request.context or default_context(scenario.model)
     if "context" not in full and stated_context != scenario.context_tokens:
@@ -147,6 +154,23 @@ def _choice_changes(
         expected = _default_pair(base.knowledge, text, framework, scenario)
     if expected is None or expected[0] is not scenario.precision:
         added["precision"] = scenario.precision.name
+    return added
+
+
+def _card_changes(
+    base: Base, full: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Say which and how many cards where the request's own words would give others."""
+    request, gpu = base.request, scenario.gpu
+    same = gpu is base.scenario.gpu and scenario.gpus == base.scenario.gpus
+    if gpu is None or scenario.cards or same:
+        return {}
+    added: dict[str, object] = {}
+    if "gpu" not in full and cards_asked(request, base.knowledge).counted:
+        added["gpu"] = gpu.name
+    stated = full.get("gpus", request.gpus) or 1
+    if stated != scenario.gpus:
+        added["gpus"] = scenario.gpus
     return added
 
 

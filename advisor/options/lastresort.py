@@ -142,6 +142,7 @@ def _moved(base: Base, framework: Framework, precision: Format, card: Gpu) -> Pl
         flash_attention=framework.flash_attention is not False if flash is None else flash,
         gpu_layers=None,
         cpu_experts=0,
+        cards=(),
     )
     change: dict[str, object] = {"gpu": card.name, "gpus": count}
     change |= {"precision": precision.name, "framework": framework.name}

@@ -85,7 +85,7 @@ def _kinds(base: Base) -> Iterator[Sequence[Machine]]:
     gpu = base.scenario.gpu
     if gpu is None or gpu.vram_bytes is None:
         return
-    if can_grow(base):
+    if can_grow(base) and not base.scenario.cards:
         own = gpu.vram_bytes
         yield [Machine(own * n, n, own, gpu.name) for n in range(base.scenario.gpus + 1, 9)]
     if gpu.segment != "mobile" and not gpu.unified_memory:
@@ -186,8 +186,8 @@ def _native_fp8(base: Base, machine: Machine) -> Plan | None:
 def _on(base: Base, machine: Machine, *, any_format: bool) -> Plan | None:
     """The request on a machine, wholly on its cards."""
     card = base.knowledge.gpus[machine.card]
-    plan = Plan(changed(base.scenario, gpu_layers=None, cpu_experts=0))
-    if card is not base.scenario.gpu:
+    plan = Plan(changed(base.scenario, gpu_layers=None, cpu_experts=0, cards=()))
+    if card is not base.scenario.gpu or base.scenario.cards:
         moved = on_card(replace(base, scenario=plan.scenario), card, any_format=any_format)
         if moved is None:
             return None

@@ -6,8 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.advice import Expected
+from advisor.commands import commands_for
+from advisor.estimate.certainty import certainty_of
+from advisor.estimate.room import sequences_at_once
 from advisor.estimate.speed import speculative_range
-from advisor.render.figures import plain
+from advisor.render.barred import title
+from advisor.render.figures import plain, typed
 from advisor.render.option import option_view
 from advisor.render.pareto import options_doc
 from advisor.render.picture import picture_doc
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
         AfterDoc,
         AlternativeDoc,
         BecauseDoc,
+        CommandDoc,
         Document,
         FigureDoc,
         MemoryDoc,
@@ -96,6 +102,7 @@ def _numbers(advice: Advice) -> Document:
         "speed": speed,
         "speculative_tok_s": _span(advice.scenario, advice.speed) if speed else None,
         "verdict": {"state": advice.state, "sentence": ""},
+        "commands": _commands(advice.scenario) if _runs(advice) else [],
         "recommendations": [
             _recommendation(item, required, decode) for item in advice.recommendations
         ],
@@ -112,6 +119,7 @@ def _numbers(advice: Advice) -> Document:
             "knowledge_sha256": made.knowledge_sha256,
             "templates_sha256": made.templates_sha256,
             "engine": made.engine,
+            "measurements_sha256": made.measurements_sha256,
         },
     }
 
@@ -136,10 +144,17 @@ QUOTED_FACTS = (
 """Facts outside the other keys that templates may name."""
 
 
+def _runs(advice: Advice) -> bool:
+    return advice.state in _RUNS or _is_split(advice.scenario)
+
+
+def _is_split(scenario: Scenario) -> bool:
+    return scenario.gpu_layers is not None or scenario.cpu_experts > 0
+
+
 def _speed_may_be_shown(advice: Advice) -> bool:
-    scenario = advice.scenario
-    split = scenario.gpu_layers is not None or scenario.cpu_experts > 0
-    return advice.state in _RUNS or (split and scenario.ram_bandwidth_bytes_s is not None)
+    known = advice.scenario.ram_bandwidth_bytes_s is not None
+    return advice.state in _RUNS or (_is_split(advice.scenario) and known)
 
 
 def _write_sentences(doc: Document, advice: Advice, texts: Templates) -> None:
@@ -178,6 +193,7 @@ def _recommendation(
         "tradeoff": _tradeoff(item.option),
         "confidence": item.confidence,
         "command": item.command,
+        "commands": _commands(item.option.scenario),
         "alternatives": [_alternative(option) for option in item.alternatives],
         "speculative_tok_s": _span(item.option.scenario, item.option.speed),
         "rule": item.rule,
@@ -187,6 +203,19 @@ def _recommendation(
         ],
         "because": _because(item.because),
     }
+
+
+def _commands(scenario: Scenario) -> list[CommandDoc]:
+    return [
+        {
+            "program": command.program,
+            "what": command.what,
+            "version": command.version,
+            "text": typed(command.text),
+            "gaps": [{"setting": gap.setting, "reason": gap.reason} for gap in command.gaps],
+        }
+        for command in commands_for(scenario)
+    ]
 
 
 def _alternative(option: Option) -> AlternativeDoc:
@@ -229,9 +258,12 @@ def _tradeoff(option: Option) -> TradeoffDoc:
 
 
 def _barred(item: NotRecommended) -> NotRecommendedDoc:
+    option = item.option
+    facts = option.facts if isinstance(option, Expected) else {}
     return {
-        "action": item.option.action,
-        "change": dict(item.option.change),
+        "title": plain(title(option.action, option.change, facts)),
+        "action": option.action,
+        "change": dict(option.change),
         "rule": item.rule,
         "reason": plain(item.reason),
         "because": _because(item.because),
@@ -240,13 +272,20 @@ def _barred(item: NotRecommended) -> NotRecommendedDoc:
 
 def _because(items: Sequence[Because]) -> list[BecauseDoc]:
     return [
-        {"fact": item.fact, "value": item.value, "test": item.test, "shown": item.shown}
+        {
+            "fact": item.fact,
+            "value": item.value,
+            "test": item.test,
+            "shown": item.shown,
+            "distance": item.distance,
+        }
         for item in items
     ]
 
 
 def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
     """Put memory and its limits as the result document has them."""
+    room = memory.cache_room
     return {
         "capacity_bytes": memory.capacity_bytes,
         "usable_bytes": memory.usable_bytes,
@@ -266,9 +305,14 @@ def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
         "bits_per_weight": memory.bits_per_weight,
         "low_bytes": memory.low_bytes,
         "high_bytes": memory.high_bytes,
+        "certainty": certainty_of(memory),
+        "cache_room_bytes": room.room_bytes if room else None,
+        "cache_tokens": room.tokens if room else None,
+        "cache_sequences": sequences_at_once(memory, limits),
         "approximate": list(memory.approximate),
         "per_gpu": [
             {
+                "name": plain(card.name),
                 "capacity_bytes": card.capacity_bytes,
                 "usable_bytes": card.usable_bytes,
                 "required_bytes": card.required_bytes,
@@ -276,6 +320,8 @@ def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
                 "kv_cache_bytes": card.kv_cache_bytes,
                 "compute_buffer_bytes": card.compute_buffer_bytes,
                 "overhead_bytes": card.overhead_bytes,
+                "low_bytes": card.low_bytes,
+                "high_bytes": card.high_bytes,
             }
             for card in memory.per_gpu
         ],

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 
 class GpuDoc(TypedDict):
-    """The card, one of ``scenario.gpus`` equal ones."""
+    """The card, one of ``scenario.gpus`` equal ones; of unequal ones the least in every figure."""
 
     name: str
     vendor: str
@@ -73,11 +73,20 @@ class SetupDoc(TypedDict):
     ram_bytes: int | None
 
 
+class EachCardDoc(TypedDict):
+    """One of several unequal cards."""
+
+    name: str
+    vram_bytes: int | None
+    bandwidth_bytes_s: float | None
+
+
 class ScenarioDoc(TypedDict):
-    """The resolved request."""
+    """The resolved request; ``cards`` holds every card where they are unequal."""
 
     gpu: GpuDoc | None
     gpus: int
+    cards: list[EachCardDoc]
     model: ModelDoc
     precision: str
     precision_quality_loss_percent: float | None
@@ -108,8 +117,9 @@ class ScenarioDoc(TypedDict):
 
 
 class CardDoc(TypedDict):
-    """One card's share, bytes."""
+    """One card's share, bytes; ``low`` and ``high`` are the ends of ``required``."""
 
+    name: str
     capacity_bytes: int
     usable_bytes: int
     required_bytes: int
@@ -117,6 +127,8 @@ class CardDoc(TypedDict):
     kv_cache_bytes: int
     compute_buffer_bytes: int
     overhead_bytes: int
+    low_bytes: int
+    high_bytes: int
 
 
 class MemoryDoc(TypedDict):
@@ -140,6 +152,10 @@ class MemoryDoc(TypedDict):
     bits_per_weight: float | None
     low_bytes: int
     high_bytes: int
+    certainty: str | None
+    cache_room_bytes: int | None
+    cache_tokens: int | None
+    cache_sequences: int | None
     approximate: list[str]
     per_gpu: list[CardDoc]
 
@@ -179,6 +195,8 @@ class BecauseDoc(TypedDict):
     value: float | str | bool | None
     test: str
     shown: str
+    distance: str
+    """For a veto: how far the number lies beyond the limit; else empty."""
 
 
 class ScoreTermDoc(TypedDict):
@@ -257,6 +275,23 @@ class SpanDoc(TypedDict):
     high: float
 
 
+class GapDoc(TypedDict):
+    """A setting that a program cannot be told, and why."""
+
+    setting: str
+    reason: str
+
+
+class CommandDoc(TypedDict):
+    """A complete invocation of one program, for a POSIX shell."""
+
+    program: str
+    what: str
+    version: str
+    text: str
+    gaps: list[GapDoc]
+
+
 class RecommendationDoc(TypedDict):
     """A what-if that is worth doing."""
 
@@ -271,6 +306,8 @@ class RecommendationDoc(TypedDict):
     tradeoff: TradeoffDoc
     confidence: str
     command: str
+    commands: list[CommandDoc]
+    """Every program of the framework, the one that leaves the least unsaid first."""
     alternatives: list[AlternativeDoc]
     speculative_tok_s: SpanDoc | None
     rule: str
@@ -287,8 +324,10 @@ class NoteDoc(TypedDict):
 
 
 class NotRecommendedDoc(TypedDict):
-    """A what-if that a rule barred, and why."""
+    """A what-if that a rule barred, or one people look for that cannot run here, and why."""
 
+    title: str
+    """It in a few words: ``AWQ 4-bit in llama.cpp``."""
     action: str
     change: dict[str, object]
     rule: str
@@ -304,6 +343,8 @@ class ProvenanceDoc(TypedDict):
     knowledge_sha256: str
     templates_sha256: str
     engine: str
+    measurements_sha256: str | None
+    """Of the user's own measurements; null without any."""
 
 
 class GrowthDoc(TypedDict):
@@ -338,6 +379,8 @@ class Document(TypedDict):
     speed: SpeedDoc | None
     speculative_tok_s: SpanDoc | None
     verdict: VerdictDoc
+    commands: list[CommandDoc]
+    """How to run the request as it stands; empty where it does not run."""
     recommendations: list[RecommendationDoc]
     notes: list[NoteDoc]
     not_recommended: list[NotRecommendedDoc]

@@ -20,6 +20,8 @@ EVIDENCE = {
 }
 """How well a speed is backed, in words."""
 
+OWN = "your measurement"
+"""How the source of a user's own figure begins."""
 _MILLION, _BILLION = 1e6, 1e9
 _HUNDREDTH_GIB = GIB / 100
 _MANY = 100
@@ -42,6 +44,13 @@ def plain(text: str) -> str:
     kept = (" " if c.isspace() else c for c in text)
     shown = "".join(c for c in kept if c == " " or unicodedata.category(c) not in _CONTROL)
     return _SPACES.sub(" ", shown).strip()
+
+
+def typed(command: str) -> str:
+    """Make a command safe to print: its lines and spaces stay, other control characters go."""
+    if command.isascii() and command.isprintable():
+        return command
+    return "".join(c for c in command if c == "\n" or unicodedata.category(c) not in _CONTROL)
 
 
 def size(count_bytes: float | None) -> str:
@@ -144,6 +153,8 @@ def span(ends: SpanDoc | None) -> str:
 
 def evidence(figure: FigureDoc | None) -> str:
     """Say how a speed is backed; empty when unknown."""
+    if figure and figure["source"].startswith(OWN):
+        return f"{figure['source'].replace(OWN, 'measured by you', 1)}"
     return EVIDENCE.get(figure["evidence"], "") if figure else ""
 
 

@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from advisor.render import figures as f
+from advisor.render.barred import barred
 from advisor.render.option import option_view
 from advisor.render.templating import Templates, templates_for
 from advisor.render.view import LONG_CONTEXT_TOKENS, Strings, situation_view
 
 if TYPE_CHECKING:
-    from advisor.render.contract import Document, RecommendationDoc
+    from advisor.render.contract import CommandDoc, Document, RecommendationDoc
 
 Length = Literal["short", "standard", "full"]
 STANDARD_WORDS = 400
 _STANDARD_REMEDIES, _STANDARD_REMARKS = 6, 7
+_FED = "<<"
+"""A command that is a whole script: of those only the first is shown, unless all is wanted."""
 _REMARKS_FIRST = 5
 """So many remarks come before the texts of the second and further remedies."""
 
@@ -35,6 +38,8 @@ class Remedy:
     also: str
     """Runners-up of the same kind, empty when there are none."""
     command: str
+    unsaid: str
+    """What the command cannot say, and why; empty when it says everything."""
     required: str
     headroom: str
     speed: str
@@ -53,6 +58,9 @@ class Report:
     verdict: str
     state: str
     figures: tuple[tuple[str, str], ...]
+    command: str
+    """Runs the request as it stands; empty where it does not run."""
+    unsaid: str
     have: str
     happens: str
     first: str
@@ -87,10 +95,12 @@ def report(doc: Document, length: Length, templates: Path | None = None) -> Repo
         verdict=doc["verdict"]["sentence"],
         state=doc["verdict"]["state"],
         figures=tuple(key_figures(situation) + _speeds_hold(doc, situation)),
+        command=doc["commands"][0]["text"] if doc["commands"] else "",
+        unsaid=unsaid(doc["commands"]),
         have=have,
         happens=happens,
         first=first,
-        remedies=tuple(_remedy(doc, item, chosen.told) for item in chosen.items),
+        remedies=tuple(_remedy(doc, item, chosen.told, length) for item in chosen.items),
         watch=tuple(chosen.watch),
         warnings=tuple(doc["warnings"]),
         barred=tuple(barred(doc)) if length == "full" else (),
@@ -159,7 +169,8 @@ def _that_fit(texts: Sequence[str], room: int, most: int) -> tuple[list[str], in
 
 def title(situation: Strings) -> str:
     """Name what the report is about."""
-    card = situation["cards"].removeprefix("the ")
+    named = situation["gpu_name"] if situation["unequal_cards"] else situation["cards"]
+    card = named.removeprefix("the ")
     return f"{situation['model_name']} in {situation['weights_format']} on {card}"
 
 
@@ -177,6 +188,7 @@ def key_figures(s: Strings) -> list[tuple[str, str]]:
         ("Rule of thumb", _nominal(s)),
         ("Usable", _usable(s)),
         ("Free", _with_share(s)),
+        ("By card", s["card_shares"]),
         ("Missing", s["memory_deficit"] + _fullest(s) if s["memory_deficit"] else ""),
         ("In system RAM", s["memory_host"]),
         ("System RAM", _short_of_ram(s)),
@@ -185,6 +197,7 @@ def key_figures(s: Strings) -> list[tuple[str, str]]:
         ("Prompt speed", s["speed_prefill"]),
         ("All sequences", s["speed_aggregate"]),
         ("Limits", _limits(s)),
+        ("Cache room", _cache_room(s)),
         ("Setup", ", ".join(part for part in _setup(s) if part)),
         ("Unknown", s["missing_figures"]),
     ]
@@ -266,15 +279,27 @@ def _limits(s: Strings) -> str:
     return " or ".join(parts)
 
 
-def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int]) -> Remedy:
+def _cache_room(s: Strings) -> str:
+    if not s["cache_room"]:
+        return ""
+    tokens = f"{s['cache_tokens']} tokens, or " if s["cache_tokens"] else ""
+    plural = "s" if s["cache_serves_several"] else ""
+    at_once = f"{s['cache_sequences']} sequence{plural} of {s['request_context']} tokens"
+    why = ", since computing them takes room too" if s["cache_not_all"] else ""
+    return f"{s['cache_room']}: {tokens}{at_once} at once{why}"
+
+
+def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int], length: Length) -> Remedy:
     s = option_view(doc, item)
+    shown = length == "full" or item["rank"] == 1 or _FED not in item["command"]
     return Remedy(
         number=str(item["rank"]),
         title=item["title"],
         text=item["text"] if item["rank"] in told else "",
         summary=_summary(s),
         also=s["option_alternatives"],
-        command=item["command"],
+        command=item["command"] if shown else "",
+        unsaid=unsaid(item["commands"]),
         required=s["option_required"],
         headroom=s["option_headroom"] or "does not fit",
         speed=_drafted(s) or s["option_speed"] or "not known",
@@ -284,6 +309,28 @@ def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int]) -> Rem
         confidence=item["confidence"],
         rule=item["rule"],
     )
+
+
+_SETTINGS = {
+    "gpus": "number of cards",
+    "gpu_layers": "layers on the card",
+    "cpu_experts": "experts in system RAM",
+    "kv_cache": "KV-cache type",
+    "kv_unified": "sharing of the cache",
+    "swa_full": "full window cache",
+    "ubatch": "tokens computed at once",
+    "backend": "back end",
+}
+
+
+def unsaid(commands: Sequence[CommandDoc]) -> str:
+    """Say what the first command cannot say, and why; empty when it says everything."""
+    if not commands:
+        return ""
+    gaps = commands[0]["gaps"]
+    named = (_SETTINGS.get(gap["setting"], gap["setting"].replace("_", " ")) for gap in gaps)
+    reasons = list(dict.fromkeys(gap["reason"] for gap in gaps))
+    return f"Not in this command: {f.listed(list(named))}. {' '.join(reasons)}" if gaps else ""
 
 
 def _summary(s: Strings) -> str:
@@ -309,20 +356,10 @@ def _quality(s: Strings) -> str:
     return "same" if s["option_quality_same"] else "not measured"
 
 
-def barred(doc: Document) -> list[str]:
-    """Say what was not recommended and why, one sentence each, repeats folded."""
-    rows = (f"{_named(item['action'], item['change'])}: {item['reason']}"
-            for item in doc["not_recommended"])  # fmt: skip
-    return list(dict.fromkeys(rows))
-
-
-def _named(action: str, change: dict[str, object]) -> str:
-    values = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in change.items())
-    return f"{action} ({values})" if values else action
-
-
 def provenance(doc: Document) -> str:
     """Name what made the report, for the last line."""
     made = doc["provenance"]
     rules, knowledge = made["rules_sha256"][:12], made["knowledge_sha256"][:12]
-    return f"advisor {made['advisor']}, rules {rules}, knowledge {knowledge}"
+    own = made["measurements_sha256"]
+    yours = f", your measurements {own[:12]}" if own else ""
+    return f"advisor {made['advisor']}, rules {rules}, knowledge {knowledge}{yours}"

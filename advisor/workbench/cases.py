@@ -44,6 +44,8 @@ def run_case(advisor: Advisor, rule: Rule, case: Case) -> CaseResult:
         raise
     except UserError as error:
         return CaseResult(rule.id, case, f"its input is refused: {error}")
+    if rule.veto:
+        advice = advisor.with_expected(advice)
     fired = [key for rule_id, key in advice.fired if rule_id == rule.id]
     if case.expect == "silent":
         return CaseResult(rule.id, case, "it fires" if fired else "")
@@ -54,6 +56,7 @@ def run_case(advisor: Advisor, rule: Rule, case: Case) -> CaseResult:
 
 def _mismatch(advice: Advice, case: Case, rule_id: str, fired: list[str]) -> str:
     changes = {option.key: option.change for option in advice.options}
+    changes |= {item.option.key: item.option.change for item in advice.not_recommended}
     if case.change is not None and not any(
         _contains(changes[key], case.change) for key in fired if key
     ):

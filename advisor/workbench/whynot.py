@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from advisor.advice import Advice
+from advisor.engine.base import OptionFacts
 from advisor.engine.trace import RuleTrace, TestTrace, evaluate
 from advisor.facts import option_facts
 from advisor.options import Base
@@ -29,7 +30,10 @@ def nearest_miss(advisor: Advisor, advice: Advice, rule: Rule) -> WhyNot:
         return WhyNot(rule.id, "", evaluate(rule, advice.facts, None))
     base = Base(advice.request, advice.scenario, advice.memory, advice.speed, advisor.knowledge)
     best: WhyNot | None = None
-    for item in option_facts(base, advice.options):
+    tried = option_facts(base, advice.options)
+    if rule.veto:
+        tried += [OptionFacts(option.key, option.facts) for option in advisor.expected(advice)]
+    for item in tried:
         trace = evaluate(rule, advice.facts, item.values)
         if best is None or _misses(trace) < _misses(best.trace):
             best = WhyNot(rule.id, item.key, trace)

@@ -207,6 +207,9 @@ def memory(
         round(kv / gpus * GIB),
         round(0.6 * GIB),
         round(0.4 * GIB),
+        card.gpu.name if card.gpu else "",
+        round((weights + kv) / gpus * GIB) + GIB,
+        round((weights + kv) / gpus * GIB) + GIB,
     )
     free = usable - one.required_bytes
     total = one.required_bytes * gpus
