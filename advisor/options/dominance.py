@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import le
+from operator import itemgetter, le
 
 from advisor.advice import Effort, Option
 from advisor.estimate.memo import by_identity_up_to
@@ -19,12 +19,17 @@ def dominated(options: Iterable[Option]) -> frozenset[str]:
     and the number of changes. Options of different models are not compared, nor are two of which
     only one has a figure: unknown is neither better nor worse.
     """
-    return frozenset(
-        key
-        for group in _comparable(options)
-        for key, costs in group
-        if any(costs != other and all(map(le, other, costs)) for _, other in group)
-    )
+    return frozenset(key for group in _comparable(options) for key in _beaten(group))
+
+
+def _beaten(group: Sequence[tuple[str, _Costs]]) -> Iterator[str]:
+    """Look only at what stands before an option in order of costs: nothing after it can be as good."""
+    ordered = sorted(group, key=itemgetter(1))
+    for place, (key, costs) in enumerate(ordered):
+        for _, other in ordered[:place]:
+            if other != costs and all(map(le, other, costs)):
+                yield key
+                break
 
 
 @by_identity_up_to(4)
