@@ -23,7 +23,7 @@ def dominated(options: Iterable[Option]) -> frozenset[str]:
 
 
 def _beaten(group: Sequence[tuple[str, _Costs]]) -> Iterator[str]:
-    """Look only at what stands before an option in order of costs: nothing after it can be as good."""
+    """Look only before an option in order of costs: nothing after it can be as good."""
     ordered = sorted(group, key=itemgetter(1))
     for place, (key, costs) in enumerate(ordered):
         for _, other in ordered[:place]:
