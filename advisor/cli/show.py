@@ -113,7 +113,7 @@ def _drawn(table: OptionsTable | None) -> str:
         drawn.add_row(*row)
     console = Console(width=_width(terminal=True), no_color=bool(os.environ.get("NO_COLOR")))
     with console.capture() as held:
-        console.print(table.lead)
+        console.print(table.lead, highlight=False)
         console.print(drawn)
     return held.get()
 
