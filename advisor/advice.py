@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from advisor.estimate.result import BreakEven
 from advisor.facttype import FactType
 from advisor.vocabulary import show
 
@@ -161,3 +162,4 @@ class Advice:
     provenance: Provenance
     dominated: tuple[str, ...] = ()
     """Keys of options left out because another recommended one is as good in everything."""
+    break_even: BreakEven = field(default_factory=BreakEven)

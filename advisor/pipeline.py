@@ -25,15 +25,16 @@ from advisor.engine import make_engine
 from advisor.engine.base import Engine, OptionFacts, Outcome
 from advisor.errors import RequestError, RuleFileError
 from advisor.estimate.limits import find_limits
-from advisor.estimate.result import Limits
+from advisor.estimate.result import BreakEven, Limits
 from advisor.estimate.speed import missing_inputs
 from advisor.estimate.whole import estimate
 from advisor.explain import barred_because, because, reason
-from advisor.facts import option_facts, scenario_facts
+from advisor.facts import break_even_facts, option_facts, scenario_facts
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.measurements.overlay import with_measurements
 from advisor.options import Base, build_options, expected_options
+from advisor.options.breakeven import break_even
 from advisor.ranking import Ranking, rank
 from advisor.remarks import request_warnings
 from advisor.resolve import resolve
@@ -51,6 +52,7 @@ class _Run:
 
     base: Base
     limits: Limits
+    edges: BreakEven
     options: tuple[Option, ...]
     facts: Mapping[str, FactValue]
     values: Mapping[str, Mapping[str, FactValue]]
@@ -129,12 +131,15 @@ class Advisor:
         base = self.estimate(request)
         limits = find_limits(base.scenario, self.knowledge, base.memory)
         options = build_options(base, limits)
-        facts = scenario_facts(base, limits, options)
+        edges = break_even(base, limits, options)
+        facts = {**scenario_facts(base, limits, options), **break_even_facts(edges)}
         of = option_facts(base, options)
         outcome = self.engine.run(facts, of)
         known = {**facts, **outcome.concluded}
         ranking = rank(self.ruleset, outcome.firings, known, options, of)
-        run = _Run(base, limits, options, known, {o.key: o.values for o in of}, outcome, ranking)
+        run = _Run(
+            base, limits, edges, options, known, {o.key: o.values for o in of}, outcome, ranking
+        )
         return self._assembled(run)
 
     def _assembled(self, run: _Run) -> Advice:
@@ -156,6 +161,7 @@ class Advisor:
             warnings=request_warnings(run.base),
             missing=missing_inputs(run.base.scenario, self.knowledge),
             provenance=self.provenance(),
+            break_even=run.edges,
         )
 
     def with_expected(self, advice: Advice) -> Advice:

@@ -32,6 +32,17 @@ def runs_kv(framework: Framework, kind: KvType, gpu: Gpu | None) -> bool:
     return not (needed and gpu and gpu.compute_capability and gpu.compute_capability < needed)
 
 
+def can_share(framework: Framework, model: Model, cards: int) -> bool:
+    """Whether a framework divides a model among this many cards.
+
+    Frameworks that split every tensor need a number that divides the attention heads.
+    """
+    if cards == 1:
+        return True
+    ways = framework.multi_gpu
+    return bool(ways) and (ways[0] != "tensor" or model.shape.heads % cards == 0)
+
+
 def supports_model(framework: Framework, model: Model) -> bool:
     """Whether a framework knows the model's architecture, image tower included."""
     kind = model.shape.outer_type or model.shape.model_type

@@ -12,7 +12,7 @@ from advisor.errors import RequestError, UserError
 
 rules_app = typer.Typer(name="rules", help="Check and test rule files.", no_args_is_help=True)
 _Folder = Annotated[
-    Path | None, typer.Argument(help="Folder of rule files. [default: the built-in rules]")
+    Path | None, typer.Argument(help="Folder of rule files. (default: the built-in rules)")
 ]
 
 

@@ -71,7 +71,7 @@ def needed_settings(scenario: Scenario) -> Iterator[str]:
     yield "context"
     values: Mapping[str, bool] = {
         "batch": scenario.batch > 1,
-        "gpus": scenario.gpus > 1,
+        "gpus": scenario.gpus > 1 and not scenario.cards,
         "kv_cache_k": scenario.kv_cache_k.name not in _PLAIN_CACHE,
         "kv_cache_v": scenario.kv_cache_v.name not in _PLAIN_CACHE,
         "ubatch": scenario.ubatch != DEFAULT_UBATCH,
@@ -96,6 +96,12 @@ def _devices(scenario: Scenario) -> str | None:
     if gpu is None or backend is None or backend == default_backend(gpu):
         return None
     return ",".join(f"{backend}{number}" for number in range(scenario.gpus))
+
+
+def _equal_shares(scenario: Scenario) -> str | None:
+    """Share equal cards out evenly; unequal ones are split by free memory if nothing is said."""
+    several = scenario.gpus > 1 and not scenario.cards
+    return ",".join("1" * scenario.gpus) if several else None
 
 
 # ---- names of models and files
@@ -214,7 +220,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "kv_k": lambda s: _kv_side(s, s.scenario.kv_cache_k.name),
     "kv_v": lambda s: _kv_side(s, s.scenario.kv_cache_v.name),
     "gpus": lambda s: _count(s.scenario.gpus, unless=1),
-    "equal_shares": lambda s: ",".join("1" * s.scenario.gpus) if s.scenario.gpus > 1 else None,
+    "equal_shares": lambda s: _equal_shares(s.scenario),
     "cuda_devices": lambda s: _visible(s, "CUDA"),
     "hip_devices": lambda s: _visible(s, "ROCm"),
     "devices_named": lambda s: _devices(s.scenario),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         AfterDoc,
         AlternativeDoc,
         BecauseDoc,
+        BreakEvenDoc,
         CommandDoc,
         Document,
         FigureDoc,
@@ -99,6 +100,7 @@ def _numbers(advice: Advice) -> Document:
         "request": dict(advice.request.stated()),
         "scenario": scenario_doc(advice.scenario),
         "memory": memory_doc(advice.memory, advice.limits),
+        "break_even": _break_even(advice),
         "speed": speed,
         "speculative_tok_s": _span(advice.scenario, advice.speed) if speed else None,
         "verdict": {"state": advice.state, "sentence": ""},
@@ -121,6 +123,19 @@ def _numbers(advice: Advice) -> Document:
             "engine": made.engine,
             "measurements_sha256": made.measurements_sha256,
         },
+    }
+
+
+def _break_even(advice: Advice) -> BreakEvenDoc:
+    edges = advice.break_even
+    return {
+        "max_context_tokens": advice.limits.max_context_tokens,
+        "missing_bytes": advice.memory.deficit_bytes,
+        "too_large_batch": edges.too_large_batch,
+        "largest_format": edges.largest_format,
+        "largest_format_bits": edges.largest_format_bits,
+        "fewest_gpus": edges.fewest_gpus,
+        "smallest_capacity_bytes": edges.smallest_capacity_bytes,
     }
 
 

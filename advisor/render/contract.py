@@ -160,6 +160,25 @@ class MemoryDoc(TypedDict):
     per_gpu: list[CardDoc]
 
 
+class BreakEvenDoc(TypedDict):
+    """Where the request tips over, all else as it is; null: unknown, or no such point."""
+
+    max_context_tokens: int | None
+    """The longest context that fits."""
+    missing_bytes: int | None
+    """On the fullest card; 0 when it fits."""
+    too_large_batch: int | None
+    """The smallest batch that does not fit."""
+    largest_format: str | None
+    """The largest weight format of the framework that fits; larger and worse ones left out."""
+    largest_format_bits: float | None
+    """Its bits per weight, everything included."""
+    fewest_gpus: int | None
+    """The fewest equal cards that hold it, up to 8."""
+    smallest_capacity_bytes: int | None
+    """The smallest whole-GiB memory of one card, as sold, that holds it."""
+
+
 class FigureDoc(TypedDict):
     """Tokens per second with its 80 % range."""
 
@@ -376,6 +395,7 @@ class Document(TypedDict):
     request: dict[str, object]
     scenario: ScenarioDoc
     memory: MemoryDoc
+    break_even: BreakEvenDoc
     speed: SpeedDoc | None
     speculative_tok_s: SpanDoc | None
     verdict: VerdictDoc

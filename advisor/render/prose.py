@@ -94,7 +94,11 @@ def report(doc: Document, length: Length, templates: Path | None = None) -> Repo
         title=title(situation),
         verdict=doc["verdict"]["sentence"],
         state=doc["verdict"]["state"],
-        figures=tuple(key_figures(situation) + _speeds_hold(doc, situation)),
+        figures=tuple(
+            key_figures(situation)
+            + ([] if short else _tipping(texts.text("report/break_even.md.j2", context)))
+            + _speeds_hold(doc, situation)
+        ),
         command=doc["commands"][0]["text"] if doc["commands"] else "",
         unsaid=unsaid(doc["commands"]),
         have=have,
@@ -106,6 +110,10 @@ def report(doc: Document, length: Length, templates: Path | None = None) -> Repo
         barred=tuple(barred(doc)) if length == "full" else (),
         provenance=provenance(doc),
     )
+
+
+def _tipping(text: str) -> list[tuple[str, str]]:
+    return [("Break-even", text)] if text else []
 
 
 def _first(doc: Document, situation: Strings, texts: Templates) -> str:

@@ -46,6 +46,8 @@ _MISSING = {
     "weights.quality_loss": "the quality loss of this weight format",
 }
 _BEYOND_NOMINAL = 0.02
+_FULL_BITS = 15.5
+"""Average bits per weight from here on are those of an unquantised model."""
 _WRITES = frozenset({"text", "vision"})
 _LLAMACPP = "llama.cpp"
 _OFFLOADS = frozenset({"offload-layers", "offload-experts"})
@@ -62,6 +64,7 @@ def situation_view(doc: Document) -> Strings:
         **_request(doc),
         **_memory(doc),
         **_limits(doc),
+        **_edges(doc),
         **_speed(doc),
         **_host(doc),
         **proof_view(doc),
@@ -337,6 +340,38 @@ def _limits(doc: Document) -> Strings:
         "context_can_grow": flag(context and context > asked["context_tokens"]),
         "batch_can_grow": flag(batch and batch > asked["batch"]),
     }
+
+
+def _edges(doc: Document) -> Strings:
+    """Write the break-even points out, where they say something beyond the request itself."""
+    edges, asked = doc["break_even"], doc["scenario"]
+    context, gpus, batch = (
+        edges["max_context_tokens"],
+        edges["fewest_gpus"],
+        edges["too_large_batch"],
+    )
+    shorter = context is not None and context < asked["context_tokens"]
+    fewer = gpus is not None and gpus != asked["gpus"]
+    held = batch - 1 if batch and batch <= asked["batch"] else 0
+    return {
+        "edge_missing": f.amount(edges["missing_bytes"] or None),
+        "edge_context": f.count(context) if shorter else "",
+        "edge_fewer": f.count(held or None),
+        "edge_batch": f.count(batch) if batch and batch > asked["batch"] else "",
+        "edge_format": edges["largest_format"] or "",
+        "edge_format_own": flag(edges["largest_format"] == asked["precision"]),
+        "edge_format_full": flag((edges["largest_format_bits"] or 0) >= _FULL_BITS),
+        "edge_gpus": f.count(gpus) if fewer else "",
+        "edge_card_memory": f.size(edges["smallest_capacity_bytes"]),
+        "edge_card_own": flag(_is_own_card(doc)),
+    }
+
+
+def _is_own_card(doc: Document) -> bool:
+    """Whether no smaller card would hold the request."""
+    gpu, smallest = doc["scenario"]["gpu"], doc["break_even"]["smallest_capacity_bytes"]
+    own = gpu["vram_bytes"] if gpu else None
+    return smallest is not None and own is not None and smallest >= own
 
 
 def _speed(doc: Document) -> Strings:
