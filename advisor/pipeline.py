@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from advisor.errors import RequestError, RuleFileError
 from advisor.estimate.limits import find_limits
 from advisor.estimate.result import BreakEven, Limits
 from advisor.estimate.speed import missing_inputs
-from advisor.estimate.whole import estimate
+from advisor.estimate.whole import estimate_scenario
 from advisor.explain import barred_because, because, reason
 from advisor.facts import break_even_facts, option_facts, scenario_facts
 from advisor.knowledge import load_knowledge
@@ -44,6 +44,51 @@ from advisor.scenario import Request
 from advisor.vocabulary import Vocabulary, load_vocabulary
 
 _NO_SCORE = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request as rules see it: estimated, with every what-if, as facts."""
+
+    base: Base
+    limits: Limits
+    options: tuple[Option, ...]
+    edges: BreakEven
+    facts: Mapping[str, FactValue]
+    option_facts: Sequence[OptionFacts]
+
+
+def prepare(request: Request, knowledge: Knowledge) -> Prepared:
+    """Do everything that comes before the rules.
+
+    Raises:
+        UserError: The request is wrong.
+    """
+    if not request.gpu:
+        raise RequestError("no GPU is named", hint='Add --gpu, for example --gpu "RTX 4090".')
+    base = estimate(request, knowledge)
+    limits = find_limits(base.scenario, knowledge, base.memory)
+    options = build_options(base, limits)
+    edges = break_even(base, limits, options)
+    facts = {**scenario_facts(base, limits, options), **break_even_facts(edges)}
+    return Prepared(base, limits, options, edges, facts, option_facts(base, options))
+
+
+def all_option_facts(ready: Prepared) -> Sequence[OptionFacts]:
+    """Give the facts of the what-ifs and of what people look for and cannot run here."""
+    expected = {option.key: option.facts for option in expected_options(ready.base)}
+    return [*ready.option_facts, *[OptionFacts(key, of) for key, of in expected.items()]]
+
+
+def estimate(request: Request, knowledge: Knowledge) -> Base:
+    """Resolve and estimate a request, without options or rules.
+
+    Raises:
+        UserError: The request is wrong.
+    """
+    scenario = resolve(request, knowledge)
+    memory, speed = estimate_scenario(scenario, knowledge)
+    return Base(request, scenario, memory, speed, knowledge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +142,7 @@ class Advisor:
         ruleset = load_rules(
             rules,
             vocabulary=vocabulary,
-            templates=_text_names(files),
+            templates=text_names(files),
             names=known.names(),
             over=resources.data_dir("rules") if rules else None,
         )
@@ -115,9 +160,7 @@ class Advisor:
         Raises:
             UserError: The request is wrong.
         """
-        scenario = resolve(request, self.knowledge)
-        memory, speed = estimate(scenario, self.knowledge)
-        return Base(request, scenario, memory, speed, self.knowledge)
+        return estimate(request, self.knowledge)
 
     def advise(self, request: Request) -> Advice:
         """Give everything known about one request.
@@ -126,19 +169,22 @@ class Advisor:
             UserError: The request is wrong.
             EngineError: A bug of ours.
         """
-        if not request.gpu:
-            raise RequestError("no GPU is named", hint='Add --gpu, for example --gpu "RTX 4090".')
-        base = self.estimate(request)
-        limits = find_limits(base.scenario, self.knowledge, base.memory)
-        options = build_options(base, limits)
-        edges = break_even(base, limits, options)
-        facts = {**scenario_facts(base, limits, options), **break_even_facts(edges)}
-        of = option_facts(base, options)
-        outcome = self.engine.run(facts, of)
-        known = {**facts, **outcome.concluded}
-        ranking = rank(self.ruleset, outcome.firings, known, options, of)
+        return self.advise_on(prepare(request, self.knowledge))
+
+    def advise_on(self, ready: Prepared) -> Advice:
+        """Apply the rules to a request whose facts are worked out already.
+
+        Raises:
+            RuleFileError: The rules contradict each other, or none gives the verdict.
+            EngineError: A bug of ours.
+        """
+        of = ready.option_facts
+        outcome = self.engine.run(ready.facts, of)
+        known = {**ready.facts, **outcome.concluded}
+        ranking = rank(self.ruleset, outcome.firings, known, ready.options, of)
+        values = {o.key: o.values for o in of}
         run = _Run(
-            base, limits, edges, options, known, {o.key: o.values for o in of}, outcome, ranking
+            ready.base, ready.limits, ready.edges, ready.options, known, values, outcome, ranking
         )
         return self._assembled(run)
 
@@ -264,7 +310,7 @@ class Advisor:
         return because(rule, run.facts, run.values.get(key), self.vocabulary)
 
 
-def _text_names(files: Mapping[str, bytes]) -> frozenset[str]:
+def text_names(files: Mapping[str, bytes]) -> frozenset[str]:
     """The texts that rules may name: everything in actions/ and notes/."""
     paths = (name.split("/") for name in files)
     return frozenset(path[-1] for path in paths if path[0] in {"actions", "notes"})

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
+from advisor.render.contract_picture import PictureDoc
+
 
 class GpuDoc(TypedDict):
     """The card, one of ``scenario.gpus`` equal ones; of unequal ones the least in every figure."""
@@ -364,28 +366,6 @@ class ProvenanceDoc(TypedDict):
     engine: str
     measurements_sha256: str | None
     """Of the user's own measurements; null without any."""
-
-
-class GrowthDoc(TypedDict):
-    """What one context length needs on the cards."""
-
-    context_tokens: int
-    weights_bytes: int
-    kv_cache_bytes: int
-    compute_buffer_bytes: int
-    overhead_bytes: int
-    required_bytes: int
-    fits: bool
-
-
-class PictureDoc(TypedDict):
-    """How memory grows, and what fits; rows of ``free_bytes`` are contexts, columns batches."""
-
-    growth: list[GrowthDoc]
-    contexts: list[int]
-    batches: list[int]
-    free_bytes: list[list[int | None]]
-    cache_tokens: int | None
 
 
 class Document(TypedDict):

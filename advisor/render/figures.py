@@ -12,6 +12,8 @@ from advisor.units import GB, GIB, format_quantity, gib
 if TYPE_CHECKING:
     from advisor.render.contract import FigureDoc, SpanDoc
 
+Strings = dict[str, str]
+"""Placeholders of a template with their texts."""
 EVIDENCE = {
     "measured": "measured on this very setup",
     "near": "estimated from other models on this card",
@@ -162,3 +164,8 @@ def listed(items: Sequence[str], joiner: Literal["and", "or"] = "and") -> str:
     """Write ``a, b and c``; empty for an empty list."""
     *before, last = items or [""]
     return f"{', '.join(before)} {joiner} {last}" if before else last
+
+
+def flag(value: object) -> str:
+    """Write yes, or nothing."""
+    return "yes" if value else ""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from advisor.render.contract import Document
 
 
-def proof_view(doc: Document) -> dict[str, str]:
+def proof_view(doc: Document) -> f.Strings:
     """Why nothing helps; empty where something does."""
     facts = doc["facts"]
     least, most = facts.get("options.least_needed"), facts.get("options.most_memory")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 from advisor.render import figures as f
 from advisor.render.barred import barred
+from advisor.render.figures import Strings
 from advisor.render.option import option_view
 from advisor.render.templating import Templates, templates_for
-from advisor.render.view import LONG_CONTEXT_TOKENS, Strings, situation_view
+from advisor.render.view import LONG_CONTEXT_TOKENS, situation_view
 
 if TYPE_CHECKING:
     from advisor.render.contract import CommandDoc, Document, RecommendationDoc
