@@ -160,4 +160,6 @@ class Advice:
     missing: tuple[str, ...]
     """Names of figures that are unknown and would have mattered."""
     provenance: Provenance
+    dominated: tuple[str, ...] = ()
+    """Keys of options left out because another recommended one is as good in everything."""
     break_even: BreakEven = field(default_factory=BreakEven)

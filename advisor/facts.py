@@ -14,7 +14,11 @@ from advisor.estimate.memory import partly_guessed
 from advisor.estimate.result import BreakEven, Limits, Memory, Speed
 from advisor.estimate.room import sequences_at_once
 from advisor.knowledge.types import Framework, Gpu
-from advisor.options.base import Base, quality_loss
+from advisor.options.alternatives import relatives
+from advisor.options.base import Base, exam_loss, quality_loss
+from advisor.options.dominance import dominated_in_kind
+from advisor.options.lastresort import proof_of
+from advisor.options.marks import marks_of
 from advisor.scenario import Model, Request, Scenario
 
 Pairs = Iterable[tuple[str, FactValue | None]]
@@ -31,10 +35,11 @@ def scenario_facts(base: Base, limits: Limits, options: Sequence[Option]) -> dic
         _model(scenario.model, scenario),
         _weights(base),
         _memory(base.memory, limits),
-        _speed(base.speed),
+        _speed(base.speed, least_speed(base)),
         _framework(scenario.framework),
         _host(base),
         _options_summary(options),
+        _proof(base, options),
     )
     return {name: _clean(value) for pairs in groups for name, value in pairs if value is not None}
 
@@ -62,6 +67,7 @@ def _request(request: Request, scenario: Scenario) -> Pairs:
     yield "request.context_stated", request.context is not None
     yield "request.batch", scenario.batch
     yield "request.prefer", scenario.prefer
+    yield "request.use", scenario.use
     yield "request.kv_cache", scenario.kv_cache_k.name
     yield "request.kv_cache_bits", scenario.kv_cache_k.bits
     yield "request.flash_attention", scenario.flash_attention
@@ -148,6 +154,7 @@ def _weights(base: Base) -> Pairs:
     yield "weights.family", scenario.precision.family
     yield "weights.bits_per_weight", _rounded(memory.bits_per_weight)
     yield "weights.quality_loss", quality_loss(scenario)
+    yield "weights.exam_loss", exam_loss(scenario)
     yield (
         "weights.native",
         support.is_native(scenario.precision, scenario.gpu) if scenario.gpu else None,
@@ -212,11 +219,20 @@ def headroom_percent(memory: Memory) -> float | None:
     return percent(memory.headroom_bytes - memory.deficit_bytes, _fullest_usable(memory))
 
 
-def _speed(speed: Speed | None) -> Pairs:
+def least_speed(base: Base) -> float:
+    """The slowest decoding that is of use for what the user has in mind, tokens per second."""
+    names = {"interactive": "reading_speed", "batch": "usable_batch_tok_s"}
+    name = names.get(base.scenario.use)
+    return base.knowledge.policy[name] if name else 0.0
+
+
+def _speed(speed: Speed | None, least: float) -> Pairs:
+    yield "speed.least", least
     yield "speed.known", speed is not None
     if speed is None:
         return
     yield "speed.decode", _rounded(speed.decode_tok_s.estimate)
+    yield "speed.usable", speed.decode_tok_s.estimate >= least
     yield "speed.decode_low", _rounded(speed.decode_tok_s.low)
     yield "speed.decode_high", _rounded(speed.decode_tok_s.high)
     yield "speed.prefill", _rounded(speed.prefill_tok_s.estimate) if speed.prefill_tok_s else None
@@ -264,14 +280,28 @@ def _options_summary(options: Sequence[Option]) -> Pairs:
     fitting = [option for option in options if option.fits]
     yield "options.any_fits", bool(fitting)
     yield "options.quantize_fits", any(o.action == "quantize" for o in fitting)
-    yield "options.single_step_fits", any(o.effort != "purchase" for o in fitting)
+    yield "options.single_step_fits", any(o.effort != "purchase" and o.steps == 1 for o in fitting)
+    combined = [o for o in fitting if o.action == "combine"]
+    yield "options.combination_fits", any(o.effort != "purchase" for o in combined)
     yield "options.draft_exists", any(o.action == "speculative" for o in options)
     yield "options.tried", len(options)
+    yield "options.fitting", len(fitting)
+    yield "options.dominated", len(dominated_in_kind(options))
+
+
+def _proof(base: Base, options: Sequence[Option]) -> Pairs:
+    proof = proof_of(base, options)
+    yield "options.none_exists", proof is not None
+    if proof:
+        yield "options.least_needed", proof.least_needed_bytes
+        yield "options.most_memory", proof.most_memory_bytes
+        yield "options.smallest_format", proof.format
+        yield "options.largest_machine", f"{proof.cards} x {proof.card}"
 
 
 def option_facts(base: Base, options: Sequence[Option]) -> list[OptionFacts]:
     """Give the facts of every option, best-in-class marks included."""
-    marks = _marks(options)
+    marks = marks_of(options)
     return [OptionFacts(option.key, _option(base, option, marks)) for option in options]
 
 
@@ -287,6 +317,7 @@ def _option(base: Base, option: Option, marks: Mapping[str, set[str]]) -> dict[s
     _put(facts, "option.cost", option.cost_usd)
     _put(facts, "option.quality_loss", option.quality_loss_percent)
     _put(facts, "option.quality_cost", option.quality_cost_percent)
+    _put(facts, "option.exam_loss", exam_loss(option.scenario))
     _put_memory(facts, base, option)
     _put_speed(facts, base, option)
     _put_scenario(facts, base, option)
@@ -304,6 +335,8 @@ def _put_memory(facts: dict[str, FactValue], base: Base, option: Option) -> None
     facts["option.required"] = float(memory.required_bytes)
     facts["option.saved"] = float(base.memory.required_bytes - memory.required_bytes)
     facts["option.host_ram"] = float(host)
+    after = option.scenario
+    facts["option.offloads"] = after.gpu_layers is not None or after.cpu_experts > 0
     _put(facts, "option.headroom", memory.headroom_bytes)
     _put(facts, "option.headroom_share", headroom_percent(memory))
     _put(facts, "option.bits_per_weight", memory.bits_per_weight)
@@ -318,6 +351,7 @@ def _put_speed(facts: dict[str, FactValue], base: Base, option: Option) -> None:
         return
     now, total = speed.decode_tok_s.estimate, _aggregate(speed) or 0.0
     _put(facts, "option.decode_speed", now)
+    facts["option.usable_speed"] = now >= least_speed(base)
     _put(facts, "option.aggregate_speed", total)
     if base.speed:
         before, total_before = base.speed.decode_tok_s.estimate, _aggregate(base.speed)
@@ -335,7 +369,12 @@ def _put_scenario(facts: dict[str, FactValue], base: Base, option: Option) -> No
     facts["option.batch"] = float(after.batch)
     facts["option.gpus"] = float(after.gpus)
     facts["option.framework"] = after.framework.name
+    facts["option.flash_attention"] = after.flash_attention
     facts["option.parameters"] = float(after.model.parameters)
+    if option.action == "smaller-model":
+        facts["option.related"] = any(
+            model is after.model for model in relatives(base.knowledge, before.model)
+        )
     facts["option.same_family"] = after.model.family == before.model.family
     _put(facts, "option.context_kept", percent(after.context_tokens, before.context_tokens))
     kept = percent(after.model.parameters, before.model.parameters)
@@ -356,32 +395,3 @@ def _put_card(facts: dict[str, FactValue], before: Gpu, after: Gpu, scenario: Sc
     facts["option.gpu_vendor"] = after.vendor
     facts["option.same_vendor"] = after.vendor == before.vendor
     _put(facts, "option.bandwidth", after.bandwidth_bytes_s)
-
-
-def _marks(options: Sequence[Option]) -> Mapping[str, set[str]]:
-    """Mark, within each action, the fitting what-ifs that nothing beats."""
-    marks: dict[str, set[str]] = {
-        "option.best_quality": set(),
-        "option.fastest": set(),
-        "option.smallest_step": set(),
-    }
-    by_action: dict[str, list[Option]] = {}
-    for option in options:
-        if option.fits:
-            by_action.setdefault(option.action, []).append(option)
-    for group in by_action.values():
-        _mark_best(group, marks)
-    return marks
-
-
-def _mark_best(group: Sequence[Option], marks: Mapping[str, set[str]]) -> None:
-    losses = [o.quality_loss_percent for o in group if o.quality_loss_percent is not None]
-    speeds = [o.speed.decode_tok_s.estimate for o in group if o.speed]
-    closest = max(o.memory.required_bytes for o in group)
-    for option in group:
-        if losses and option.quality_loss_percent == min(losses):
-            marks["option.best_quality"].add(option.key)
-        if option.speed and option.speed.decode_tok_s.estimate == max(speeds):
-            marks["option.fastest"].add(option.key)
-        if option.memory.required_bytes == closest:
-            marks["option.smallest_step"].add(option.key)

@@ -201,6 +201,7 @@ class Advisor:
             notes=self._notes(run),
             not_recommended=self._barred(run),
             superseded=run.ranking.superseded,
+            dominated=run.ranking.dominated,
             fired=tuple((f.rule, f.option) for f in run.outcome.firings),
             options=run.options,
             warnings=request_warnings(run.base),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from advisor.advice import FactValue, Option, ScoreTerm
 from advisor.engine.base import Firing, OptionFacts
 from advisor.engine.trace import holds
+from advisor.options.dominance import dominated
 from advisor.rulefile.model import PerTerm, Rule, RuleSet, Score
 
 _ALTERNATIVES = 3
@@ -41,6 +42,8 @@ class Ranking:
     recommended: tuple[Scored, ...]
     vetoed: tuple[tuple[Rule, Option], ...]
     superseded: tuple[tuple[str, str, str], ...]
+    dominated: tuple[str, ...] = ()
+    """Keys of options that rules recommend and another recommended one makes pointless."""
 
 
 def rank(
@@ -69,10 +72,11 @@ def rank(
         for f in firings
         if (rule := rules[f.rule]).score and rule.action and f.option and f.option not in barred
     ]
-    best = _best_of_each_action([m for m in marked if m.score > 0])
+    worth_saying, pointless = _without_dominated([m for m in marked if m.score > 0], values)
+    best = _best_of_each_action(worth_saying)
     kept, superseded = _without_superseded(best)
     said = tuple(_explained(item, facts, values[item.option.key]) for item in kept)
-    return Ranking(said, vetoed, tuple(superseded))
+    return Ranking(said, vetoed, tuple(superseded), pointless)
 
 
 def _vetoed(
@@ -130,6 +134,20 @@ def _per_points(
     if per.cap is not None:
         points = max(-abs(per.cap), min(abs(per.cap), points))
     return round(points, 2)
+
+
+def _without_dominated(
+    marked: Sequence[_Marked], values: Mapping[str, Mapping[str, FactValue]]
+) -> tuple[list[_Marked], tuple[str, ...]]:
+    """Drop what another recommended option of the same action makes pointless."""
+    if not any(values[item.option.key].get("option.dominated") for item in marked):
+        return list(marked), ()
+    by_action: dict[str, dict[str, Option]] = {}
+    for item in marked:
+        by_action.setdefault(item.option.action, {})[item.option.key] = item.option
+    pointless = {key for group in by_action.values() for key in dominated(group.values())}
+    kept = [item for item in marked if item.option.key not in pointless]
+    return kept, tuple(sorted(pointless))
 
 
 def _explained(

@@ -12,14 +12,17 @@ from advisor.units import UnitError, parse_quantity, parse_size_as_sold
 
 _TEXT = {
     "gpu", "model", "precision", "kv_cache", "kv_cache_k", "kv_cache_v", "framework", "backend",
-    "draft_model", "config", "prefer",
+    "draft_model", "config", "prefer", "use",
 }  # fmt: skip
 FLAGS = {"flash_attention", "kv_unified", "swa_full"}
 """Switches, true or false."""
 _COUNT_OR_ALL = {"gpu_layers", "cpu_experts"}
 _NUMBERS = {"ram_gib", "ram_bandwidth_gb_s"}
 _SIZES = {"ram": "ram_gib", "ram_bandwidth": "ram_bandwidth_gb_s"}
-_PREFER = ("balanced", "quality", "speed", "cost")
+_CHOICES = {
+    "prefer": ("balanced", "quality", "speed", "cost"),
+    "use": ("interactive", "batch", "none"),
+}
 KEYS = (*(field.name for field in fields(Request)), *_SIZES)
 """Every key a request may hold; ``ram`` and ``ram_bandwidth`` take units as on the command line."""
 
@@ -81,8 +84,8 @@ def _typed(key: str, value: object) -> object:
 def _text(key: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise TypeError(f"'{value}' is not a name")
-    if key == "prefer" and value not in _PREFER:
-        raise ValueError(f"'{value}' is not one of {', '.join(_PREFER)}")
+    if value not in _CHOICES.get(key, (value,)):
+        raise ValueError(f"'{value}' is not one of {', '.join(_CHOICES[key])}")
     return value
 
 

@@ -316,6 +316,7 @@ def assembled(
         cpu_cores=request.cpu_cores,
         prefer=request.prefer or "balanced",
         draft_model=draft,
+        use=request.use or "interactive",
         cards=cards.each if cards else (),
     )
 

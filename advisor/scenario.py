@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from advisor.sources.stored import StoredModel
 
 Prefer = Literal["balanced", "quality", "speed", "cost"]
+Use = Literal["interactive", "batch", "none"]
+"""How fast it has to be: read along, left to run, or of no matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class Scenario:
     prefer: Prefer
     draft_model: Model | None = None
     """A small model that proposes tokens (speculative decoding)."""
+    use: Use = "interactive"
     cards: tuple[Gpu, ...] = ()
     """Every card in order where they are unequal; then ``gpu`` is the least of them in every
     figure. Empty: ``gpus`` equal cards."""
@@ -87,7 +90,7 @@ _values = attrgetter(*_NAMES)
 
 
 _RECORDS = ("gpu", "model", "precision", "kv_cache_k", "kv_cache_v", "framework", "draft_model")
-_SPEED_ALONE = ("depth_tokens", "ram_bytes", "ram_bandwidth_bytes_s", "cpu_cores", "prefer")
+_SPEED_ALONE = ("depth_tokens", "ram_bytes", "ram_bandwidth_bytes_s", "cpu_cores", "prefer", "use")
 _records = attrgetter(*_RECORDS)
 _LISTS = ("cards",)
 _figures = attrgetter(*[name for name in _NAMES if name not in {*_RECORDS, *_LISTS}])
@@ -153,6 +156,7 @@ class Request:
     draft_model: str | None = None
     config: str | None = None
     prefer: Prefer | None = None
+    use: Use | None = None
 
     def stated(self) -> Mapping[str, object]:
         """The keys the user gave, in field order."""

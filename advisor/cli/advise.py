@@ -28,6 +28,14 @@ class Prefer(StrEnum):
     cost = "cost"
 
 
+class Use(StrEnum):
+    """How fast it has to be."""
+
+    interactive = "interactive"
+    batch = "batch"
+    none = "none"
+
+
 class Format(StrEnum):
     """How a report is written."""
 
@@ -107,6 +115,14 @@ def advise(
     prefer: Annotated[
         Prefer | None,
         typer.Option(help="What matters most. (default: balanced)", rich_help_panel=_RUN),
+    ] = None,
+    use: Annotated[
+        Use | None,
+        typer.Option(
+            help="How fast it has to be: interactive (read along), batch (left to run) or none. "
+            "[default: interactive]",
+            rich_help_panel=_RUN,
+        ),
     ] = None,
     kv_cache: Annotated[
         str | None,
@@ -276,6 +292,7 @@ def advise(
         cpu_cores=cpu_cores,
         draft_model=draft_model,
         prefer=prefer.value if prefer else None,
+        use=use.value if use else None,
     )
     from advisor.cli.show import write_report  # noqa: PLC0415
     from advisor.pipeline import Advisor  # noqa: PLC0415  start-up: --help must not pay for it

@@ -9,23 +9,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.advice import Advice
-from advisor.cli.tables import options_table, why_report
+from advisor.cli.tables import why_report
 from advisor.errors import RequestError
 from advisor.estimate.picture import memory_picture
 from advisor.pipeline import Advisor
 from advisor.render import (
     Length,
     document,
+    options_html,
+    options_markdown,
+    options_text,
     picture_markdown,
     picture_text,
     render_html,
     render_json,
     render_markdown,
     render_text,
+    scatter_svg,
 )
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document
+    from advisor.render.pareto import OptionsTable
 
 _PIPE_WIDTH = 88
 _WIDEST = 100
@@ -51,7 +56,7 @@ def write_report(
     if form == "json" or length == "full" or why:
         advice = advisor.with_expected(advice)
     picture = memory_picture(advice.scenario, advisor.knowledge) if memory else None
-    doc = document(advice, templates=templates, picture=picture)
+    doc = document(advice, templates=templates, picture=picture, options=options)
     terminal = output is None and sys.stdout.isatty()
     if form == "json":
         text = render_json(doc)
@@ -70,7 +75,7 @@ def write_report(
         )
     if form in {"text", "markdown"}:
         extra = [_picture(doc, form, terminal=terminal)] if memory else []
-        extra += [options_table(advice)] if options else []
+        extra += [_options(doc, form, output, templates)] if options else []
         extra += [why_report(advisor, advice)] if why else []
         text = "\n\n".join([text.rstrip("\n"), *extra])
     write(text.rstrip("\n") + "\n", output)
@@ -82,6 +87,35 @@ def _picture(doc: Document, form: str, *, terminal: bool) -> str:
         if form == "markdown"
         else picture_text(doc, width=_width(terminal=terminal))
     )
+
+
+def _options(doc: Document, form: str, output: Path | None, templates: Path | None) -> str:
+    """The table of what fits; drawn by rich on a terminal, with its picture in a Markdown file."""
+    if form == "markdown":
+        text = options_markdown(doc, templates=templates)
+        picture = scatter_svg(doc, templates=templates) if output else None
+        return f"{text}\n\n{picture}" if picture else text
+    if output is None and sys.stdout.isatty():
+        return _drawn(options_html(doc, templates=templates))
+    return options_text(doc, width=_width(terminal=False), templates=templates)
+
+
+def _drawn(table: OptionsTable | None) -> str:
+    if table is None:
+        return ""
+    from rich.console import Console  # noqa: PLC0415  start-up
+    from rich.table import Table  # noqa: PLC0415
+
+    drawn = Table(title=table.title, caption=table.foot)
+    for name in table.head:
+        drawn.add_column(name)
+    for row in table.rows:
+        drawn.add_row(*row)
+    console = Console(width=_width(terminal=True), no_color=bool(os.environ.get("NO_COLOR")))
+    with console.capture() as held:
+        console.print(table.lead, highlight=False)
+        console.print(drawn)
+    return held.get()
 
 
 def _width(*, terminal: bool) -> int:

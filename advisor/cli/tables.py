@@ -1,38 +1,13 @@
-"""The ``--options`` table and the ``--why`` report."""
+"""Columns of plain text, and the ``--why`` report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from advisor.advice import Advice, Option, Recommendation, ScoreTerm
+from advisor.advice import Advice, Recommendation, ScoreTerm
 from advisor.pipeline import Advisor
-from advisor.units import gib
 from advisor.vocabulary import Vocabulary, show
 from advisor.workbench.whynot import why_not_lines
-
-
-def options_table(advice: Advice) -> str:
-    """List every what-if: what it changes, what it needs, how fast, how good, what it costs."""
-    rows: list[tuple[str, ...]] = [
-        ("action", "change", "fits", "needs", "tok/s", "quality", "cost")
-    ]
-    rows += [_row(option) for option in advice.options]
-    return "\n".join(["What was tried", "", *aligned(rows)])
-
-
-def _row(option: Option) -> tuple[str, ...]:
-    change = ", ".join(f"{key} {value}" for key, value in option.change.items())
-    speed = f"{option.speed.decode_tok_s.estimate:.0f}" if option.speed else "-"
-    loss = option.quality_loss_percent
-    return (
-        option.action,
-        change,
-        "yes" if option.fits else "no",
-        gib(option.memory.required_bytes),
-        speed,
-        "-" if loss is None else f"-{loss:.1f} %",
-        "-" if option.cost_usd is None else f"${option.cost_usd:,.0f}",
-    )
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

@@ -16,13 +16,16 @@ class CardRow(NamedTuple):
     segment: str
     vram_bytes: int
     bandwidth_bytes_s: float | None
-    released: str
+    released: str | None
+    """Unknown only for machines that share their memory, which are all recent."""
     launch_price_usd: float | None
+    unified_memory: bool | None
 
 
 def card_row(card: Mapping[str, object]) -> CardRow | None:
     """Pick a row from the fields of a card; None where memory or release is unknown."""
-    if not card.get("vram_bytes") or not card.get("released") or card.get("not_for_sale"):
+    dated = card.get("released") or card.get("unified_memory")
+    if not card.get("vram_bytes") or not dated or card.get("not_for_sale"):
         return None
     return CardRow(*(card.get(field) for field in CardRow._fields))  # type: ignore[arg-type]  # fields of a checked record
 

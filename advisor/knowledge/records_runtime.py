@@ -138,6 +138,8 @@ def _format(record: Record) -> _Fields:
         "class_bits": record.count("class_bits"),
         "nominal_bytes_per_weight": record.number("nominal_bytes_per_weight"),
         "quality_loss_percent": record.quantity("quality_loss", "share", zero=True),
+        "quality_by_size": _by_size(record, "quality_by_size"),
+        "exam_loss": _by_size(record, "exam_loss"),
         "offered": offered is not False,
         "min_compute_capability": record.number("min_compute_capability"),
         "native_compute_capability": record.number("native_compute_capability"),
@@ -145,6 +147,23 @@ def _format(record: Record) -> _Fields:
         "note": record.text("note") or "",
         "sources": {},
     }
+
+
+def _by_size(record: Record, key: str) -> tuple[tuple[float, float], ...]:
+    """Read losses by the size of the model they were measured on, the smallest model first."""
+    found = []
+    for size, node in record.mapping(key).items():
+        try:
+            parameters, loss = parse_quantity(size), parse_quantity(node.text)
+        except UnitError as bad:
+            record.problem(f"'{key}': {bad}", at=node.source, hint="Write {8 B: 0.5 %}.")
+            continue
+        if (parameters.dimension, loss.dimension) != ("parameters", "share"):
+            message = f"'{key}' holds a share in % for each size"
+            record.problem(message, at=node.source, hint="Write {8 B: 0.5 %}.")
+            continue
+        found.append((parameters.value, loss.value))
+    return tuple(sorted(found))
 
 
 def _kv_type(record: Record) -> _Fields:

@@ -125,6 +125,10 @@ class Format:
     """The well-known rule of thumb (FP16 2, INT8 1, 4-bit 0.5, Q3_K_M 0.4); decides nothing."""
     quality_loss_percent: float | None
     """Perplexity increase over FP16 in %, see ``sources["quality_loss"]``; None where unknown."""
+    quality_by_size: tuple[tuple[float, float], ...] = ()
+    """The same by parameters of the model it was measured on, where several sizes were."""
+    exam_loss: tuple[tuple[float, float], ...] = ()
+    """Points of MMLU lost, in %, by parameters of the model they were measured on."""
     offered: bool = True
     """False for types that exist but are not proposed (internal ggml types, F32)."""
     min_compute_capability: float | None = None

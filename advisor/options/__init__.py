@@ -8,10 +8,18 @@ from advisor.advice import Option
 from advisor.estimate.result import Limits
 from advisor.options.alternatives import draft_options, framework_options, smaller_model_options
 from advisor.options.base import Base
+from advisor.options.combine import combine_options
 from advisor.options.expected import expected_options
-from advisor.options.fitting import batch_options, context_options, offload_options
+from advisor.options.fitting import (
+    batch_options,
+    context_options,
+    flash_attention_options,
+    offload_options,
+)
 from advisor.options.formats import kv_cache_options, quantize_options
 from advisor.options.hardware import more_cards_options, other_card_options
+from advisor.options.lastresort import last_resort
+from advisor.options.plan import within_reach
 
 __all__ = ["Base", "build_options", "expected_options"]
 
@@ -23,6 +31,12 @@ def build_options(base: Base, limits: Limits) -> tuple[Option, ...]:
     unique: dict[str, Option] = {}
     for option in _all(base, limits):
         unique.setdefault(option.key, option)
+    for option in combine_options(base, tuple(unique.values())):
+        unique.setdefault(option.key, option)
+    if not base.card_fits and not any(within_reach(base, option) for option in unique.values()):
+        last = last_resort(base)
+        if last:
+            unique.setdefault(last.key, last)
     return tuple(unique.values())
 
 
@@ -32,6 +46,7 @@ def _all(base: Base, limits: Limits) -> Iterator[Option]:
     yield from context_options(base)
     yield from batch_options(base, limits)
     yield from offload_options(base)
+    yield from flash_attention_options(base)
     yield from more_cards_options(base)
     yield from other_card_options(base)
     yield from smaller_model_options(base)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 
 from advisor import support
 from advisor.advice import Action, Effort, Option
@@ -21,6 +22,7 @@ from advisor.resolve import (
 from advisor.scenario import Request, Scenario
 
 _FULL_BITS = 16
+_NEAR_IN_SIZE = log(3.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ def make_option(
     effort: Effort,
     *,
     cost_usd: float | None = None,
+    steps: int = 1,
 ) -> Option:
     """Estimate a changed scenario with the request's own estimator and complete its change."""
     memory, speed = estimate_scenario(scenario, base.knowledge)
@@ -73,7 +76,7 @@ def make_option(
         memory=memory,
         speed=speed,
         fits=memory.deficit_bytes == 0 and host_fits(scenario, memory),
-        steps=1,
+        steps=steps,
         quality_loss_percent=loss if same_model else None,
         quality_cost_percent=(
             None if loss is None or before is None or not same_model else round(loss - before, 6)
@@ -90,11 +93,30 @@ def option_key(action: str, change: Mapping[str, object]) -> str:
 
 def quality_loss(scenario: Scenario) -> float | None:
     """Perplexity increase of weights and KV cache together, %; None when one is unknown."""
-    weights = scenario.precision.quality_loss_percent
+    weights = weights_loss(scenario)
     cache = scenario.kv_cache_k
     if weights is None or cache.bits >= _FULL_BITS:
         return weights
     return None if cache.quality_loss_percent is None else weights + cache.quality_loss_percent
+
+
+def weights_loss(scenario: Scenario) -> float | None:
+    """Perplexity increase of the weight format, %: of the nearest size measured, else at all."""
+    near = of_size(scenario.precision.quality_by_size, scenario.model.parameters)
+    return scenario.precision.quality_loss_percent if near is None else near
+
+
+def exam_loss(scenario: Scenario) -> float | None:
+    """Points of MMLU that the weight format costs models of this size, %; None if unmeasured."""
+    return of_size(scenario.precision.exam_loss, scenario.model.parameters)
+
+
+def of_size(measured: Sequence[tuple[float, float]], parameters: float) -> float | None:
+    """The figure of the model nearest in size, if it is within a factor of three."""
+    if not measured or not parameters:
+        return None
+    size, value = min(measured, key=lambda pair: abs(log(pair[0] / parameters)))
+    return value if abs(log(size / parameters)) <= _NEAR_IN_SIZE else None
 
 
 def _completed(

@@ -32,6 +32,20 @@ def context_options(base: Base) -> Iterator[Option]:
     yield make_option(base, "shrink-context", {"context": context}, other, "setting")
 
 
+def flash_attention_options(base: Base) -> Iterator[Option]:
+    """Flash attention on, where it was turned off and needs less memory on."""
+    scenario = base.scenario
+    if scenario.flash_attention or scenario.framework.memory_model != "llama.cpp":
+        return
+    if scenario.framework.flash_attention is False:
+        return
+    other = changed(scenario, flash_attention=True)
+    change = {"flash_attention": True}
+    option = make_option(base, "change-framework", change, other, "setting")
+    if option.memory.required_bytes < base.memory.required_bytes:
+        yield option
+
+
 def batch_options(base: Base, limits: Limits) -> Iterator[Option]:
     """A smaller batch where the request does not fit, larger ones where it does."""
     scenario = base.scenario

@@ -101,20 +101,22 @@ def kv_cache_options(base: Base) -> Iterator[Option]:
         kind = base.knowledge.kv_types[name]
         if int(kind.bits) in seen:
             continue
-        if kind.bits < scenario.kv_cache_k.bits and _can_cache(scenario, kind):
+        if kind.bits < scenario.kv_cache_k.bits and can_cache(scenario, kind):
             seen.add(int(kind.bits))
             other = changed(scenario, kv_cache_k=kind, kv_cache_v=kind)
             if not may_help(base, other):
                 continue
-            yield make_option(base, "quantize-kv", _kv_change(base, kind), other, "setting")
+            yield make_option(base, "quantize-kv", kv_change(base, kind), other, "setting")
 
 
-def _kv_change(base: Base, kind: KvType) -> dict[str, object]:
+def kv_change(base: Base, kind: KvType) -> dict[str, object]:
+    """The keys that ask for a cache type, as the request asked for its own."""
     if base.request.kv_cache_k or base.request.kv_cache_v:
         return {"kv_cache_k": kind.name, "kv_cache_v": kind.name}
     return {"kv_cache": kind.name}
 
 
-def _can_cache(scenario: Scenario, kind: KvType) -> bool:
+def can_cache(scenario: Scenario, kind: KvType) -> bool:
+    """Whether the runtime can keep its cache in this type here."""
     flash_ok = scenario.flash_attention or not kind.needs_flash_attention
     return flash_ok and support.runs_kv(scenario.framework, kind, scenario.gpu)

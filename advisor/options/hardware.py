@@ -17,7 +17,7 @@ _MOST_CARDS = 8
 _PER_SEGMENT = {True: 2, False: 1}
 """What-ifs per market segment, by whether the card is of the same vendor."""
 _MUCH_FASTER = 1.3
-_FOR_SALE = frozenset({"consumer", "workstation", "datacenter", "apple"})
+_FOR_SALE = frozenset({"consumer", "workstation", "datacenter"})
 
 
 def more_cards_options(base: Base) -> Iterator[Option]:
@@ -27,9 +27,7 @@ def more_cards_options(base: Base) -> Iterator[Option]:
     """
     scenario = base.scenario
     gpu = _largest(scenario.cards) if scenario.cards else scenario.gpu
-    if gpu is None or gpu.unified_memory or gpu.segment == "mobile":
-        return
-    if not scenario.framework.multi_gpu or scenario.gpu_layers is not None or scenario.cpu_experts:
+    if gpu is None or not can_grow(base):
         return
     if base.card_fits and scenario.framework.multi_gpu[0] != "tensor":
         return
@@ -51,6 +49,16 @@ def more_cards_options(base: Base) -> Iterator[Option]:
             return
 
 
+def can_grow(base: Base) -> bool:
+    """Whether equal cards can be added: a slot for them, and a framework that splits."""
+    scenario = base.scenario
+    gpu = _largest(scenario.cards) if scenario.cards else scenario.gpu
+    if gpu is None or gpu.unified_memory or gpu.segment == "mobile":
+        return False
+    split = scenario.gpu_layers is not None or scenario.cpu_experts > 0
+    return bool(scenario.framework.multi_gpu) and not split
+
+
 def _largest(cards: Sequence[Gpu]) -> Gpu:
     return max(cards, key=lambda card: (card.vram_bytes or 0, card.bandwidth_bytes_s or 0.0))
 
@@ -61,15 +69,20 @@ def other_card_options(base: Base) -> Iterator[Option]:
     if gpu is None or gpu.vram_bytes is None:
         return
     found: dict[tuple[str, bool], int] = {}
-    for row in _current_cards(base.knowledge):
-        slot = (row.segment, row.vendor == gpu.vendor)
-        if found.get(slot, 0) < _PER_SEGMENT[slot[1]] and _worth_a_look(base, gpu, row):
-            scenario = _on_card(base, base.knowledge.gpus[row.name])
+    for row in current_cards(base.knowledge):
+        kind = "unified" if row.unified_memory else row.segment
+        slot = (kind, row.vendor == gpu.vendor)
+        if found.get(slot, 0) < _most_of(row, gpu) and _worth_a_look(base, gpu, row):
+            scenario = on_card(base, base.knowledge.gpus[row.name])
             if scenario and cards_hold(base, scenario):
                 option = _card_option(base, scenario)
                 if option.fits:
                     found[slot] = found.get(slot, 0) + 1
                     yield option
+
+
+def _most_of(row: CardRow, gpu: Gpu) -> int:
+    return 1 if row.unified_memory else _PER_SEGMENT[row.vendor == gpu.vendor]
 
 
 def _worth_a_look(base: Base, gpu: Gpu, card: CardRow) -> bool:
@@ -101,12 +114,19 @@ def _card_option(base: Base, scenario: Scenario) -> Option:
     )
 
 
-def _on_card(base: Base, card: Gpu) -> Scenario | None:
+def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | None:
+    """The request on another card; None where its framework or format does not run there.
+
+    Args:
+        base: The request.
+        card: The other card.
+        any_format: Whether the format is going to change too, so need not run.
+    """
     scenario = base.scenario
     if base.request.backend and default_backend(card) != scenario.backend:
         return None
     framework = scenario.framework
-    if not support.runs(framework, scenario.precision, card, scenario.model):
+    if not any_format and not support.runs(framework, scenario.precision, card, scenario.model):
         return None
     return changed(
         scenario,
@@ -120,19 +140,23 @@ def _on_card(base: Base, card: Gpu) -> Scenario | None:
 _sorted: dict[int, tuple[Knowledge, Sequence[CardRow]]] = {}
 
 
-def _current_cards(knowledge: Knowledge) -> Sequence[CardRow]:
-    """Cards one could still buy or rent, smallest and cheapest first; sorted once."""
+def current_cards(knowledge: Knowledge) -> Sequence[CardRow]:
+    """Cards and machines one could still buy or rent, smallest and cheapest first; sorted once."""
     found = _sorted.get(id(knowledge))
     if found is None or found[0] is not knowledge:
-        oldest = knowledge.policy["upgrade_oldest_year"]
-        rows = [
-            row
-            for row in catalogue.cards(knowledge)
-            if row.segment in _FOR_SALE and int(row.released[:4]) >= oldest
-        ]
+        rows = [row for row in catalogue.cards(knowledge) if _is_current(row, knowledge)]
         rows.sort(key=_smallest_and_cheapest)
         found = _sorted[id(knowledge)] = (knowledge, rows)
     return found[1]
+
+
+def _is_current(row: CardRow, knowledge: Knowledge) -> bool:
+    """Whether it is recent and, if it shares its memory, large enough to be bought for this."""
+    policy = knowledge.policy
+    recent = row.released is None or int(row.released[:4]) >= policy["upgrade_oldest_year"]
+    if row.unified_memory:
+        return recent and row.vram_bytes >= policy["unified_upgrade_least_bytes"]
+    return recent and row.segment in _FOR_SALE
 
 
 def _smallest_and_cheapest(row: CardRow) -> tuple[int, bool, float, str]:

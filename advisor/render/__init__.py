@@ -8,6 +8,7 @@ from advisor.render.assemble import document, options_table
 from advisor.render.jsonview import render_json
 from advisor.render.names import Kind, placeholders
 from advisor.render.pages import render_html, render_markdown
+from advisor.render.pareto import options_html, options_markdown, options_text, scatter_svg
 from advisor.render.picture import picture_markdown, picture_text
 from advisor.render.prose import Length
 from advisor.render.templating import template_names, template_problems
@@ -17,7 +18,10 @@ __all__ = [
     "Kind",
     "Length",
     "document",
+    "options_html",
+    "options_markdown",
     "options_table",
+    "options_text",
     "picture_markdown",
     "picture_text",
     "placeholders",
@@ -25,6 +29,7 @@ __all__ = [
     "render_json",
     "render_markdown",
     "render_text",
+    "scatter_svg",
     "template_names",
     "template_problems",
 ]

@@ -14,6 +14,7 @@ from advisor.estimate.speed import speculative_range
 from advisor.render.barred import title
 from advisor.render.figures import plain, typed
 from advisor.render.option import option_view
+from advisor.render.pareto import options_doc
 from advisor.render.picture import picture_doc
 from advisor.render.setup import scenario_doc, setup_doc
 from advisor.render.templating import Templates, templates_for
@@ -46,7 +47,11 @@ _RUNS = ("fits", "tight")
 
 
 def document(
-    advice: Advice, *, templates: Path | None = None, picture: MemoryPicture | None = None
+    advice: Advice,
+    *,
+    templates: Path | None = None,
+    picture: MemoryPicture | None = None,
+    options: bool = False,
 ) -> Document:
     """Turn advice into the result document that every view reads.
 
@@ -54,12 +59,17 @@ def document(
         advice: The pipeline's answer.
         templates: A folder whose templates stand in front of the built-in ones.
         picture: How memory grows, where it is to be shown.
+        options: Whether to list the what-ifs that fit.
 
     Raises:
         TemplateError: A template is missing, broken or names an unknown placeholder.
     """
     doc = _numbers(advice)
     doc["memory_picture"] = picture_doc(picture) if picture else None
+    if options:
+        barred = frozenset(item.option.key for item in advice.not_recommended)
+        rows = options_table(advice.options)
+        doc["options"] = options_doc(advice.options, rows, barred)
     _write_sentences(doc, advice, templates_for(templates))
     return doc
 
@@ -70,8 +80,11 @@ def options_table(options: Iterable[Option]) -> list[OptionDoc]:
         {
             "action": option.action,
             "change": dict(option.change),
+            "setup": setup_doc(option.scenario),
             "after": _after(option),
             "tradeoff": _tradeoff(option),
+            "steps": option.steps,
+            "best": False,
         }
         for option in options
     ]
@@ -100,6 +113,7 @@ def _numbers(advice: Advice) -> Document:
         "warnings": [plain(text) for text in advice.warnings],
         "missing": list(advice.missing),
         "facts": {name: advice.facts[name] for name in QUOTED_FACTS if name in advice.facts},
+        "options": None,
         "memory_picture": None,
         "provenance": {
             "advisor": made.advisor,
@@ -131,6 +145,14 @@ QUOTED_FACTS = (
     "gpu.bandwidth_class",
     "headroom.class",
     "host.ram_needed",
+    "options.combination_fits",
+    "options.dominated",
+    "options.fitting",
+    "options.largest_machine",
+    "options.least_needed",
+    "options.most_memory",
+    "options.none_exists",
+    "options.smallest_format",
     "speed.class",
     "workload.kind",
 )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
+from advisor.render.contract_picture import PictureDoc
+
 
 class GpuDoc(TypedDict):
     """The card, one of ``scenario.gpus`` equal ones; of unequal ones the least in every figure."""
@@ -58,6 +60,7 @@ class SetupDoc(TypedDict):
     gpu_bandwidth_bytes_s: float | None
     gpus: int
     model: str
+    model_family: str
     model_parameters: int
     precision: str
     context_tokens: int
@@ -111,6 +114,7 @@ class ScenarioDoc(TypedDict):
     ram_bandwidth_bytes_s: float | None
     cpu_cores: int | None
     prefer: str
+    use: str
     draft_model: str | None
 
 
@@ -262,8 +266,22 @@ class OptionDoc(TypedDict):
 
     action: str
     change: dict[str, object]
+    setup: SetupDoc
     after: AfterDoc
     tradeoff: TradeoffDoc
+    steps: int
+    best: bool
+    """Whether no other fitting what-if beats it in quality, speed and price at once."""
+
+
+class OptionsDoc(TypedDict):
+    """What was tried; the rows fit, no rule bars them and none is beaten by one of its action."""
+
+    tried: int
+    fitting: int
+    dominated: int
+    barred: int
+    rows: list[OptionDoc]
 
 
 class AlternativeDoc(TypedDict):
@@ -353,28 +371,6 @@ class ProvenanceDoc(TypedDict):
     """Of the user's own measurements; null without any."""
 
 
-class GrowthDoc(TypedDict):
-    """What one context length needs on the cards."""
-
-    context_tokens: int
-    weights_bytes: int
-    kv_cache_bytes: int
-    compute_buffer_bytes: int
-    overhead_bytes: int
-    required_bytes: int
-    fits: bool
-
-
-class PictureDoc(TypedDict):
-    """How memory grows, and what fits; rows of ``free_bytes`` are contexts, columns batches."""
-
-    growth: list[GrowthDoc]
-    contexts: list[int]
-    batches: list[int]
-    free_bytes: list[list[int | None]]
-    cache_tokens: int | None
-
-
 class Document(TypedDict):
     """One report."""
 
@@ -394,6 +390,8 @@ class Document(TypedDict):
     warnings: list[str]
     missing: list[str]
     facts: dict[str, float | str | bool]
+    options: OptionsDoc | None
+    """Only with ``--options``."""
     memory_picture: PictureDoc | None
     """Only with ``--memory``."""
     provenance: ProvenanceDoc

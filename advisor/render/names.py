@@ -140,6 +140,10 @@ SITUATION: Mapping[str, str] = {
     "host_ram_short": "yes when it is too big because the stated system RAM cannot hold the rest",
     "host_ram_bandwidth": "system RAM bandwidth the user stated",
     "host_cpu_cores": "CPU cores the user stated",
+    "proof_needed": "least memory any change was found to need, empty where something fits",
+    "proof_memory": "memory of the largest machine that was tried, with the RAM beside it",
+    "proof_format": "weight format of that least",
+    "proof_machine": "cards of that machine: 8 x H200",
     "missing_figures": "figures that are unknown and would have mattered, in words",
 }
 
@@ -162,6 +166,7 @@ OPTION: Mapping[str, str] = {
     "option_gpu_vram": "memory of that card",
     "option_bandwidth": "memory bandwidth of that card",
     "option_model": "model after the change",
+    "option_same_family": "yes when that model is of the family asked for",
     "option_parameters": "its size",
     "option_framework": "framework after the change",
     "option_new_framework": "the same, empty when the request has it already",
@@ -216,6 +221,13 @@ _BY_KIND: Mapping[Kind, frozenset[str]] = {
         "dial",
         "growth",
         "grid",
+        "options",
+        "options_tried",
+        "options_fitting",
+        "options_barred",
+        "options_dominated",
+        "options_table",
+        "scatter",
     }
     | {"provenance"},
 }

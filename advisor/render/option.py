@@ -75,6 +75,7 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
         "option_gpu_vram": f.size(setup["gpu_vram_bytes"]),
         "option_bandwidth": f.quantity(setup["gpu_bandwidth_bytes_s"], "GB/s"),
         "option_model": setup["model"],
+        "option_same_family": flag(setup["model_family"] == doc["scenario"]["model"]["family"]),
         "option_parameters": f.billions(setup["model_parameters"]),
         "option_framework": setup["framework"],
         "option_new_framework": _new(setup["framework"], doc["scenario"]["framework"]),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.render.charts import bar_svg, speed_svg
 from advisor.render.figures import typed
+from advisor.render.pareto import options_html, scatter_svg
 from advisor.render.picture import grid_html, growth_svg
 from advisor.render.prose import Length, Remedy, Report, report
 from advisor.render.templating import templates_for
@@ -104,6 +105,8 @@ def render_html(
         "length": length,
         "growth": growth_svg(doc),
         "grid": grid_html(doc),
+        "options_table": options_html(doc, templates=templates),
+        "scatter": scatter_svg(doc, templates=templates),
     }
     page = templates_for(templates).page("report/page.html.j2", context)
     return re.sub(r"\n\s*\n+", "\n", page).strip() + "\n"

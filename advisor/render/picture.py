@@ -12,7 +12,8 @@ from advisor.units import GIB
 
 if TYPE_CHECKING:
     from advisor.estimate.picture import Growth, MemoryPicture
-    from advisor.render.contract import Document, GrowthDoc, PictureDoc
+    from advisor.render.contract import Document
+    from advisor.render.contract_picture import GrowthDoc, PictureDoc
 
 _PARTS = (
     ("weights", "weights_bytes", "#"),

@@ -52,6 +52,7 @@ def scenario_doc(scenario: Scenario) -> ScenarioDoc:
         "ram_bandwidth_bytes_s": scenario.ram_bandwidth_bytes_s,
         "cpu_cores": scenario.cpu_cores,
         "prefer": scenario.prefer,
+        "use": scenario.use,
         "draft_model": plain(scenario.draft_model.name) if scenario.draft_model else None,
     }
 
@@ -65,6 +66,7 @@ def setup_doc(scenario: Scenario) -> SetupDoc:
         "gpu_bandwidth_bytes_s": gpu.bandwidth_bytes_s if gpu else None,
         "gpus": scenario.gpus,
         "model": plain(scenario.model.name),
+        "model_family": plain(scenario.model.family),
         "model_parameters": scenario.model.parameters,
         "precision": scenario.precision.name,
         "context_tokens": scenario.context_tokens,

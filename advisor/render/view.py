@@ -8,6 +8,7 @@ from advisor.render import clauses
 from advisor.render import figures as f
 from advisor.render.figures import Strings, flag
 from advisor.render.memory_view import memory_view, places_layers, split_of
+from advisor.render.proof import proof_view
 from advisor.render.unequal import disputed_figures, unequal_view
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def situation_view(doc: Document) -> Strings:
         **memory_view(doc),
         **_speed(doc),
         **_host(doc),
+        **proof_view(doc),
     }
 
 

@@ -60,7 +60,7 @@ def test_fail_unless_fits(capsys: Capture) -> None:
 
 def test_options_lists_every_what_if(capsys: Capture) -> None:
     out = advise(capsys, "--options", model="phi-3-medium", precision="FP16").out
-    assert "What was tried" in out
+    assert "What fits, side by side" in out
     assert "Q4_K_M" in out
 
 

@@ -1,0 +1,52 @@
+"""Requests drawn from the whole catalogue, and what every advice promises."""
+
+from __future__ import annotations
+
+import random
+
+from advisor.advice import Advice
+from advisor.pipeline import Advisor
+from advisor.resolve import apply_change
+from advisor.scenario import Request
+
+PRECISIONS = ("FP16", "INT8", "INT4", "Q4_K_M", "Q3_K_M", "Q8_0", "AWQ", "FP8", "NF4")
+
+
+def drawn(advisor: Advisor, rng: random.Random) -> Request:
+    """Draw one request."""
+    known = advisor.knowledge
+    cards = [card.name for card in known.gpus.values() if card.vram_bytes]
+    return Request(
+        gpu=rng.choice(cards),
+        model=rng.choice(list(known.models)),
+        precision=rng.choice(PRECISIONS),
+        context=rng.choice((None, None, 2048, 8192, 32768, 131_072)),
+        batch=rng.choice((None, None, 4, 16)),
+        gpus=rng.choice((None, None, None, 2)),
+        kv_cache=rng.choice((None, None, None, "q8_0")),
+        framework=rng.choice((None, None, None, "llama.cpp", "vLLM")),
+        prefer=rng.choice((None, "quality", "speed", "cost")),
+        use=rng.choice((None, None, "batch", "none")),
+        ram_gib=rng.choice((None, 32.0, 128.0)),
+        ram_bandwidth_gb_s=rng.choice((None, 80.0)),
+    )
+
+
+def broken(advisor: Advisor, advice: Advice) -> list[str]:
+    """Name the promises that this advice breaks."""
+    found = []
+    fits = advice.state in {"fits", "tight"}
+    proven = advice.facts.get("options.none_exists") is True
+    if not fits and not proven and not advice.recommendations:
+        found.append("no remedy and no proof")
+    barred = {item.option.key for item in advice.not_recommended}
+    for item in advice.recommendations:
+        option = item.option
+        again = advisor.estimate(apply_change(advice.request, dict(option.change)))
+        if (again.memory, again.speed) != (option.memory, option.speed):
+            found.append(f"run again it differs: {option.key}")
+        if not option.fits or again.memory.deficit_bytes:
+            found.append(f"does not fit: {option.key}")
+        if option.key in barred:
+            found.append(f"barred: {option.key}")
+    return found
