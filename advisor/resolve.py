@@ -195,6 +195,17 @@ def _find_model(request: Request, knowledge: Knowledge) -> Model:
     return find_model_named(request.model, knowledge)
 
 
+def check_numbers(request: Request) -> None:
+    """Refuse figures out of bounds.
+
+    Raises:
+        UserError: One or several are.
+    """
+    problems = _Problems()
+    _check_numbers(request, problems)
+    raise_problems(problems.errors)
+
+
 def _check_numbers(request: Request, problems: _Problems) -> None:
     for name, largest in _LARGEST.items():
         value = getattr(request, name)

@@ -8,6 +8,7 @@ import typer
 
 from advisor import __version__
 from advisor.cli.advise import advise
+from advisor.cli.batch import batch
 from advisor.cli.estimate import estimate
 from advisor.cli.knowledge import knowledge_app
 from advisor.cli.rules import rules_app
@@ -42,5 +43,6 @@ def _common(
 
 app.command()(advise)
 app.command()(estimate)
+app.command()(batch)
 app.add_typer(knowledge_app)
 app.add_typer(rules_app)
