@@ -64,9 +64,7 @@ def gpu_axis(knowledge: Knowledge) -> Axis[Card]:
             "vendor": _words("vendor", lambda: {gpu.vendor for gpu in cards}),
             "segment": _words("segment", lambda: {gpu.segment for gpu in cards}),
             "architecture": _words("architecture", lambda: {gpu.architecture for gpu in cards}),
-            "vram": lambda node, problems: read_between(
-                "vram", node, parse_size_as_sold, problems
-            ),
+            "vram": lambda node, problems: read_between("vram", node, parse_size_as_sold, problems),
             "released": lambda node, problems: read_days("released", node, problems),
         },
         value=lambda card, key: getattr(card.gpu, "vram_bytes" if key == "vram" else key),
@@ -141,9 +139,7 @@ def _parameters(text: str) -> float:
     return found.value
 
 
-def _words(
-    key: str, known: Callable[[], set[str]]
-) -> Callable[[Node, Collector], Condition]:
+def _words(key: str, known: Callable[[], set[str]]) -> Callable[[Node, Collector], Condition]:
     return lambda node, problems: read_words(key, node, known(), problems)
 
 
@@ -242,7 +238,9 @@ class Reader(Generic[T]):
         try:
             found = self.axis.named(node.text.strip())
         except UserError as bad:
-            self.problems.add(bad.message.removesuffix(".") + ".", node.source, self._hint(node, bad))
+            self.problems.add(
+                bad.message.removesuffix(".") + ".", node.source, self._hint(node, bad)
+            )
             return {}
         return {self.axis.text(found): found}
 
@@ -251,21 +249,21 @@ class Reader(Generic[T]):
         near = guess(node.text.strip(), self.presets)
         return near or bad.hint
 
-    def _filtered(self, node: Node) -> dict[str, T]:
-        fields = Fields.of(node, "a filter", self.problems)
+    def _filtered(self, mapping: Node) -> dict[str, T]:
+        fields = Fields.of(mapping, "a filter", self.problems)
         assert fields
         if not self.axis.conditions and fields.values:
-            self.problems.add(f"'{self.axis.kind}' takes names, not filters.", node.source)
+            self.problems.add(f"'{self.axis.kind}' takes names, not filters.", mapping.source)
             return {}
         fields.only(tuple(self.axis.conditions))
         conditions = {
-            key: read(value, self.problems)
+            key: read(node, self.problems)
             for key, read in self.axis.conditions.items()
-            if (value := fields.node(key)) is not None
+            if (node := fields.node(key)) is not None
         }
-        value = self.axis.value
+        look = self.axis.value
         return {
             text: one
             for text, one in self._whole().items()
-            if all(condition.takes(value(one, key)) for key, condition in conditions.items())
+            if all(condition.takes(look(one, key)) for key, condition in conditions.items())
         }

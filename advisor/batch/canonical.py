@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from advisor.errors import RequestError
+from advisor.knowledge.names import find_kv_type
 from advisor.knowledge.types import Knowledge
 from advisor.models import model_from_path
 from advisor.resolve import find_gpu, find_model_named, formats_named, resolve
-from advisor.scenario import Model, Request, Scenario
+from advisor.scenario import Model, Request
 
 
 def canonical(request: Request, knowledge: Knowledge) -> Request:
@@ -29,6 +30,8 @@ def canonical(request: Request, knowledge: Knowledge) -> Request:
                 hint="Run from a folder near it and write the path from there.",
             )
     scenario = resolve(request, knowledge)
+    key, value = scenario.kv_cache_k.name, scenario.kv_cache_v.name
+    both = request.kv_cache and find_kv_type(knowledge, request.kv_cache).name
     return replace(
         request,
         gpu=_gpu(request, knowledge),
@@ -37,7 +40,9 @@ def canonical(request: Request, knowledge: Knowledge) -> Request:
         precision=_precision(request, knowledge),
         framework=scenario.framework.name if request.framework else None,
         backend=scenario.backend if request.backend else None,
-        **_caches(request, scenario),
+        kv_cache=both,
+        kv_cache_k=key if request.kv_cache_k else None,
+        kv_cache_v=value if request.kv_cache_v else None,
     )
 
 
@@ -81,12 +86,3 @@ def _precision(request: Request, knowledge: Knowledge) -> str | None:
         return None
     found = formats_named(request.precision, knowledge)
     return found[0].name if len(found) == 1 else request.precision.strip().upper()
-
-
-def _caches(request: Request, scenario: Scenario) -> dict[str, str | None]:
-    key, value = scenario.kv_cache_k.name, scenario.kv_cache_v.name
-    return {
-        "kv_cache": request.kv_cache and key if not request.kv_cache_k else request.kv_cache,
-        "kv_cache_k": key if request.kv_cache_k else None,
-        "kv_cache_v": value if request.kv_cache_v else None,
-    }

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 def report_entry(
     name: str,
-    number: int,
     item: Item,
     request: Request,
     doc: Document,
@@ -24,7 +23,6 @@ def report_entry(
 
     Args:
         name: The report's name, the same in every format.
-        number: The shard it is in.
         item: What the plan said.
         request: The request as it was answered.
         doc: The result document.
@@ -35,7 +33,6 @@ def report_entry(
     first = doc["recommendations"][0] if doc["recommendations"] else None
     return {
         "id": name,
-        "shard": number,
         **_stated(item),
         "request": dict(request.stated()),
         "gpu": gpu and gpu["name"],

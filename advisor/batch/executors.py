@@ -9,10 +9,13 @@ import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from advisor.batch.worker import start_worker
-from advisor.errors import RequestError
+from advisor.errors import RequestError, UserError
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,38 +39,89 @@ class Here(Executor):
         return future
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Protocol):
     """A way to run shards."""
 
-    make: Callable[[], Executor]
-    """Gives a new executor; called again after a process of the pool has died."""
-    room: Callable[[], int]
-    """How many shards may be in flight now."""
-    drop: Callable[[], None]
-    """Ends work in flight at once."""
+    @property
+    def died(self) -> tuple[type[BaseException], ...]:
+        """What a future raises whose worker is gone."""
+
+    def open(self) -> Executor:
+        """Give an executor; asked again after a process of the pool has died."""
+
+    def room(self) -> int:
+        """How many shards may be in flight now."""
+
+    def close(self, executor: Executor, *, drop: bool) -> None:
+        """End an executor when its work is done, or at once."""
+
+    def explained(self, error: Exception) -> Exception:
+        """Give the error to raise for one that came out of a worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """This process alone, or a pool of spawned ones."""
+
+    workers: int
     died: tuple[type[BaseException], ...] = (BrokenExecutor,)
-    """What a future raises whose worker is gone."""
+
+    def open(self) -> Executor:
+        """One worker runs here, several in new processes."""
+        if self.workers == 1:
+            return Here()
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self.workers, mp_context=context, initializer=start_worker)
+
+    def room(self) -> int:
+        """One for each worker and one waiting behind it."""
+        return 1 if self.workers == 1 else _AHEAD * self.workers
+
+    def close(self, executor: Executor, *, drop: bool) -> None:
+        """Wait for the processes, or end them."""
+        if drop:
+            for child in multiprocessing.active_children():
+                child.terminate()
+        executor.shutdown(wait=True, cancel_futures=True)
+
+    def explained(self, error: Exception) -> Exception:
+        """As it is."""
+        return error
 
 
-def local(workers: int) -> Place:
-    """One worker runs in this process, several in a pool of new ones."""
-    if workers == 1:
-        return Place(Here, lambda: 1, lambda: None)
-    context = multiprocessing.get_context("spawn")
-    return Place(
-        lambda: ProcessPoolExecutor(workers, mp_context=context, initializer=start_worker),
-        lambda: _AHEAD * workers,
-        _end_children,
-    )
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The workers of a Dask scheduler, through its ``concurrent.futures`` executor."""
+
+    client: Client
+    died: tuple[type[BaseException], ...]
+
+    def open(self) -> Executor:
+        """Submitting the same shard twice must run it twice: not pure."""
+        executor: Executor = self.client.get_executor(pure=False, retries=_RETRIES)
+        return executor
+
+    def room(self) -> int:
+        """Two for each thread there is now; workers may come and go."""
+        threads: int = sum(self.client.nthreads().values())
+        return max(_AHEAD * threads, _AHEAD)
+
+    def close(self, executor: Executor, *, drop: bool) -> None:
+        """Wait for the cluster, or cancel what it has not begun."""
+        executor.shutdown(wait=not drop)
+
+    def explained(self, error: Exception) -> Exception:
+        """Name the usual cause of what no shard raises itself."""
+        if isinstance(error, UserError | OSError):
+            return error
+        first = str(error).strip().splitlines()
+        return RequestError(
+            f"the cluster failed: {type(error).__name__}: {first[0] if first else ''}",
+            hint="The scheduler and every worker need the same version of advisor and of Dask.",
+        )
 
 
-def _end_children() -> None:
-    for child in multiprocessing.active_children():
-        child.terminate()
-
-
-def cluster(address: str) -> Place:
+def connected(address: str) -> Cluster:
     """Use the workers of a Dask scheduler.
 
     Raises:
@@ -83,9 +137,4 @@ def cluster(address: str) -> Place:
     except (OSError, ValueError) as bad:
         hint = "Give the address that the scheduler prints, for example tcp://host:8786."
         raise RequestError(f"no Dask scheduler answers at '{address}': {bad}", hint=hint) from None
-    return Place(
-        lambda: client.get_executor(pure=False, retries=_RETRIES),
-        lambda: max(_AHEAD * sum(client.nthreads().values()), _AHEAD),
-        client.close,
-        (BrokenExecutor, CancelledError, KilledWorker),
-    )
+    return Cluster(client, (BrokenExecutor, CancelledError, KilledWorker))

@@ -82,11 +82,11 @@ def pyarrow_version() -> str:
         RequestError: It is not installed.
     """
     try:
-        import pyarrow  # noqa: PLC0415  an extra
+        import pyarrow as pa  # noqa: PLC0415  an extra
     except ImportError:
         hint = "Install it: pip install 'advisor[parquet]', or leave parquet out of --formats."
         raise RequestError("Parquet files need pyarrow", hint=hint) from None
-    return str(pyarrow.__version__)
+    return str(pa.__version__)
 
 
 @cache

@@ -1,9 +1,9 @@
 """A plan in YAML: lists of cards, models, formats ... whose every combination is reported.
 
-    gpus: popular
-    models: {include: [popular], exclude: [{family: Falcon}]}
-    formats: [FP16, Q4_K_M]
-    contexts: [4096, 32768]
+gpus: popular
+models: {include: [popular], exclude: [{family: Falcon}]}
+formats: [FP16, Q4_K_M]
+contexts: [4096, 32768]
 """
 
 from __future__ import annotations

@@ -25,8 +25,6 @@ def read_presets(folder: Path | None = None) -> Presets:
         KnowledgeError: The file is wrong.
         Problems: It is wrong in several places.
     """
-
-
     files, _ = read_files(folder)
     found: dict[str, dict[str, Node]] = {kind: {} for kind in KINDS}
     problems = Collector(KnowledgeError)

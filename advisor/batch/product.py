@@ -81,9 +81,7 @@ class Product:
 def expand(plan: PlanFile, knowledge: Knowledge) -> Product:
     """Find every combination that can run and count the others by reason."""
     expansion = _Expansion(plan.blocks, knowledge)
-    groups = [
-        group for number in range(len(plan.blocks)) for group in expansion.groups(number)
-    ]
+    groups = [group for number in range(len(plan.blocks)) for group in expansion.groups(number)]
     starts, total = [], 0
     for group in groups:
         starts.append(total)
@@ -102,7 +100,9 @@ def _inner(block: Block) -> list[Inner]:
         "prefer": block.prefer,
     }
     stated = {key: values for key, values in lists.items() if values}
-    return [dict(zip(stated, one, strict=True)) | block.fixed for one in product(*stated.values())]
+    return [
+        dict(zip(stated, one, strict=True)) | dict(block.fixed) for one in product(*stated.values())
+    ]
 
 
 def _described(block: Block) -> Mapping[str, object]:
@@ -151,7 +151,9 @@ class _Expansion:
                 self.skipped[choice.why_not] += len(block.cards) * len(inners) * repeats
                 continue
             for precision, framework in product(block.formats or [""], block.frameworks or [""]):
-                codes = self._codes(number, choice, choice.model, precision, framework, inners)
+                codes = self._codes(
+                    number, choice.model, (choice.text, precision, framework), inners
+                )
                 if codes:
                     head = {"model": choice.text, "precision": precision, "framework": framework}
                     yield _Group(number, {k: v for k, v in head.items() if v}, codes)
@@ -159,15 +161,13 @@ class _Expansion:
     def _codes(
         self,
         number: int,
-        choice: Choice,
         model: Model,
-        precision: str,
-        framework: str,
+        head: tuple[str, str, str],
         inners: Sequence[Inner],
     ) -> Sequence[int]:
         codes = array("L")
         allowed: dict[object, _Allowed] = {}
-        head = (choice.text, precision, framework)
+        _, precision, framework = head
         earlier = [b for b in self.blocks[:number] if _shares(b, self.blocks[number], head)]
         beyond = self.blocks[number].beyond_trained
         for place, card in enumerate(self.blocks[number].cards):
@@ -188,9 +188,7 @@ class _Expansion:
                     codes.append(place * len(inners) + at)
         return codes
 
-    def _bad(
-        self, inner: Inner, model: Model, runs: Framework, gpu: Gpu, *, beyond: bool
-    ) -> str:
+    def _bad(self, inner: Inner, model: Model, runs: Framework, gpu: Gpu, *, beyond: bool) -> str:
         """Say why a combination of context, cache ... cannot be had; empty when it can."""
         context, depth, kind = inner.get("context"), inner.get("depth"), inner.get("kv_cache")
         trained = model.trained_context_tokens
@@ -204,9 +202,7 @@ class _Expansion:
                 return f"{runs.name} cannot keep the KV cache as {kind} on such a card"
         return ""
 
-    def _framework(
-        self, model: Model, precision: str, framework: str, gpu: Gpu
-    ) -> Framework | str:
+    def _framework(self, model: Model, precision: str, framework: str, gpu: Gpu) -> Framework | str:
         """Give the framework that runs it, or say why none does."""
         kind = model.shape.outer_type or model.shape.model_type
         stored = id(model) if model.stored else 0
@@ -226,13 +222,11 @@ class _Expansion:
             return found[1]
         subject = f"{framework} does not run" if framework else "no framework runs"
         if support.first_pair(tried, formats, None, model):
-            return f"{subject} {asked} on {gpu.vendor} {gpu.architecture}"
+            return f"{subject} {asked} on {_kind_of(gpu)}"
         kind = model.shape.outer_type or model.shape.model_type
         return f"{subject} {asked} of the architecture '{kind}'"
 
-    def _unsized(
-        self, head: tuple[str, str, str], runs: Framework, card: Card
-    ) -> str:
+    def _unsized(self, head: tuple[str, str, str], runs: Framework, card: Card) -> str:
         """Say why no formula covers the memory; tried once for a model and framework."""
         model, precision, framework = head
         key = (model, runs.name)
@@ -245,6 +239,13 @@ class _Expansion:
             except UserError as bad:
                 self.sized[key] = bad.message
         return self.sized[key]
+
+
+def _kind_of(gpu: Gpu) -> str:
+    """``NVIDIA Ada Lovelace``; Apple's architectures carry the vendor's name already."""
+    if gpu.architecture.startswith(gpu.vendor):
+        return gpu.architecture
+    return f"{gpu.vendor} {gpu.architecture}"
 
 
 def _shares(earlier: Block, block: Block, head: tuple[str, str, str]) -> bool:

@@ -22,6 +22,7 @@ from advisor.requests import request_from
 
 _WINDOW = 64 * SHARD_SIZE
 _MOST_PROBLEMS = 500
+_CHUNK = 1 << 20
 _ORDER = ("model", "config", "precision", "framework", "gpu", "context", "batch")
 
 
@@ -84,9 +85,7 @@ def check_requests(file: Path, knowledge: Knowledge) -> Requests:
     return Requests(file, count, _sha256(file), dict(sorted(models.items())))
 
 
-def _problems(
-    row: Row, name: str, knowledge: Knowledge, models: dict[str, str]
-) -> list[UserError]:
+def _problems(row: Row, name: str, knowledge: Knowledge, models: dict[str, str]) -> list[UserError]:
     place = Source(name, row.number)
     if row.problem:
         return [RequestError(row.problem, source=place)]
@@ -123,5 +122,8 @@ def _opened(file: Path) -> BinaryIO:
 
 
 def _sha256(file: Path) -> str:
+    total = hashlib.sha256()
     with _opened(file) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        while chunk := stream.read(_CHUNK):
+            total.update(chunk)
+    return total.hexdigest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,16 +73,12 @@ class _Run:
     def drive(self) -> None:
         """Run until nothing is left, or stopped."""
         while True:
-            executor = self.place.make()
+            executor, drop = self.place.open(), True
             try:
-                broken = self._feed(executor.submit)
-            except BaseException:
-                for future in self.pending:
-                    future.cancel()
-                self.place.drop()
-                raise
+                broken = self._feed(executor)
+                drop = broken
             finally:
-                executor.shutdown(wait=True, cancel_futures=True)
+                self.place.close(executor, drop=drop)
             if not broken:
                 return
             self._revive()
@@ -98,26 +94,33 @@ class _Run:
                 hint="They may lack memory: try fewer --workers, and --resume.",
             )
 
-    def _feed(self, submit: Callable[[Callable[[Job, Shard], Done], Job, Shard], Future[Done]]) -> bool:
+    def _feed(self, executor: Executor) -> bool:
         """Submit and collect; gives whether the pool broke."""
         while True:
-            try:
-                while not self.stop.signal and len(self.pending) < self.place.room():
-                    shard = self.again.pop() if self.again else next(self.waiting, None)
-                    if shard is None:
-                        break
-                    self.pending[submit(run_shard, self.job, shard)] = shard
-            except BrokenExecutor:
-                self.again.append(shard)
+            if not self.stop.signal and not self._filled(executor):
                 return True
             if self.stop.signal:
                 self._cancel()
             if not self.pending:
                 return False
             ready, _ = wait(self.pending, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
-            if not all([self._collect(future) for future in ready]):
+            gone = [future for future in ready if not self._collect(future)]
+            if gone:
                 return not self.stop.signal
             self.tell(self.totals)
+
+    def _filled(self, executor: Executor) -> bool:
+        """Submit as much as there is room for; gives False where the pool is broken."""
+        while len(self.pending) < self.place.room():
+            shard = self.again.pop() if self.again else next(self.waiting, None)
+            if shard is None:
+                break
+            try:
+                self.pending[executor.submit(run_shard, self.job, shard)] = shard
+            except BrokenExecutor:
+                self.again.append(shard)
+                return False
+        return True
 
     def _cancel(self) -> None:
         for future in list(self.pending):
@@ -130,6 +133,8 @@ class _Run:
             done = future.result()
         except self.place.died:
             return False
+        except Exception as error:
+            raise self.place.explained(error) from error
         shard = self.pending.pop(future)
         root = Path(self.job.out)
         written = done.written_bytes or write_files(root, shard.number, done.files)

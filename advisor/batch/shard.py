@@ -60,6 +60,16 @@ class Failure:
     """Whether the fault is ours."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """One scenario answered; a text that nobody asked for is empty."""
+
+    request: Request
+    doc: Document
+    markdown: str
+    html: str
+
+
 @dataclass(slots=True)
 class _Tables:
     """What is gathered over a shard."""
@@ -93,13 +103,12 @@ def make_shard(shard: Shard, making: Making) -> Iterator[File]:
         if isinstance(made, Failure):
             tables.failures.append(failure_entry(shard.number, item, made.message, bug=made.bug))
         else:
-            yield from _reports(shard.number, item, *made, making, tables)
+            yield from _files(shard.number, item, made, making, tables)
     yield from _whole_files(shard.number, making, tables)
     yield _record(shard, tables)
 
 
-def _made(item: Item, making: Making) -> tuple[Request, Document, str, str] | Failure:
-    """Make the document, Markdown and HTML of one scenario."""
+def _made(item: Item, making: Making) -> _Report | Failure:
     formats, length = making.formats, making.length
     try:
         request = request_from(item.request)
@@ -118,28 +127,21 @@ def _made(item: Item, making: Making) -> tuple[Request, Document, str, str] | Fa
         return Failure(f"{bad.strerror}: '{bad.filename}'."[:_MOST_SHOWN])
     except Exception as bug:  # noqa: BLE001  one scenario must not cost the others; told at the end
         return Failure(f"a bug in advisor: {type(bug).__name__}: {bug}"[:_MOST_SHOWN], bug=True)
-    return request, doc, markdown, html
+    return _Report(request, doc, markdown, html)
 
 
-def _reports(
-    number: int,
-    item: Item,
-    request: Request,
-    doc: Document,
-    markdown: str,
-    html: str,
-    making: Making,
-    tables: _Tables,
+def _files(
+    number: int, item: Item, made: _Report, making: Making, tables: _Tables
 ) -> Iterator[File]:
     """Give the files of one report and note it in the shard's tables."""
-    name, files = making.namer.path(request.stated()), dict[str, Mapping[str, object]]()
-    for kind, text in (("markdown", markdown), ("html", html)):
+    name, files = making.namer.path(made.request.stated()), dict[str, Mapping[str, object]]()
+    for kind, text in (("markdown", made.markdown), ("html", made.html)):
         if kind in making.formats:
             file = File(f"{kind}/{name}.{_SUFFIX[kind]}", text.encode())
             files[kind] = described(file)
             yield file
     if "jsonl" in making.formats:
-        line = render_json(doc, indent=None).encode()
+        line = render_json(made.doc, indent=None).encode()
         place = {"offset": tables.offset, "bytes": len(line)}
         files["jsonl"] = {"path": place_of("jsonl", number, "jsonl"), **place}
         tables.jsonl.append(line)
@@ -149,8 +151,8 @@ def _reports(
 
         path = place_of("parquet", number, "parquet")
         files["parquet"] = {"path": path, "row": len(tables.rows)}
-        tables.rows.append(row(name, doc, markdown))
-    tables.entries.append(report_entry(name, number, item, request, doc, files))
+        tables.rows.append(row(name, made.doc, made.markdown))
+    tables.entries.append(report_entry(name, item, made.request, made.doc, files))
 
 
 def described(file: File) -> Mapping[str, object]:

@@ -38,9 +38,7 @@ def batch(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder for the reports; new or empty.")
     ] = None,
-    formats: Annotated[
-        str, typer.Option(help="Any of markdown, html, jsonl, parquet.")
-    ] = _DEFAULT,
+    formats: Annotated[str, typer.Option(help="Any of markdown, html, jsonl, parquet.")] = _DEFAULT,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes. [default: one for each core]")
     ] = None,
@@ -82,7 +80,9 @@ def batch(
     if out is None and not dry_run:
         raise typer.BadParameter("needed unless --dry-run is given.", param_hint="'--out'")
     if workers and scheduler:
-        raise typer.BadParameter("is for a pool; the cluster has its own.", param_hint="'--workers'")
+        raise typer.BadParameter(
+            "is for a pool; the cluster has its own.", param_hint="'--workers'"
+        )
     if templates and templates.is_dir():
         raise_problems(template_problems(templates))
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
@@ -149,12 +149,12 @@ def _execute(
     plan: Plan, job: Job, made: Manifest, *, resume: bool, workers: int, scheduler: str | None
 ) -> None:
     from advisor.batch import store  # noqa: PLC0415  as above
-    from advisor.batch.executors import cluster, local  # noqa: PLC0415
+    from advisor.batch.executors import Local, connected  # noqa: PLC0415
     from advisor.batch.manifest import as_bytes  # noqa: PLC0415
     from advisor.batch.run import unwritable  # noqa: PLC0415
 
     root = Path(job.out)
-    place = cluster(scheduler) if scheduler else local(workers)
+    place = connected(scheduler) if scheduler else Local(workers)
     try:
         store.check_folder(root, resume=resume)
         with store.locked(root):

@@ -25,7 +25,8 @@ def foretold(plan: Plan, cost: Cost, workers: int) -> Iterator[str]:
             yield f"  {sum(count for _, count in rest):,}  for {len(rest)} other reasons"
     cpu_s, written, disk = cost.of(plan.scenarios)
     each = 1000 * cost.cpu_s / cost.scenarios
-    yield f"measured on {_counted(cost.scenarios, 'scenario')}: {each:.1f} ms of processor time each"
+    measured = _counted(cost.scenarios, "scenario")
+    yield f"measured on {measured}: {each:.1f} ms of processor time each"
     plural = "" if workers == 1 else "s"
     yield f"expected time: {_time(cpu_s / workers)} with {workers} worker{plural}"
     yield f"expected size: {_size(written)}, about {_size(disk)} on the disk"

@@ -67,15 +67,14 @@ def _clock(seconds: float) -> str:
 
 
 def _bar() -> Bar:
-    from rich.console import Console  # noqa: PLC0415  only on a terminal
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from rich import progress  # noqa: PLC0415  only on a terminal
+    from rich.console import Console  # noqa: PLC0415
 
-    return Bar(
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
+    return progress.Progress(
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[rate]}"),
+        progress.TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )
