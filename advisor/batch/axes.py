@@ -187,6 +187,11 @@ def kv_axis(knowledge: Knowledge) -> Axis[str]:
     )
 
 
+def refuse(bad: UserError, node: Node, problems: Collector, near: str = "") -> None:
+    """Note an error at the place of the value that led to it; ``near`` goes before its hint."""
+    problems.add(f"{bad.message.removesuffix('.')}.", node.source, near or bad.hint)
+
+
 @dataclass(frozen=True, slots=True)
 class Reader(Generic[T]):
     """Reads one list, presets included."""
@@ -238,16 +243,9 @@ class Reader(Generic[T]):
         try:
             found = self.axis.named(node.text.strip())
         except UserError as bad:
-            self.problems.add(
-                bad.message.removesuffix(".") + ".", node.source, self._hint(node, bad)
-            )
+            refuse(bad, node, self.problems, near=guess(node.text.strip(), self.presets))
             return {}
         return {self.axis.text(found): found}
-
-    def _hint(self, node: Node, bad: UserError) -> str:
-        """A misspelt preset is nearer than any card."""
-        near = guess(node.text.strip(), self.presets)
-        return near or bad.hint
 
     def _filtered(self, mapping: Node) -> dict[str, T]:
         fields = Fields.of(mapping, "a filter", self.problems)

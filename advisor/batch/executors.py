@@ -21,7 +21,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _AHEAD = 2
 """Shards in flight for each worker: one being made, one waiting."""
-_CONNECT_S = 20
+_CONNECT_S = 10
 _RETRIES = 5
 """How often Dask tries a shard again whose worker died."""
 

@@ -123,13 +123,20 @@ def read_manifest(file: Path) -> Manifest:
     return found
 
 
-def differences(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+def differences(
+    old: Mapping[str, object],
+    new: Mapping[str, object],
+    words: tuple[str, str] = ("then", "now"),
+) -> list[str]:
     """Say what differs between two manifests, one clause each; empty where nothing does."""
     keys = [key for key in _SAID if old.get(key) != new.get(key)]
     if not keys and old != new:
         keys = [key for key in new if old.get(key) != new[key]]
+    if "formats" in keys and "pyarrow" in keys:
+        keys.remove("pyarrow")
+    first, second = words
     return [
-        f"{_SAID.get(key, key)} ({_short(old.get(key))} then, {_short(new.get(key))} now)"
+        f"{_SAID.get(key, key)} ({_short(old.get(key))} {first}, {_short(new.get(key))} {second})"
         for key in keys
     ]
 
@@ -137,5 +144,7 @@ def differences(old: Mapping[str, object], new: Mapping[str, object]) -> list[st
 def _short(value: object) -> str:
     if value is None:
         return "none"
-    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return " and ".join(map(str, value))
+    text = str(value)
     return text[:_SHOWN] if len(text) > 2 * _SHOWN else text

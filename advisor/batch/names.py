@@ -19,7 +19,7 @@ from advisor.knowledge.types import Knowledge
 MOST_STEM, MOST_FOLDER = 110, 60
 """Longest file name without its ending, and longest folder name, in characters (ASCII)."""
 _OTHER = re.compile(r"[^a-z0-9.]+")
-_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 """Names that Windows keeps for devices, with any ending."""
 _SHOWN = {"gpus": "x{}", "context": "{}", "batch": "b{}", "kv_cache": "kv-{}"}
 _BARE = ("precision", "framework", "prefer")
@@ -80,7 +80,9 @@ def _part(key: str, value: object) -> str:
 
 def _bounded(text: str, most: int, whole: str, *, exact: bool) -> str:
     """Cut a name to its longest, and add a hash unless it says everything."""
-    if exact and text and len(text) <= most and not _RESERVED.fullmatch(text):
+    reserved = _RESERVED.match(text)
+    if exact and text and len(text) <= most and not reserved:
         return text
+    text = f"x-{text}" if reserved else text
     mark = hashlib.sha256(whole.encode()).hexdigest()[:12]
-    return f"{text[: most - len(mark) - 1].rstrip('-_.')}-{mark}".lstrip("-")
+    return f"{text[: most - len(mark) - 1].rstrip('-_.')}-{mark}".lstrip("-_.")

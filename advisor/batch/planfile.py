@@ -18,6 +18,7 @@ from advisor.batch.axes import (
     Choice,
     Reader,
     T,
+    refuse,
     format_axis,
     framework_axis,
     gpu_axis,
@@ -158,7 +159,7 @@ class _Blocks:
                 request = request_from({of: node.plain()})
                 check_numbers(request)
             except UserError as bad:
-                self.problems.add(f"{bad.message}.", node.source, bad.hint)
+                refuse(bad, node, self.problems)
                 continue
             found[getattr(request, of)] = None
         return tuple(found)
@@ -198,7 +199,7 @@ class _Blocks:
         try:
             check_numbers(request_from({key: node.plain()}))
         except UserError as bad:
-            self.problems.add(f"{bad.message}.", node.source, bad.hint)
+            refuse(bad, node, self.problems)
 
 
 def _whole(key: str, fields: Fields, problems: Collector, default: int) -> int:

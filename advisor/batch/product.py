@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from advisor import support
-from advisor.batch.axes import Card, Choice
+from advisor.batch.axes import Card
 from advisor.batch.plan import Item, Shard
 from advisor.batch.planfile import Block, PlanFile
 from advisor.errors import UserError

@@ -119,13 +119,14 @@ def read_head(root: Path, number: int, *, files: bool = False) -> Head | None:
     try:
         with (root / record_of(number)).open("rb") as lines:
             head = json.loads(next(lines))
-            entries = [json.loads(line) for line in lines] if files else []
-    except (OSError, ValueError, StopIteration):
+            rest = [json.loads(line) for line in lines] if files else []
+        found = Head(head["scenarios"], head["reports"], head["failed"], head["bugs"])
+        named = [*head["files"], *(file for entry in rest for file in _named(entry))]
+    except (OSError, ValueError, StopIteration, LookupError, TypeError, AttributeError):
         return None
-    named = [*head["files"], *(file for entry in entries for file in _named(entry))]
-    if files and not all(_is_there(root, file) for file in named):
+    if files and (len(rest) != found.scenarios or not all(_is_there(root, f) for f in named)):
         return None
-    return Head(head["scenarios"], head["reports"], head["failed"], head["bugs"])
+    return found
 
 
 def _named(entry: dict[str, dict[str, dict[str, object]]]) -> Iterator[dict[str, object]]:

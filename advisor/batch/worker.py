@@ -74,9 +74,9 @@ def _making(job: Job) -> Making:
         found = made_by(advisor, job.formats)
     except UserError as error:
         raise RequestError(f"a worker cannot start: {error}") from None
-    if different := differences(dict(job.made_by), found):
+    if different := differences(dict(job.made_by), found, ("here", "there")):
         hint = "Install the same version and copy the same folders to every worker."
-        raise RequestError(f"a worker differs in {'; '.join(different)}", hint=hint)
+        raise RequestError(f"a worker is not the same as here: {'; '.join(different)}", hint=hint)
     return Making(advisor, Namer.of(advisor.knowledge), job.formats, job.length, templates)
 
 

@@ -177,7 +177,7 @@ def _same(root: Path, made: Manifest) -> None:
     found = differences(old, json.loads(as_bytes(made)))
     if found:
         hint = "Put that back, or start anew in another folder."
-        raise RequestError(f"'{root}' was made with a different {'; '.join(found)}", hint=hint)
+        raise RequestError(f"'{root}' was made differently: {'; '.join(found)}", hint=hint)
 
 
 def _run(plan: Plan, job: Job, place: Place) -> None:
