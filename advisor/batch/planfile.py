@@ -18,12 +18,12 @@ from advisor.batch.axes import (
     Choice,
     Reader,
     T,
-    refuse,
     format_axis,
     framework_axis,
     gpu_axis,
     kv_axis,
     model_axis,
+    refuse,
 )
 from advisor.batch.plan import MOST_IN_A_SHARD, SHARD_SIZE
 from advisor.batch.presets import Presets, read_presets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def test_every_combination_is_there_once_in_canonical_names(tmp_path: Path) -> N
 
 def test_neighbours_share_model_and_format(tmp_path: Path) -> None:
     heads = [(i.request["model"], i.request["precision"]) for i in items(loaded(tmp_path, TINY))]
-    changes = sum(one != other for one, other in zip(heads, heads[1:], strict=False))
+    changes = sum(one != other for one, other in pairwise(heads))
     assert changes == len(set(heads)) - 1
 
 
@@ -107,7 +108,8 @@ def test_blocks_that_overlap_give_each_scenario_once(tmp_path: Path) -> None:
 def test_fixed_settings_reach_every_request(tmp_path: Path) -> None:
     plan = loaded(
         tmp_path,
-        "gpus: RTX 4090\nmodels: llama-3-8b\ncontexts: [512, 4096]\nwith: {ram: 64 GB, depth: 1024}",
+        "gpus: RTX 4090\nmodels: llama-3-8b\ncontexts: [512, 4096]\n"
+        "with: {ram: 64 GB, depth: 1024}",
     )
     assert [dict(item.request)["ram"] for item in items(plan)] == ["64 GB"]
     assert plan.skipped == {NO_DEPTH: 1}

@@ -159,8 +159,9 @@ def test_a_bug_in_one_scenario_costs_that_one_and_is_called_a_bug(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from advisor.batch import shard  # noqa: PLC0415
+    from advisor.render import pages  # noqa: PLC0415
 
-    render = shard.render_markdown
+    render = pages.render_markdown
 
     def fails(doc: dict[str, dict[str, str]], **given: object) -> str:
         if doc["scenario"]["precision"] == "AWQ 4-bit":
@@ -255,7 +256,7 @@ def test_a_comment_in_the_plan_makes_no_other_plan(capsys: Capture, tmp_path: Pa
 def test_folders_that_cannot_be_used_are_refused(
     capsys: Capture, tmp_path: Path, found: str
 ) -> None:
-    plan, out, more = write(tmp_path, TINY), tmp_path / "out", ()
+    plan, out, more = write(tmp_path, TINY), tmp_path / "out", tuple[str, ...]()
     if found == "file":
         out.write_text("mine")
     elif found == "other files":
@@ -283,7 +284,7 @@ def test_only_one_run_writes_into_a_folder(capsys: Capture, tmp_path: Path) -> N
 
 
 @pytest.fixture
-def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk takes one shard, then no more."""
     write_files, calls = store.write_files, iter(range(10))
 
@@ -293,7 +294,6 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return write_files(root, number, files)
 
     monkeypatch.setattr(worker, "write_files", limited)
-    return None
 
 
 @pytest.mark.usefixtures("full_disk")
