@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from advisor.facttype import FactType
+from advisor.vocabulary import show
+
 if TYPE_CHECKING:
     from advisor.estimate.result import Limits, Memory, Speed
     from advisor.scenario import Request, Scenario
@@ -46,8 +49,12 @@ class Because:
     fact: str
     value: FactValue | None
     test: str
-    shown: str
-    """The value with its unit, for people."""
+    kind: FactType
+
+    @property
+    def shown(self) -> str:
+        """The value with its unit, for people."""
+        return "unknown" if self.value is None else show(self.kind, self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,8 @@ class Provenance:
     knowledge_sha256: str
     templates_sha256: str
     engine: str
+    measurements_sha256: str | None = None
+    """Of the user's own measurements; None without any."""
 
 
 @dataclass(frozen=True, slots=True)

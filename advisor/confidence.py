@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from advisor.advice import Option
+from advisor.estimate.certainty import certainty_of
 from advisor.estimate.memory import partly_guessed
 
 Confidence = Literal["high", "medium", "low"]
@@ -17,8 +18,7 @@ def confidence_of(option: Option) -> Confidence:
     by exact formulas but for the runtime's own, and a speed from this card or none needed.
     """
     memory = option.memory
-    usable = memory.usable_bytes
-    if usable is not None and memory.high_bytes > usable and option.scenario.gpus == 1:
+    if certainty_of(memory) not in {"sure", None}:
         return "low"
     if option.speed and option.speed.decode_tok_s.evidence == "extrapolated":
         return "low"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from advisor.advice import Because, FactValue
 from advisor.engine.trace import what_held
 from advisor.rulefile.model import Rule
-from advisor.vocabulary import Vocabulary, show
+from advisor.vocabulary import Vocabulary
 
 
 def because(
@@ -18,11 +18,8 @@ def because(
 ) -> tuple[Because, ...]:
     """List the conditions of the branch that held, in the order of the rule."""
     return tuple(
-        Because(
-            test.fact,
-            actual,
-            test.text or test.verb,
-            "unknown" if actual is None else show(vocabulary.fact(test.fact), actual),
-        )
-        for test, actual in what_held(rule, facts, option)
+        [
+            Because(test.fact, actual, test.text or test.verb, vocabulary.fact(test.fact))
+            for test, actual in what_held(rule, facts, option)
+        ]
     )

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from advisor import support
 from advisor.advice import FactValue, Option
 from advisor.engine.base import OptionFacts
+from advisor.estimate.certainty import certainty_of
 from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.memory import partly_guessed
 from advisor.estimate.result import Limits, Memory, Speed
+from advisor.estimate.room import sequences_at_once
 from advisor.knowledge.types import Framework, Gpu
 from advisor.options.base import Base, quality_loss
 from advisor.scenario import Model, Request, Scenario
@@ -175,8 +177,14 @@ def _memory(memory: Memory, limits: Limits) -> Pairs:
     yield "memory.compute_buffer", memory.compute_buffer_bytes
     yield "memory.overhead", memory.overhead_bytes
     yield "memory.approximate", partly_guessed(memory)
+    yield "memory.certainty", certainty_of(memory)
     yield "memory.max_context", limits.max_context_tokens
     yield "memory.max_batch", limits.max_batch
+    room = memory.cache_room
+    if room is not None:
+        yield "memory.cache_room", room.room_bytes
+        yield "memory.cache_tokens", room.tokens
+        yield "memory.cache_sequences", sequences_at_once(memory, limits)
 
 
 def _fullest_usable(memory: Memory) -> int | None:
@@ -225,6 +233,8 @@ def host_bytes_needed(base: Base) -> int:
     """System RAM needed if all that does not fit on the cards moved there, bytes."""
     memory = base.memory
     held = memory.host_weights_bytes + memory.host_kv_cache_bytes
+    if base.scenario.cards:
+        return held + sum(max(c.required_bytes - c.usable_bytes, 0) for c in memory.per_gpu)
     return held + (memory.deficit_bytes or 0) * base.scenario.gpus
 
 

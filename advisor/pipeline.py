@@ -24,15 +24,15 @@ from advisor.engine import make_engine
 from advisor.engine.base import Engine, Outcome
 from advisor.errors import RequestError, RuleFileError
 from advisor.estimate.limits import find_limits
-from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Limits
-from advisor.estimate.speed import estimate_speed, missing_inputs
+from advisor.estimate.speed import missing_inputs
+from advisor.estimate.whole import estimate
 from advisor.explain import because
 from advisor.facts import option_facts, scenario_facts
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
+from advisor.measurements.overlay import with_measurements
 from advisor.options import Base, build_options
-from advisor.options.base import host_fits
 from advisor.ranking import Ranking, rank
 from advisor.remarks import request_warnings
 from advisor.resolve import resolve
@@ -79,13 +79,16 @@ class Advisor:
         templates: Path | None = None,
         knowledge: Path | None = None,
         engine: str | None = None,
+        measurements: Path | None = None,
     ) -> Advisor:
         """Load the built-in folders or those given.
+
+        ``measurements`` is a file of the user's own; it counts where it exists.
 
         Raises:
             UserError: A file is wrong; every problem of every file at once.
         """
-        known = load_knowledge(knowledge)
+        known = with_measurements(load_knowledge(knowledge), measurements)
         vocabulary = load_vocabulary(knowledge)
         files = resources.overlaid("templates", templates, [".j2"])
         ruleset = load_rules(
@@ -110,10 +113,7 @@ class Advisor:
             UserError: The request is wrong.
         """
         scenario = resolve(request, self.knowledge)
-        memory = estimate_memory(scenario, self.knowledge)
-        speed = None
-        if host_fits(scenario, memory):
-            speed = estimate_speed(scenario, memory, self.knowledge)
+        memory, speed = estimate(scenario, self.knowledge)
         return Base(request, scenario, memory, speed, self.knowledge)
 
     def advise(self, request: Request) -> Advice:
@@ -164,6 +164,7 @@ class Advisor:
             knowledge_sha256=self.knowledge.sha256,
             templates_sha256=self.templates_sha256,
             engine=self.engine.name,
+            measurements_sha256=self.knowledge.own.sha256 if self.knowledge.own else None,
         )
 
     def _recommendations(self, run: _Run) -> tuple[Recommendation, ...]:

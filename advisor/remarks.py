@@ -20,6 +20,12 @@ def request_warnings(base: Base) -> tuple[str, ...]:
 def _warnings(base: Base) -> Iterator[str]:
     scenario = base.scenario
     yield from scenario.model.notes
+    own = base.knowledge.own
+    if own and scenario.gpu and any(scenario.gpu.name == key.gpu for key in own.factors):
+        yield (
+            f"Speeds on the {scenario.gpu.name} follow your own measurements; "
+            "`--no-measurements` leaves them out."
+        )
     trained = scenario.model.trained_context_tokens
     if trained and scenario.context_tokens > trained:
         yield (
@@ -29,7 +35,8 @@ def _warnings(base: Base) -> Iterator[str]:
     if trained is None:
         yield f"The trained context length of {scenario.model.name} is not known."
     if scenario.gpu and not _SIZED.search(base.request.gpu or ""):
-        yield from _siblings(base.knowledge, scenario.gpu)
+        for gpu in {gpu.name: gpu for gpu in scenario.cards or (scenario.gpu,)}.values():
+            yield from _siblings(base.knowledge, gpu)
 
 
 def _siblings(knowledge: Knowledge, gpu: Gpu) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from advisor import support
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge import names
+from advisor.knowledge.cards import Cards, find_cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models import model_from_path, model_from_record
 from advisor.scenario import Model, Request, Scenario
@@ -69,7 +70,8 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     """
     problems = _Problems()
     _check_numbers(request, problems)
-    gpu = problems.attempt(lambda: find_gpu(request, knowledge)) if request.gpu else None
+    cards = problems.attempt(lambda: cards_asked(request, knowledge)) if request.gpu else None
+    gpu = cards.gpu if cards else None
     model = problems.attempt(lambda: _find_model(request, knowledge))
     framework = (
         problems.attempt(lambda: names.find_framework(knowledge, request.framework or ""))
@@ -100,7 +102,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     )
     scenario = _assembled(
         request,
-        gpu=gpu,
+        cards=cards,
         model=model,
         precision=precision,
         framework=framework,
@@ -112,16 +114,24 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     return scenario
 
 
-def find_gpu(request: Request, knowledge: Knowledge) -> Gpu:
-    """Find the card a request names; ``local`` asks this machine for its own.
+def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
+    """Find the cards a request names; ``local`` asks this machine for its own.
 
     Raises:
-        RequestError: Unknown or ambiguous, or none found here.
+        UserError: Unknown or ambiguous, none found here, or counted twice.
     """
     text = request.gpu or ""
     if text.casefold() == "local":
         text = _local_gpu()
-    return names.find_gpu(knowledge, text)
+    cards = find_cards(knowledge, text)
+    if not cards.counted:
+        return replace(cards, count=request.gpus or 1)
+    if request.gpus is not None and request.gpus != cards.count:
+        raise RequestError(
+            f"gpus is {request.gpus}, but '{text}' names {cards.count} cards",
+            hint="Leave gpus out.",
+        )
+    return cards
 
 
 _formats: dict[tuple[int, str], tuple[Knowledge, tuple[Format, ...]]] = {}
@@ -273,7 +283,7 @@ def default_backend(gpu: Gpu) -> str:
 def _assembled(
     request: Request,
     *,
-    gpu: Gpu | None,
+    cards: Cards | None,
     model: Model,
     precision: Format,
     framework: Framework,
@@ -284,8 +294,8 @@ def _assembled(
     batch = request.batch or 1
     flash = request.flash_attention
     return Scenario(
-        gpu=gpu,
-        gpus=request.gpus or 1,
+        gpu=cards.gpu if cards else None,
+        gpus=cards.count if cards else request.gpus or 1,
         model=model,
         precision=precision,
         context_tokens=request.context or default_context(model),
@@ -309,6 +319,7 @@ def _assembled(
         cpu_cores=request.cpu_cores,
         prefer=request.prefer or "balanced",
         draft_model=draft,
+        cards=cards.each if cards else (),
     )
 
 

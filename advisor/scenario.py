@@ -74,11 +74,44 @@ class Scenario:
     prefer: Prefer
     draft_model: Model | None = None
     """A small model that proposes tokens (speculative decoding)."""
+    cards: tuple[Gpu, ...] = ()
+    """Every card in order where they are unequal; then ``gpu`` is the least of them in every
+    figure. Empty: ``gpus`` equal cards."""
 
 
 _NAMES = tuple(Scenario.__dataclass_fields__)
 _PLACES = {name: place for place, name in enumerate(_NAMES)}
 _values = attrgetter(*_NAMES)
+
+
+_RECORDS = ("gpu", "model", "precision", "kv_cache_k", "kv_cache_v", "framework", "draft_model")
+_SPEED_ALONE = ("depth_tokens", "ram_bytes", "ram_bandwidth_bytes_s", "cpu_cores", "prefer")
+_records = attrgetter(*_RECORDS)
+_LISTS = ("cards",)
+_figures = attrgetter(*[name for name in _NAMES if name not in {*_RECORDS, *_LISTS}])
+_sizes = attrgetter(*[n for n in _NAMES if n not in {*_RECORDS, *_LISTS, *_SPEED_ALONE}])
+
+Key = tuple[object, ...]
+
+
+def whole_key(scenario: Scenario) -> tuple[Key, Key]:
+    """Give a key that only equal scenarios share, and the records that must be kept with it.
+
+    Records count by identity, which holds only while they live.
+    """
+    records: Key = (*_records(scenario), *scenario.cards)
+    return (*map(id, records), *_figures(scenario)), records
+
+
+def size_key(scenario: Scenario, gpu: Gpu | None) -> tuple[Key, Key]:
+    """Give the like for what a scenario asks for, in which speed and most of the card are left out.
+
+    Args:
+        scenario: The situation.
+        gpu: Its card, where what it asks for follows from the card as well.
+    """
+    records: Key = (gpu, *_records(scenario)[1:], *scenario.cards)
+    return (*map(id, records), *_sizes(scenario)), records
 
 
 def changed(scenario: Scenario, **changes: object) -> Scenario:

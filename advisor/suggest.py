@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-_SHORT = 3
-"""In a word this short one wrong letter leaves too little: the first letter has to do."""
+_SHORT = 2
+"""In a word of two letters a wrong one leaves too little: the first letter has to do."""
 
 
 def nearest(word: str, choices: Iterable[str], *, most: int = 3) -> list[str]:

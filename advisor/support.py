@@ -8,7 +8,10 @@ from functools import lru_cache
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.scenario import Model
+from advisor.sources.shape import Shape
 
+_CACHE_ENCODERS = frozenset({"transformers", "vllm"})
+"""Memory models whose cache of an encoder's output was read in their sources."""
 _FAMILY_BITS = {
     "int8": 8, "8bit": 8, "q8": 8, "w8": 8,
     "int4": 4, "4bit": 4, "q4": 4, "w4": 4,
@@ -36,6 +39,17 @@ def supports_model(framework: Framework, model: Model) -> bool:
     return not (model.vision_parameters and framework.vision is False)
 
 
+def unsized(framework: Framework, shape: Shape) -> str:
+    """Say in one clause why the framework's memory for this architecture is unknown, if it is."""
+    kind = framework.memory_model
+    if shape.encoder_positions is not None and kind not in _CACHE_ENCODERS:
+        return f"how {framework.name} keeps the output of an encoder is not established"
+    recurrent = shape.recurrent
+    if recurrent is not None and recurrent.kind == "rwkv" and kind != "transformers":
+        return f"how {framework.name} keeps the state of RWKV-4 is not established"
+    return ""
+
+
 def why_not(framework: Framework, precision: Format, gpu: Gpu | None, model: Model) -> str:
     """Say in one clause why this combination does not run; empty when it does."""
     if framework.memory_model == "none":
@@ -45,6 +59,8 @@ def why_not(framework: Framework, precision: Format, gpu: Gpu | None, model: Mod
     if not supports_model(framework, model):
         kind = model.shape.outer_type or model.shape.model_type
         return f"{framework.name} does not support the architecture '{kind}'"
+    if unknown := unsized(framework, model.shape):
+        return unknown
     return _card_why_not(framework, precision, gpu) if gpu else ""
 
 
@@ -153,7 +169,7 @@ def choose(
     """
     found = None
     if framework is None and gpu is None:
-        found = _card_free(knowledge, formats)
+        found = _card_free(knowledge, formats, model)
     chosen = candidates(knowledge, framework, split=split)
     found = found or first_pair(chosen, formats, gpu, model)
     if found:
@@ -164,13 +180,18 @@ def choose(
     )
 
 
-def _card_free(knowledge: Knowledge, formats: Sequence[Format]) -> tuple[Format, Framework] | None:
+def _card_free(
+    knowledge: Knowledge, formats: Sequence[Format], model: Model
+) -> tuple[Format, Framework] | None:
     """Take llama.cpp for its formats where sizes alone are asked for.
 
-    Its buffers are the ones known apart from any card, for every architecture that can be sized.
+    Its buffers are the ones known apart from any card, for nearly every architecture that can be
+    sized.
     """
     for framework in knowledge.frameworks.values():
         if framework.memory_model == "llama.cpp":
+            if unsized(framework, model.shape):
+                return None
             order = framework.formats
             known = [f for f in formats if f.offered and f.name in order]
             best = min(known, key=lambda f: (*quality_order(f), order.index(f.name)), default=None)

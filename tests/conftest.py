@@ -20,6 +20,7 @@ def pytest_configure() -> None:
         folder = Path(tempfile.gettempdir()) / f"advisor-tests-{os.getuid()}"
         os.environ["ADVISOR_CACHE_DIR"] = str(folder)
     os.environ.pop("ADVISOR_ENGINE", None)
+    os.environ["ADVISOR_DATA_DIR"] = str(Path(os.environ["ADVISOR_CACHE_DIR"]) / "no-data")
 
 
 @pytest.fixture(autouse=True)

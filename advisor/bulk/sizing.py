@@ -17,11 +17,12 @@ from advisor.estimate.result import Memory
 from advisor.estimate.speed import estimate_speed
 from advisor.estimate.speed_rates import speeds_of
 from advisor.estimate.weights import weights_of
+from advisor.estimate.whole import host_fits
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Knowledge, ModelRecord
+from advisor.measurements.overlay import with_measurements
 from advisor.models import model_from_record
-from advisor.options.base import host_fits
 from advisor.render.assemble import memory_doc, speed_doc
 from advisor.render.contract import MemoryDoc, SpeedDoc
 from advisor.requests import request_from
@@ -61,16 +62,17 @@ class Failure:
     """Set when the fault is ours."""
 
 
-def load(folder: Path | None = None) -> Knowledge:
+def load(folder: Path | None = None, measurements: Path | None = None) -> Knowledge:
     """Load the knowledge and check all of it that estimates need.
 
     Args:
         folder: A user's knowledge, over the built-in one.
+        measurements: A file of the user's own; it counts where it exists.
 
     Raises:
         UserError: A file is wrong; it would be wrong for every line.
     """
-    knowledge = load_knowledge(folder)
+    knowledge = with_measurements(load_knowledge(folder), measurements)
     speeds_of(knowledge)
     return knowledge
 

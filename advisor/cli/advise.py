@@ -12,6 +12,7 @@ import typer
 
 from advisor.cli.hub import local_model
 from advisor.cli.inputs import count_or_all, on_off, read_bandwidth, read_size
+from advisor.cli.own import NoMeasurements, measurements_of
 from advisor.errors import raise_problems
 from advisor.scenario import Request
 
@@ -63,7 +64,8 @@ def advise(
     gpu: Annotated[
         str,
         typer.Option(
-            help='The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local.',
+            help='The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local. Several: '
+            '"2x RTX 3090", "RTX 3090 + RTX 3060:12GB".',
             rich_help_panel=_RUN,
         ),
     ],
@@ -246,6 +248,7 @@ def advise(
         Path | None,
         typer.Option(help="Folder of knowledge, over the built-in one.", rich_help_panel=_FILES),
     ] = None,
+    no_measurements: NoMeasurements = False,
 ) -> None:
     """Say whether a model runs on a card, how well, and what to change."""
     request = Request(
@@ -280,7 +283,12 @@ def advise(
 
     if templates and templates.is_dir():
         raise_problems(template_problems(templates))
-    advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
+    advisor = Advisor.load(
+        rules=rules,
+        templates=templates,
+        knowledge=knowledge,
+        measurements=None if no_measurements else measurements_of(knowledge),
+    )
     request = replace(
         request,
         model=local_model(model, advisor.knowledge, hub=hub, offline=offline),

@@ -11,6 +11,7 @@ from advisor.cli.advise import advise
 from advisor.cli.batch import batch
 from advisor.cli.estimate import estimate
 from advisor.cli.knowledge import knowledge_app
+from advisor.cli.measure import measure_app
 from advisor.cli.rules import rules_app
 
 app = typer.Typer(
@@ -45,4 +46,5 @@ app.command()(advise)
 app.command()(estimate)
 app.command()(batch)
 app.add_typer(knowledge_app)
+app.add_typer(measure_app)
 app.add_typer(rules_app)

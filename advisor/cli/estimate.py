@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
 
 import typer
 
+from advisor.cli.own import NoMeasurements, measurements_of
 from advisor.errors import EngineError, RequestError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def estimate(
     knowledge: Annotated[
         Path | None, typer.Option(help="Folder of knowledge, over the built-in one.")
     ] = None,
+    no_measurements: NoMeasurements = False,
 ) -> None:
     """Estimate memory and speed for many requests: one JSON object per line, in order.
 
@@ -49,12 +51,22 @@ def estimate(
     count = _Count()
     destination = opened(out, source=source) if out else nullcontext(sys.stdout)
     with _input(source) as stream, destination as target:
-        known = load(knowledge)
+        known = load(knowledge, None if no_measurements else measurements_of(knowledge))
+        _say_whose(known)
         rows = read_rows(stream, file if source else "standard input")
         if sys.stderr.isatty() and not (out is None and sys.stdout.isatty()):
             rows = _with_progress(rows, count)
         _run(rows, known, target, count, at_once=source is None)
     count.conclude()
+
+
+def _say_whose(knowledge: Knowledge) -> None:
+    """Say where figures are not what another machine would give."""
+    if knowledge.own:
+        sys.stderr.write(
+            f"with your measurements {knowledge.own.sha256[:12]}; "
+            "--no-measurements leaves them out\n"
+        )
 
 
 @dataclass(slots=True)

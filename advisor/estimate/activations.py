@@ -55,7 +55,11 @@ def activation_bytes(
         return _sglang(scenario, policy)
     tokens = _chunk_tokens(scenario, kind, policy)
     rows = 0 if scenario.model.modality == "embedding" else scenario.batch
+    shape = scenario.model.shape
+    encoded = 1 if kind == "vllm" else scenario.batch
+    tokens = max(tokens, encoded * (shape.encoder_positions or 0))
     flow = tokens * _live_elements(scenario.model.shape) * _element_bytes(scenario.precision)
+    flow += _encoder_scores(scenario) if shape.encoder_positions == 0 else 0
     logits = rows * scenario.model.shape.vocab * _LOGIT_BYTES
     extra = 0
     if kind == "transformers" and cache.window:
@@ -63,6 +67,16 @@ def activation_bytes(
         extra = max(beyond, 0) * cache.slide_sums[-1]
     central = flow + logits + extra
     return Range(central, logits + extra, 2 * (flow + logits) + extra)
+
+
+def _encoder_scores(scenario: Scenario) -> int:
+    """Attention scores of T5's encoder, for every pair of input tokens and head.
+
+    Read in transformers (``modeling_t5.py``): scores and position bias in the model's type, and
+    around the softmax two copies in float32.
+    """
+    pairs = scenario.batch * scenario.model.shape.heads * scenario.context_tokens**2
+    return pairs * 2 * (_element_bytes(scenario.precision) + _FLOAT_BYTES)
 
 
 def _live_elements(shape: Shape) -> int:

@@ -17,6 +17,7 @@ from advisor.errors import RequestError
 from advisor.estimate.memo import by_identity_up_to
 from advisor.knowledge.types import Framework, KvType
 from advisor.sources.shape import Shape
+from advisor.support import unsized
 
 if TYPE_CHECKING:
     from advisor.scenario import Model, Scenario
@@ -38,6 +39,8 @@ _LLAMACPP_WITHOUT_WINDOW = frozenset(
 _WINDOWED = frozenset({"llama.cpp", "transformers", "vllm", "mlx"})
 _FLOAT32_BYTES = 4
 _MOST_SHAPES = 8_192
+_ENCODER = "KV cache: the encoder's input is taken to be as long as the context"
+_RWKV = "KV cache: the recurrent state of RWKV-4 was read, not measured"
 _CROSS_ATTENTION = "KV cache: what cross-attention layers keep of an image is left out"
 
 
@@ -55,6 +58,8 @@ class CacheShape:
     window: int
     """Tokens a sliding layer keeps; 0 without sliding layers."""
     approximate: tuple[str, ...]
+    loose: float = 0.0
+    """Part of it that is the most an encoder's input can take; it may be nothing."""
 
 
 @dataclass(slots=True)
@@ -200,23 +205,40 @@ def _cache_shape(model: Model, key: KvType, value: KvType, framework: Framework)
     shape, kind = model.shape, framework.memory_model
     nothing = model.modality == "embedding" or shape.role == "encoder"
     layers = "N" * shape.layers if nothing else shape.layer_kinds
-    _check(model, layers)
+    _check(model, layers, framework)
     sliding = _sliding_letters(shape, kind)
     full, slide, state = [], [], []
     for index, letter in enumerate(layers):
         cell = _cell_bytes(shape, index, key, value, kind) if letter in "FHSC" else 0
         slides = letter in sliding
-        full.append(0 if slides else cell)
+        full.append(0 if slides else cell + (cell if shape.encoder_positions == 0 else 0))
         slide.append(cell if slides else 0)
-        state.append(_state_bytes(shape, key, kind) if letter in "RH" else 0)
+        held = _state_bytes(shape, key, kind) if letter in "RH" else 0
+        state.append(held + cell * _encoder_cells(shape, kind))
     return CacheShape(
         full_sums=_sums(full),
         slide_sums=_sums(slide),
         slide_counts=_sums([int(size > 0) for size in slide]),
         state_sums=_sums(state),
         window=(shape.window or 0) if any(slide) else 0,
-        approximate=(_CROSS_ATTENTION,) if "X" in layers else (),
+        approximate=_approximations(shape, layers),
+        loose=0.5 if shape.encoder_positions == 0 and any(full) else 0.0,
     )
+
+
+def _encoder_cells(shape: Shape, kind: str) -> int:
+    """Count the cells that a fixed encoder output takes in one decoder layer."""
+    positions = shape.encoder_positions or 0
+    return _up(positions, VLLM_BLOCK_TOKENS) if kind == "vllm" else positions
+
+
+def _approximations(shape: Shape, layers: str) -> tuple[str, ...]:
+    found = [_CROSS_ATTENTION] if "X" in layers else []
+    if shape.encoder_positions == 0:
+        found.append(_ENCODER)
+    if shape.recurrent and shape.recurrent.kind == "rwkv":
+        found.append(_RWKV)
+    return tuple(found)
 
 
 def _sums(values: Sequence[int]) -> Sequence[int]:
@@ -231,13 +253,16 @@ def _sliding_letters(shape: Shape, kind: str) -> str:
     return "SC"
 
 
-def _check(model: Model, layers: str) -> None:
+def _check(model: Model, layers: str, framework: Framework) -> None:
     shape = model.shape
     missing = ""
-    if shape.cache_unknown and set(layers) != {"N"}:
+    unknown = shape.cache_unknown or unsized(framework, shape)
+    if unknown and set(layers) != {"N"}:
         raise RequestError(
-            f"the memory of {model.name} cannot be computed: {shape.cache_unknown}",
-            hint="Only its parameters are known.",
+            f"the memory of {model.name} cannot be computed: {unknown}",
+            hint="Only its parameters are known."
+            if shape.cache_unknown
+            else "With transformers it can be.",
         )
     if len(layers) != shape.layers:
         missing = "which of its layers cache keys and values"

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from advisor.estimate.activations import CARD_DEPENDENT, activation_bytes
 from advisor.estimate.buffers import cuda_cache_copies, graph_shape, llamacpp_buffers
 from advisor.estimate.kv_cache import CacheShape, Cells, cache_shape_of, cells_of
-from advisor.estimate.overhead import Card, card_of
+from advisor.estimate.overhead import Card, cards_of, communication
 from advisor.estimate.placement import Placement, place, splits_by_layer
-from advisor.estimate.result import CardMemory, Memory
+from advisor.estimate.result import CacheRoom, CardMemory, Memory
+from advisor.estimate.room import cache_room, claims_memory
 from advisor.estimate.weights import Weights, weights_of
+from advisor.scenario import size_key
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
-    from advisor.scenario import Scenario
+    from advisor.scenario import Key, Scenario
 
 _COMPUTE = "compute buffer: fitted to llama.cpp's own reports"
 _ACTIVATIONS = "activations: a rough formula, nobody has published them"
 _OVERHEAD = "overhead: the runtime's own memory, published as a range"
 _PIPELINE = "compute buffer: copies for several cards taken from one published log"
 _TENSOR = "shards: norms and other small tensors are taken as split too"
+_COMMUNICATION = "overhead: with the buffers between cards, a wide range from few published logs"
+_COMMUNICATION_UNKNOWN = (
+    "overhead: without the buffers between cards, for which nobody has a figure"
+)
+_SPLIT = "split: unequal cards are taken to share the layers by the memory that is free on them"
 _RULES = "KV cache: this runtime's rules were read, not measured"
 _CHECKED_CACHES = frozenset({"llama.cpp", "transformers"})
 
@@ -33,6 +41,9 @@ class _Share:
     weights: int
     kv_cache: int
     compute: int
+    below: int = 0
+    """How far the true figure may lie below the sum, bytes."""
+    above: int = 0
 
 
 @dataclass(slots=True)
@@ -43,16 +54,11 @@ class _Demand:
     host_weights: int
     host_kv_cache: int
     host_compute: int
-    below: int
-    """How far the true figure may lie below the sum, bytes."""
-    above: int
     approximate: tuple[str, ...]
     nominal_gb: float | None
     bits_per_weight: float | None
-
-    def fullest(self) -> int:
-        """Bytes of the card that holds the most."""
-        return max([share.weights + share.kv_cache + share.compute for share in self.cards])
+    shape: CacheShape
+    cells: Cells
 
 
 def estimate_memory(scenario: Scenario, knowledge: Knowledge) -> Memory:
@@ -68,8 +74,8 @@ def estimate_memory(scenario: Scenario, knowledge: Knowledge) -> Memory:
     Raises:
         RequestError: A figure of the architecture or of the format is not known.
     """
-    card = card_of(scenario.gpu, scenario.backend, scenario.framework, knowledge)
-    return _memory(_demand_of(scenario, knowledge), card)
+    cards = cards_of(scenario, knowledge)
+    return _memory(scenario, _whole_demand(scenario, knowledge, cards), cards)
 
 
 def free_bytes(scenario: Scenario, knowledge: Knowledge) -> int | None:
@@ -80,69 +86,84 @@ def free_bytes(scenario: Scenario, knowledge: Knowledge) -> int | None:
     Raises:
         RequestError: A figure of the architecture or of the format is not known.
     """
-    card = card_of(scenario.gpu, scenario.backend, scenario.framework, knowledge)
-    if card.usable is None:
+    cards = cards_of(scenario, knowledge)
+    if cards[0].usable is None:
         return None
-    return card.usable - _demand_of(scenario, knowledge).fullest() - card.overhead.central
+    return _least_free(_whole_demand(scenario, knowledge, cards).cards, cards)
 
 
-_kept: dict[tuple[object, ...], tuple[tuple[object, ...], _Demand]] = {}
+def _least_free(shares: list[_Share], cards: Sequence[Card]) -> int:
+    """What stays free on the fullest card, bytes."""
+    least = []
+    for share, card in zip(shares, cards, strict=True):
+        others = share.weights + share.compute + card.overhead.central
+        least.append(card.offers(others) - others - share.kv_cache)
+    return min(least)
+
+
+_kept: dict[Key, tuple[Knowledge, Key, _Demand]] = {}
 _MOST_DEMANDS = 16_384
 
 
-def _demand_of(scenario: Scenario, knowledge: Knowledge) -> _Demand:
-    """Give the demand, kept: on every card of a catalogue it is the same.
+def _whole_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> _Demand:
+    """Give the demand, kept: with any number of equal cards it is the same on all of a catalogue.
 
     An entry holds the records whose identity is in its key, so that none can be taken for another.
     """
-    s = scenario
-    sees_card = s.framework.memory_model in CARD_DEPENDENT
-    records = (
-        knowledge, s.model, s.precision, s.framework, s.kv_cache_k, s.kv_cache_v, s.draft_model,
-        s.gpu if sees_card else None,
-    )  # fmt: skip
-    key = (
-        *map(id, records), s.gpus, s.context_tokens, s.batch, s.backend, s.flash_attention,
-        s.ubatch, s.kv_unified, s.swa_full, s.gpu_layers, s.cpu_experts, s.logits_rows,
-    )  # fmt: skip
+    if scenario.cards:
+        return _fresh_demand(scenario, knowledge, cards)
+    sees_card = scenario.framework.memory_model in CARD_DEPENDENT
+    key, records = size_key(scenario, scenario.gpu if sees_card else None)
     found = _kept.get(key)
-    if found is None:
+    if found is None or found[0] is not knowledge:
         if len(_kept) >= _MOST_DEMANDS:
             _kept.clear()
-        demand = _demand(scenario, knowledge)
-        if scenario.draft_model is not None:
-            _add_draft(demand, scenario, knowledge)
-        found = _kept[key] = (records, demand)
-    return found[1]
+        demand = _fresh_demand(scenario, knowledge, cards)
+        found = _kept[key] = (knowledge, records, demand)
+    return found[2]
 
 
-def _demand(scenario: Scenario, knowledge: Knowledge) -> _Demand:
+def _fresh_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> _Demand:
+    demand = _demand(scenario, knowledge, cards)
+    if scenario.draft_model is not None:
+        _add_draft(demand, scenario, knowledge, cards)
+    return demand
+
+
+def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> _Demand:
     weights = weights_of(
         scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types
     )
     cache = cache_shape_of(scenario)
     cells = cells_of(scenario, cache)
-    placement = place(scenario, weights)
+    room = [(card.usable or 0) - card.overhead.central for card in cards]
+    placement = place(scenario, weights, room)
     shares = _shares(scenario, cache, cells, placement)
     demand = _Demand(
         cards=shares,
         host_weights=placement.host,
         host_kv_cache=cells.bytes_of(cache, 0, placement.start) if placement.start else 0,
         host_compute=0,
-        below=0,
-        above=0,
         approximate=weights.approximate + cache.approximate,
         nominal_gb=_nominal_gb(scenario),
         bits_per_weight=_bits_per_weight(scenario, weights),
+        shape=cache,
+        cells=cells,
     )
     if scenario.framework.memory_model == "llama.cpp":
         _add_llamacpp_compute(demand, scenario, cache, cells, placement)
     else:
         _add_activations(demand, scenario, cache, cells, knowledge)
+    if scenario.cards and len(placement.cards) > 1:
+        demand.approximate += (_SPLIT,)
+    if cache.loose:
+        for share in shares:
+            share.below += round(cache.loose * share.kv_cache)
     if weights.spread:
-        spread = round(weights.spread * sum(share.weights for share in shares))
-        demand.below += spread
-        demand.above += spread
+        for share in shares:
+            spread = round(weights.spread * share.weights)
+            share.below += spread
+            share.above += spread
     return demand
 
 
@@ -177,36 +198,38 @@ def _add_llamacpp_compute(
     if not placement.placed:
         return
     compute = found.device + cuda_cache_copies(scenario, graph, cells)
-    cards = len(demand.cards)
-    if cards > 1:
+    below = found.device - found.device_low
+    if len(demand.cards) > 1:
         compute += found.pipeline
-        demand.below += cards * found.pipeline
+        below += found.pipeline
         demand.approximate += (_PIPELINE,)
     elif not found.exact:
         demand.approximate += (_COMPUTE,)
     for share in demand.cards:
         share.compute = compute
-    demand.below += cards * (found.device - found.device_low)
-    demand.above += cards * (found.device_high - found.device)
+        share.below += below
+        share.above += found.device_high - found.device
 
 
 def _add_activations(
     demand: _Demand, scenario: Scenario, cache: CacheShape, cells: Cells, knowledge: Knowledge
 ) -> None:
-    cards = demand.cards
     found = activation_bytes(scenario, cache, cells, knowledge.policy)
-    for share in cards:
+    for share in demand.cards:
         share.compute = found.central
-    demand.below += len(cards) * (found.central - found.low)
-    demand.above += len(cards) * (found.high - found.central)
+        share.below += found.central - found.low
+        share.above += found.high - found.central
     demand.approximate += (_ACTIVATIONS,)
     if scenario.framework.memory_model not in _CHECKED_CACHES:
         demand.approximate += (_RULES,)
     if scenario.gpus > 1 and not splits_by_layer(scenario):
-        demand.approximate += (_TENSOR,)
+        known = communication(scenario.backend, knowledge.policy).central
+        demand.approximate += (_TENSOR, _COMMUNICATION if known else _COMMUNICATION_UNKNOWN)
 
 
-def _add_draft(demand: _Demand, scenario: Scenario, knowledge: Knowledge) -> None:
+def _add_draft(
+    demand: _Demand, scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]
+) -> None:
     """Add a draft model in the same format, context and split, wholly on the cards."""
     assert scenario.draft_model is not None
     draft = _demand(
@@ -218,72 +241,86 @@ def _add_draft(demand: _Demand, scenario: Scenario, knowledge: Knowledge) -> Non
             cpu_experts=0,
         ),
         knowledge,
+        cards,
     )
     for share, added in zip(demand.cards, draft.cards, strict=True):
         share.weights += added.weights
         share.kv_cache += added.kv_cache
         share.compute += added.compute
+        share.below += added.below
+        share.above += added.above
     demand.host_weights += draft.host_weights
     demand.host_compute += draft.host_compute
-    demand.below += draft.below
-    demand.above += draft.above
     extra = tuple(phrase for phrase in draft.approximate if phrase not in demand.approximate)
     demand.approximate += extra
 
 
-def _memory(demand: _Demand, card: Card) -> Memory:
-    shares, overhead = demand.cards, card.overhead
-    cards = len(shares)
-    weights = kv_cache = compute = 0
-    for share in shares:
+def _memory(scenario: Scenario, demand: _Demand, cards: Sequence[Card]) -> Memory:
+    shares, each = demand.cards, _per_gpu(demand.cards, cards)
+    weights = kv_cache = compute = below = above = overhead = 0
+    for share, card in zip(shares, cards, strict=True):
         weights += share.weights
         kv_cache += share.kv_cache
         compute += share.compute
-    required = weights + kv_cache + compute + cards * overhead.central
-    capacity, usable = card.capacity, card.usable
-    free = None if usable is None else usable - demand.fullest() - overhead.central
+        overhead += card.overhead.central
+        below += share.below + card.overhead.central - card.overhead.low
+        above += share.above + card.overhead.high - card.overhead.central
+    required = weights + kv_cache + compute + overhead
+    known = cards[0].usable is not None
+    free = _least_free(shares, cards) if known else None
     approximate = demand.approximate
-    if overhead.central:
+    if overhead:
         approximate += (_OVERHEAD,)
     return Memory(
-        capacity_bytes=None if capacity is None else cards * capacity,
-        usable_bytes=None if usable is None else cards * usable,
+        capacity_bytes=sum(card.capacity or 0 for card in cards) if known else None,
+        usable_bytes=sum(card.usable_bytes for card in each) if known else None,
         required_bytes=required,
         deficit_bytes=None if free is None else max(-free, 0),
         headroom_bytes=None if free is None else max(free, 0),
         weights_bytes=weights,
         kv_cache_bytes=kv_cache,
         compute_buffer_bytes=compute,
-        overhead_bytes=cards * overhead.central,
+        overhead_bytes=overhead,
         host_weights_bytes=demand.host_weights,
         host_kv_cache_bytes=demand.host_kv_cache,
         host_compute_bytes=demand.host_compute,
         nominal_weights_gb=demand.nominal_gb,
-        per_gpu=_per_gpu(shares, card),
-        low_bytes=required - demand.below - cards * (overhead.central - overhead.low),
-        high_bytes=required + demand.above + cards * (overhead.high - overhead.central),
+        per_gpu=each if known else (),
+        low_bytes=required - below,
+        high_bytes=required + above,
         approximate=approximate,
         bits_per_weight=demand.bits_per_weight,
+        cache_room=_room(scenario, demand, each) if known and claims_memory(scenario) else None,
     )
 
 
-def _per_gpu(shares: list[_Share], card: Card) -> tuple[CardMemory, ...]:
-    if card.capacity is None or card.usable is None:
-        return ()
-    overhead = card.overhead.central
-    return tuple(
-        [
-            CardMemory(
-                capacity_bytes=card.capacity,
-                usable_bytes=card.usable,
-                required_bytes=share.weights + share.kv_cache + share.compute + overhead,
-                weights_bytes=share.weights,
-                kv_cache_bytes=share.kv_cache,
-                compute_buffer_bytes=share.compute,
-                overhead_bytes=overhead,
-            )
-            for share in shares
-        ]
+def _room(scenario: Scenario, demand: _Demand, each: Sequence[CardMemory]) -> CacheRoom | None:
+    left = [
+        (card.usable_bytes - card.required_bytes + card.kv_cache_bytes, card.kv_cache_bytes)
+        for card in each
+    ]
+    return cache_room(scenario, demand.shape, demand.cells, left)
+
+
+def _per_gpu(shares: list[_Share], cards: Sequence[Card]) -> tuple[CardMemory, ...]:
+    return tuple(_card(share, card) for share, card in zip(shares, cards, strict=True))
+
+
+def _card(share: _Share, card: Card) -> CardMemory:
+    overhead = card.overhead
+    others = share.weights + share.compute + overhead.central
+    required = others + share.kv_cache
+    return CardMemory(
+        capacity_bytes=card.capacity or 0,
+        usable_bytes=card.offers(others),
+        required_bytes=required,
+        weights_bytes=share.weights,
+        kv_cache_bytes=share.kv_cache,
+        compute_buffer_bytes=share.compute,
+        overhead_bytes=overhead.central,
+        name=card.name,
+        low_bytes=required - share.below - (overhead.central - overhead.low),
+        high_bytes=required + share.above + (overhead.high - overhead.central),
     )
 
 

@@ -5,18 +5,23 @@ All figures come from knowledge/policy.yaml, where each carries its source.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from advisor.estimate.memo import by_identity
+from advisor.estimate.placement import splits_by_layer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from advisor.knowledge.types import Framework, Gpu, Knowledge
+    from advisor.scenario import Scenario
 
 _WITHOUT_TORCH = frozenset({"llama.cpp", "mlx"})
 _CAPTURES_GRAPHS = frozenset({"vllm"})
+_SHARES_WHAT_IS_FREE = frozenset({"tensorrt-llm"})
+"""Runtimes whose memory fraction is of what is free beside the weights, not of the card."""
+_LIBRARIES = {"CUDA": "nccl", "ROCm": "rccl"}
 _PERCENT = 100
 
 
@@ -39,9 +44,19 @@ NO_BYTES = Range(0, 0, 0)
 class Card:
     """What one card offers and what the runtime takes of it, bytes."""
 
+    name: str
     capacity: int | None
     usable: int | None
     overhead: Range
+    cache_share: float = 1.0
+    """Part of what is free beside weights and buffers that the cache may take."""
+
+    def offers(self, beside_cache: int) -> int:
+        """Say how much is usable in all when so many bytes are taken by all but the cache."""
+        usable = self.usable or 0
+        if self.cache_share == 1.0:
+            return usable
+        return usable - round((1 - self.cache_share) * max(usable - beside_cache, 0))
 
 
 @by_identity
@@ -55,12 +70,36 @@ def card_of(
     """
     overhead = _overhead(gpu, backend, framework, knowledge.policy)
     if gpu is None or gpu.vram_bytes is None:
-        return Card(None, None, overhead)
+        return Card(gpu.name if gpu else "", None, None, overhead)
     capacity = gpu.vram_bytes
     usable = capacity - _reserve(gpu, capacity, knowledge.policy)
-    if framework.memory_fraction is not None:
-        usable = min(usable, int(capacity * _share(framework.memory_fraction)))
-    return Card(capacity, max(usable, 0), overhead)
+    if framework.memory_fraction is None:
+        return Card(gpu.name, capacity, max(usable, 0), overhead)
+    share = _share(framework.memory_fraction)
+    if framework.memory_model in _SHARES_WHAT_IS_FREE:
+        return Card(gpu.name, capacity, max(usable, 0), overhead, share)
+    return Card(gpu.name, capacity, max(min(usable, int(capacity * share)), 0), overhead)
+
+
+def cards_of(scenario: Scenario, knowledge: Knowledge) -> tuple[Card, ...]:
+    """Say what every card of a scenario offers, in their order."""
+    backend, framework = scenario.backend, scenario.framework
+    found = tuple(
+        card_of(gpu, backend, framework, knowledge) for gpu in scenario.cards or (scenario.gpu,)
+    )
+    if scenario.gpus > 1 and not splits_by_layer(scenario):
+        traded = communication(backend, knowledge.policy)
+        found = tuple(replace(card, overhead=card.overhead + traded) for card in found)
+    return found if scenario.cards else found * scenario.gpus
+
+
+def communication(backend: str | None, policy: Mapping[str, float]) -> Range:
+    """Size the buffers through which one card of a tensor split trades results.
+
+    Nothing where no figure is published: ``Memory.approximate`` then says that it is left out.
+    """
+    library = _LIBRARIES.get(backend or "")
+    return _named(f"{library}_communication", policy) if library else NO_BYTES
 
 
 def _share(fraction: float) -> float:

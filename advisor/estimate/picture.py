@@ -89,9 +89,11 @@ def _free(scenario: Scenario, knowledge: Knowledge, tokens: int, batch: int) -> 
 
 def _cache_tokens(scenario: Scenario, knowledge: Knowledge) -> int | None:
     """Count the tokens for which memory is left beside everything that is not cache."""
+    memory = estimate_memory(scenario, knowledge)
+    if memory.cache_room is not None:
+        return memory.cache_room.tokens
     each = kv_bytes_per_token(scenario)
     free = free_bytes(scenario, knowledge)
     if free is None or each <= 0 or scenario.gpus > 1:
         return None
-    memory = estimate_memory(scenario, knowledge)
     return max(0, int((free + memory.kv_cache_bytes) // each))

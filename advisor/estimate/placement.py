@@ -5,8 +5,9 @@ Source for llama.cpp: ``src/llama-model.cpp`` of 0c1e57098; checked on 13,587 co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,20 +36,27 @@ class Placement:
     host: int
 
 
-def place(scenario: Scenario, weights: Weights) -> Placement:
-    """Place the weights of a scenario, by whole layers; a tensor split divides this later."""
+def place(scenario: Scenario, weights: Weights, room: Sequence[int]) -> Placement:
+    """Place the weights of a scenario, by whole layers; a tensor split divides this later.
+
+    Args:
+        scenario: Layers asked for on the cards, and how these share them.
+        weights: Bytes by layer.
+        room: Free bytes of every card before loading; only their proportions count.
+    """
     layers = len(weights.layer_sums) - 1
     asked = scenario.gpu_layers
     placed = layers + 1 if asked is None else min(asked, layers + 1)
     start = min(layers + 1 - placed, layers)
-    by_layers = scenario.gpus > 1 and splits_by_layer(scenario)
-    cards = _cards(weights, start, placed, layers, scenario.gpus if by_layers else 1)
+    shares = _shares(scenario, weights, room)
+    cards = _cards(weights, start, placed, shares)
+    holder = _holder(placed, shares)
     host = weights.layer_sums[start]
     host += _move_experts(cards, weights, start, scenario.cpu_experts)
     if scenario.framework.memory_model == "llama.cpp":
-        host += _place_llamacpp(cards, weights, start, placed)
+        host += _place_llamacpp(cards, weights, start, holder)
     else:
-        host += _place_whole(cards, weights, placed)
+        host += _place_whole(cards, weights, holder)
         if scenario.framework.embedding_in_ram and not weights.profile.tied and placed:
             cards[0].weights -= weights.embedding
             host += weights.embedding
@@ -63,17 +71,45 @@ def splits_by_layer(scenario: Scenario) -> bool:
     return scenario.framework.memory_model in {"llama.cpp", "transformers", "exllama", "mlx"}
 
 
+def _shares(scenario: Scenario, weights: Weights, room: Sequence[int]) -> tuple[int, ...]:
+    """Say in which proportion the cards take layers; one share where they shard every tensor.
+
+    llama.cpp deals out by free memory; ExLlama fills one card after the other, which fits when
+    proportions do. transformers gives every card an even share and what does not fit to the last.
+    """
+    if scenario.gpus == 1 or not splits_by_layer(scenario):
+        return (1,)
+    if not scenario.cards:
+        return (1,) * scenario.gpus
+    if scenario.framework.memory_model != "transformers":
+        return tuple(max(free, 1) for free in room)
+    whole = weights.embedding + weights.layer_sums[-1] + weights.output
+    even = -(-whole // scenario.gpus)
+    first = [max(min(even, free), 1) for free in room[:-1]]
+    return (*first, max(whole - sum(first), 1))
+
+
 def _cards(
-    weights: Weights, start: int, placed: int, layers: int, cards: int
+    weights: Weights, start: int, placed: int, shares: tuple[int, ...]
 ) -> tuple[CardShare, ...]:
     """Deal the placed layers out in order, the output as the last of them."""
     sums = weights.layer_sums
-    if cards == 1:
+    layers = len(sums) - 1
+    if len(shares) == 1:
         return (CardShare(start, layers, sums[layers] - sums[start]),)
-    edges = [min(start - (-index * placed // cards), layers) for index in range(cards + 1)]
+    whole = sum(shares)
+    edges = [min(start - (-part * placed // whole), layers) for part in (0, *accumulate(shares))]
     return tuple(
         CardShare(first, last, sums[last] - sums[first]) for first, last in pairwise(edges)
     )
+
+
+def _holder(placed: int, shares: tuple[int, ...]) -> int | None:
+    """Say which card holds the output, the last of the placed layers; None: the host."""
+    if not placed:
+        return None
+    before = (placed - 1) * sum(shares)
+    return next(i for i, part in enumerate(accumulate(shares)) if part * placed > before)
 
 
 def _move_experts(
@@ -92,27 +128,29 @@ def _move_experts(
     return moved
 
 
-def _place_llamacpp(cards: tuple[CardShare, ...], weights: Weights, start: int, placed: int) -> int:
+def _place_llamacpp(
+    cards: tuple[CardShare, ...], weights: Weights, start: int, holder: int | None
+) -> int:
     """Place what is outside the layers; give the host's part."""
     profile, rope = weights.profile, weights.rope
     host = weights.embedding
-    if placed == 0:
+    if holder is None:
         return (
             host
             + (weights.norm if profile.tied else weights.output)
             + (rope + profile.vision_bytes)
         )
-    cards[(placed - 1) * len(cards) // placed].weights += weights.output
+    cards[holder].weights += weights.output
     cards[0].weights += profile.vision_bytes
     if start < len(weights.layer_sums) - 1:
         cards[0].weights += rope
     return host + (rope if start else 0)
 
 
-def _place_whole(cards: tuple[CardShare, ...], weights: Weights, placed: int) -> int:
+def _place_whole(cards: tuple[CardShare, ...], weights: Weights, holder: int | None) -> int:
     vision = weights.profile.vision_bytes
-    if placed == 0:
+    if holder is None:
         return weights.embedding + weights.output + vision
     cards[0].weights += weights.embedding + vision
-    cards[(placed - 1) * len(cards) // placed].weights += weights.output
+    cards[holder].weights += weights.output
     return 0

@@ -20,6 +20,23 @@ class CardMemory:
     kv_cache_bytes: int
     compute_buffer_bytes: int
     overhead_bytes: int
+    name: str
+    low_bytes: int
+    """Lower end of ``required_bytes``."""
+    high_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRoom:
+    """What is left for the cache at a server's default share of memory, over all cards."""
+
+    room_bytes: int
+    """Memory beside weights, buffers and the runtime, cards as full as the fullest one allows."""
+    tokens: int | None
+    """Tokens of all sequences together, at sequences of the context asked for; None where no
+    layer keeps tokens."""
+    sequences: int
+    """Sequences of the context asked for that fit at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +67,8 @@ class Memory:
     """Names of the parts that are estimates, one plain phrase each; empty: exact formulas."""
     bits_per_weight: float | None
     """Average over the whole model as stored."""
+    cache_room: CacheRoom | None = None
+    """What a server that claims memory in advance keeps for its cache; None: others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from advisor.estimate.kv_cache import kv_read_bytes
 from advisor.estimate.result import Evidence, Figure, Memory, Speed
+from advisor.estimate.speed_cards import speed_of_unequal
+from advisor.estimate.speed_own import with_own
 from advisor.estimate.speed_rates import Rate, Speeds, speeds_of
 from advisor.estimate.speed_step import (
     Reads,
@@ -25,7 +27,7 @@ from advisor.estimate.speed_step import (
 from advisor.estimate.speed_tables import Measured, Tables
 from advisor.estimate.weights import Weights, weights_of
 from advisor.knowledge.types import Knowledge
-from advisor.scenario import Scenario
+from advisor.scenario import Scenario, changed
 from advisor.units import GIB
 
 _SPECULATION = (0.63, 1.93)
@@ -54,8 +56,12 @@ def estimate_speed(scenario: Scenario, memory: Memory, knowledge: Knowledge) -> 
     """
     if memory.deficit_bytes or not _can_decode(scenario):
         return None
+    if scenario.cards:
+        return speed_of_unequal(
+            scenario, memory, lambda one: estimate_speed(one, memory, knowledge)
+        )
     speeds = speeds_of(knowledge)
-    rate = _rate_of(scenario, speeds)
+    rate = rate_of(scenario, speeds)
     if speeds is None or rate is None:
         return None
     weights = weights_of(
@@ -78,13 +84,16 @@ def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tu
     if scenario.gpu is None or scenario.model.modality not in _GENERATES:
         return ()
     missing = []
+    if scenario.model.shape.role != "decoder":
+        missing.append("calibration of models with an encoder")
     if scenario.gpu.bandwidth_bytes_s is None:
         missing.append("gpu.bandwidth")
     if is_split(scenario) and scenario.ram_bandwidth_bytes_s is None:
         missing.append("host.ram_bandwidth")
     if scenario.gpus > 1 and not scenario.framework.multi_gpu:
         missing.append("framework.multi_gpu")
-    if knowledge and _rate_of(scenario, speeds_of(knowledge)) is None:
+    kinds = [changed(scenario, gpu=gpu, cards=()) for gpu in scenario.cards] or [scenario]
+    if knowledge and any(rate_of(one, speeds_of(knowledge)) is None for one in kinds):
         missing.append(f"calibration of {scenario.framework.name} on {scenario.backend}")
     return tuple(missing)
 
@@ -109,15 +118,23 @@ def _can_decode(scenario: Scenario) -> bool:
         gpu is not None
         and gpu.bandwidth_bytes_s is not None
         and scenario.model.modality in _GENERATES
+        and scenario.model.shape.role == "decoder"
         and (scenario.gpus == 1 or bool(scenario.framework.multi_gpu))
         and (scenario.ram_bandwidth_bytes_s is not None or not is_split(scenario))
     )
 
 
-def _rate_of(scenario: Scenario, speeds: Speeds | None) -> Rate | None:
+def rate_of(scenario: Scenario, speeds: Speeds | None) -> Rate | None:
+    """Give the rate of a scenario's card and engine; None where figures are missing."""
     if speeds is None or scenario.gpu is None or scenario.backend is None:
         return None
-    rate = speeds.rate(scenario.gpu, scenario.backend, scenario.framework, scenario.precision)
+    rate = speeds.rate(
+        scenario.gpu,
+        scenario.backend,
+        scenario.framework,
+        scenario.precision,
+        moe=bool(scenario.model.shape.moe),
+    )
     if rate and scenario.model.shape.moe and rate.moe_overhead_s is None:
         return None
     return rate
@@ -133,15 +150,22 @@ def _speed(
     step = one if batch == 1 else _batched(scenario, speeds, rate, reads, one)
     evidence, spread = _trust(scenario, speeds, rate, reads)
     decode = _figure(1 / step.seconds, spread, evidence)
+    aggregate = decode if batch == 1 else _figure(batch / step.seconds, spread, evidence)
+    prefill = _prefill(scenario, speeds, rate)
     measured = _measured(scenario, speeds.tables)
     if measured is not None:
         decode = _published(measured, speeds.tables.ranges["measured"], decode)
-    return Speed(
-        depth_tokens=scenario.depth_tokens,
-        decode_tok_s=decode,
-        prefill_tok_s=_prefill(scenario, speeds, rate),
-        aggregate_tok_s=decode if batch == 1 else _figure(batch / step.seconds, spread, evidence),
-        bound_by=step.bound_by,
+        aggregate = decode
+    return with_own(
+        scenario,
+        speeds,
+        Speed(
+            depth_tokens=scenario.depth_tokens,
+            decode_tok_s=decode,
+            prefill_tok_s=prefill,
+            aggregate_tok_s=aggregate,
+            bound_by=step.bound_by,
+        ),
     )
 
 

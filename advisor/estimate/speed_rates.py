@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from advisor.estimate.result import Evidence
 from advisor.estimate.speed_prefill import Reached, reached_by_engine, reached_by_llamacpp
 from advisor.estimate.speed_tables import Curve, EngineSpeed, Tables, read_tables
+from advisor.knowledge.own import CardEngine, OwnSpeeds
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 
 _MODELLED_FROM_GPUS = 3
@@ -47,8 +48,11 @@ class Speeds:
     tables: Tables
     gpus: Mapping[str, Gpu]
     rates: dict[tuple[str, ...], Rate | None]
+    own: OwnSpeeds | None = None
 
-    def rate(self, gpu: Gpu, backend: str, framework: Framework, precision: Format) -> Rate | None:
+    def rate(
+        self, gpu: Gpu, backend: str, framework: Framework, precision: Format, *, moe: bool = False
+    ) -> Rate | None:
         """Give the rate, or None where the engine, backend or format has no figures."""
         key = (
             gpu.name,
@@ -57,11 +61,12 @@ class Speeds:
             backend,
             framework.name,
             precision.name,
+            "moe" if moe else "",
         )
         try:
             return self.rates[key]
         except KeyError:
-            made = _rate(self, gpu, backend, framework, precision)
+            made = _rate(self, gpu, backend, framework, precision, moe=moe)
             self.rates[key] = made
             return made
 
@@ -75,37 +80,72 @@ def speeds_of(knowledge: Knowledge) -> Speeds | None:
     Raises:
         KnowledgeError: calibration.yaml is wrong.
     """
-    found = _KEPT.get(knowledge.sha256)
-    if found is not None and found.source is knowledge.calibration:
+    key = f"{knowledge.sha256} {knowledge.own.sha256 if knowledge.own else ''}"
+    found = _KEPT.get(key)
+    if found and found.source is knowledge.calibration and found.own is knowledge.own:
         return found
     if not knowledge.calibration:
         return None
-    made = Speeds(knowledge.calibration, read_tables(knowledge.calibration), knowledge.gpus, {})
-    _KEPT[knowledge.sha256] = made
+    tables = read_tables(knowledge.calibration)
+    made = Speeds(knowledge.calibration, tables, knowledge.gpus, {}, knowledge.own)
+    _KEPT[key] = made
     return made
 
 
+def engine_of(tables: Tables, framework: Framework) -> str:
+    """Name the engine that sets a framework's speed: llama.cpp for its whole family."""
+    return "llama.cpp" if tables.engines.get(framework.name) is None else framework.name
+
+
+def _own_factors(
+    speeds: Speeds, gpu: Gpu, backend: str, framework: Framework, *, moe: bool
+) -> tuple[float | None, float | None]:
+    """Give what the user's measurements of this card say: of its decoding and of its prefill."""
+    if speeds.own is None:
+        return None, None
+    key = CardEngine(gpu.name, backend, engine_of(speeds.tables, framework))
+    found = speeds.own.factors.get(key)
+    if found is None:
+        return None, None
+    return (found.experts or found.dense if moe else found.dense), found.prefill
+
+
 def _rate(
-    speeds: Speeds, gpu: Gpu, backend: str, framework: Framework, precision: Format
+    speeds: Speeds, gpu: Gpu, backend: str, framework: Framework, precision: Format, *, moe: bool
 ) -> Rate | None:
     tables = speeds.tables
     if framework.name not in tables.engines:
         return None
     engine = tables.engines[framework.name]
     architecture = next((m.to for m in tables.matches if m.fits(gpu)), "")
+    own, prefill_own = _own_factors(speeds, gpu, backend, framework, moe=moe)
     if engine is None:
-        return _family_rate(speeds, gpu, backend, precision, architecture)
+        prefill = _llamacpp_prefill(speeds, gpu, backend, precision, architecture)
+        if prefill and prefill_own:
+            spread = min(prefill.spread, tables.ranges["prefill_card"])
+            prefill = Reached(prefill.tflops * prefill_own, spread)
+        return _family_rate(
+            tables, gpu, backend, precision, architecture=architecture, own=own, prefill=prefill
+        )
     prefill = reached_by_engine(tables.prefill, tables.ranges, gpu, precision)
     if prefill is None:
         prefill = _llamacpp_prefill(speeds, gpu, backend, precision, architecture)
-    return _engine_rate(tables, engine, precision, prefill)
+    if prefill and prefill_own:
+        prefill = replace(prefill, tflops=prefill.tflops * prefill_own)
+    return _engine_rate(tables, engine, precision, own, prefill)
 
 
 def _family_rate(
-    speeds: Speeds, gpu: Gpu, backend: str, precision: Format, architecture: str
+    tables: Tables,
+    gpu: Gpu,
+    backend: str,
+    precision: Format,
+    *,
+    architecture: str,
+    own: float | None,
+    prefill: Reached | None,
 ) -> Rate | None:
     """Rate the llama.cpp family: base x backend x architecture x format, then the card's own."""
-    tables = speeds.tables
     behind = tables.backends.get(backend)
     if behind is None:
         return None
@@ -114,7 +154,7 @@ def _family_rate(
     product = tables.base_efficiency * behind.factor * (known.factor if known else 1.0)
     offset = tables.offsets.get((gpu.name, backend))
     measured = known.measured.get(backend, 0) if known else 0
-    evidence, spread, small = _trust(tables.ranges, measured, near=offset is not None)
+    evidence, spread, small = _trust(tables.ranges, measured, near=bool(offset or own))
     if factor is None:
         evidence, spread = "extrapolated", max(spread, tables.ranges["unmeasured_format"])
     return Rate(
@@ -122,17 +162,21 @@ def _family_rate(
         overhead_s=behind.overhead_s,
         moe_overhead_s=behind.moe_overhead_s,
         overlapped=False,
-        scale=offset or 1.0,
+        scale=own or offset or 1.0,
         evidence=evidence,
         spread=spread,
         small_spread=max(spread, small),
         batch=tables.batch_llamacpp,
-        prefill=_llamacpp_prefill(speeds, gpu, backend, precision, architecture),
+        prefill=prefill,
     )
 
 
 def _engine_rate(
-    tables: Tables, engine: EngineSpeed, precision: Format, prefill: Reached | None
+    tables: Tables,
+    engine: EngineSpeed,
+    precision: Format,
+    card: float | None,
+    prefill: Reached | None,
 ) -> Rate | None:
     bits = _stored_bits(precision)
     efficiency = engine.efficiency.get(bits)
@@ -145,8 +189,8 @@ def _engine_rate(
         overhead_s=max(own, tables.kernels_s.get(family, 0.0)),
         moe_overhead_s=0.0,
         overlapped=engine.overlapped,
-        scale=1.0,
-        evidence="extrapolated",
+        scale=card or 1.0,
+        evidence="near" if card else "extrapolated",
         spread=tables.ranges["other_engine"],
         small_spread=tables.ranges["other_engine"],
         batch=tables.batch_other,

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from advisor.knowledge.own import OwnSpeeds
+
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "apple"]
 Modality = Literal["text", "vision", "audio", "embedding"]
@@ -215,6 +217,8 @@ class Knowledge:
     sha256: str
     index: Mapping[str, object] = field(default_factory=dict)
     """Precomputed lookup of names (``advisor.knowledge.index``)."""
+    own: OwnSpeeds | None = None
+    """What the user measured (``advisor.measurements``); not part of ``sha256``."""
 
     def names(self) -> Mapping[str, tuple[str, ...]]:
         """The canonical names of every table that text facts refer to."""

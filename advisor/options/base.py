@@ -7,11 +7,17 @@ from dataclasses import dataclass
 
 from advisor import support
 from advisor.advice import Action, Effort, Option
-from advisor.estimate.memory import estimate_memory, free_bytes
+from advisor.estimate.memory import free_bytes
 from advisor.estimate.result import Memory, Speed
-from advisor.estimate.speed import estimate_speed
+from advisor.estimate.whole import estimate, host_fits
 from advisor.knowledge.types import Format, Framework, Knowledge
-from advisor.resolve import default_backend, default_context, formats_named, precision_asked
+from advisor.resolve import (
+    cards_asked,
+    default_backend,
+    default_context,
+    formats_named,
+    precision_asked,
+)
 from advisor.scenario import Request, Scenario
 
 _FULL_BITS = 16
@@ -44,13 +50,6 @@ def cards_hold(base: Base, other: Scenario) -> bool:
     return free is None or free >= 0
 
 
-def host_fits(scenario: Scenario, memory: Memory) -> bool:
-    """Whether system RAM holds what lies there; unknown RAM counts as said to be needed."""
-    needed = memory.host_weights_bytes + memory.host_kv_cache_bytes
-    offloaded = scenario.gpu_layers is not None or scenario.cpu_experts > 0
-    return not offloaded or scenario.ram_bytes is None or needed <= scenario.ram_bytes
-
-
 def make_option(
     base: Base,
     action: Action,
@@ -59,10 +58,9 @@ def make_option(
     effort: Effort,
     *,
     cost_usd: float | None = None,
-    memory: Memory | None = None,
 ) -> Option:
     """Estimate a changed scenario with the request's own estimator and complete its change."""
-    estimated = memory or estimate_memory(scenario, base.knowledge)
+    memory, speed = estimate(scenario, base.knowledge)
     full = _completed(base, change, scenario)
     loss = quality_loss(scenario)
     before = quality_loss(base.scenario)
@@ -72,9 +70,9 @@ def make_option(
         action=action,
         change=full,
         scenario=scenario,
-        memory=estimated,
-        speed=estimate_speed(scenario, estimated, base.knowledge),
-        fits=estimated.deficit_bytes == 0 and host_fits(scenario, estimated),
+        memory=memory,
+        speed=speed,
+        fits=memory.deficit_bytes == 0 and host_fits(scenario, memory),
         steps=1,
         quality_loss_percent=loss if same_model else None,
         quality_cost_percent=(
@@ -105,6 +103,7 @@ def _completed(
     """Add the keys without which running the changed request would fall back to other defaults."""
     request = base.request
     full = {**change, **_split_changes(base, change, scenario)}
+    full.update(_card_changes(base, full, scenario))
     full.update(_choice_changes(base, full, scenario))
     stated_context = request.context or default_context(scenario.model)
     if "context" not in full and stated_context != scenario.context_tokens:
@@ -133,6 +132,23 @@ def _choice_changes(
         expected = _default_pair(base.knowledge, text, framework, scenario)
     if expected is None or expected[0] is not scenario.precision:
         added["precision"] = scenario.precision.name
+    return added
+
+
+def _card_changes(
+    base: Base, full: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Say which and how many cards where the request's own words would give others."""
+    request, gpu = base.request, scenario.gpu
+    same = gpu is base.scenario.gpu and scenario.gpus == base.scenario.gpus
+    if gpu is None or scenario.cards or same:
+        return {}
+    added: dict[str, object] = {}
+    if "gpu" not in full and cards_asked(request, base.knowledge).counted:
+        added["gpu"] = gpu.name
+    stated = full.get("gpus", request.gpus) or 1
+    if stated != scenario.gpus:
+        added["gpus"] = scenario.gpus
     return added
 
 

@@ -21,27 +21,38 @@ _FOR_SALE = frozenset({"consumer", "workstation", "datacenter", "apple"})
 
 
 def more_cards_options(base: Base) -> Iterator[Option]:
-    """The fewest equal cards that hold the model, or two where one already does."""
+    """The fewest equal cards that hold the model, or two where one already does.
+
+    Of unequal cards the largest is taken again, in place of the others.
+    """
     scenario = base.scenario
-    gpu = scenario.gpu
+    gpu = _largest(scenario.cards) if scenario.cards else scenario.gpu
     if gpu is None or gpu.unified_memory or gpu.segment == "mobile":
         return
     if not scenario.framework.multi_gpu or scenario.gpu_layers is not None or scenario.cpu_experts:
         return
     if base.card_fits and scenario.framework.multi_gpu[0] != "tensor":
         return
-    for count in range(scenario.gpus + 1, _MOST_CARDS + 1):
+    owned = sum(card.name == gpu.name for card in scenario.cards) or scenario.gpus
+    for count in range(max(owned + 1, 2), _MOST_CARDS + 1):
         if scenario.framework.multi_gpu[0] == "tensor" and scenario.model.shape.heads % count:
             continue
-        other = changed(scenario, gpus=count)
+        other = changed(scenario, gpu=gpu, gpus=count, cards=())
         if not cards_hold(base, other):
             continue
         price = gpu.launch_price_usd
-        cost = price * (count - scenario.gpus) if price else None
-        option = make_option(base, "add-gpus", {"gpus": count}, other, "purchase", cost_usd=cost)
+        cost = price * (count - owned) if price else None
+        change: dict[str, object] = {"gpus": count}
+        if scenario.cards:
+            change["gpu"] = gpu.name
+        option = make_option(base, "add-gpus", change, other, "purchase", cost_usd=cost)
         if option.fits:
             yield option
             return
+
+
+def _largest(cards: Sequence[Gpu]) -> Gpu:
+    return max(cards, key=lambda card: (card.vram_bytes or 0, card.bandwidth_bytes_s or 0.0))
 
 
 def other_card_options(base: Base) -> Iterator[Option]:
@@ -64,6 +75,8 @@ def other_card_options(base: Base) -> Iterator[Option]:
 def _worth_a_look(base: Base, gpu: Gpu, card: CardRow) -> bool:
     """A cheap test before the estimate: is it larger, or as large and much faster?"""
     assert gpu.vram_bytes
+    if base.scenario.cards:
+        return card.vram_bytes > (_largest(base.scenario.cards).vram_bytes or 0)
     if not base.card_fits:
         return card.vram_bytes > gpu.vram_bytes and (
             card.vram_bytes * base.scenario.gpus >= base.memory.weights_bytes
@@ -98,7 +111,8 @@ def _on_card(base: Base, card: Gpu) -> Scenario | None:
     return changed(
         scenario,
         gpu=card,
-        gpu_layers=scenario.gpu_layers,
+        gpus=1 if scenario.cards else scenario.gpus,
+        cards=(),
         backend=scenario.backend if base.request.backend else default_backend(card),
     )
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.estimate.certainty import certainty_of
+from advisor.estimate.room import sequences_at_once
 from advisor.estimate.speed import speculative_range
 from advisor.render.figures import plain
 from advisor.render.option import option_view
@@ -98,6 +100,7 @@ def _numbers(advice: Advice) -> Document:
             "knowledge_sha256": made.knowledge_sha256,
             "templates_sha256": made.templates_sha256,
             "engine": made.engine,
+            "measurements_sha256": made.measurements_sha256,
         },
     }
 
@@ -225,6 +228,7 @@ def _because(items: Sequence[Because]) -> list[BecauseDoc]:
 
 def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
     """Put memory and its limits as the result document has them."""
+    room = memory.cache_room
     return {
         "capacity_bytes": memory.capacity_bytes,
         "usable_bytes": memory.usable_bytes,
@@ -244,9 +248,14 @@ def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
         "bits_per_weight": memory.bits_per_weight,
         "low_bytes": memory.low_bytes,
         "high_bytes": memory.high_bytes,
+        "certainty": certainty_of(memory),
+        "cache_room_bytes": room.room_bytes if room else None,
+        "cache_tokens": room.tokens if room else None,
+        "cache_sequences": sequences_at_once(memory, limits),
         "approximate": list(memory.approximate),
         "per_gpu": [
             {
+                "name": plain(card.name),
                 "capacity_bytes": card.capacity_bytes,
                 "usable_bytes": card.usable_bytes,
                 "required_bytes": card.required_bytes,
@@ -254,6 +263,8 @@ def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
                 "kv_cache_bytes": card.kv_cache_bytes,
                 "compute_buffer_bytes": card.compute_buffer_bytes,
                 "overhead_bytes": card.overhead_bytes,
+                "low_bytes": card.low_bytes,
+                "high_bytes": card.high_bytes,
             }
             for card in memory.per_gpu
         ],

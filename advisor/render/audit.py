@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from advisor.render.figures import rate
+from advisor.render.figures import amount, rate
 from advisor.render.prose import report
 from advisor.units import GB, GIB
 
@@ -50,6 +50,7 @@ def contradictions(doc: Document) -> list[str]:
     return [
         *(problem for where, text in sentences for problem in _wrong_numbers(doc, where, text)),
         *(problem for where, text in whole for problem in _wrong_state(doc, where, text)),
+        *_unsaid_risk(doc),
         *_wrong_remedies(doc),
         *_wrong_arithmetic(doc),
         *_unasked_speed(doc, [*whole, *notes]),
@@ -63,6 +64,16 @@ def _wrong_state(doc: Document, where: str, text: str) -> Iterator[str]:
     said = re.sub(_NEGATED_FIT, "", text)
     if not runs and (found := _SAID_FIT.search(said)):
         yield f"{where}: says '{found[0]}' though the verdict is {doc['verdict']['state']}"
+
+
+def _unsaid_risk(doc: Document) -> Iterator[str]:
+    """The verdict must say how much it may need where the range crosses what a card offers."""
+    runs = doc["verdict"]["state"] in {"fits", "tight"}
+    if not runs or doc["memory"]["certainty"] != "may_exceed":
+        return
+    card = max(doc["memory"]["per_gpu"], key=lambda c: c["high_bytes"] - c["usable_bytes"])
+    if f"up to {amount(card['high_bytes'])}" not in doc["verdict"]["sentence"]:
+        yield "verdict: leaves out that more may be needed than is usable"
 
 
 def _wrong_remedies(doc: Document) -> Iterator[str]:
@@ -117,7 +128,8 @@ def _names(doc: Document) -> list[str]:
     """Names that hold numbers of their own (``H100 SXM5 80 GB``), longest first."""
     gpu = doc["scenario"]["gpu"]
     asked = doc["scenario"]
-    found = {asked["model"]["name"], gpu["name"] if gpu else "", asked["draft_model"] or ""}
+    each = {card["name"] for card in asked["cards"]}
+    found = each | {asked["model"]["name"], gpu["name"] if gpu else "", asked["draft_model"] or ""}
     for item in doc["recommendations"]:
         setup = item["setup"]
         found |= {setup["gpu"] or "", setup["model"], setup["draft_model"] or ""}

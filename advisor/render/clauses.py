@@ -18,6 +18,7 @@ _PART_NAMES = {
     "overhead": "the overhead",
     "KV cache": "the KV cache",
     "shards": "the shares of the cards",
+    "split": "the split",
 }
 _SPELLED_WITH_A_VOWEL = "aefhilmnorsx"
 

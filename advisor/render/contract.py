@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 
 class GpuDoc(TypedDict):
-    """The card, one of ``scenario.gpus`` equal ones."""
+    """The card, one of ``scenario.gpus`` equal ones; of unequal ones the least in every figure."""
 
     name: str
     vendor: str
@@ -72,11 +72,20 @@ class SetupDoc(TypedDict):
     ram_bytes: int | None
 
 
+class EachCardDoc(TypedDict):
+    """One of several unequal cards."""
+
+    name: str
+    vram_bytes: int | None
+    bandwidth_bytes_s: float | None
+
+
 class ScenarioDoc(TypedDict):
-    """The resolved request."""
+    """The resolved request; ``cards`` holds every card where they are unequal."""
 
     gpu: GpuDoc | None
     gpus: int
+    cards: list[EachCardDoc]
     model: ModelDoc
     precision: str
     precision_quality_loss_percent: float | None
@@ -106,8 +115,9 @@ class ScenarioDoc(TypedDict):
 
 
 class CardDoc(TypedDict):
-    """One card's share, bytes."""
+    """One card's share, bytes; ``low`` and ``high`` are the ends of ``required``."""
 
+    name: str
     capacity_bytes: int
     usable_bytes: int
     required_bytes: int
@@ -115,6 +125,8 @@ class CardDoc(TypedDict):
     kv_cache_bytes: int
     compute_buffer_bytes: int
     overhead_bytes: int
+    low_bytes: int
+    high_bytes: int
 
 
 class MemoryDoc(TypedDict):
@@ -138,6 +150,10 @@ class MemoryDoc(TypedDict):
     bits_per_weight: float | None
     low_bytes: int
     high_bytes: int
+    certainty: str | None
+    cache_room_bytes: int | None
+    cache_tokens: int | None
+    cache_sequences: int | None
     approximate: list[str]
     per_gpu: list[CardDoc]
 
@@ -288,6 +304,8 @@ class ProvenanceDoc(TypedDict):
     knowledge_sha256: str
     templates_sha256: str
     engine: str
+    measurements_sha256: str | None
+    """Of the user's own measurements; null without any."""
 
 
 class GrowthDoc(TypedDict):

@@ -20,6 +20,8 @@ EVIDENCE = {
 }
 """How well a speed is backed, in words."""
 
+OWN = "your measurement"
+"""How the source of a user's own figure begins."""
 _MILLION, _BILLION = 1e6, 1e9
 _HUNDREDTH_GIB = GIB / 100
 _MANY = 100
@@ -144,6 +146,8 @@ def span(ends: SpanDoc | None) -> str:
 
 def evidence(figure: FigureDoc | None) -> str:
     """Say how a speed is backed; empty when unknown."""
+    if figure and figure["source"].startswith(OWN):
+        return f"{figure['source'].replace(OWN, 'measured by you', 1)}"
     return EVIDENCE.get(figure["evidence"], "") if figure else ""
 
 

@@ -20,6 +20,9 @@ SITUATION: Mapping[str, str] = {
     "offloadable": "yes when it does not fit but layers of it can be placed in system RAM",
     "several_cards": "yes with two or more cards",
     "cards": "the GeForce RTX 4090, or 2 GeForce RTX 4090 cards",
+    "unequal_cards": "unequal cards with their memory and bandwidth, empty for equal ones; "
+    "gpu_... then hold the least of each figure, gpu_tdp the highest",
+    "card_shares": "what each of several unequal cards holds, and what is usable on it",
     "card_word": "card, cards with several of them, machine with unified memory",
     "gpu_name": "name of the card",
     "gpu_vendor": "NVIDIA, AMD, Intel or Apple",
@@ -91,6 +94,15 @@ SITUATION: Mapping[str, str] = {
     "memory_overhead": "driver context and libraries",
     "memory_host": "what lies in system RAM, empty without offload",
     "memory_largest": "the part that takes most: weights, KV cache, work buffers or overhead",
+    "memory_at_most": "upper end of the range on the card most at risk, where the estimate fits "
+    "and that end does not",
+    "memory_at_most_usable": "what is usable on that card",
+    "cache_room": "memory that a server keeps for its cache at its default share, where it runs; "
+    "empty for other runtimes",
+    "cache_tokens": "tokens of all sequences together that this room holds",
+    "cache_sequences": "sequences of the context asked for that it holds at once",
+    "cache_serves_several": "yes when that is more than one",
+    "cache_not_all": "yes when more would fit into the cache than their buffers leave room for",
     "memory_approximate": "which parts are estimates, each with the reason in brackets",
     "memory_max_context": "longest context per sequence that fits, empty when no end was found",
     "memory_max_batch": "most sequences that fit at this context, as: 12, or at least 256",

@@ -79,7 +79,7 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
         "option_new_framework": _new(setup["framework"], doc["scenario"]["framework"]),
         "option_besides": f.listed(_besides(doc, item)),
         "option_split": setup["framework_split"] or "",
-        "option_extra_cards": _extra_cards(setup["gpus"] - doc["scenario"]["gpus"]),
+        "option_extra_cards": _extra_cards(setup["gpus"] - _owned(doc, setup)),
         "option_kv_article": article(setup["kv_cache"]),
         "option_layers": _layers(setup),
         "option_cpu_experts": f.count(setup["cpu_experts"] or None),
@@ -93,6 +93,12 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
 
 def _new(after: str, before: str) -> str:
     return after if after != before else ""
+
+
+def _owned(doc: Document, setup: SetupDoc) -> int:
+    """Count the cards of the request that the changed setup keeps."""
+    each = doc["scenario"]["cards"]
+    return sum(card["name"] == setup["gpu"] for card in each) or doc["scenario"]["gpus"]
 
 
 def _extra_cards(extra: int) -> str:
@@ -159,7 +165,8 @@ def differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, str]]:
     asked = doc["scenario"]
     card = asked["gpu"]["name"] if asked["gpu"] else None
     if (setup["gpu"], setup["gpus"]) != (card, asked["gpus"]):
-        yield "gpu" if setup["gpu"] != card else "gpus", f"{setup['gpus']} x {setup['gpu']}"
+        more = setup["gpu"] == card or any(setup["gpu"] == c["name"] for c in asked["cards"])
+        yield "gpus" if more else "gpu", f"{setup['gpus']} x {setup['gpu']}"
     if setup["model"] != asked["model"]["name"]:
         yield "model", f"the smaller {setup['model']}"
     if setup["framework"] != asked["framework"]:

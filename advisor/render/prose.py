@@ -159,7 +159,8 @@ def _that_fit(texts: Sequence[str], room: int, most: int) -> tuple[list[str], in
 
 def title(situation: Strings) -> str:
     """Name what the report is about."""
-    card = situation["cards"].removeprefix("the ")
+    named = situation["gpu_name"] if situation["unequal_cards"] else situation["cards"]
+    card = named.removeprefix("the ")
     return f"{situation['model_name']} in {situation['weights_format']} on {card}"
 
 
@@ -177,6 +178,7 @@ def key_figures(s: Strings) -> list[tuple[str, str]]:
         ("Rule of thumb", _nominal(s)),
         ("Usable", _usable(s)),
         ("Free", _with_share(s)),
+        ("By card", s["card_shares"]),
         ("Missing", s["memory_deficit"] + _fullest(s) if s["memory_deficit"] else ""),
         ("In system RAM", s["memory_host"]),
         ("System RAM", _short_of_ram(s)),
@@ -185,6 +187,7 @@ def key_figures(s: Strings) -> list[tuple[str, str]]:
         ("Prompt speed", s["speed_prefill"]),
         ("All sequences", s["speed_aggregate"]),
         ("Limits", _limits(s)),
+        ("Cache room", _cache_room(s)),
         ("Setup", ", ".join(part for part in _setup(s) if part)),
         ("Unknown", s["missing_figures"]),
     ]
@@ -266,6 +269,16 @@ def _limits(s: Strings) -> str:
     return " or ".join(parts)
 
 
+def _cache_room(s: Strings) -> str:
+    if not s["cache_room"]:
+        return ""
+    tokens = f"{s['cache_tokens']} tokens, or " if s["cache_tokens"] else ""
+    plural = "s" if s["cache_serves_several"] else ""
+    at_once = f"{s['cache_sequences']} sequence{plural} of {s['request_context']} tokens"
+    why = ", since computing them takes room too" if s["cache_not_all"] else ""
+    return f"{s['cache_room']}: {tokens}{at_once} at once{why}"
+
+
 def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int]) -> Remedy:
     s = option_view(doc, item)
     return Remedy(
@@ -325,4 +338,6 @@ def provenance(doc: Document) -> str:
     """Name what made the report, for the last line."""
     made = doc["provenance"]
     rules, knowledge = made["rules_sha256"][:12], made["knowledge_sha256"][:12]
-    return f"advisor {made['advisor']}, rules {rules}, knowledge {knowledge}"
+    own = made["measurements_sha256"]
+    yours = f", your measurements {own[:12]}" if own else ""
+    return f"advisor {made['advisor']}, rules {rules}, knowledge {knowledge}{yours}"

@@ -19,6 +19,14 @@ def scenario_doc(scenario: Scenario) -> ScenarioDoc:
     return {
         "gpu": _gpu(scenario.gpu) if scenario.gpu else None,
         "gpus": scenario.gpus,
+        "cards": [
+            {
+                "name": plain(gpu.name),
+                "vram_bytes": gpu.vram_bytes,
+                "bandwidth_bytes_s": gpu.bandwidth_bytes_s,
+            }
+            for gpu in scenario.cards
+        ],
         "model": _model(scenario.model),
         "precision": form.name,
         "precision_quality_loss_percent": form.quality_loss_percent,

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from advisor.estimate.limits import LONGEST_TOKENS, most_sequences
 from advisor.render import clauses
 from advisor.render import figures as f
+from advisor.render.unequal import disputed_figures, unequal_view
 
 if TYPE_CHECKING:
-    from advisor.render.contract import CardDoc, Document
+    from advisor.render.contract import CardDoc, Document, GpuDoc
 
 Strings = dict[str, str]
 _YES = "yes"
@@ -93,11 +94,15 @@ def _card(doc: Document) -> Strings:
         "request_gpus": f.count(gpus),
         "several_cards": flag(several),
         "card_word": "cards" if several else "card",
+        "unequal_cards": "",
+        "card_shares": "",
     }
     if gpu and gpu["unified_memory"]:
         base["card_word"] = "machine"
     if gpu is None:
         return base | dict.fromkeys(_CARD_KEYS, "") | {"cards": "a card that was not named"}
+    if doc["scenario"]["cards"]:
+        return base | dict.fromkeys(_CARD_KEYS, "") | unequal_view(doc, gpu) | _market(gpu)
     name, memory = gpu["name"], f.size(gpu["vram_bytes"])
     kind = "unified memory" if gpu["unified_memory"] else gpu["vram_type"] or "memory"
     return base | {
@@ -117,14 +122,8 @@ def _card(doc: Document) -> Strings:
         "gpu_launch_price": f.dollars(gpu["launch_price_usd"]),
         "gpu_release_year": (gpu["released"] or "")[:4],
         "gpu_unified_memory": flag(gpu["unified_memory"]),
-        "gpu_laptop": flag(gpu["segment"] == "mobile"),
-        "gpu_datacenter": flag(gpu["segment"] == "datacenter"),
-        "gpu_disputed": f.listed(
-            [
-                f"{field.replace('_', ' ')} ({f.plain(' or '.join(values))})"
-                for field, values in gpu["disputed"].items()
-            ]
-        ),
+        "gpu_disputed": disputed_figures(gpu),
+        **_market(gpu),
     }
 
 
@@ -134,6 +133,13 @@ _CARD_KEYS = (
     "gpu_tdp_all", "gpu_launch_price", "gpu_release_year", "gpu_unified_memory", "gpu_laptop",
     "gpu_datacenter", "gpu_disputed",
 )  # fmt: skip
+
+
+def _market(gpu: GpuDoc) -> Strings:
+    return {
+        "gpu_laptop": flag(gpu["segment"] == "mobile"),
+        "gpu_datacenter": flag(gpu["segment"] == "datacenter"),
+    }
 
 
 def _cores(vendor: str, cores: int | None) -> str:
@@ -248,7 +254,36 @@ def _memory(doc: Document) -> Strings:
         "memory_overhead": f.amount(memory["overhead_bytes"]),
         "memory_host": f.amount(host) if _split(doc) else "",
         "memory_largest": _largest(doc),
+        **_worst_case(doc),
+        **_cache_room(doc),
         "memory_approximate": clauses.estimated_parts(memory["approximate"]),
+    }
+
+
+def _worst_case(doc: Document) -> Strings:
+    """What the card most at risk may need, where it fits by the estimate and not for certain."""
+    memory = doc["memory"]
+    if memory["certainty"] != "may_exceed":
+        return {"memory_at_most": "", "memory_at_most_usable": ""}
+    card = max(memory["per_gpu"], key=lambda c: c["high_bytes"] - c["usable_bytes"])
+    return {
+        "memory_at_most": f.amount(card["high_bytes"]),
+        "memory_at_most_usable": f.amount(card["usable_bytes"]),
+    }
+
+
+def _cache_room(doc: Document) -> Strings:
+    """What a server keeps for its cache, where it runs at all."""
+    memory, runs = doc["memory"], doc["verdict"]["state"] in {"fits", "tight"}
+    at_once = memory["cache_sequences"] if runs else None
+    return {
+        "cache_room": f.amount(memory["cache_room_bytes"]) if at_once else "",
+        "cache_tokens": f.count(memory["cache_tokens"]) if at_once else "",
+        "cache_sequences": f.count(at_once or None),
+        "cache_serves_several": flag((at_once or 0) > 1),
+        "cache_not_all": flag(
+            at_once and (memory["cache_tokens"] or 0) // doc["scenario"]["context_tokens"] > at_once
+        ),
     }
 
 

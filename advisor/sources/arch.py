@@ -181,6 +181,8 @@ class Family:
     """Class sizes, used only inside a wrapper, whose nested config states differences."""
     role: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
     """An encoder keeps no cache."""
+    encoder_positions: Callable[[Arch], int] | None = None
+    """Encoder outputs that decoder layers cache: a fixed number, 0 for the length of the input."""
     cache_unknown: str = ""
     """Why the cache cannot be sized although parameters can; a clause, empty if it can."""
     unsupported: tuple[str, ...] = ()

@@ -24,6 +24,7 @@ _CONTEXT = (
     "seq_length",
     "model_max_length",
     "max_target_positions",
+    "context_length",
 )
 _LONGEST_CONTEXT = 10**10
 
@@ -140,6 +141,7 @@ def _shape(outer: Keys, a: Arch, family: Family, model_type: str, wrapper: Wrapp
         vision_config=vision.data if vision else None,
         counts=_counts(outer, a, family, wrapper, vision),
         role=family.role,
+        encoder_positions=family.encoder_positions(a) if family.encoder_positions else None,
         cache_unknown=family.cache_unknown,
     )
 

@@ -178,9 +178,12 @@ def rglru_terms(a: Arch) -> int:
 
 
 def rwkv(a: Arch) -> Recurrent:
-    """RWKV-4: five vectors per layer, kept in float32."""
+    """RWKV-4: the last input of both mixings in the model's type, three sums in float32.
+
+    Read in transformers (``modeling_rwkv.py``), which keeps all five at the hidden width.
+    """
     inner = a.keys.maybe("attention_hidden_size", least=1) or a.hidden
-    return Recurrent("rwkv", 0, 2 * a.hidden + 3 * inner, inner=inner)
+    return Recurrent("rwkv", 2 * a.hidden, 3 * a.hidden, inner=inner)
 
 
 def rwkv_terms(a: Arch) -> int:

@@ -112,6 +112,10 @@ class Shape:
     """Exact counts by formula; None for an architecture without one."""
     role: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
     """An encoder keeps no cache."""
+    encoder_positions: int | None = None
+    """Outputs of an encoder that every decoder layer caches besides its own tokens: a fixed number
+    (Whisper), 0 for as many as the input has tokens (T5), None without cross-attention to an
+    encoder."""
     cache_unknown: str = ""
     """Why the cache cannot be sized although the parameters can; a clause for a message,
     empty where it can."""

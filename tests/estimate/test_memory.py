@@ -264,3 +264,26 @@ def test_vllm_profiles_more_tokens_on_large_cards() -> None:
     assert sizes == sorted(set(sizes))
     a100 = replace(gpu(80), name="NVIDIA A100 80 GB")
     assert memory(on_card(80, **base, gpu=a100)).compute_buffer_bytes == sizes[0]
+
+
+@pytest.mark.parametrize(("backend", "each"), [("CUDA", 544 * MIB), ("ROCm", 1024 * MIB)])
+def test_cards_that_shard_every_tensor_hold_buffers_between_them(backend: str, each: int) -> None:
+    base = {"framework": framework("vllm"), "precision": FP16, "backend": backend}
+    one, two = (memory(on_card(24, gpus=cards, **base)) for cards in (1, 2))
+    assert two.overhead_bytes == 2 * (one.overhead_bytes + each)
+    assert any("buffers between cards" in phrase for phrase in two.approximate)
+    assert not any("between cards" in phrase for phrase in one.approximate)
+
+
+def test_cards_that_take_whole_layers_trade_too_little_to_hold_buffers() -> None:
+    for kind in ("llama.cpp", "transformers", "exllama"):
+        base = {"framework": framework(kind), "precision": FP16}
+        one, two = (memory(on_card(24, gpus=cards, **base)) for cards in (1, 2))
+        assert two.overhead_bytes == 2 * one.overhead_bytes
+
+
+def test_buffers_that_nobody_has_sized_are_named_and_left_out() -> None:
+    base = {"framework": framework("vllm"), "precision": FP16, "backend": "SYCL"}
+    one, two = (memory(on_card(24, gpus=cards, **base)) for cards in (1, 2))
+    assert two.overhead_bytes == 2 * one.overhead_bytes
+    assert any("without the buffers between cards" in phrase for phrase in two.approximate)

@@ -256,7 +256,15 @@ def test_the_cuda_overhead_gives_the_published_figures(known: Knowledge) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["torch_overhead", "other_backend_overhead", "vllm_graph", "reserve_unified"]
+    "name",
+    [
+        "torch_overhead",
+        "other_backend_overhead",
+        "vllm_graph",
+        "reserve_unified",
+        "nccl_communication",
+        "rccl_communication",
+    ],
 )
 def test_ranges_hold_their_estimate(known: Knowledge, name: str) -> None:
     unit = "share" if name == "reserve_unified" else "bytes"

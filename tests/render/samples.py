@@ -19,6 +19,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.scenario import Model, Request, Scenario
 from advisor.sources.shape import Moe, Shape
 from advisor.units import GIB
+from advisor.vocabulary import load_vocabulary
 
 RTX_4090 = Gpu(
     name="GeForce RTX 4090",
@@ -206,6 +207,9 @@ def memory(
         round(kv / gpus * GIB),
         round(0.6 * GIB),
         round(0.4 * GIB),
+        card.gpu.name if card.gpu else "",
+        round((weights + kv) / gpus * GIB) + GIB,
+        round((weights + kv) / gpus * GIB) + GIB,
     )
     free = usable - one.required_bytes
     total = one.required_bytes * gpus
@@ -266,7 +270,8 @@ def option(
 
 
 def recommend(*options: Option) -> tuple[Recommendation, ...]:
-    because = (Because("fit.state", "needs_offload", "one of needs_offload, too_big", "x"),)
+    state = load_vocabulary().fact("fit.state")
+    because = (Because("fit.state", "needs_offload", "one of needs_offload, too_big", state),)
     return tuple(
         Recommendation(
             rank=number,

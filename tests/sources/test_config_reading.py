@@ -152,11 +152,12 @@ def test_a_classifier_has_no_exact_count() -> None:
     assert shape.counts is None
 
 
-def test_encoder_decoders_say_why_their_cache_is_unknown() -> None:
+def test_encoder_decoders_say_what_their_decoder_also_caches() -> None:
     shape = shape_of("whisper-base")
     assert shape.role == "encoder-decoder"
-    assert shape.cache_unknown
-    assert not shape_of("llama-3-8b").cache_unknown
+    assert shape.encoder_positions == 1500
+    assert shape_of("flan-t5-xxl").encoder_positions == 0
+    assert shape_of("llama-3-8b").encoder_positions is None
 
 
 def test_layer_pattern_of_the_knowledge_base() -> None:

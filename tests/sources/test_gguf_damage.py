@@ -67,9 +67,9 @@ def test_a_large_vocabulary_is_stepped_over() -> None:
     texts = 2 * sum(8 + len(word) for word in words)
     assert file.taken < texts + 3 * 2**18
     assert file.calls < 30
-    started = time.perf_counter()
+    started = time.process_time()
     read_header(io.BytesIO(raw), len(raw) + data, Path("x.gguf"), Budget())
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_weights_are_never_read(tmp_path: Path) -> None:
@@ -111,9 +111,9 @@ def zeros_behind(folder: Path, start: bytes) -> Path:
 def test_endless_lists_are_refused(tmp_path: Path, kind: int, count: int) -> None:
     raw = Raw(ARRAY, struct.pack("<IQ", kind, count))
     start, _ = header({"tokenizer.x": raw}, [])
-    started = time.perf_counter()
+    started = time.process_time()
     refusal(zeros_behind(tmp_path, start))
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_lists_of_lists_end(tmp_path: Path) -> None:

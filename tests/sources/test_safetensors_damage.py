@@ -94,9 +94,9 @@ def test_millions_of_anything_are_refused_in_bounded_memory(folder: Path, text: 
     path = folder / "model.safetensors"
     path.write_bytes(struct.pack("<Q", len(text)) + text)
     tracemalloc.start()
-    started = time.perf_counter()
+    started = time.process_time()
     message = refusal(path)
-    elapsed, peak = time.perf_counter() - started, tracemalloc.get_traced_memory()[1]
+    elapsed, peak = time.process_time() - started, tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert "more than 300000 tensors" in message
     assert elapsed < 2
@@ -106,9 +106,9 @@ def test_millions_of_anything_are_refused_in_bounded_memory(folder: Path, text: 
 def test_many_tensors_are_read(folder: Path) -> None:
     names = {f"model.layers.0.mlp.experts.{n}.up_proj.weight": (1,) for n in range(50_000)}
     write(folder / "model.safetensors", llama() | names)
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(read_safetensors(folder).tensors) == 50_000 + len(llama())
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_a_file_without_tensors_is_refused(folder: Path) -> None:

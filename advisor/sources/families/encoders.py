@@ -19,8 +19,6 @@ from advisor.sources.keys import Keys
 from advisor.sources.patterns import always
 from advisor.sources.terms import all_bias, positions, up_down, up_down_bias
 
-_CROSS = "its decoder also caches the encoder's output, which is not modelled"
-
 
 def _token_types(a: Arch) -> int:
     return a.keys.number("type_vocab_size", 2) * a.hidden
@@ -42,8 +40,17 @@ def _whisper_encoder(a: Arch) -> int:
     layer = 4 * a.hidden * a.hidden + 8 * a.hidden + 2 * a.hidden * width + width
     mels = a.keys.number("num_mel_bins", 80, least=1)
     convolutions = 3 * a.hidden * (mels + a.hidden) + 2 * a.hidden
-    places = a.keys.number("max_source_positions", 1500, least=1) * a.hidden
+    places = _audio_positions(a) * a.hidden
     return a.keys.whole("encoder_layers") * layer + convolutions + places + 2 * a.hidden
+
+
+def _audio_positions(a: Arch) -> int:
+    """Half a minute of sound, to which every input is padded."""
+    return a.keys.number("max_source_positions", 1500, least=1)
+
+
+def _as_long_as_the_input(_: Arch) -> int:
+    return 0
 
 
 def _whisper_width(keys: Keys, hidden: int) -> int:
@@ -144,7 +151,7 @@ ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
             tied=True,
             role="encoder-decoder",
             read_width=_whisper_width,
-            cache_unknown=_CROSS,
+            encoder_positions=_audio_positions,
             defaults={"max_target_positions": 448},
         ),
         "t5": Family(
@@ -158,7 +165,7 @@ ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
             ties_always=True,
             role="encoder-decoder",
             read_width=_t5_width,
-            cache_unknown=_CROSS,
+            encoder_positions=_as_long_as_the_input,
         ),
     }
 )

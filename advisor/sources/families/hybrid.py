@@ -197,7 +197,6 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
             ffn_kinds=no_ffn,
             recurrent=rwkv,
             read_width=_four_hidden_width,
-            cache_unknown="no runtime's memory for it is established",
         ),
         "recurrent_gemma": Family(
             attention=(projections, out_bias),

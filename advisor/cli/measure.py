@@ -1,0 +1,159 @@
+"""``advisor measure``: take in, list and remove the user's own measurements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.errors import RequestError, UserError, raise_problems
+
+if TYPE_CHECKING:
+    from advisor.measurements.taking import File
+
+measure_app = typer.Typer(
+    name="measure",
+    help="Your own measurements: speed is then estimated for your card as it is.",
+    no_args_is_help=True,
+)
+
+_SETUP = "What the files do not say"
+_Knowledge = Annotated[
+    Path | None,
+    typer.Option(help="Your folder of knowledge: they are kept there, not in your data folder."),
+]
+
+
+class Form(StrEnum):
+    """How the answer is written."""
+
+    text = "text"
+    json = "json"
+
+
+_Format = Annotated[Form, typer.Option("--format", help="How the answer is written.")]
+
+
+_Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...",
+        help="What llama-bench, vLLM or SGLang benchmarks wrote, or a CSV with a column tok_s.",
+    ),
+]
+_Gpu = Annotated[str, typer.Option(help="The card.", rich_help_panel=_SETUP)]
+_Gpus = Annotated[int | None, typer.Option(min=1, help="Number of cards.", rich_help_panel=_SETUP)]
+_Model = Annotated[str, typer.Option(help="The model.", rich_help_panel=_SETUP)]
+_Precision = Annotated[str, typer.Option(help="Weight format.", rich_help_panel=_SETUP)]
+_Framework = Annotated[str, typer.Option(help="The engine.", rich_help_panel=_SETUP)]
+_Backend = Annotated[
+    str, typer.Option(help="CUDA, ROCm, Vulkan, Metal, SYCL.", rich_help_panel=_SETUP)
+]
+_Batch = Annotated[int | None, typer.Option(min=1, help="Streams at once.", rich_help_panel=_SETUP)]
+_Prompt = Annotated[
+    int | None, typer.Option(min=0, help="Length of the prompts.", rich_help_panel=_SETUP)
+]
+_Gen = Annotated[
+    int | None, typer.Option(min=1, help="Length of the answers.", rich_help_panel=_SETUP)
+]
+_Date = Annotated[
+    str, typer.Option(help="Day of the measurement, 2026-03-31.", rich_help_panel=_SETUP)
+]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; store nothing.")]
+_KeepGood = Annotated[
+    bool, typer.Option("--keep-good", help="Store the good rows where others are wrong.")
+]
+
+
+@measure_app.command()
+def add(
+    files: _Files,
+    gpu: _Gpu = "",
+    gpus: _Gpus = None,
+    model: _Model = "",
+    precision: _Precision = "",
+    framework: _Framework = "",
+    backend: _Backend = "",
+    batch: _Batch = None,
+    prompt_tokens: _Prompt = None,
+    gen_tokens: _Gen = None,
+    date: _Date = "",
+    dry_run: _DryRun = False,
+    keep_good: _KeepGood = False,
+    knowledge: _Knowledge = None,
+    form: _Format = Form.text,
+) -> None:
+    """Take in measurements, and show what they change.
+
+    A setup you measured is then reported as measured, and other models on the same card follow
+    it. Wrong rows are all named, and nothing is stored unless --keep-good says so.
+    """
+    from advisor.cli.measured import added  # noqa: PLC0415  start-up: --help must not pay
+    from advisor.measurements.check import Given  # noqa: PLC0415
+
+    given = Given(
+        gpu, gpus, model, precision, framework, backend, batch, prompt_tokens, gen_tokens,
+        _day(date),
+    )  # fmt: skip
+    text, wrong = added(
+        _read(files),
+        given,
+        knowledge,
+        dry_run=dry_run,
+        keep_good=keep_good,
+        as_json=form is Form.json,
+    )
+    typer.echo(text, nl=False)
+    if wrong and keep_good:
+        typer.echo("".join(f"left out: {error}\n" for error in wrong), err=True, nl=False)
+    else:
+        raise_problems(wrong)
+
+
+def _read(paths: Iterable[Path]) -> list[File]:
+    """Read all files; what cannot be read is told for all of them."""
+    from advisor.measurements.reading import read_bytes  # noqa: PLC0415  as above
+    from advisor.measurements.taking import File  # noqa: PLC0415
+
+    problems: list[UserError] = []
+    read: list[File] = []
+    for path in dict.fromkeys(paths):
+        try:
+            read.append(File(str(path), read_bytes(path)))
+        except UserError as error:
+            problems.append(error)
+    raise_problems(problems)
+    return read
+
+
+def _day(text: str) -> str:
+    from advisor.measurements.dates import iso_date  # noqa: PLC0415  as above
+
+    if text and not (re.fullmatch(r"\d{4}-\d\d-\d\d", text) and iso_date(text)):
+        raise RequestError(f"--date is '{text}'", hint="Write it as 2026-03-31.")
+    return text
+
+
+@measure_app.command("list")
+def list_(knowledge: _Knowledge = None, form: _Format = Form.text) -> None:
+    """List your measurements."""
+    from advisor.cli.measured import listed  # noqa: PLC0415  start-up: --help must not pay
+
+    typer.echo(listed(knowledge, as_json=form is Form.json), nl=False)
+
+
+@measure_app.command()
+def remove(
+    ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="As 'advisor measure list' shows them.")
+    ],
+    knowledge: _Knowledge = None,
+) -> None:
+    """Remove measurements; all of them or, where an id is wrong, none."""
+    from advisor.cli.measured import removed  # noqa: PLC0415  start-up: --help must not pay
+
+    typer.echo(removed(ids, knowledge), nl=False)

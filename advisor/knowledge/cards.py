@@ -1,0 +1,148 @@
+"""The cards of one machine: ``RTX 4090``, ``2x RTX 3090``, ``RTX 3090 + RTX 3060:12GB``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TypeVar
+
+from advisor.errors import RequestError, UserError, raise_problems
+from advisor.knowledge.memo import by_text
+from advisor.knowledge.names import find_gpu
+from advisor.knowledge.types import Gpu, Knowledge
+
+MOST_CARDS = 64
+_JOINED = re.compile(r"\s+\+\s*|\+(?=\S)")
+"""``Max+ 395`` is part of a name: there the sign has a space behind it and none before."""
+_COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(\S.*)")
+_LEAST = (
+    "compute_capability", "vram_bytes", "bandwidth_bytes_s", "cores", "multiprocessors",
+    "tensor_cores", "fp16_tensor_tflops", "fp16_tensor_tflops_fp32acc", "fp16_shader_tflops",
+    "int8_tops", "fp8_tflops", "fp4_tflops", "pcie_gen", "pcie_lanes", "nvlink_bytes_s", "released",
+)  # fmt: skip
+_T = TypeVar("_T", int, float, str)
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """The cards a request names."""
+
+    gpu: Gpu
+    """The card; of unequal ones a record of the least that all of them offer."""
+    count: int
+    each: tuple[Gpu, ...]
+    """Every card in the order given where they are unequal; empty for equal ones."""
+    counted: bool
+    """Whether the text itself says how many there are."""
+
+
+@by_text
+def find_cards(knowledge: Knowledge, text: str) -> Cards:
+    """Find one card, several equal ones, or unequal ones joined by a plus.
+
+    Args:
+        knowledge: The cards that are known.
+        text: ``NAME``, ``NAME:SIZE``, ``2x NAME``, and any of them joined by `` + ``.
+
+    Raises:
+        UserError: A card is unknown or ambiguous, or these do not work together.
+    """
+    parts = [_counted(part) for part in _JOINED.split(text.strip())]
+    problems: list[UserError] = []
+    found: list[tuple[int, Gpu]] = []
+    for count, name in parts:
+        try:
+            found.append((1 if count is None else count, find_gpu(knowledge, name)))
+        except UserError as error:
+            problems.append(error)
+    raise_problems(problems)
+    total = sum(count for count, _ in found)
+    if not all(count for count, _ in found) or total > MOST_CARDS:
+        raise RequestError(
+            f"'{text}' names {total if total > MOST_CARDS else 'no'} cards",
+            hint=f"Give 1 to {MOST_CARDS}, for example 2x RTX 3090.",
+        )
+    counted = len(parts) > 1 or parts[0][0] is not None
+    return _cards(knowledge, found, counted=counted)
+
+
+def _counted(text: str) -> tuple[int | None, str]:
+    matched = _COUNTED.fullmatch(text.strip())
+    return (int(matched[1]), matched[2]) if matched else (None, text)
+
+
+def _cards(knowledge: Knowledge, found: Sequence[tuple[int, Gpu]], *, counted: bool) -> Cards:
+    each = tuple(gpu for count, gpu in found for _ in range(count))
+    first = each[0]
+    if all((gpu.name, gpu.vram_bytes) == (first.name, first.vram_bytes) for gpu in each):
+        return Cards(first, len(each), (), counted)
+    _check_together(each)
+    return Cards(_least_of(knowledge, each), len(each), each, counted)
+
+
+def _check_together(each: Sequence[Gpu]) -> None:
+    makers = sorted({gpu.vendor for gpu in each})
+    if len(makers) > 1:
+        raise RequestError(
+            f"cards of {' and '.join(makers)} together cannot be sized: no back end is known to "
+            "hold the same figures on both",
+            hint="Name cards of one maker.",
+        )
+    for gpu in each:
+        if gpu.unified_memory:
+            raise RequestError(
+                f"{gpu.name} shares its memory with the processor and cannot be joined with other "
+                "cards",
+                hint="Name it alone.",
+            )
+        if gpu.vram_bytes is None:
+            raise RequestError(
+                f"how much memory {gpu.name} has is not known", hint="Write NAME:SIZE."
+            )
+
+
+def _least_of(knowledge: Knowledge, each: Sequence[Gpu]) -> Gpu:
+    """Make a record of what every card offers: of each figure the least, unknown if one is.
+
+    The segment and the type of memory are those of the smallest card, the generation is that of
+    the card with the lowest compute capability. The board power is the highest, since that card
+    must be cooled.
+    """
+    smallest = min(each, key=lambda gpu: (gpu.vram_bytes or 0, gpu.bandwidth_bytes_s or 0.0))
+    barred = {name for framework in knowledge.frameworks.values() for name in framework.not_on}
+    oldest = min(each, key=lambda gpu: (gpu.compute_capability or 0.0, gpu.released or ""))
+    kept = next((gpu for gpu in each if gpu.architecture in barred), oldest)
+    power = [gpu.tdp_w for gpu in each]
+    least = {name: _least([getattr(gpu, name) for gpu in each]) for name in _LEAST}
+    return replace(
+        smallest,
+        name=_spelled(each),
+        aliases=(),
+        segment="mobile" if any(gpu.segment == "mobile" for gpu in each) else smallest.segment,
+        architecture=kept.architecture,
+        bus_width_bits=None,
+        bf16=_all_of([gpu.bf16 for gpu in each]),
+        tdp_w=None if None in power else max(p for p in power if p is not None),
+        launch_price_usd=None,
+        disputed={field: values for gpu in each for field, values in gpu.disputed.items()},
+        sources={},
+        **least,  # type: ignore[arg-type]  # names and types of Gpu's own fields
+    )
+
+
+def _least(values: Iterable[_T | None]) -> _T | None:
+    known = list(values)
+    return None if None in known else min(value for value in known if value is not None)
+
+
+def _all_of(values: Sequence[bool | None]) -> bool | None:
+    if False in values:
+        return False
+    return None if None in values else True
+
+
+def _spelled(each: Sequence[Gpu]) -> str:
+    runs = ((name, len(list(run))) for name, run in groupby(gpu.name for gpu in each))
+    return " + ".join(f"{count}x {name}" if count > 1 else name for name, count in runs)

@@ -1,0 +1,56 @@
+"""Placeholders about the cards where they are unequal."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from advisor.render import figures as f
+
+if TYPE_CHECKING:
+    from advisor.render.contract import Document, EachCardDoc, GpuDoc
+
+
+def unequal_view(doc: Document, gpu: GpuDoc) -> dict[str, str]:
+    """Write out cards that differ; ``gpu`` holds the least of each figure."""
+    each = doc["scenario"]["cards"]
+    runs = [list(run) for _, run in groupby(each, key=lambda card: card["name"])]
+    return {
+        "cards": f.listed([_named(run[0]["name"], len(run)) for run in runs]),
+        "unequal_cards": f.listed([_described(run[0], len(run)) for run in runs]),
+        "card_shares": f.listed(
+            [
+                f"{f.amount(card['required_bytes'])} on the {card['name']} "
+                f"({f.amount(card['usable_bytes'])} usable)"
+                for card in doc["memory"]["per_gpu"]
+            ]
+        ),
+        "gpu_name": gpu["name"],
+        "gpu_vendor": gpu["vendor"],
+        "gpu_architecture": gpu["architecture"],
+        "gpu_bandwidth": f.quantity(gpu["bandwidth_bytes_s"], "GB/s"),
+        "gpu_bandwidth_class": str(doc["facts"].get("gpu.bandwidth_class", "")).replace("_", " "),
+        "gpu_tdp": f.quantity(gpu["tdp_w"], "W"),
+        "gpu_disputed": disputed_figures(gpu),
+    }
+
+
+def _named(name: str, count: int) -> str:
+    return f"{count} {name} cards" if count > 1 else f"the {name}"
+
+
+def _described(card: EachCardDoc, count: int) -> str:
+    read = f.quantity(card["bandwidth_bytes_s"], "GB/s")
+    each = " each" if count > 1 else ""
+    memory = f"{f.size(card['vram_bytes'])}{each}"
+    return f"{_named(card['name'], count)} with {memory}{f' read at {read}' if read else ''}"
+
+
+def disputed_figures(gpu: GpuDoc) -> str:
+    """Name the figures on which sources differ, with their values."""
+    return f.listed(
+        [
+            f"{field.replace('_', ' ')} ({f.plain(' or '.join(values))})"
+            for field, values in gpu["disputed"].items()
+        ]
+    )

@@ -1,0 +1,106 @@
+"""Where the range of the memory figure crosses what a card offers, the report says so."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from functools import lru_cache
+
+import pytest
+
+from advisor.errors import UserError
+from advisor.estimate.certainty import certainty_of, riskiest_card
+from advisor.estimate.memory import estimate_memory
+from advisor.pipeline import Advisor
+from advisor.render import document
+from advisor.render.audit import contradictions
+from advisor.render.contract import Document
+from advisor.scenario import Request
+from tests.estimate.builders import FP16, GIB, KNOWLEDGE, framework, on_card, scenario
+
+RISKY = Request(gpu="RTX 3060:12GB", model="mistral-7b", precision="awq", context=32768)
+
+
+@lru_cache(maxsize=1)
+def advisor() -> Advisor:
+    return Advisor.load()
+
+
+def report(request: Request) -> Document:
+    return document(advisor().advise(request))
+
+
+@pytest.mark.parametrize(
+    ("gib", "certainty"), [(80, "sure"), (20.5, "may_exceed"), (18, "may_fit"), (12, "beyond")]
+)
+def test_the_range_is_held_against_the_card(gib: float, certainty: str) -> None:
+    found = estimate_memory(on_card(gib, framework=framework("vllm"), precision=FP16), KNOWLEDGE)
+    assert certainty_of(found) == certainty, (found.low_bytes / GIB, found.high_bytes / GIB)
+
+
+def test_one_card_of_several_is_enough_to_be_unsure() -> None:
+    found = estimate_memory(on_card(80, gpus=2), KNOWLEDGE)
+    assert certainty_of(found) == "sure"
+    first, last = found.per_gpu
+    risky = replace(last, high_bytes=last.usable_bytes + 1)
+    unsure = replace(found, per_gpu=(first, risky))
+    assert certainty_of(unsure) == "may_exceed"
+    assert riskiest_card(unsure) is risky
+
+
+def test_without_a_card_nothing_is_said() -> None:
+    found = estimate_memory(scenario(), KNOWLEDGE)
+    assert certainty_of(found) is None
+    assert riskiest_card(found) is None
+
+
+def test_the_verdict_and_a_note_say_that_it_may_not_fit() -> None:
+    doc = report(RISKY)
+    assert doc["verdict"]["state"] == "fits"
+    assert doc["memory"]["certainty"] == "may_exceed"
+    sentence = doc["verdict"]["sentence"]
+    assert "should fit" in sentence
+    assert "not for certain" in sentence
+    assert f"up to {doc['memory']['high_bytes'] / GIB:.1f} GiB" in sentence
+    note = next(note["text"] for note in doc["notes"] if note["rule"] == "may-exceed-the-card")
+    assert note.startswith("It may still not fit.")
+
+
+def test_a_sure_fit_is_told_without_doubt() -> None:
+    doc = report(replace(RISKY, gpu="RTX 3090"))
+    assert doc["memory"]["certainty"] == "sure"
+    assert "certain" not in doc["verdict"]["sentence"]
+    assert "may-exceed-the-card" not in {note["rule"] for note in doc["notes"]}
+
+
+def test_a_verdict_that_hides_the_risk_is_found_out() -> None:
+    doc = report(RISKY)
+    doc["verdict"]["sentence"] = "It fits with room to spare."
+    assert "verdict: leaves out that more may be needed than is usable" in contradictions(doc)
+
+
+def test_the_verdict_is_unsure_exactly_where_the_range_is() -> None:
+    rng = random.Random(3)
+    cards = [card.name for card in advisor().knowledge.gpus.values() if card.vram_bytes]
+    seen = {"sure": 0, "may_exceed": 0, "may_fit": 0, "beyond": 0}
+    for _ in range(120):
+        request = Request(
+            gpu=rng.choice(cards),
+            gpus=rng.choice((None, None, 2)),
+            model=rng.choice(("llama-3-8b", "mistral-7b", "qwen2.5-14b", "phi-3-small")),
+            precision=rng.choice(("FP16", "AWQ", "GPTQ", "Q4_K_M")),
+            context=rng.choice((2048, 16_384, 32_768)),
+        )
+        try:
+            doc = report(request)
+        except UserError:
+            continue
+        certainty = doc["memory"]["certainty"]
+        runs = doc["verdict"]["state"] in {"fits", "tight"}
+        unsure = "not for certain" in doc["verdict"]["sentence"]
+        assert unsure == (runs and certainty == "may_exceed"), request.stated()
+        told = ("verdict", "have", "happens", "note may-exceed")
+        wrong = [found for found in contradictions(doc) if found.startswith(told)]
+        assert wrong == [], request.stated()
+        seen[certainty or ""] += 1
+    assert all(seen.values()), seen
