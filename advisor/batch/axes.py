@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath, PureWindowsPath
 from typing import Generic, TypeVar
 
 from advisor import resolve
+from advisor.batch.canonical import absolute, card_name
 from advisor.batch.limits import Condition, read_between, read_days, read_words
 from advisor.errors import RequestError, UserError
 from advisor.knowledge import names
+from advisor.knowledge.cards import find_cards
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
 from advisor.models import model_from_record
 from advisor.scenario import Model
@@ -27,6 +28,9 @@ class Card:
 
     text: str
     gpu: Gpu
+    """The card, or the least of several unequal ones."""
+    counted: bool = False
+    """Whether the text says how many cards there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +78,9 @@ def gpu_axis(knowledge: Knowledge) -> Axis[Card]:
 def _card(text: str, knowledge: Knowledge) -> Card:
     if text.casefold() == "local":
         raise RequestError("a plan names its cards", hint="Write the card's name.")
-    gpu = names.find_gpu(knowledge, text)
-    return Card(gpu.name if knowledge.gpus.get(gpu.name) == gpu else text, gpu)
+    cards = find_cards(knowledge, text)
+    name = text if cards.counted else card_name(text, cards, knowledge)
+    return Card(name, cards.gpu, counted=cards.counted)
 
 
 def model_axis(knowledge: Knowledge) -> Axis[Choice]:
@@ -100,7 +105,7 @@ def model_axis(knowledge: Knowledge) -> Axis[Choice]:
 
 
 def _choice(text: str, knowledge: Knowledge) -> Choice:
-    if PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute():
+    if absolute(text):
         raise RequestError(
             f"'{text}' is an absolute path, which would end up in the reports",
             hint="Run from a folder near it and write the path from there.",

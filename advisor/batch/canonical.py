@@ -6,12 +6,14 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
 
 from advisor.errors import RequestError
+from advisor.knowledge.cards import Cards
 from advisor.knowledge.names import find_kv_type
 from advisor.knowledge.types import Knowledge
 from advisor.models import model_from_path
-from advisor.resolve import find_gpu, find_model_named, formats_named, resolve
+from advisor.resolve import cards_asked, find_model_named, formats_named, resolve
 from advisor.scenario import Model, Request
 
 
@@ -24,7 +26,7 @@ def canonical(request: Request, knowledge: Knowledge) -> Request:
         UserError: The request is wrong, or names a file by an absolute path.
     """
     for text in (request.model, request.config, request.draft_model):
-        if text and _absolute(text):
+        if text and absolute(text):
             raise RequestError(
                 f"'{text}' is an absolute path, which would end up in the reports",
                 hint="Run from a folder near it and write the path from there.",
@@ -34,7 +36,7 @@ def canonical(request: Request, knowledge: Knowledge) -> Request:
     both = request.kv_cache and find_kv_type(knowledge, request.kv_cache).name
     return replace(
         request,
-        gpu=_gpu(request, knowledge),
+        **_cards(request, knowledge),
         model=_model(request.model, scenario.model, knowledge),
         draft_model=_model(request.draft_model, scenario.draft_model, knowledge),
         precision=_precision(request, knowledge),
@@ -62,17 +64,27 @@ def _hash(model: Model) -> str:
     return hashlib.sha256(repr(model).encode()).hexdigest()
 
 
-def _absolute(text: str) -> bool:
+def absolute(text: str) -> bool:
+    """Whether a path would name a place on this machine alone."""
     paths = (PurePosixPath(text), PureWindowsPath(text))
     return text.startswith("~") or any(path.is_absolute() for path in paths)
 
 
-def _gpu(request: Request, knowledge: Knowledge) -> str | None:
-    """Name the card; one with a stated memory size keeps its text."""
+def _cards(request: Request, knowledge: Knowledge) -> dict[str, Any]:
+    """Two of a card are the card and the number two, however they were written."""
     if not request.gpu:
-        return None
-    found = find_gpu(request, knowledge)
-    return found.name if knowledge.gpus.get(found.name) == found else request.gpu.strip()
+        return {}
+    cards = cards_asked(request, knowledge)
+    name = card_name(request.gpu, cards, knowledge)
+    if cards.counted and name == cards.gpu.name:
+        return {"gpu": name, "gpus": cards.count}
+    return {"gpu": name}
+
+
+def card_name(text: str, cards: Cards, knowledge: Knowledge) -> str:
+    """Name the card; unequal cards, and one with a stated memory size, keep their text."""
+    plain = not cards.each and knowledge.gpus.get(cards.gpu.name) == cards.gpu
+    return cards.gpu.name if plain else text.strip()
 
 
 def _model(text: str | None, model: Model | None, knowledge: Knowledge) -> str | None:

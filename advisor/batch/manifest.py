@@ -24,6 +24,7 @@ _SAID = {
     "rules_sha256": "the rules",
     "knowledge_sha256": "the knowledge",
     "templates_sha256": "the templates",
+    "measurements_sha256": "your own measurements",
     "code_sha256": "the program",
     "engine": "the rule engine",
     "formats": "the formats",
@@ -59,16 +60,17 @@ def manifest(plan: Plan, advisor: Advisor, *, formats: tuple[str, ...], length: 
     }
 
 
-def made_by(advisor: Advisor, formats: tuple[str, ...]) -> Mapping[str, str]:
+def made_by(advisor: Advisor, formats: tuple[str, ...]) -> Mapping[str, str | None]:
     """Name the program and data that make the reports; workers must have the same."""
     made = advisor.provenance()
-    found = {
+    found: dict[str, str | None] = {
         "advisor": made.advisor,
         "engine": made.engine,
         "code_sha256": code_sha256(),
         "rules_sha256": made.rules_sha256,
         "knowledge_sha256": made.knowledge_sha256,
         "templates_sha256": made.templates_sha256,
+        "measurements_sha256": made.measurements_sha256,
     }
     if "parquet" in formats:
         found["pyarrow"] = pyarrow_version()

@@ -132,7 +132,7 @@ class _Blocks:
         for key in ("gpus", "models"):
             fields.require(key, f"For example '{key}: popular'.")
         return Block(
-            cards=self._chosen(gpu_axis(known), fields),
+            cards=self._cards(fields),
             models=self._chosen(model_axis(known), fields),
             formats=self._chosen(format_axis(known), fields),
             frameworks=self._chosen(framework_axis(known), fields),
@@ -144,6 +144,15 @@ class _Blocks:
             fixed=self._fixed(fields),
             beyond_trained=fields.flag("beyond_trained"),
         )
+
+    def _cards(self, fields: Fields) -> tuple[Card, ...]:
+        cards = self._chosen(gpu_axis(self.knowledge), fields)
+        for card in cards if "gpu_counts" in fields else ():
+            if card.counted:
+                message = f"'{card.text}' says how many cards there are, and so does gpu_counts."
+                hint = "Leave gpu_counts out, or move the card into a block of its own."
+                self.problems.add(message, fields.at("gpus"), hint)
+        return cards
 
     def _chosen(self, axis: Axis[T], fields: Fields) -> tuple[T, ...]:
         node = fields.node(axis.kind)

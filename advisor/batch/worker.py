@@ -30,12 +30,12 @@ class Job:
     token: str
     formats: tuple[str, ...]
     length: Length
-    made_by: tuple[tuple[str, str], ...]
+    made_by: tuple[tuple[str, str | None], ...]
     """Versions and hashes that a worker must have too."""
     rules: str | None = None
     templates: str | None = None
     knowledge: str | None = None
-    engine: str | None = None
+    measurements: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ def run_shard(job: Job, shard: Shard) -> Done:
 
 @lru_cache(maxsize=2)
 def _making(job: Job) -> Making:
-    folders = (Path(name) if name else None for name in (job.rules, job.templates, job.knowledge))
-    rules, templates, knowledge = folders
+    named = (job.rules, job.templates, job.knowledge, job.measurements)
+    rules, templates, knowledge, own = (Path(name) if name else None for name in named)
     try:
         advisor = Advisor.load(
-            rules=rules, templates=templates, knowledge=knowledge, engine=job.engine
+            rules=rules, templates=templates, knowledge=knowledge, measurements=own
         )
         found = made_by(advisor, job.formats)
     except UserError as error:
