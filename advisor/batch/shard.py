@@ -18,12 +18,20 @@ from advisor.batch.names import Namer
 from advisor.batch.plan import Item, Shard
 from advisor.errors import Problems, UserError
 from advisor.pipeline import Advisor
-from advisor.render import Length, document, render_html, render_json, render_markdown
+from advisor.render import (
+    Length,
+    document_and_views,
+    render_html,
+    render_json,
+    render_markdown,
+    report,
+)
 from advisor.requests import request_from
 from advisor.scenario import Request
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document
+    from advisor.render.views import Views
 
 FORMATS = ("markdown", "html", "jsonl", "parquet")
 _SUFFIX = {"markdown": "md", "html": "html"}
@@ -109,17 +117,13 @@ def make_shard(shard: Shard, making: Making) -> Iterator[File]:
 
 
 def _made(item: Item, making: Making) -> _Report | Failure:
-    formats, length = making.formats, making.length
     try:
         request = request_from(item.request)
         if item.line:
             request = canonical(request, making.advisor.knowledge)
-        doc = document(making.advisor.advise(request), templates=making.templates)
-        markdown = html = ""
-        if "markdown" in formats or "parquet" in formats:
-            markdown = render_markdown(doc, length=length, templates=making.templates)
-        if "html" in formats:
-            html = render_html(doc, length=length, templates=making.templates)
+        advice = making.advisor.advise(request)
+        doc, views = document_and_views(advice, templates=making.templates)
+        markdown, html = _texts(doc, views, making)
     except UserError as error:
         several = error.errors if isinstance(error, Problems) else [error]
         return Failure(" ".join(map(str, several))[:_MOST_SHOWN])
@@ -128,6 +132,22 @@ def _made(item: Item, making: Making) -> _Report | Failure:
     except Exception as bug:  # noqa: BLE001  one scenario must not cost the others; told at the end
         return Failure(f"a bug in advisor: {type(bug).__name__}: {bug}"[:_MOST_SHOWN], bug=True)
     return _Report(request, doc, markdown, html)
+
+
+def _texts(doc: Document, views: Views, making: Making) -> tuple[str, str]:
+    """Write the report as Markdown and HTML, as far as they are asked for."""
+    wants_markdown = "markdown" in making.formats or "parquet" in making.formats
+    wants_html = "html" in making.formats
+    if not wants_markdown and not wants_html:
+        return "", ""
+    length, folder = making.length, making.templates
+    made = report(doc, length, folder, views)
+    markdown = html = ""
+    if wants_markdown:
+        markdown = render_markdown(doc, length=length, templates=folder, made=made)
+    if wants_html:
+        html = render_html(doc, length=length, templates=folder, made=made)
+    return markdown, html
 
 
 def _files(

@@ -4,12 +4,12 @@ Every view is made from the document alone, so views cannot disagree with one an
 Importing this package imports neither jinja2 nor ``contract``, whose types only checkers need.
 """
 
-from advisor.render.assemble import document, options_table
+from advisor.render.assemble import document, document_and_views, options_table
 from advisor.render.jsonview import render_json
 from advisor.render.names import Kind, placeholders
 from advisor.render.pages import render_html, render_markdown
 from advisor.render.picture import picture_markdown, picture_text
-from advisor.render.prose import Length
+from advisor.render.prose import Length, report
 from advisor.render.templating import template_names, template_problems
 from advisor.render.text import render_text
 
@@ -17,6 +17,7 @@ __all__ = [
     "Kind",
     "Length",
     "document",
+    "document_and_views",
     "options_table",
     "picture_markdown",
     "picture_text",
@@ -25,6 +26,7 @@ __all__ = [
     "render_json",
     "render_markdown",
     "render_text",
+    "report",
     "template_names",
     "template_problems",
 ]

@@ -10,11 +10,10 @@ from advisor.estimate.certainty import certainty_of
 from advisor.estimate.room import sequences_at_once
 from advisor.estimate.speed import speculative_range
 from advisor.render.figures import plain
-from advisor.render.option import option_view
 from advisor.render.picture import picture_doc
 from advisor.render.setup import scenario_doc, setup_doc
 from advisor.render.templating import Templates, templates_for
-from advisor.render.view import situation_view
+from advisor.render.views import Views
 
 if TYPE_CHECKING:
     from advisor.advice import Advice, Because, Note, NotRecommended, Option, Recommendation
@@ -53,10 +52,18 @@ def document(
     Raises:
         TemplateError: A template is missing, broken or names an unknown placeholder.
     """
+    return document_and_views(advice, templates=templates, picture=picture)[0]
+
+
+def document_and_views(
+    advice: Advice, *, templates: Path | None = None, picture: MemoryPicture | None = None
+) -> tuple[Document, Views]:
+    """Give the document with its placeholders, for whoever writes its report as well."""
     doc = _numbers(advice)
     doc["memory_picture"] = picture_doc(picture) if picture else None
-    _write_sentences(doc, advice, templates_for(templates))
-    return doc
+    views = Views.of(doc)
+    _write_sentences(views, advice, templates_for(templates))
+    return doc, views
 
 
 def options_table(options: Iterable[Option]) -> list[OptionDoc]:
@@ -123,12 +130,12 @@ def _speed_may_be_shown(advice: Advice) -> bool:
     return advice.state in _RUNS or (split and scenario.ram_bandwidth_bytes_s is not None)
 
 
-def _write_sentences(doc: Document, advice: Advice, texts: Templates) -> None:
-    situation = situation_view(doc)
+def _write_sentences(views: Views, advice: Advice, texts: Templates) -> None:
+    doc, situation = views.doc, views.situation
     doc["verdict"]["sentence"] = texts.text("report/verdict.md.j2", situation)
     for shown, item in zip(doc["recommendations"], advice.recommendations, strict=True):
         name = item.text_template or f"{item.option.action}.md.j2"
-        context = situation | option_view(doc, shown)
+        context = situation | views.option(shown)
         shown["title"], shown["text"] = texts.titled(f"actions/{name}", context)
     doc["notes"] = [
         {"rule": note.rule, "text": text}
