@@ -143,7 +143,7 @@ def dask_run(plan: Path, out: Path, folder: Path) -> Run:
 def row(name: str, run: Run) -> None:
     made = run.summary["reports"]
     assert isinstance(made, int)
-    cpu = f"{made / run.cpu_s:.0f}" if run.cpu_s > 1 else ""
+    cpu = "" if "Dask" in name else f"{made / run.cpu_s:.0f}"
     peak = max((size for _, size in run.peaks_mb), default=0.0)
     print(
         f"| {name} | {made:,} | {run.wall_s:.0f} s | {made / run.wall_s:.0f} | {cpu} "
@@ -183,17 +183,18 @@ def main() -> None:
             over_time(run)
             return
         for workers in ("1", "2"):
-            row(f"{workers} processes", command(plan, folder / workers, "--workers", workers))
+            row("1 process" if workers == "1" else "2 processes", command(plan, folder / workers, "--workers", workers))
         if asked.dask:
             row("Dask, 2 workers", dask_run(plan, folder / "dask", folder))
 
 
 def few(plan: Path, advisor: Advisor, most: int) -> Path:
-    """Write the first scenarios of a plan as explicit requests."""
+    """Write scenarios from all over a plan as explicit requests, whole shards of neighbours."""
     read = load_plan(plan, advisor.knowledge)
     rows = plan.with_suffix(".jsonl")
     with rows.open("w") as out:
-        for shard in read.shards(range(-(-most // read.shard_size))):
+        apart = max(read.scenarios // most, 1)
+        for shard in read.shards(range(0, shard_count(read), apart)):
             out.writelines(f"{json.dumps(dict(item.request))}\n" for item in shard.items)
     return rows
 
