@@ -183,7 +183,10 @@ def main() -> None:
             over_time(run)
             return
         for workers in ("1", "2"):
-            row("1 process" if workers == "1" else "2 processes", command(plan, folder / workers, "--workers", workers))
+            row(
+                "1 process" if workers == "1" else "2 processes",
+                command(plan, folder / workers, "--workers", workers),
+            )
         if asked.dask:
             row("Dask, 2 workers", dask_run(plan, folder / "dask", folder))
 

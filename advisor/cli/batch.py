@@ -18,7 +18,9 @@ _PLAN = "A plan (.yaml), or requests (.csv, .jsonl)."
 Out = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Folder for the reports, new or empty.")
 ]
-Workers = Annotated[int | None, typer.Option(min=1, help="Processes. [default: one for each core]")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Processes; one for each core if left out.")
+]
 Scheduler = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="Use the workers of this Dask scheduler.")
 ]
@@ -50,11 +52,11 @@ def batch(
 ) -> None:
     """Write reports for every scenario of a plan; stop and go on at any time.
 
-    A plan lists cards, models, formats and contexts, and every combination that can run is
-    reported; or it is a file of requests, one report for each.
+    A plan lists cards, models, formats and contexts: every combination that
+    can run is reported. A file of requests gives one report for each.
 
-    The same plan gives the same bytes, however many workers there are and however often it was
-    stopped. A JSON summary is printed at the end.
+    The same plan gives the same bytes, however many workers there are and
+    however often it was stopped. A JSON summary is printed at the end.
     """
     if out is None and not dry_run:
         raise typer.BadParameter("needed unless --dry-run is given.", param_hint="'--out'")
