@@ -9,7 +9,7 @@ from pathlib import Path
 
 from advisor.batch.executors import Place
 from advisor.batch.plan import Plan, Shard, shard_count
-from advisor.batch.store import Head, finish, read_head, write_files
+from advisor.batch.store import Head, ask_to_stop, finish, read_head, write_files
 from advisor.batch.worker import Done, Job, run_shard
 from advisor.errors import RequestError
 
@@ -67,7 +67,7 @@ class _Run:
     tell: Callable[[Totals], None]
     waiting: Iterator[Shard]
     again: list[Shard] = field(default_factory=list)
-    pending: dict[Future[Done], Shard] = field(default_factory=dict)
+    pending: dict[Future[Done | None], Shard] = field(default_factory=dict)
     deaths: int = 0
 
     def drive(self) -> None:
@@ -100,6 +100,7 @@ class _Run:
             if not self.stop.signal and not self._filled(executor):
                 return True
             if self.stop.signal:
+                ask_to_stop(Path(self.job.out))
                 self._cancel()
             if not self.pending:
                 return False
@@ -127,7 +128,7 @@ class _Run:
             if future.cancel():
                 self.pending.pop(future)
 
-    def _collect(self, future: Future[Done]) -> bool:
+    def _collect(self, future: Future[Done | None]) -> bool:
         """Take a finished shard; gives False where its process died."""
         try:
             done = future.result()
@@ -136,6 +137,8 @@ class _Run:
         except Exception as error:
             raise self.place.explained(error) from error
         shard = self.pending.pop(future)
+        if done is None:
+            return True
         root = Path(self.job.out)
         written = done.written_bytes or write_files(root, shard.number, done.files)
         head = read_head(root, shard.number)

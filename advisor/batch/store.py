@@ -21,7 +21,7 @@ from advisor.batch.shard import FORMATS, File, record_of
 from advisor.errors import RequestError
 
 MANIFEST, INDEX, ERRORS = "manifest.json", "index.jsonl", "errors.jsonl"
-_WORK, _TOKEN = ".work", "token"
+_WORK, _TOKEN, _STOP = ".work", "token", "stop"
 _OWN = frozenset({MANIFEST, INDEX, ERRORS, _WORK, "shards", *FORMATS})
 _FLUSHES = 16
 """Files flushed at the same time."""
@@ -174,6 +174,16 @@ def sees(root: Path, token: str) -> bool:
         return (root / _WORK / _TOKEN).read_text(encoding="ascii") == token
     except OSError:
         return False
+
+
+def ask_to_stop(root: Path) -> None:
+    """Tell workers to begin no further shard."""
+    (root / _WORK / _STOP).touch()
+
+
+def asked_to_stop(root: Path) -> bool:
+    """Whether no further shard is to be begun."""
+    return (root / _WORK / _STOP).exists()
 
 
 def check_folder(root: Path, *, resume: bool) -> None:

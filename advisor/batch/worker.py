@@ -13,7 +13,7 @@ from advisor.batch.manifest import differences, made_by
 from advisor.batch.names import Namer
 from advisor.batch.plan import Shard
 from advisor.batch.shard import File, Making, make_shard
-from advisor.batch.store import sees, write_files
+from advisor.batch.store import asked_to_stop, sees, write_files
 from advisor.errors import RequestError, UserError
 from advisor.pipeline import Advisor
 from advisor.render import Length
@@ -48,14 +48,18 @@ class Done:
     """To be written by whoever asked, where the worker does not see the output folder."""
 
 
-def run_shard(job: Job, shard: Shard) -> Done:
+def run_shard(job: Job, shard: Shard) -> Done | None:
     """Make one shard and write it where the worker sees the output folder.
+
+    Gives None where the run was stopped before the shard was begun.
 
     Raises:
         UserError: This worker has other rules, knowledge or code, or cannot load them.
         OSError: The shard cannot be written.
     """
     with _one_at_a_time:
+        if asked_to_stop(Path(job.out)):
+            return None
         files = make_shard(shard, _making(job))
         if sees(Path(job.out), job.token):
             written = write_files(Path(job.out), shard.number, files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import signal
 import sys
 import time
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from advisor.pipeline import Advisor
     from advisor.render import Length
 
+_STOPPING = b"stopping after the shards in flight; once more ends at once\n"
+_GO_ON = "Run the same command with --resume to go on."
 _STOPPED = 128
 """Exit code of a run that a signal stopped: this and the signal's number."""
 
@@ -113,6 +116,9 @@ def execute(asked: Asked, out: Path, *, resume: bool, workers: int, scheduler: s
             _run(asked.plan, job, place)
     except OSError as bad:
         raise unwritable(root, bad) from None
+    except KeyboardInterrupt:
+        sys.stderr.write(f"stopped at once. {_GO_ON}\n")
+        raise typer.Exit(_STOPPED + signal.SIGINT) from None
 
 
 def _same(root: Path, made: Manifest) -> None:
@@ -151,6 +157,7 @@ def _signals(stop: Stop) -> Iterator[None]:
         if stop.signal:
             raise KeyboardInterrupt
         stop.signal = number
+        os.write(2, _STOPPING)
 
     kinds = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(kind, asked) for kind in kinds]
@@ -180,10 +187,7 @@ def _summary(plan: Plan, job: Job, totals: Totals, seconds: float) -> Mapping[st
 def _conclude(root: Path, totals: Totals, stop: Stop) -> None:
     if not totals.complete:
         done = totals.kept + totals.done
-        sys.stderr.write(
-            f"stopped: {done:,} of {totals.shards:,} shards are complete. "
-            "Run the same command with --resume to go on.\n"
-        )
+        sys.stderr.write(f"stopped: {done:,} of {totals.shards:,} shards are complete. {_GO_ON}\n")
         raise typer.Exit(_STOPPED + stop.signal)
     if totals.failed:
         message = (

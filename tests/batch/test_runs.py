@@ -19,6 +19,7 @@ import pytest
 from advisor.batch import run as running
 from advisor.batch import store, worker
 from advisor.batch.executors import Here, Local
+from advisor.batch.plan import Shard
 from advisor.batch.shard import File
 from tests.batch.plans import TINY, contents, index, write
 from tests.cli.running import Outcome, advise, run
@@ -393,6 +394,32 @@ def test_a_signal_ends_after_the_shard_in_flight_and_says_how_to_go_on(
     assert not json.loads(outcome.out)["complete"]
     assert batch(capsys, plan, out, "--resume").code == 0
     assert contents(out) == contents(whole)
+
+
+def test_a_second_signal_ends_at_once(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path
+) -> None:
+    plan, out = write(tmp_path, TINY), tmp_path / "out"
+
+    def signalled(*_: object) -> int:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        return 0
+
+    monkeypatch.setattr(worker, "write_files", signalled)
+    outcome = batch(capsys, plan, out)
+    monkeypatch.undo()
+    assert outcome.code == 130
+    assert "stopped at once" in outcome.err
+    assert batch(capsys, plan, out, "--resume").code == 0
+    assert contents(out) == contents(whole)
+
+
+def test_a_stopped_run_begins_no_further_shard(tmp_path: Path) -> None:
+    store.prepare(tmp_path, "token")
+    store.ask_to_stop(tmp_path)
+    job = worker.Job(str(tmp_path), "token", ("jsonl",), "short", ())
+    assert worker.run_shard(job, Shard(0, ())) is None
 
 
 def test_workers_that_keep_dying_end_the_run_with_one_error(
