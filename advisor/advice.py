@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from advisor.estimate.result import BreakEven
 from advisor.facttype import FactType
 from advisor.vocabulary import show
 
@@ -43,6 +44,17 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """A what-if that people look for and that cannot run here, so nothing is estimated."""
+
+    key: str
+    action: Action
+    change: Mapping[str, object]
+    facts: Mapping[str, FactValue]
+    """Its ``option.*`` facts, for the rules that bar it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Because:
     """One condition of the rule that fired: the fact, its value and the test it passed."""
 
@@ -50,6 +62,8 @@ class Because:
     value: FactValue | None
     test: str
     kind: FactType
+    distance: str = ""
+    """For a veto: how far a number lies beyond the limit it was held against."""
 
     @property
     def shown(self) -> str:
@@ -102,7 +116,7 @@ class Note:
 class NotRecommended:
     """An option a rule barred, with the reason."""
 
-    option: Option
+    option: Option | Expected
     rule: str
     reason: str
     because: tuple[Because, ...]
@@ -146,3 +160,4 @@ class Advice:
     missing: tuple[str, ...]
     """Names of figures that are unknown and would have mattered."""
     provenance: Provenance
+    break_even: BreakEven = field(default_factory=BreakEven)

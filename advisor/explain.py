@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from advisor.advice import Because, FactValue
 from advisor.engine.trace import what_held
-from advisor.rulefile.model import Rule
-from advisor.vocabulary import Vocabulary
+from advisor.rulefile.model import Rule, Test
+from advisor.vocabulary import Vocabulary, show
+
+_ORDERED = frozenset({"above", "at least", "below", "at most"})
+_PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
+SHORT = "short"
+"""In a veto's text: how far the first number lies beyond its limit."""
 
 
 def because(
@@ -23,3 +30,50 @@ def because(
             for test, actual in what_held(rule, facts, option)
         ]
     )
+
+
+def barred_because(
+    rule: Rule,
+    facts: Mapping[str, FactValue],
+    option: Mapping[str, FactValue],
+    vocabulary: Vocabulary,
+) -> tuple[Because, ...]:
+    """List the conditions of a veto, with how far each number lies beyond its limit."""
+    return tuple(
+        replace(item, distance=_distance(test, actual, {**facts, **option}, vocabulary))
+        for item, (test, actual) in zip(
+            because(rule, facts, option, vocabulary), what_held(rule, facts, option), strict=True
+        )
+    )
+
+
+def _distance(
+    test: Test,
+    actual: FactValue | None,
+    known: Mapping[str, FactValue],
+    vocabulary: Vocabulary,
+) -> str:
+    limit = known.get(test.other) if test.other is not None else test.value
+    if test.verb not in _ORDERED or not isinstance(actual, int | float):
+        return ""
+    if not isinstance(limit, int | float):
+        return ""
+    return show(vocabulary.fact(test.fact), round(abs(float(actual) - float(limit)), 6))
+
+
+def reason(
+    rule: Rule,
+    conditions: Sequence[Because],
+    known: Mapping[str, FactValue],
+    vocabulary: Vocabulary,
+) -> str:
+    """Fill a veto's text: ``{fact.name}`` is its value, ``{short}`` the first distance."""
+    short = next((item.distance for item in conditions if item.distance), "")
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1]
+        if name == SHORT:
+            return short
+        return show(vocabulary.fact(name), known[name]) if name in known else "unknown"
+
+    return _PLACEHOLDER.sub(value, rule.veto or "")

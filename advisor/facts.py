@@ -11,7 +11,7 @@ from advisor.engine.base import OptionFacts
 from advisor.estimate.certainty import certainty_of
 from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.memory import partly_guessed
-from advisor.estimate.result import Limits, Memory, Speed
+from advisor.estimate.result import BreakEven, Limits, Memory, Speed
 from advisor.estimate.room import sequences_at_once
 from advisor.knowledge.types import Framework, Gpu
 from advisor.options.base import Base, quality_loss
@@ -185,6 +185,18 @@ def _memory(memory: Memory, limits: Limits) -> Pairs:
         yield "memory.cache_room", room.room_bytes
         yield "memory.cache_tokens", room.tokens
         yield "memory.cache_sequences", sequences_at_once(memory, limits)
+
+
+def break_even_facts(edges: BreakEven) -> dict[str, FactValue]:
+    """Give the points where the request tips over, as facts."""
+    named = {
+        "break_even.batch": edges.too_large_batch,
+        "break_even.format": edges.largest_format,
+        "break_even.format_bits": _rounded(edges.largest_format_bits),
+        "break_even.gpus": edges.fewest_gpus,
+        "break_even.card_memory": edges.smallest_capacity_bytes,
+    }
+    return {name: _clean(value) for name, value in named.items() if value is not None}
 
 
 def _fullest_usable(memory: Memory) -> int | None:

@@ -58,6 +58,7 @@ def _built(record: ModelRecord, shape: Shape) -> Model:
         image_tokens=record.image_tokens,
         licence=record.licence,
         released=record.released,
+        native_dtype=record.native_dtype,
     )
 
 

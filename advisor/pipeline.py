@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from advisor import __version__, resources
 from advisor.advice import (
     Advice,
     Because,
+    Expected,
     FactValue,
     Note,
     NotRecommended,
@@ -21,18 +22,19 @@ from advisor.advice import (
 from advisor.commands import command_for
 from advisor.confidence import confidence_of
 from advisor.engine import make_engine
-from advisor.engine.base import Engine, Outcome
+from advisor.engine.base import Engine, OptionFacts, Outcome
 from advisor.errors import RequestError, RuleFileError
 from advisor.estimate.limits import find_limits
-from advisor.estimate.result import Limits
+from advisor.estimate.result import BreakEven, Limits
 from advisor.estimate.speed import missing_inputs
-from advisor.estimate.whole import estimate
-from advisor.explain import because
-from advisor.facts import option_facts, scenario_facts
+from advisor.estimate.whole import estimate_scenario
+from advisor.explain import barred_because, because, reason
+from advisor.facts import break_even_facts, option_facts, scenario_facts
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.measurements.overlay import with_measurements
-from advisor.options import Base, build_options
+from advisor.options import Base, build_options, expected_options
+from advisor.options.breakeven import break_even
 from advisor.ranking import Ranking, rank
 from advisor.remarks import request_warnings
 from advisor.resolve import resolve
@@ -45,11 +47,57 @@ _NO_SCORE = 0.0
 
 
 @dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request as rules see it: estimated, with every what-if, as facts."""
+
+    base: Base
+    limits: Limits
+    options: tuple[Option, ...]
+    edges: BreakEven
+    facts: Mapping[str, FactValue]
+    option_facts: Sequence[OptionFacts]
+
+
+def prepare(request: Request, knowledge: Knowledge) -> Prepared:
+    """Do everything that comes before the rules.
+
+    Raises:
+        UserError: The request is wrong.
+    """
+    if not request.gpu:
+        raise RequestError("no GPU is named", hint='Add --gpu, for example --gpu "RTX 4090".')
+    base = estimate(request, knowledge)
+    limits = find_limits(base.scenario, knowledge, base.memory)
+    options = build_options(base, limits)
+    edges = break_even(base, limits, options)
+    facts = {**scenario_facts(base, limits, options), **break_even_facts(edges)}
+    return Prepared(base, limits, options, edges, facts, option_facts(base, options))
+
+
+def all_option_facts(ready: Prepared) -> Sequence[OptionFacts]:
+    """Give the facts of the what-ifs and of what people look for and cannot run here."""
+    expected = {option.key: option.facts for option in expected_options(ready.base)}
+    return [*ready.option_facts, *[OptionFacts(key, of) for key, of in expected.items()]]
+
+
+def estimate(request: Request, knowledge: Knowledge) -> Base:
+    """Resolve and estimate a request, without options or rules.
+
+    Raises:
+        UserError: The request is wrong.
+    """
+    scenario = resolve(request, knowledge)
+    memory, speed = estimate_scenario(scenario, knowledge)
+    return Base(request, scenario, memory, speed, knowledge)
+
+
+@dataclass(frozen=True, slots=True)
 class _Run:
     """Everything one request led to, on the way to advice."""
 
     base: Base
     limits: Limits
+    edges: BreakEven
     options: tuple[Option, ...]
     facts: Mapping[str, FactValue]
     values: Mapping[str, Mapping[str, FactValue]]
@@ -94,7 +142,7 @@ class Advisor:
         ruleset = load_rules(
             rules,
             vocabulary=vocabulary,
-            templates=_text_names(files),
+            templates=text_names(files),
             names=known.names(),
             over=resources.data_dir("rules") if rules else None,
         )
@@ -112,9 +160,7 @@ class Advisor:
         Raises:
             UserError: The request is wrong.
         """
-        scenario = resolve(request, self.knowledge)
-        memory, speed = estimate(scenario, self.knowledge)
-        return Base(request, scenario, memory, speed, self.knowledge)
+        return estimate(request, self.knowledge)
 
     def advise(self, request: Request) -> Advice:
         """Give everything known about one request.
@@ -123,17 +169,23 @@ class Advisor:
             UserError: The request is wrong.
             EngineError: A bug of ours.
         """
-        if not request.gpu:
-            raise RequestError("no GPU is named", hint='Add --gpu, for example --gpu "RTX 4090".')
-        base = self.estimate(request)
-        limits = find_limits(base.scenario, self.knowledge, base.memory)
-        options = build_options(base, limits)
-        facts = scenario_facts(base, limits, options)
-        of = option_facts(base, options)
-        outcome = self.engine.run(facts, of)
-        known = {**facts, **outcome.concluded}
-        ranking = rank(self.ruleset, outcome.firings, known, options, of)
-        run = _Run(base, limits, options, known, {o.key: o.values for o in of}, outcome, ranking)
+        return self.advise_on(prepare(request, self.knowledge))
+
+    def advise_on(self, ready: Prepared) -> Advice:
+        """Apply the rules to a request whose facts are worked out already.
+
+        Raises:
+            RuleFileError: The rules contradict each other, or none gives the verdict.
+            EngineError: A bug of ours.
+        """
+        of = ready.option_facts
+        outcome = self.engine.run(ready.facts, of)
+        known = {**ready.facts, **outcome.concluded}
+        ranking = rank(self.ruleset, outcome.firings, known, ready.options, of)
+        values = {o.key: o.values for o in of}
+        run = _Run(
+            ready.base, ready.limits, ready.edges, ready.options, known, values, outcome, ranking
+        )
         return self._assembled(run)
 
     def _assembled(self, run: _Run) -> Advice:
@@ -154,7 +206,55 @@ class Advisor:
             warnings=request_warnings(run.base),
             missing=missing_inputs(run.base.scenario, self.knowledge),
             provenance=self.provenance(),
+            break_even=run.edges,
         )
+
+    def with_expected(self, advice: Advice) -> Advice:
+        """Add what people look for and cannot run here, each with the rule that says why.
+
+        The rules run once more, on those what-ifs alone, so ``advise`` itself pays nothing.
+        """
+        expected = {option.key: option for option in self.expected(advice)}
+        of = [OptionFacts(key, option.facts) for key, option in expected.items()]
+        outcome = self.engine.run(self._given(advice.facts), of)
+        vetoes: dict[str, Rule] = {}
+        for rule in self.ruleset.rules:
+            for firing in outcome.firings if rule.veto else ():
+                if firing.rule == rule.id and firing.option:
+                    vetoes.setdefault(firing.option, rule)
+        barred = tuple(
+            self._not_recommended(vetoes[key], expected[key], advice.facts, expected[key].facts)
+            for key in expected
+            if key in vetoes
+        )
+        fired = [(rule.id, key) for key, rule in vetoes.items()]
+        return replace(
+            advice,
+            not_recommended=(*advice.not_recommended, *barred),
+            fired=tuple(sorted({*advice.fired, *fired})),
+        )
+
+    def expected(self, advice: Advice) -> tuple[Expected, ...]:
+        """List what people look for and cannot run here."""
+        return expected_options(
+            Base(advice.request, advice.scenario, advice.memory, advice.speed, self.knowledge)
+        )
+
+    def _given(self, facts: Mapping[str, FactValue]) -> dict[str, FactValue]:
+        """The facts that no rule concluded."""
+        origin = self.vocabulary.facts
+        return {name: value for name, value in facts.items() if origin[name].origin != "rules"}
+
+    def _not_recommended(
+        self,
+        rule: Rule,
+        option: Option | Expected,
+        facts: Mapping[str, FactValue],
+        values: Mapping[str, FactValue],
+    ) -> NotRecommended:
+        conditions = barred_because(rule, facts, values, self.vocabulary)
+        said = reason(rule, conditions, {**facts, **values}, self.vocabulary)
+        return NotRecommended(option, rule.id, said, conditions)
 
     def provenance(self) -> Provenance:
         """Name the version, rules, knowledge and engine behind an answer."""
@@ -201,12 +301,7 @@ class Advisor:
 
     def _barred(self, run: _Run) -> tuple[NotRecommended, ...]:
         return tuple(
-            NotRecommended(
-                option=option,
-                rule=rule.id,
-                reason=rule.veto or "",
-                because=self._because(rule, run, option.key),
-            )
+            self._not_recommended(rule, option, run.facts, run.values[option.key])
             for rule, option in run.ranking.vetoed
         )
 
@@ -214,7 +309,7 @@ class Advisor:
         return because(rule, run.facts, run.values.get(key), self.vocabulary)
 
 
-def _text_names(files: Mapping[str, bytes]) -> frozenset[str]:
+def text_names(files: Mapping[str, bytes]) -> frozenset[str]:
     """The texts that rules may name: everything in actions/ and notes/."""
     paths = (name.split("/") for name in files)
     return frozenset(path[-1] for path in paths if path[0] in {"actions", "notes"})

@@ -8,35 +8,42 @@ from collections.abc import Iterator
 from advisor.knowledge import names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.options.base import Base
+from advisor.scenario import Model
 
 _SIZED = re.compile(r"\d\s*(GB|GiB)\b", re.IGNORECASE)
 
 
 def request_warnings(base: Base) -> tuple[str, ...]:
     """Say what the user may not have meant: a sibling card, a context beyond training."""
-    return tuple(_warnings(base))
-
-
-def _warnings(base: Base) -> Iterator[str]:
     scenario = base.scenario
-    yield from scenario.model.notes
+    found = list(model_warnings(scenario.model, scenario.context_tokens))
     own = base.knowledge.own
     if own and scenario.gpu and any(scenario.gpu.name == key.gpu for key in own.factors):
-        yield (
+        found.append(
             f"Speeds on the {scenario.gpu.name} follow your own measurements; "
             "`--no-measurements` leaves them out."
         )
-    trained = scenario.model.trained_context_tokens
-    if trained and scenario.context_tokens > trained:
+    for gpu in {gpu.name: gpu for gpu in scenario.cards or (scenario.gpu,) if gpu}.values():
+        found += card_warnings(base.knowledge, base.request.gpu or "", gpu)
+    return tuple(found)
+
+
+def model_warnings(model: Model, context_tokens: int) -> Iterator[str]:
+    """Say what a model's files say about themselves, and what its training says of a context."""
+    yield from model.notes
+    trained = model.trained_context_tokens
+    if trained and context_tokens > trained:
         yield (
-            f"{scenario.model.name} was trained for {trained:,} tokens; "
-            f"{scenario.context_tokens:,} were asked for."
+            f"{model.name} was trained for {trained:,} tokens; {context_tokens:,} were asked for."
         )
     if trained is None:
-        yield f"The trained context length of {scenario.model.name} is not known."
-    if scenario.gpu and not _SIZED.search(base.request.gpu or ""):
-        for gpu in {gpu.name: gpu for gpu in scenario.cards or (scenario.gpu,)}.values():
-            yield from _siblings(base.knowledge, gpu)
+        yield f"The trained context length of {model.name} is not known."
+
+
+def card_warnings(knowledge: Knowledge, text: str, gpu: Gpu) -> Iterator[str]:
+    """Say which other cards a name may mean, unless it states a size."""
+    if not _SIZED.search(text):
+        yield from _siblings(knowledge, gpu)
 
 
 def _siblings(knowledge: Knowledge, gpu: Gpu) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -100,7 +100,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         model=model,
         split=_is_split(request),
     )
-    scenario = _assembled(
+    scenario = assembled(
         request,
         cards=cards,
         model=model,
@@ -125,7 +125,7 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
         text = _local_gpu()
     cards = find_cards(knowledge, text)
     if not cards.counted:
-        return replace(cards, count=request.gpus or 1)
+        return replace(cards, count=request.gpus) if request.gpus else cards
     if request.gpus is not None and request.gpus != cards.count:
         raise RequestError(
             f"gpus is {request.gpus}, but '{text}' names {cards.count} cards",
@@ -205,17 +205,6 @@ def _find_model(request: Request, knowledge: Knowledge) -> Model:
     return find_model_named(request.model, knowledge)
 
 
-def check_numbers(request: Request) -> None:
-    """Refuse figures out of bounds.
-
-    Raises:
-        UserError: One or several are.
-    """
-    problems = _Problems()
-    _check_numbers(request, problems)
-    raise_problems(problems.errors)
-
-
 def _check_numbers(request: Request, problems: _Problems) -> None:
     for name, largest in _LARGEST.items():
         value = getattr(request, name)
@@ -226,6 +215,13 @@ def _check_numbers(request: Request, problems: _Problems) -> None:
             problems.say(f"{name} is {value:g}", f"Give at least {smallest}.")
         elif value > largest:
             problems.say(f"{name} is {value:,}", f"Give at most {largest:,}.")
+
+
+def number_problems(request: Request) -> Sequence[UserError]:
+    """Find the numbers of a request that no scenario can have."""
+    problems = _Problems()
+    _check_numbers(request, problems)
+    return problems.errors
 
 
 def _kv_types(request: Request, knowledge: Knowledge) -> tuple[KvType, KvType]:
@@ -280,7 +276,7 @@ def default_backend(gpu: Gpu) -> str:
     return _BACKEND_OF_VENDOR[gpu.vendor]
 
 
-def _assembled(
+def assembled(
     request: Request,
     *,
     cards: Cards | None,
@@ -289,8 +285,9 @@ def _assembled(
     framework: Framework,
     kv_types: tuple[KvType, KvType],
     backend: str | None,
-    draft: Model | None,
+    draft: Model | None = None,
 ) -> Scenario:
+    """Apply the documented defaults to what was looked up."""
     batch = request.batch or 1
     flash = request.flash_attention
     return Scenario(

@@ -33,6 +33,8 @@ class Model:
     image_tokens: str | None = None
     licence: str | None = None
     released: str | None = None
+    native_dtype: str | None = None
+    """What its repository holds, where that is stated; else a 16-bit checkpoint."""
     origin: Literal["knowledge", "config"] = "knowledge"
     stored: StoredModel | None = None
     """The weight files it was read from: exact sizes in the format they hold."""

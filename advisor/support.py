@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import Literal, NamedTuple
 
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
@@ -31,6 +32,17 @@ def runs_kv(framework: Framework, kind: KvType, gpu: Gpu | None) -> bool:
     return not (needed and gpu and gpu.compute_capability and gpu.compute_capability < needed)
 
 
+def can_share(framework: Framework, model: Model, cards: int) -> bool:
+    """Whether a framework divides a model among this many cards.
+
+    Frameworks that split every tensor need a number that divides the attention heads.
+    """
+    if cards == 1:
+        return True
+    ways = framework.multi_gpu
+    return bool(ways) and (ways[0] != "tensor" or model.shape.heads % cards == 0)
+
+
 def supports_model(framework: Framework, model: Model) -> bool:
     """Whether a framework knows the model's architecture, image tower included."""
     kind = model.shape.outer_type or model.shape.model_type
@@ -50,37 +62,57 @@ def unsized(framework: Framework, shape: Shape) -> str:
     return ""
 
 
-def why_not(framework: Framework, precision: Format, gpu: Gpu | None, model: Model) -> str:
-    """Say in one clause why this combination does not run; empty when it does."""
+class Obstacle(NamedTuple):
+    """What keeps a combination from running."""
+
+    kind: Literal["framework", "format", "architecture", "vendor", "card", "capability"]
+    text: str
+    """One clause."""
+    needed: float | None = None
+    """The compute capability that is missing, for ``capability``."""
+
+
+def obstacle(
+    framework: Framework, precision: Format, gpu: Gpu | None, model: Model
+) -> Obstacle | None:
+    """Give the first thing that keeps this combination from running; None when it runs."""
     if framework.memory_model == "none":
-        return f"{framework.name} is known by name only"
+        return Obstacle("framework", f"{framework.name} is known by name only")
     if precision.name not in framework.formats:
-        return f"{framework.name} does not run {precision.name}"
+        return Obstacle("format", f"{framework.name} does not run {precision.name}")
     if not supports_model(framework, model):
         kind = model.shape.outer_type or model.shape.model_type
-        return f"{framework.name} does not support the architecture '{kind}'"
+        text = f"{framework.name} does not support the architecture '{kind}'"
+        return Obstacle("architecture", text)
     if unknown := unsized(framework, model.shape):
-        return unknown
-    return _card_why_not(framework, precision, gpu) if gpu else ""
+        return Obstacle("architecture", unknown)
+    return _card_obstacle(framework, precision, gpu) if gpu else None
 
 
-def _card_why_not(framework: Framework, precision: Format, gpu: Gpu) -> str:
+def why_not(framework: Framework, precision: Format, gpu: Gpu | None, model: Model) -> str:
+    """Say in one clause why this combination does not run; empty when it does."""
+    found = obstacle(framework, precision, gpu, model)
+    return found.text if found else ""
+
+
+def _card_obstacle(framework: Framework, precision: Format, gpu: Gpu) -> Obstacle | None:
     if gpu.vendor not in framework.vendors:
-        return f"{framework.name} does not run on {gpu.vendor} cards"
+        return Obstacle("vendor", f"{framework.name} does not run on {gpu.vendor} cards")
     if gpu.architecture in framework.not_on:
-        return f"{framework.name} does not run on {gpu.architecture}"
+        return Obstacle("card", f"{framework.name} does not run on {gpu.architecture}")
     if precision.vendors is not None and gpu.vendor not in precision.vendors:
-        return f"{precision.name} does not run on {gpu.vendor} cards"
+        return Obstacle("vendor", f"{precision.name} does not run on {gpu.vendor} cards")
     for what, needed in (
         (framework.name, framework.min_compute_capability),
         (precision.name, precision.min_compute_capability),
     ):
         if needed and gpu.compute_capability and gpu.compute_capability < needed:
-            return (
+            text = (
                 f"{what} needs compute capability {needed:g}, "
                 f"{gpu.name} has {gpu.compute_capability:g}"
             )
-    return ""
+            return Obstacle("capability", text, needed)
+    return None
 
 
 def runs(framework: Framework, precision: Format, gpu: Gpu | None, model: Model) -> bool:

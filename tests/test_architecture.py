@@ -26,7 +26,7 @@ LAYERS = (
     ("confidence", "facts", "remarks", "explain", "ranking"),
     ("pipeline",),
     ("render",),
-    ("bulk",),
+    ("bulk", "reverse"),
     ("batch",),
     ("workbench",),
     ("cli",),

@@ -127,3 +127,13 @@ def test_estimate_takes_the_same_words_in_csv_and_json(tmp_path: Path) -> None:
     first, second = answers
     assert first["memory"] == second["memory"] is not None
     assert first["error"] is None
+
+
+def test_the_command_leaves_the_split_to_free_memory() -> None:
+    """Equal shares would overfill the smaller card; by itself llama.cpp splits as sized."""
+    mixed = advisor().advise(Request(gpu=MIXED, model="llama-3.1-70b", precision="Q4_K_M"))
+    equal = advisor().advise(Request(gpu="2x RTX 3090", model="phi-3-medium", precision="FP16"))
+    shown = document(mixed)["commands"] + document(equal)["commands"]
+    texts = [command["text"] for command in shown if command["text"].startswith("llama-server")]
+    assert texts == [text for text in texts if ("-ts 1,1" in text) == ("70B" not in text)]
+    assert not [command for command in document(mixed)["commands"] if command["gaps"]]

@@ -30,7 +30,7 @@ from advisor.batch.presets import Presets, read_presets
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.types import Knowledge
 from advisor.requests import request_from
-from advisor.resolve import check_numbers
+from advisor.resolve import number_problems
 from advisor.yamlfields import Collector, Fields
 from advisor.yamlfile import Node
 
@@ -166,7 +166,7 @@ class _Blocks:
         for node in self._entries(key, fields):
             try:
                 request = request_from({of: node.plain()})
-                check_numbers(request)
+                raise_problems(number_problems(request))
             except UserError as bad:
                 refuse(bad, node, self.problems)
                 continue
@@ -206,7 +206,7 @@ class _Blocks:
 
     def _check(self, key: str, node: Node) -> None:
         try:
-            check_numbers(request_from({key: node.plain()}))
+            raise_problems(number_problems(request_from({key: node.plain()})))
         except UserError as bad:
             refuse(bad, node, self.problems)
 

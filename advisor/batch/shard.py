@@ -30,6 +30,7 @@ from advisor.requests import request_from
 from advisor.scenario import Request
 
 if TYPE_CHECKING:
+    from advisor.advice import Advice
     from advisor.render.contract import Document
     from advisor.render.views import Views
 
@@ -121,7 +122,7 @@ def _made(item: Item, making: Making) -> _Report | Failure:
         request = request_from(item.request)
         if item.line:
             request = canonical(request, making.advisor.knowledge)
-        advice = making.advisor.advise(request)
+        advice = _advice(request, making)
         doc, views = document_and_views(advice, templates=making.templates)
         markdown, html = _texts(doc, views, making)
     except UserError as error:
@@ -132,6 +133,14 @@ def _made(item: Item, making: Making) -> _Report | Failure:
     except Exception as bug:  # noqa: BLE001  one scenario must not cost the others; told at the end
         return Failure(f"a bug in advisor: {type(bug).__name__}: {bug}"[:_MOST_SHOWN], bug=True)
     return _Report(request, doc, markdown, html)
+
+
+def _advice(request: Request, making: Making) -> Advice:
+    """Answer a request as ``advisor advise`` does for the same length and format."""
+    advice = making.advisor.advise(request)
+    if "jsonl" in making.formats or making.length == "full":
+        return making.advisor.with_expected(advice)
+    return advice
 
 
 def _texts(doc: Document, views: Views, making: Making) -> tuple[str, str]:

@@ -81,37 +81,37 @@ def advise(
         str | None,
         typer.Option(
             help="Weight format: FP16, Q4_K_M, AWQ ..., or INT8 or INT4 for the best that runs. "
-            "[default: FP16]",
+            "(default: FP16)",
             rich_help_panel=_RUN,
         ),
     ] = None,
     context: Annotated[
         int | None,
         typer.Option(
-            help="Tokens per sequence. [default: 4096 or the trained length]", rich_help_panel=_RUN
+            help="Tokens per sequence. (default: 4096 or the trained length)", rich_help_panel=_RUN
         ),
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(help="Sequences held at once. [default: 1]", rich_help_panel=_RUN)
+        int | None, typer.Option(help="Sequences held at once. (default: 1)", rich_help_panel=_RUN)
     ] = None,
     framework: Annotated[
         str | None,
         typer.Option(
-            help="llama.cpp, vLLM, transformers ... [default: the first that runs it]",
+            help="llama.cpp, vLLM, transformers ... (default: the first that runs it)",
             rich_help_panel=_RUN,
         ),
     ] = None,
     gpus: Annotated[
-        int | None, typer.Option(help="Number of equal cards. [default: 1]", rich_help_panel=_RUN)
+        int | None, typer.Option(help="Number of equal cards. (default: 1)", rich_help_panel=_RUN)
     ] = None,
     prefer: Annotated[
         Prefer | None,
-        typer.Option(help="What matters most. [default: balanced]", rich_help_panel=_RUN),
+        typer.Option(help="What matters most. (default: balanced)", rich_help_panel=_RUN),
     ] = None,
     kv_cache: Annotated[
         str | None,
         typer.Option(
-            help="KV-cache type: f16, q8_0, fp8 ... [default: f16]", rich_help_panel=_MEMORY
+            help="KV-cache type: f16, q8_0, fp8 ... (default: f16)", rich_help_panel=_MEMORY
         ),
     ] = None,
     kv_cache_k: Annotated[
@@ -123,51 +123,51 @@ def advise(
     gpu_layers: Annotated[
         str | None,
         typer.Option(
-            help="Layers on the card, a number or all. [default: all]", rich_help_panel=_MEMORY
+            help="Layers on the card, a number or all. (default: all)", rich_help_panel=_MEMORY
         ),
     ] = None,
     cpu_experts: Annotated[
         str | None,
         typer.Option(
-            help="Layers whose experts stay in RAM, a number or all. [default: 0]",
+            help="Layers whose experts stay in RAM, a number or all. (default: 0)",
             rich_help_panel=_MEMORY,
         ),
     ] = None,
     flash_attention: Annotated[
         str | None,
-        typer.Option(help="on or off. [default: on where supported]", rich_help_panel=_MEMORY),
+        typer.Option(help="on or off. (default: on where supported)", rich_help_panel=_MEMORY),
     ] = None,
     ubatch: Annotated[
         int | None,
-        typer.Option(help="Tokens computed at once. [default: 512]", rich_help_panel=_MEMORY),
+        typer.Option(help="Tokens computed at once. (default: 512)", rich_help_panel=_MEMORY),
     ] = None,
     kv_unified: Annotated[
         str | None,
         typer.Option(
-            help="One cache for all sequences: on or off. [default: on]", rich_help_panel=_MEMORY
+            help="One cache for all sequences: on or off. (default: on)", rich_help_panel=_MEMORY
         ),
     ] = None,
     swa_full: Annotated[
         str | None,
         typer.Option(
-            help="Full cache for sliding-window layers: on or off. [default: off]",
+            help="Full cache for sliding-window layers: on or off. (default: off)",
             rich_help_panel=_MEMORY,
         ),
     ] = None,
     logits_rows: Annotated[
         int | None,
-        typer.Option(help="Rows of logits kept. [default: the batch]", rich_help_panel=_MEMORY),
+        typer.Option(help="Rows of logits kept. (default: the batch)", rich_help_panel=_MEMORY),
     ] = None,
     backend: Annotated[
         str | None,
         typer.Option(
-            help="CUDA, ROCm, Vulkan, Metal, SYCL. [default: by vendor]", rich_help_panel=_MEMORY
+            help="CUDA, ROCm, Vulkan, Metal, SYCL. (default: by vendor)", rich_help_panel=_MEMORY
         ),
     ] = None,
     depth: Annotated[
         int | None,
         typer.Option(
-            help="Tokens already cached when speed is stated. [default: 0]", rich_help_panel=_MEMORY
+            help="Tokens already cached when speed is stated. (default: 0)", rich_help_panel=_MEMORY
         ),
     ] = None,
     draft_model: Annotated[

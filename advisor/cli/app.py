@@ -12,6 +12,7 @@ from advisor.cli.batch import batch
 from advisor.cli.estimate import estimate
 from advisor.cli.knowledge import knowledge_app
 from advisor.cli.measure import measure_app
+from advisor.cli.reverse import gpus_for, models_for
 from advisor.cli.rules import rules_app
 
 app = typer.Typer(
@@ -45,6 +46,8 @@ def _common(
 app.command()(advise)
 app.command()(estimate)
 app.command()(batch)
+app.command()(models_for)
+app.command()(gpus_for)
 app.add_typer(knowledge_app)
 app.add_typer(measure_app)
 app.add_typer(rules_app)

@@ -36,7 +36,7 @@ def find(
 @knowledge_app.command()
 def check(
     folder: Annotated[
-        Path | None, typer.Argument(help="Folder of knowledge files. [default: the built-in one]")
+        Path | None, typer.Argument(help="Folder of knowledge files. (default: the built-in one)")
     ] = None,
 ) -> None:
     """Check every knowledge file; every problem at once."""

@@ -48,6 +48,8 @@ def write_report(
     Raises:
         UserError: A template is wrong, or the file cannot be written.
     """
+    if form == "json" or length == "full" or why:
+        advice = advisor.with_expected(advice)
     picture = memory_picture(advice.scenario, advisor.knowledge) if memory else None
     doc = document(advice, templates=templates, picture=picture)
     terminal = output is None and sys.stdout.isatty()

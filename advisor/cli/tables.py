@@ -53,12 +53,21 @@ def why_report(advisor: Advisor, advice: Advice) -> str:
         *([f"  {a} ({key}): {by} says it already" for a, key, by in advice.superseded] or none),
         "",
         "Barred",
-        *([f"  {n.option.key}: {n.rule}: {n.reason}" for n in advice.not_recommended] or none),
+        *(list(_barred(advice)) or none),
         "",
         "What stayed silent, and the conditions that failed",
         *_silent(advisor, advice),
     ]
     return "\n".join(parts)
+
+
+def _barred(advice: Advice) -> Iterator[str]:
+    for item in advice.not_recommended:
+        yield f"  {item.option.key}: {item.rule}: {item.reason}"
+        for why in item.because:
+            beyond = f", {why.distance} short" if why.distance and "below" in why.test else ""
+            beyond = beyond or (f", {why.distance} beyond" if why.distance else "")
+            yield f"      because {why.fact} is {why.shown} ({why.test}{beyond})"
 
 
 def _fired(advisor: Advisor, advice: Advice) -> Iterator[str]:

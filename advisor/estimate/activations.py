@@ -79,6 +79,14 @@ def _encoder_scores(scenario: Scenario) -> int:
     return pairs * 2 * (_element_bytes(scenario.precision) + _FLOAT_BYTES)
 
 
+def capacity_steps(scenario: Scenario, policy: Mapping[str, float]) -> tuple[int, ...]:
+    """Give the card sizes in bytes from which the activations follow another rule, ascending."""
+    kind = scenario.framework.memory_model
+    if kind == "vllm":
+        return (_VLLM_LARGE_BYTES, _VLLM_LARGEST_BYTES)
+    return (round(policy["sglang_large_card_bytes"]) + 1,) if kind == "sglang" else ()
+
+
 def _live_elements(shape: Shape) -> int:
     """Count the elements per token that live at once in the widest part of a layer."""
     width = shape.intermediate if "D" in shape.ffn_kinds or not shape.moe else 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from advisor.errors import RequestError
@@ -31,6 +31,7 @@ VLLM_STEP_TOKENS = 2048
 """Tokens vLLM schedules in one step on most cards (max_num_batched_tokens)."""
 _STEP_CACHE_TOKENS = 256
 _SLIDING_EXTRA_BYTES = 8
+_COUNTER_BYTES = 8
 _LLAMACPP_WITHOUT_WINDOW = frozenset(
     {"mistral", "mixtral", "ministral", "phi3", "phi3_v", "phi4mm", "phimoe", "starcoder2"}
     | {"qwen2", "qwen2_moe", "qwen3", "qwen3_moe"}
@@ -88,7 +89,11 @@ class Cells:
 
 
 def kv_cache_bytes(
-    scenario: Scenario, tokens: int | None = None, sequences: int | None = None
+    scenario: Scenario,
+    tokens: int | None = None,
+    sequences: int | None = None,
+    *,
+    static: bool = False,
 ) -> int:
     """Size the whole cache as the runtime allocates it.
 
@@ -96,6 +101,8 @@ def kv_cache_bytes(
         scenario: Model, cache types, framework and its settings.
         tokens: Tokens per sequence; the scenario's context if None.
         sequences: Sequences held at once; the scenario's batch if None.
+        static: Whether transformers allocates its fixed-size cache for so many tokens, as it does
+            for compiled models; it then keeps a whole window and a counter for each layer.
 
     Returns:
         Bytes, wherever they lie.
@@ -105,7 +112,13 @@ def kv_cache_bytes(
     """
     shape = cache_shape_of(scenario)
     cells = cells_of(scenario, shape, tokens, sequences)
-    return cells.bytes_of(shape, 0, len(shape.full_sums) - 1)
+    layers = len(shape.full_sums) - 1
+    if static:
+        held = scenario.context_tokens if tokens is None else tokens
+        cells.slide = cells.sequences * min(held, shape.window)
+        full_layers = sum(b > a for a, b in pairwise(shape.full_sums))
+        return cells.bytes_of(shape, 0, layers) + _COUNTER_BYTES * full_layers
+    return cells.bytes_of(shape, 0, layers)
 
 
 def kv_read_bytes(scenario: Scenario, depth_tokens: int) -> float:

@@ -97,7 +97,10 @@ def _least_free(shares: list[_Share], cards: Sequence[Card]) -> int:
     least = []
     for share, card in zip(shares, cards, strict=True):
         others = share.weights + share.compute + card.overhead.central
-        least.append(card.offers(others) - others - share.kv_cache)
+        usable = card.usable or 0
+        if card.cache_share < 1:
+            usable = card.offers(others)
+        least.append(usable - others - share.kv_cache)
     return min(least)
 
 
@@ -136,7 +139,8 @@ def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> 
     )
     cache = cache_shape_of(scenario)
     cells = cells_of(scenario, cache)
-    room = [(card.usable or 0) - card.overhead.central for card in cards]
+    unequal = cards if scenario.cards else ()
+    room = [(card.usable or 0) - card.overhead.central for card in unequal]
     placement = place(scenario, weights, room)
     shares = _shares(scenario, cache, cells, placement)
     demand = _Demand(

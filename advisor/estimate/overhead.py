@@ -72,22 +72,41 @@ def card_of(
     if gpu is None or gpu.vram_bytes is None:
         return Card(gpu.name if gpu else "", None, None, overhead)
     capacity = gpu.vram_bytes
-    usable = capacity - _reserve(gpu, capacity, knowledge.policy)
-    if framework.memory_fraction is None:
-        return Card(gpu.name, capacity, max(usable, 0), overhead)
-    share = _share(framework.memory_fraction)
-    if framework.memory_model in _SHARES_WHAT_IS_FREE:
-        return Card(gpu.name, capacity, max(usable, 0), overhead, share)
-    return Card(gpu.name, capacity, max(min(usable, int(capacity * share)), 0), overhead)
+    usable = usable_bytes(gpu, capacity, framework, knowledge.policy)
+    share = _share(framework.memory_fraction or 1.0) if _shares_what_is_free(framework) else 1.0
+    return Card(gpu.name, capacity, usable, overhead, share)
+
+
+def usable_bytes(gpu: Gpu, capacity: int, framework: Framework, policy: Mapping[str, float]) -> int:
+    """Say what a framework may use of a card like this one with ``capacity`` bytes."""
+    usable = capacity - _reserve(gpu, capacity, policy)
+    if framework.memory_fraction is not None and not _shares_what_is_free(framework):
+        usable = min(usable, int(capacity * _share(framework.memory_fraction)))
+    return max(usable, 0)
+
+
+def largest_share(gpu: Gpu, framework: Framework, policy: Mapping[str, float]) -> float:
+    """Give a share of the capacity that ``usable_bytes`` never exceeds, 0 to 1."""
+    kept = policy["reserve_unified_share"] / _PERCENT if gpu.unified_memory else 0.0
+    claims = framework.memory_fraction is not None and not _shares_what_is_free(framework)
+    claimed = _share(framework.memory_fraction or 0.0) if claims else 1.0
+    return min(1.0 - kept, claimed)
+
+
+def _shares_what_is_free(framework: Framework) -> bool:
+    known = framework.memory_fraction is not None
+    return known and framework.memory_model in _SHARES_WHAT_IS_FREE
 
 
 def cards_of(scenario: Scenario, knowledge: Knowledge) -> tuple[Card, ...]:
     """Say what every card of a scenario offers, in their order."""
     backend, framework = scenario.backend, scenario.framework
+    if scenario.gpus == 1:
+        return (card_of(scenario.gpu, backend, framework, knowledge),)
     found = tuple(
         card_of(gpu, backend, framework, knowledge) for gpu in scenario.cards or (scenario.gpu,)
     )
-    if scenario.gpus > 1 and not splits_by_layer(scenario):
+    if not splits_by_layer(scenario):
         traded = communication(backend, knowledge.policy)
         found = tuple(replace(card, overhead=card.overhead + traded) for card in found)
     return found if scenario.cards else found * scenario.gpus

@@ -42,7 +42,7 @@ def place(scenario: Scenario, weights: Weights, room: Sequence[int]) -> Placemen
     Args:
         scenario: Layers asked for on the cards, and how these share them.
         weights: Bytes by layer.
-        room: Free bytes of every card before loading; only their proportions count.
+        room: Free bytes of every unequal card before loading; only their proportions count.
     """
     layers = len(weights.layer_sums) - 1
     asked = scenario.gpu_layers
@@ -108,6 +108,8 @@ def _holder(placed: int, shares: tuple[int, ...]) -> int | None:
     """Say which card holds the output, the last of the placed layers; None: the host."""
     if not placed:
         return None
+    if len(shares) == 1:
+        return 0
     before = (placed - 1) * sum(shares)
     return next(i for i, part in enumerate(accumulate(shares)) if part * placed > before)
 

@@ -80,6 +80,22 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class BreakEven:
+    """Where a scenario tips over, all else as it is; None: unknown, or there is no such point."""
+
+    too_large_batch: int | None = None
+    """The smallest batch that does not fit."""
+    largest_format: str | None = None
+    """The largest weight format of the framework that fits; larger and worse ones left out."""
+    largest_format_bits: float | None = None
+    """Its bits per weight, everything included."""
+    fewest_gpus: int | None = None
+    """The fewest equal cards that hold it, up to 8."""
+    smallest_capacity_bytes: int | None = None
+    """The smallest whole-GiB memory of one card, as sold, that holds it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A tokens/s figure with its 80 % range and where it comes from."""
 

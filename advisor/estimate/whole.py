@@ -23,7 +23,7 @@ def host_fits(scenario: Scenario, memory: Memory) -> bool:
     return not offloaded or scenario.ram_bytes is None or needed <= scenario.ram_bytes
 
 
-def estimate(scenario: Scenario, knowledge: Knowledge) -> tuple[Memory, Speed | None]:
+def estimate_scenario(scenario: Scenario, knowledge: Knowledge) -> tuple[Memory, Speed | None]:
     """Size and time a scenario; see ``estimate_memory`` and ``estimate_speed``.
 
     There is no speed where system RAM cannot hold its part.

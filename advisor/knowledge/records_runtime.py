@@ -11,10 +11,12 @@ from typing import get_args
 
 from advisor.errors import KnowledgeError, Source, UserError
 from advisor.knowledge.fields import Record, records, report_duplicates, source_ids
+from advisor.knowledge.records_command import command_fields
 from advisor.knowledge.tokens import plain_key
 from advisor.knowledge.types import Vendor
 from advisor.suggest import did_you_mean
 from advisor.units import UnitError, parse_quantity
+from advisor.yamlfile import Node
 
 FAMILIES = (
     "unquantized", "gguf-k", "gguf-i", "gguf-legacy", "gguf-mxfp4", "gguf-nvfp4", "awq", "gptq",
@@ -67,10 +69,13 @@ def parse_runtime(files: Mapping[str, bytes], problems: list[UserError]) -> dict
     formats = _read(files, "formats", "format", problems, _format)
     kinds = _read(files, "kv_types", "kv_type", problems, _kv_type)
     frameworks = _read(files, "frameworks", "framework", problems, _framework)
+    commands = _read(files, "commands", "command", problems, command_fields)
     policy = _read(files, "policy", "policy", problems, _policy)
     _link(frameworks, formats, kinds)
-    for table in (ggml, formats, kinds, frameworks, policy):
+    _check_commands(commands, frameworks, [*FAMILIES, *(f.name for f in formats)], kinds)
+    for table in (ggml, formats, kinds, frameworks, commands, policy):
         _finish(table, ids, problems)
+    _hand_over(commands, frameworks)
     _check_names(formats, _runners(frameworks), problems)
     _check_names(frameworks, {}, problems)
     return {
@@ -169,8 +174,7 @@ def _framework(record: Record) -> _Fields:
         "memory_model": record.choice("memory_model", MEMORY_MODELS, required=True) or "none",
         **_abilities(record),
         "memory_fraction": _fraction(record),
-        "command": record.text("command") or "",
-        "flags": _flags(record),
+        "commands": [],
         "licence": record.text("licence"),
         "notes": record.text("notes") or "",
         "sources": {},
@@ -199,16 +203,6 @@ def _fraction(record: Record) -> float | None:
     if share is not None and share > 100:  # noqa: PLR2004 - percent
         record.problem("'memory_fraction' is above 100 %", at=record.at("memory_fraction"))
     return None if share is None else share / 100
-
-
-def _flags(record: Record) -> _Fields:
-    found: _Fields = {}
-    for setting, node in record.mapping("flags").items():
-        if isinstance(node.value, str) and node.value.strip():
-            found[setting] = node.value
-        else:
-            record.problem(f"the flag of '{setting}' must be a text", at=node.source)
-    return found
 
 
 def _policy(record: Record) -> _Fields:
@@ -240,6 +234,48 @@ def _link(
         if as_other in earlier:
             read.fields["model_types"] = earlier[as_other]
         earlier[read.name] = read.fields["model_types"]
+
+
+def _check_commands(
+    commands: Collection[_Read],
+    frameworks: Collection[_Read],
+    formats: Collection[str],
+    kinds: Collection[_Read],
+) -> None:
+    """Check the frameworks, formats and cache types that programs name."""
+    for read in commands:
+        _check_known(read.record, "framework", "framework", [f.name for f in frameworks])
+        _check_keys(read.record, "kv_types", "KV-cache type", [k.name for k in kinds])
+        for key in ("by_format", "on_load"):
+            for node in read.record.mapping(key).values():
+                _check_names_in(read.record, node, "weight format or family", formats)
+
+
+def _hand_over(commands: Collection[_Read], frameworks: Collection[_Read]) -> None:
+    """Give every framework its programs, in file order."""
+    by_name = {read.name: read for read in frameworks}
+    for read in commands:
+        owner = by_name.get(str(read.fields["framework"]))
+        if owner is not None:
+            own = owner.fields["commands"]
+            assert isinstance(own, list)
+            own.append({"name": read.name, **read.fields})
+
+
+def _check_keys(record: Record, key: str, what: str, names: Collection[str]) -> None:
+    node = record.get(key)
+    if node is not None:
+        _check_names_in(record, node, what, names)
+
+
+def _check_names_in(record: Record, node: Node, what: str, names: Collection[str]) -> None:
+    if not isinstance(node.value, Mapping):
+        return
+    for name in node.value:
+        if name not in names:
+            hint = did_you_mean(name, names) or f"Known: {', '.join(names)}."
+            at = (node.key_sources or {}).get(name, node.source)
+            record.problem(f"there is no {what} '{name}'.", at=at, hint=hint)
 
 
 def _check_known(record: Record, key: str, what: str, names: Collection[str]) -> None:

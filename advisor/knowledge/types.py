@@ -191,10 +191,8 @@ class Framework:
     vision: bool | None = None
     memory_fraction: float | None = None
     """Share of the card it claims by default (vLLM 0.92); None: it takes what it needs."""
-    command: str = ""
-    """Command template, placeholders in braces; empty: no sourced command."""
-    flags: Mapping[str, str] = field(default_factory=dict)
-    """Setting (context, gpu_layers, kv_cache, gpus ...) -> flag text with ``{value}``."""
+    commands: tuple[Mapping[str, object], ...] = ()
+    """How it is started: the records of commands.yaml, read by ``advisor.commands``."""
     licence: str | None = None
     notes: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)

@@ -8,11 +8,12 @@ from advisor.advice import Option
 from advisor.estimate.result import Limits
 from advisor.options.alternatives import draft_options, framework_options, smaller_model_options
 from advisor.options.base import Base
+from advisor.options.expected import expected_options
 from advisor.options.fitting import batch_options, context_options, offload_options
 from advisor.options.formats import kv_cache_options, quantize_options
 from advisor.options.hardware import more_cards_options, other_card_options
 
-__all__ = ["Base", "build_options"]
+__all__ = ["Base", "build_options", "expected_options"]
 
 
 def build_options(base: Base, limits: Limits) -> tuple[Option, ...]:

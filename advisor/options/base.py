@@ -9,7 +9,7 @@ from advisor import support
 from advisor.advice import Action, Effort, Option
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.result import Memory, Speed
-from advisor.estimate.whole import estimate, host_fits
+from advisor.estimate.whole import estimate_scenario, host_fits
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.resolve import (
     cards_asked,
@@ -60,7 +60,7 @@ def make_option(
     cost_usd: float | None = None,
 ) -> Option:
     """Estimate a changed scenario with the request's own estimator and complete its change."""
-    memory, speed = estimate(scenario, base.knowledge)
+    memory, speed = estimate_scenario(scenario, base.knowledge)
     full = _completed(base, change, scenario)
     loss = quality_loss(scenario)
     before = quality_loss(base.scenario)

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.advice import Expected
+from advisor.commands import commands_for
 from advisor.estimate.certainty import certainty_of
 from advisor.estimate.room import sequences_at_once
 from advisor.estimate.speed import speculative_range
-from advisor.render.figures import plain
+from advisor.render.barred import title
+from advisor.render.figures import plain, typed
 from advisor.render.picture import picture_doc
 from advisor.render.setup import scenario_doc, setup_doc
 from advisor.render.templating import Templates, templates_for
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
         AfterDoc,
         AlternativeDoc,
         BecauseDoc,
+        BreakEvenDoc,
+        CommandDoc,
         Document,
         FigureDoc,
         MemoryDoc,
@@ -89,9 +94,11 @@ def _numbers(advice: Advice) -> Document:
         "request": dict(advice.request.stated()),
         "scenario": scenario_doc(advice.scenario),
         "memory": memory_doc(advice.memory, advice.limits),
+        "break_even": _break_even(advice),
         "speed": speed,
         "speculative_tok_s": _span(advice.scenario, advice.speed) if speed else None,
         "verdict": {"state": advice.state, "sentence": ""},
+        "commands": _commands(advice.scenario) if _runs(advice) else [],
         "recommendations": [
             _recommendation(item, required, decode) for item in advice.recommendations
         ],
@@ -112,6 +119,19 @@ def _numbers(advice: Advice) -> Document:
     }
 
 
+def _break_even(advice: Advice) -> BreakEvenDoc:
+    edges = advice.break_even
+    return {
+        "max_context_tokens": advice.limits.max_context_tokens,
+        "missing_bytes": advice.memory.deficit_bytes,
+        "too_large_batch": edges.too_large_batch,
+        "largest_format": edges.largest_format,
+        "largest_format_bits": edges.largest_format_bits,
+        "fewest_gpus": edges.fewest_gpus,
+        "smallest_capacity_bytes": edges.smallest_capacity_bytes,
+    }
+
+
 QUOTED_FACTS = (
     "fit.cause",
     "fit.gap",
@@ -124,10 +144,17 @@ QUOTED_FACTS = (
 """Facts outside the other keys that templates may name."""
 
 
+def _runs(advice: Advice) -> bool:
+    return advice.state in _RUNS or _is_split(advice.scenario)
+
+
+def _is_split(scenario: Scenario) -> bool:
+    return scenario.gpu_layers is not None or scenario.cpu_experts > 0
+
+
 def _speed_may_be_shown(advice: Advice) -> bool:
-    scenario = advice.scenario
-    split = scenario.gpu_layers is not None or scenario.cpu_experts > 0
-    return advice.state in _RUNS or (split and scenario.ram_bandwidth_bytes_s is not None)
+    known = advice.scenario.ram_bandwidth_bytes_s is not None
+    return advice.state in _RUNS or (_is_split(advice.scenario) and known)
 
 
 def _write_sentences(views: Views, advice: Advice, texts: Templates) -> None:
@@ -166,6 +193,7 @@ def _recommendation(
         "tradeoff": _tradeoff(item.option),
         "confidence": item.confidence,
         "command": item.command,
+        "commands": _commands(item.option.scenario),
         "alternatives": [_alternative(option) for option in item.alternatives],
         "speculative_tok_s": _span(item.option.scenario, item.option.speed),
         "rule": item.rule,
@@ -175,6 +203,19 @@ def _recommendation(
         ],
         "because": _because(item.because),
     }
+
+
+def _commands(scenario: Scenario) -> list[CommandDoc]:
+    return [
+        {
+            "program": command.program,
+            "what": command.what,
+            "version": command.version,
+            "text": typed(command.text),
+            "gaps": [{"setting": gap.setting, "reason": gap.reason} for gap in command.gaps],
+        }
+        for command in commands_for(scenario)
+    ]
 
 
 def _alternative(option: Option) -> AlternativeDoc:
@@ -217,9 +258,12 @@ def _tradeoff(option: Option) -> TradeoffDoc:
 
 
 def _barred(item: NotRecommended) -> NotRecommendedDoc:
+    option = item.option
+    facts = option.facts if isinstance(option, Expected) else {}
     return {
-        "action": item.option.action,
-        "change": dict(item.option.change),
+        "title": plain(title(option.action, option.change, facts)),
+        "action": option.action,
+        "change": dict(option.change),
         "rule": item.rule,
         "reason": plain(item.reason),
         "because": _because(item.because),
@@ -228,7 +272,13 @@ def _barred(item: NotRecommended) -> NotRecommendedDoc:
 
 def _because(items: Sequence[Because]) -> list[BecauseDoc]:
     return [
-        {"fact": item.fact, "value": item.value, "test": item.test, "shown": item.shown}
+        {
+            "fact": item.fact,
+            "value": item.value,
+            "test": item.test,
+            "shown": item.shown,
+            "distance": item.distance,
+        }
         for item in items
     ]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.render import figures as f
-from advisor.render.view import fullest_card
+from advisor.render.memory_view import fullest_card
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document, FigureDoc, MemoryDoc

@@ -158,6 +158,25 @@ class MemoryDoc(TypedDict):
     per_gpu: list[CardDoc]
 
 
+class BreakEvenDoc(TypedDict):
+    """Where the request tips over, all else as it is; null: unknown, or no such point."""
+
+    max_context_tokens: int | None
+    """The longest context that fits."""
+    missing_bytes: int | None
+    """On the fullest card; 0 when it fits."""
+    too_large_batch: int | None
+    """The smallest batch that does not fit."""
+    largest_format: str | None
+    """The largest weight format of the framework that fits; larger and worse ones left out."""
+    largest_format_bits: float | None
+    """Its bits per weight, everything included."""
+    fewest_gpus: int | None
+    """The fewest equal cards that hold it, up to 8."""
+    smallest_capacity_bytes: int | None
+    """The smallest whole-GiB memory of one card, as sold, that holds it."""
+
+
 class FigureDoc(TypedDict):
     """Tokens per second with its 80 % range."""
 
@@ -193,6 +212,8 @@ class BecauseDoc(TypedDict):
     value: float | str | bool | None
     test: str
     shown: str
+    distance: str
+    """For a veto: how far the number lies beyond the limit; else empty."""
 
 
 class ScoreTermDoc(TypedDict):
@@ -257,6 +278,23 @@ class SpanDoc(TypedDict):
     high: float
 
 
+class GapDoc(TypedDict):
+    """A setting that a program cannot be told, and why."""
+
+    setting: str
+    reason: str
+
+
+class CommandDoc(TypedDict):
+    """A complete invocation of one program, for a POSIX shell."""
+
+    program: str
+    what: str
+    version: str
+    text: str
+    gaps: list[GapDoc]
+
+
 class RecommendationDoc(TypedDict):
     """A what-if that is worth doing."""
 
@@ -271,6 +309,8 @@ class RecommendationDoc(TypedDict):
     tradeoff: TradeoffDoc
     confidence: str
     command: str
+    commands: list[CommandDoc]
+    """Every program of the framework, the one that leaves the least unsaid first."""
     alternatives: list[AlternativeDoc]
     speculative_tok_s: SpanDoc | None
     rule: str
@@ -287,8 +327,10 @@ class NoteDoc(TypedDict):
 
 
 class NotRecommendedDoc(TypedDict):
-    """A what-if that a rule barred, and why."""
+    """A what-if that a rule barred, or one people look for that cannot run here, and why."""
 
+    title: str
+    """It in a few words: ``AWQ 4-bit in llama.cpp``."""
     action: str
     change: dict[str, object]
     rule: str
@@ -337,9 +379,12 @@ class Document(TypedDict):
     request: dict[str, object]
     scenario: ScenarioDoc
     memory: MemoryDoc
+    break_even: BreakEvenDoc
     speed: SpeedDoc | None
     speculative_tok_s: SpanDoc | None
     verdict: VerdictDoc
+    commands: list[CommandDoc]
+    """How to run the request as it stands; empty where it does not run."""
     recommendations: list[RecommendationDoc]
     notes: list[NoteDoc]
     not_recommended: list[NotRecommendedDoc]

@@ -13,6 +13,8 @@ from advisor.units import GB, GIB, format_quantity, gib
 if TYPE_CHECKING:
     from advisor.render.contract import FigureDoc, SpanDoc
 
+Strings = dict[str, str]
+"""Placeholders of a template with their texts."""
 EVIDENCE = {
     "measured": "measured on this very setup",
     "near": "estimated from other models on this card",
@@ -47,6 +49,13 @@ def plain(text: str) -> str:
     kept = (" " if c.isspace() else c for c in text)
     shown = "".join(c for c in kept if c == " " or unicodedata.category(c) not in _CONTROL)
     return _SPACES.sub(" ", shown).strip()
+
+
+def typed(command: str) -> str:
+    """Make a command safe to print: its lines and spaces stay, other control characters go."""
+    if command.isascii() and command.isprintable():
+        return command
+    return "".join(c for c in command if c == "\n" or unicodedata.category(c) not in _CONTROL)
 
 
 def size(count_bytes: float | None) -> str:
@@ -159,3 +168,8 @@ def listed(items: Sequence[str], joiner: Literal["and", "or"] = "and") -> str:
     """Write ``a, b and c``; empty for an empty list."""
     *before, last = items or [""]
     return f"{', '.join(before)} {joiner} {last}" if before else last
+
+
+def flag(value: object) -> str:
+    """Write yes, or nothing."""
+    return "yes" if value else ""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from advisor.render import figures as f
 from advisor.render.clauses import article
-from advisor.render.view import Strings, flag, layers_of
+from advisor.render.figures import Strings, flag
+from advisor.render.memory_view import layers_of
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document, FigureDoc, RecommendationDoc, SetupDoc

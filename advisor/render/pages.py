@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.render.charts import bar_svg, speed_svg
-from advisor.render.figures import plain
+from advisor.render.figures import typed
 from advisor.render.picture import grid_html, growth_svg
 from advisor.render.prose import Length, Remedy, Report, report
 from advisor.render.templating import templates_for
@@ -44,6 +44,9 @@ def render_markdown(
         "tiles": [(label, escaped(value)) for label, value in made.figures],
         "have": escaped(made.have),
         "happens": escaped(made.happens),
+        "run": _fenced(made.command) if made.command else "",
+        "run_unsaid": escaped(made.unsaid),
+        "unsaid": escaped(made.remedies[0].unsaid) if made.remedies else "",
         "lead": escaped(made.remedies[0].title) if made.remedies else "",
         "first": escaped(made.first),
         "commands": [_fenced(item.command) for item in made.remedies[:1] if item.command],
@@ -70,7 +73,7 @@ def escaped(text: str) -> str:
 
 
 def _fenced(command: str) -> str:
-    text = plain(command)
+    text = typed(command)
     runs = [len(run) for run in re.findall(r"`+", text)]
     fence = "`" * max(3, *(n + 1 for n in runs)) if runs else "```"
     return f"{fence}sh\n{text}\n{fence}"
@@ -107,7 +110,7 @@ def render_html(
     context = _html_words(made) | {
         "bar": bar_svg(doc),
         "dial": speed_svg(speed["decode_tok_s"] if speed else None),
-        "commands": [plain(item.command) for item in made.remedies[:1] if item.command],
+        "commands": [typed(item.command) for item in made.remedies[:1] if item.command],
         "rest": [_html_row(item) for item in made.remedies[1:]],
         "rows": [_html_row(item) for item in made.remedies],
         "length": length,
@@ -127,6 +130,9 @@ def _html_words(made: Report) -> dict[str, object]:
         "tiles": made.figures,
         "have": coded(made.have),
         "happens": coded(made.happens),
+        "run": typed(made.command),
+        "run_unsaid": made.unsaid,
+        "unsaid": made.remedies[0].unsaid if made.remedies else "",
         "lead": made.remedies[0].title if made.remedies else "",
         "first": coded(made.first),
         "watch": [coded(text) for text in made.watch],
@@ -148,4 +154,4 @@ def coded(text: str) -> Markup:
 
 def _html_row(item: Remedy) -> dict[str, object]:
     cells: dict[str, object] = {name: getattr(item, name) for name in _CELLS}
-    return cells | {"text": coded(item.text), "command": plain(item.command)}
+    return cells | {"text": coded(item.text), "command": typed(item.command)}

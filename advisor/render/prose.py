@@ -8,16 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from advisor.render import figures as f
+from advisor.render.barred import barred
+from advisor.render.figures import Strings
 from advisor.render.templating import Templates, templates_for
-from advisor.render.view import LONG_CONTEXT_TOKENS, Strings
+from advisor.render.view import LONG_CONTEXT_TOKENS
 from advisor.render.views import Views
 
 if TYPE_CHECKING:
-    from advisor.render.contract import Document, RecommendationDoc
+    from advisor.render.contract import CommandDoc, Document, RecommendationDoc
 
 Length = Literal["short", "standard", "full"]
 STANDARD_WORDS = 400
 _STANDARD_REMEDIES, _STANDARD_REMARKS = 6, 7
+_FED = "<<"
+"""A command that is a whole script: of those only the first is shown, unless all is wanted."""
 _REMARKS_FIRST = 5
 """So many remarks come before the texts of the second and further remedies."""
 
@@ -35,6 +39,8 @@ class Remedy:
     also: str
     """Runners-up of the same kind, empty when there are none."""
     command: str
+    unsaid: str
+    """What the command cannot say, and why; empty when it says everything."""
     required: str
     headroom: str
     speed: str
@@ -53,6 +59,9 @@ class Report:
     verdict: str
     state: str
     figures: tuple[tuple[str, str], ...]
+    command: str
+    """Runs the request as it stands; empty where it does not run."""
+    unsaid: str
     have: str
     happens: str
     first: str
@@ -89,16 +98,28 @@ def report(
         title=title(situation),
         verdict=doc["verdict"]["sentence"],
         state=doc["verdict"]["state"],
-        figures=tuple(key_figures(situation) + _speeds_hold(doc, situation)),
+        figures=tuple(
+            key_figures(situation)
+            + ([] if short else _tipping(texts.text("report/break_even.md.j2", context)))
+            + _speeds_hold(doc, situation)
+        ),
+        command=doc["commands"][0]["text"] if doc["commands"] else "",
+        unsaid=unsaid(doc["commands"]),
         have=have,
         happens=happens,
         first=first,
-        remedies=tuple(_remedy(views.option(item), item, chosen.told) for item in chosen.items),
+        remedies=tuple(
+            _remedy(views.option(item), item, chosen.told, length) for item in chosen.items
+        ),
         watch=tuple(chosen.watch),
         warnings=tuple(doc["warnings"]),
         barred=tuple(barred(doc)) if length == "full" else (),
         provenance=provenance(doc),
     )
+
+
+def _tipping(text: str) -> list[tuple[str, str]]:
+    return [("Break-even", text)] if text else []
 
 
 def _first(views: Views, texts: Templates) -> str:
@@ -283,14 +304,16 @@ def _cache_room(s: Strings) -> str:
     return f"{s['cache_room']}: {tokens}{at_once} at once{why}"
 
 
-def _remedy(s: Strings, item: RecommendationDoc, told: frozenset[int]) -> Remedy:
+def _remedy(s: Strings, item: RecommendationDoc, told: frozenset[int], length: Length) -> Remedy:
+    shown = length == "full" or item["rank"] == 1 or _FED not in item["command"]
     return Remedy(
         number=str(item["rank"]),
         title=item["title"],
         text=item["text"] if item["rank"] in told else "",
         summary=_summary(s),
         also=s["option_alternatives"],
-        command=item["command"],
+        command=item["command"] if shown else "",
+        unsaid=unsaid(item["commands"]),
         required=s["option_required"],
         headroom=s["option_headroom"] or "does not fit",
         speed=_drafted(s) or s["option_speed"] or "not known",
@@ -300,6 +323,28 @@ def _remedy(s: Strings, item: RecommendationDoc, told: frozenset[int]) -> Remedy
         confidence=item["confidence"],
         rule=item["rule"],
     )
+
+
+_SETTINGS = {
+    "gpus": "number of cards",
+    "gpu_layers": "layers on the card",
+    "cpu_experts": "experts in system RAM",
+    "kv_cache": "KV-cache type",
+    "kv_unified": "sharing of the cache",
+    "swa_full": "full window cache",
+    "ubatch": "tokens computed at once",
+    "backend": "back end",
+}
+
+
+def unsaid(commands: Sequence[CommandDoc]) -> str:
+    """Say what the first command cannot say, and why; empty when it says everything."""
+    if not commands:
+        return ""
+    gaps = commands[0]["gaps"]
+    named = (_SETTINGS.get(gap["setting"], gap["setting"].replace("_", " ")) for gap in gaps)
+    reasons = list(dict.fromkeys(gap["reason"] for gap in gaps))
+    return f"Not in this command: {f.listed(list(named))}. {' '.join(reasons)}" if gaps else ""
 
 
 def _summary(s: Strings) -> str:
@@ -323,18 +368,6 @@ def _quality(s: Strings) -> str:
     if s["option_quality_gain"]:
         return f"perplexity -{s['option_quality_gain'].removesuffix(' %')} points"
     return "same" if s["option_quality_same"] else "not measured"
-
-
-def barred(doc: Document) -> list[str]:
-    """Say what was not recommended and why, one sentence each, repeats folded."""
-    rows = (f"{_named(item['action'], item['change'])}: {item['reason']}"
-            for item in doc["not_recommended"])  # fmt: skip
-    return list(dict.fromkeys(rows))
-
-
-def _named(action: str, change: dict[str, object]) -> str:
-    values = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in change.items())
-    return f"{action} ({values})" if values else action
 
 
 def provenance(doc: Document) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.render.charts import Bar, cells, memory_bar
-from advisor.render.figures import plain
+from advisor.render.figures import typed
 from advisor.render.prose import Length, Remedy, Report, report
 
 if TYPE_CHECKING:
@@ -56,6 +56,9 @@ def render_text(
     page.blank()
     _figures(page, made)
     _bar(page, doc)
+    if made.command:
+        page.heading("Run it")
+        _command(page, made.command, made.unsaid, indent=2)
     _remedies(page, made)
     _words(page, made)
     if length == "full":
@@ -161,21 +164,50 @@ def _remedy(page: _Page, remedy: Remedy, text: str) -> None:
         page.paragraph(text, indent=5)
     if remedy.also:
         page.paragraph(f"Also fits: {remedy.also}.", indent=5, style="dim")
-    if remedy.command:
-        for line in command_lines(remedy.command, page.width - 7):
-            page.line(f"     {page.paint(line, 'kv')}")
+    _command(page, remedy.command, remedy.unsaid, indent=5)
+
+
+def _command(page: _Page, command: str, unsaid: str, *, indent: int) -> None:
+    """Write a command to paste, and what it cannot say."""
+    if command:
+        fed = "<<" in command  # what a program is fed must stand at the margin to paste back
+        for line in command_lines(command, page.width - indent - 2):
+            page.line(f"{'' if fed else ' ' * indent}{page.paint(line, 'kv')}")
+    if command and unsaid:
+        page.paragraph(unsaid, indent=indent, style="dim")
 
 
 def command_lines(command: str, width: int) -> list[str]:
-    r"""Break a shell command at unquoted spaces, continued with ``\``, so that it pastes back."""
+    r"""Break a shell command at unquoted spaces, continued with ``\``, so that it pastes back.
+
+    Its own lines stay apart; one that feeds a program (``<<``) is left as it is.
+    """
+    own = typed(command).split("\n")
+    if "<<" in own[0]:
+        return [f"$ {own[0]}", *own[1:]]
+    return [line for shell_line in own for line in _wrapped_command(shell_line, width)]
+
+
+def _wrapped_command(command: str, width: int) -> list[str]:
     lines, current = list[str](), ""
-    for word in _shell_words(plain(command)):
+    for word in _with_values(_shell_words(command)):
         if current and len(current) + len(word) + 3 > width:
             lines.append(f"{current} \\")
             current = f"  {word}"
         else:
             current = f"{current} {word}" if current else f"$ {word}"
     return [*lines, current]
+
+
+def _with_values(words: Sequence[str]) -> list[str]:
+    """Keep an option and its value on one line."""
+    kept: list[str] = []
+    for word in words:
+        if kept and kept[-1].startswith("-") and " " not in kept[-1] and not word.startswith("-"):
+            kept[-1] += f" {word}"
+        else:
+            kept.append(word)
+    return kept
 
 
 def _shell_words(command: str) -> list[str]:

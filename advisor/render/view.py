@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from math import floor
 from typing import TYPE_CHECKING
 
-from advisor.estimate.limits import LONGEST_TOKENS, most_sequences
 from advisor.render import clauses
 from advisor.render import figures as f
+from advisor.render.figures import Strings, flag
+from advisor.render.memory_view import memory_view, places_layers, split_of
 from advisor.render.unequal import disputed_figures, unequal_view
 
 if TYPE_CHECKING:
-    from advisor.render.contract import CardDoc, Document, GpuDoc
+    from advisor.render.contract import Document, GpuDoc
 
-Strings = dict[str, str]
-_YES = "yes"
 _BOUND = {
     "bandwidth": "memory bandwidth",
     "compute": "computation",
@@ -28,12 +26,6 @@ _FEEL = {
     "comfortable": "faster than people read",
     "fast": "far faster than people read",
 }
-_PARTS = {
-    "weights_bytes": "weights",
-    "kv_cache_bytes": "KV cache",
-    "compute_buffer_bytes": "work buffers",
-    "overhead_bytes": "overhead",
-}
 _MISSING = {
     "gpu.bandwidth": "the card's memory bandwidth",
     "gpu.vram": "the card's memory size",
@@ -46,7 +38,6 @@ _MISSING = {
 }
 _BEYOND_NOMINAL = 0.02
 _WRITES = frozenset({"text", "vision"})
-_LLAMACPP = "llama.cpp"
 _OFFLOADS = frozenset({"offload-layers", "offload-experts"})
 LONG_CONTEXT_TOKENS = 8192
 """From here on sentences say for which part of a conversation a speed holds."""
@@ -59,16 +50,10 @@ def situation_view(doc: Document) -> Strings:
         **_card(doc),
         **_model(doc),
         **_request(doc),
-        **_memory(doc),
-        **_limits(doc),
+        **memory_view(doc),
         **_speed(doc),
         **_host(doc),
     }
-
-
-def flag(value: object) -> str:
-    """Write yes, or nothing."""
-    return _YES if value else ""
 
 
 def _state(doc: Document) -> Strings:
@@ -79,12 +64,6 @@ def _state(doc: Document) -> Strings:
         "tight": flag(state == "tight"),
         "offloadable": flag(state == "needs_offload" and places_layers(doc)),
     }
-
-
-def places_layers(doc: Document) -> bool:
-    """Whether the estimate divides the model between card and system RAM for this runtime."""
-    asked = doc["scenario"]
-    return bool(asked["framework_offloads"]) and asked["framework_memory_model"] == _LLAMACPP
 
 
 def _card(doc: Document) -> Strings:
@@ -190,7 +169,7 @@ def _request(doc: Document) -> Strings:
         "request_kv_cache": asked["kv_cache"],
         "request_flash_attention": flag(asked["flash_attention"]),
         "request_prefer": asked["prefer"],
-        "request_split": _split(doc),
+        "request_split": split_of(doc),
         "framework_name": asked["framework"],
         "framework_offloads": flag(asked["framework_offloads"]),
         "framework_places_layers": flag(places_layers(doc)),
@@ -199,22 +178,6 @@ def _request(doc: Document) -> Strings:
         "backend": asked["backend"] or "",
         "backend_unusual": flag(asked["backend_usual"] is False),
     }
-
-
-def _split(doc: Document) -> str:
-    asked = doc["scenario"]
-    parts = []
-    if asked["gpu_layers"] is not None:
-        layers = layers_of(asked["gpu_layers"], asked["model"]["layers"])
-        parts.append(f"{layers} layers on the {'cards' if asked['gpus'] > 1 else 'card'}")
-    if asked["cpu_experts"]:
-        parts.append(f"the experts of {asked['cpu_experts']} layers in system RAM")
-    return f.listed(parts)
-
-
-def layers_of(on_card: int, layers: int) -> str:
-    """Write ``30 of 41``: the output matrix counts as one layer."""
-    return f"{on_card} of {layers + 1}"
 
 
 def _nominal_why(doc: Document) -> str:
@@ -229,112 +192,6 @@ def _nominal_why(doc: Document) -> str:
     if nominal_bytes and bits and abs(bits / (8 * nominal_bytes) - 1) > _BEYOND_NOMINAL:
         reasons.append(f"{asked['precision']} stores {bits:.1f} bits per weight on average")
     return f.listed(reasons)
-
-
-def _memory(doc: Document) -> Strings:
-    memory = doc["memory"]
-    low, high = f.amount(memory["low_bytes"]), f.amount(memory["high_bytes"])
-    runs = doc["verdict"]["state"] in {"fits", "tight"}
-    host = (
-        memory["host_weights_bytes"] + memory["host_kv_cache_bytes"] + memory["host_compute_bytes"]
-    )
-    return {
-        "memory_capacity": f.size(memory["capacity_bytes"]),
-        "memory_usable": f.amount(memory["usable_bytes"]),
-        "memory_reserve": _reserve(memory["capacity_bytes"], memory["usable_bytes"]),
-        "memory_required": f.amount(memory["required_bytes"]),
-        "memory_required_gb": f.decimal_gb(memory["required_bytes"]),
-        "memory_range": f"{low.removesuffix(' GiB')} to {high}" if low != high else "",
-        "memory_deficit": "" if runs else f.amount(memory["deficit_bytes"]),
-        "memory_headroom": f.amount(memory["headroom_bytes"]) if runs else "",
-        "memory_headroom_share": _headroom_share(doc) if runs else "",
-        "memory_weights": f.amount(memory["weights_bytes"]),
-        "memory_kv_cache": f.amount(memory["kv_cache_bytes"]) if _keeps_cache(doc) else "",
-        "memory_compute_buffer": f.amount(memory["compute_buffer_bytes"]),
-        "memory_overhead": f.amount(memory["overhead_bytes"]),
-        "memory_host": f.amount(host) if _split(doc) else "",
-        "memory_largest": _largest(doc),
-        **_worst_case(doc),
-        **_cache_room(doc),
-        "memory_approximate": clauses.estimated_parts(memory["approximate"]),
-    }
-
-
-def _worst_case(doc: Document) -> Strings:
-    """What the card most at risk may need, where it fits by the estimate and not for certain."""
-    memory = doc["memory"]
-    if memory["certainty"] != "may_exceed":
-        return {"memory_at_most": "", "memory_at_most_usable": ""}
-    card = max(memory["per_gpu"], key=lambda c: c["high_bytes"] - c["usable_bytes"])
-    return {
-        "memory_at_most": f.amount(card["high_bytes"]),
-        "memory_at_most_usable": f.amount(card["usable_bytes"]),
-    }
-
-
-def _cache_room(doc: Document) -> Strings:
-    """What a server keeps for its cache, where it runs at all."""
-    memory, runs = doc["memory"], doc["verdict"]["state"] in {"fits", "tight"}
-    at_once = memory["cache_sequences"] if runs else None
-    return {
-        "cache_room": f.amount(memory["cache_room_bytes"]) if at_once else "",
-        "cache_tokens": f.count(memory["cache_tokens"]) if at_once else "",
-        "cache_sequences": f.count(at_once or None),
-        "cache_serves_several": flag((at_once or 0) > 1),
-        "cache_not_all": flag(
-            at_once and (memory["cache_tokens"] or 0) // doc["scenario"]["context_tokens"] > at_once
-        ),
-    }
-
-
-def _keeps_cache(doc: Document) -> bool:
-    return bool(doc["memory"]["kv_cache_bytes"] or doc["memory"]["host_kv_cache_bytes"])
-
-
-def _reserve(capacity: int | None, usable: int | None) -> str:
-    if capacity is None or usable is None or usable >= capacity:
-        return ""
-    return f.amount(capacity - usable)
-
-
-def fullest_card(doc: Document) -> CardDoc | None:
-    """The card with the least room, None when no card is known."""
-    cards = doc["memory"]["per_gpu"]
-    return max(cards, key=lambda c: c["required_bytes"] - c["usable_bytes"], default=None)
-
-
-def _headroom_share(doc: Document) -> str:
-    card, free = fullest_card(doc), doc["memory"]["headroom_bytes"]
-    usable = card["usable_bytes"] if card else doc["memory"]["usable_bytes"]
-    if not usable or free is None:
-        return ""
-    return f.percent(floor(1000 * free / usable) / 10)
-
-
-def _largest(doc: Document) -> str:
-    memory = doc["memory"]
-    sizes = {
-        "weights_bytes": memory["weights_bytes"],
-        "kv_cache_bytes": memory["kv_cache_bytes"],
-        "compute_buffer_bytes": memory["compute_buffer_bytes"],
-        "overhead_bytes": memory["overhead_bytes"],
-    }
-    return _PARTS[max(sizes, key=lambda key: sizes[key])]
-
-
-def _limits(doc: Document) -> Strings:
-    memory, asked = doc["memory"], doc["scenario"]
-    context, batch = memory["max_context_tokens"], memory["max_batch"]
-    if context == LONGEST_TOKENS and asked["model"]["trained_context_tokens"] is None:
-        context = None
-    searched_all = batch is not None and batch >= most_sequences(asked["framework_memory_model"])
-    more = "at least " if searched_all else ""
-    return {
-        "memory_max_context": f.count(context),
-        "memory_max_batch": more + f.count(batch),
-        "context_can_grow": flag(context and context > asked["context_tokens"]),
-        "batch_can_grow": flag(batch and batch > asked["batch"]),
-    }
 
 
 def _speed(doc: Document) -> Strings:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from advisor.render.figures import Strings
 from advisor.render.option import option_view
-from advisor.render.view import Strings, situation_view
+from advisor.render.view import situation_view
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document, RecommendationDoc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -11,6 +12,8 @@ from advisor.rulefile.scores import read_base, read_score
 from advisor.yamlfields import Fields, listed
 from advisor.yamlfile import Node
 
+_PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
+_SHORT = "short"
 EFFECTS = ("conclude", "recommend", "veto", "note")
 ACTION_FACT = "option.family"
 
@@ -92,7 +95,11 @@ def _template(block: Fields, reading: Reading) -> str | None:
 
 
 def _veto(rule: Rule, fields: Fields, reading: Reading) -> Rule:
-    return replace(rule, veto=_sentence("veto", fields, reading))
+    text = _sentence("veto", fields, reading)
+    for name in _PLACEHOLDER.findall(text or ""):
+        if name != _SHORT:
+            reading.fact(name, fields.values["veto"].source)
+    return replace(rule, veto=text)
 
 
 def _note(rule: Rule, fields: Fields, reading: Reading) -> Rule:

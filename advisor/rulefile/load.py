@@ -16,6 +16,9 @@ from advisor.vocabulary import Vocabulary
 
 Names = Mapping[str, Collection[str]]
 
+SCENARIOS = "scenarios/"
+"""Files below this folder hold whole situations to test with, and no rules."""
+
 
 def load_rules(
     folder: Path | None = None,
@@ -25,7 +28,7 @@ def load_rules(
     names: Names | None = None,
     over: Path | None = None,
 ) -> RuleSet:
-    """Read every ``*.yaml`` below a folder, in sorted order.
+    """Read every ``*.yaml`` below a folder but for ``scenarios/``, in sorted order.
 
     Args:
         folder: Where the rules are; the built-in ones by default.
@@ -94,7 +97,8 @@ def _files(folder: Path) -> Mapping[str, bytes]:
     if not folder.is_dir():
         raise RuleFileError(f"there is no folder '{folder}'.", hint="Name a folder with rules.")
     try:
-        files = read_tree(folder, [".yaml"])
+        found = read_tree(folder, [".yaml"])
+        files = {name: text for name, text in found.items() if not name.startswith(SCENARIOS)}
         misnamed = sorted(read_tree(folder, [".yml"]))
     except OSError as bad:
         raise RuleFileError(f"cannot read '{bad.filename}': {bad.strerror}.") from None

@@ -1,80 +1,143 @@
-"""Run the cases that stand beside the rules, on real inputs through the whole pipeline."""
+"""Run the cases beside the rules and the scenario files, on real inputs through the pipeline."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from advisor.advice import Advice
-from advisor.errors import RuleFileError, UserError
-from advisor.pipeline import Advisor
+from advisor.errors import RuleFileError, Source, UserError
+from advisor.pipeline import Advisor, Prepared, prepare
 from advisor.requests import request_from
 from advisor.rulefile.model import Case, Rule
+from advisor.workbench.expectations import Seen, case_problem, scenario_problems, seen_in
+from advisor.workbench.scenariofile import ScenarioCase
+from advisor.workbench.standing import VERDICT
 from advisor.workbench.whynot import why_not_lines
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """One case: ``problem`` is empty when it holds."""
+    """One test: ``problem`` is empty when it holds."""
 
     rule: str
-    case: Case
+    """The rule it stands beside; empty for a scenario."""
+    name: str
+    source: Source | None
     problem: str
     details: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether the case holds."""
+        """Whether the test holds."""
         return not self.problem
 
+    @property
+    def title(self) -> str:
+        """The rule and the case, or the scenario."""
+        return f"{self.rule}: {self.name}" if self.rule else f"scenario {self.name}"
 
-def run_cases(advisor: Advisor, rules: frozenset[str] | None = None) -> Iterator[CaseResult]:
-    """Run every case of every rule, or of the rules named."""
+
+@dataclass(slots=True)
+class Runner:
+    """Runs tests; facts are worked out once for each request and outlive an edit of the rules."""
+
+    advisor: Advisor
+    facts: dict[str, Prepared] = field(default_factory=dict)
+
+    def cases(self, rules: Collection[str] | None = None) -> Iterator[CaseResult]:
+        """Run every case of every rule, or of those with these ids."""
+        for rule in self.advisor.ruleset.rules:
+            if rules is None or rule.id in rules:
+                yield from (self.case(rule, case) for case in rule.cases)
+
+    def case(self, rule: Rule, case: Case) -> CaseResult:
+        """Run one case."""
+        try:
+            advice = self._advice(case.given, case.source)
+            if rule.veto:
+                advice = self.advisor.with_expected(advice)
+        except RuleFileError:
+            raise
+        except UserError as error:
+            return CaseResult(rule.id, case.name, case.source, f"its input is refused: {error}")
+        problem = case_problem(rule.id, case, seen_in(advice)) or _unsaid(advice, case, rule.id)
+        silent = problem and not any(rule_id == rule.id for rule_id, _ in advice.fired)
+        details = why_not_lines(self.advisor, advice, rule) if silent else ()
+        return CaseResult(rule.id, case.name, case.source, problem, details)
+
+    def scenarios(self, scenarios: Sequence[ScenarioCase]) -> Iterator[CaseResult]:
+        """Run scenarios of scenario files."""
+        return (self.scenario(scenario) for scenario in scenarios)
+
+    def scenario(self, scenario: ScenarioCase) -> CaseResult:
+        """Run one scenario; a failure lists the conditions of the rules that are missing."""
+        try:
+            advice = self._advice(scenario.given, scenario.source)
+        except RuleFileError:
+            raise
+        except UserError as error:
+            problem = f"its input is refused: {error}"
+            return CaseResult("", scenario.name, scenario.source, problem)
+        found = scenario_problems(scenario.expected, seen_in(advice), self.advisor.vocabulary)
+        first, *rest = [*found] or [""]
+        missing = _missing(self.advisor, advice, scenario) if first else ()
+        details = (*rest, *missing)
+        return CaseResult("", scenario.name, scenario.source, first, details)
+
+    def seen(self, scenario: ScenarioCase) -> Seen:
+        """Give what a scenario's report says now.
+
+        Raises:
+            UserError: Its input is refused.
+        """
+        return seen_in(self._advice(scenario.given, scenario.source))
+
+    def _advice(self, given: Mapping[str, object], source: Source | None) -> Advice:
+        key = json.dumps(dict(given), sort_keys=True, default=str)
+        ready = self.facts.get(key)
+        if ready is None:
+            request = request_from(given, source=source)
+            ready = self.facts[key] = prepare(request, self.advisor.knowledge)
+        return self.advisor.advise_on(ready)
+
+
+def _unsaid(advice: Advice, case: Case, rule_id: str) -> str:
+    if case.says is None:
+        return ""
+    from advisor.render import document  # noqa: PLC0415  most cases need no prose
+
+    texts = [
+        str(item["text"])
+        for part in ("recommendations", "notes")
+        for item in document(advice)[part]
+        if item["rule"] == rule_id
+    ]
+    if any(case.says in text for text in texts):
+        return ""
+    return f"its text does not say '{case.says}'"
+
+
+def _missing(advisor: Advisor, advice: Advice, scenario: ScenarioCase) -> Iterator[str]:
+    """Why the rules stayed silent that would have given what was expected."""
+    fired = {rule_id for rule_id, _ in advice.fired}
+    for rule in _wanted(advisor, advice, scenario):
+        if rule.id not in fired:
+            lines = why_not_lines(advisor, advice, rule)
+            yield from (f"{rule.id}: {line}" for line in lines)
+
+
+def _wanted(advisor: Advisor, advice: Advice, scenario: ScenarioCase) -> Iterator[Rule]:
+    expected = scenario.expected
+    facts = {test.fact: test.value for test in expected.facts if test.verb == "is"}
+    if expected.verdict is not None:
+        facts[VERDICT] = expected.verdict
+    wrong = {fact: value for fact, value in facts.items() if advice.facts.get(fact) != value}
+    said = {recommendation.option.action for recommendation in advice.recommendations}
+    actions = {expected.first, *(expected.actions or ()), *expected.changes} - said
+    asked = {*(expected.notes or ()), *expected.fires}
     for rule in advisor.ruleset.rules:
-        if rules is None or rule.id in rules or rule.ladder in rules:
-            for case in rule.cases:
-                yield run_case(advisor, rule, case)
-
-
-def run_case(advisor: Advisor, rule: Rule, case: Case) -> CaseResult:
-    """Run one case."""
-    try:
-        advice = advisor.advise(request_from(case.given, source=case.source))
-    except RuleFileError:
-        raise
-    except UserError as error:
-        return CaseResult(rule.id, case, f"its input is refused: {error}")
-    fired = [key for rule_id, key in advice.fired if rule_id == rule.id]
-    if case.expect == "silent":
-        return CaseResult(rule.id, case, "it fires" if fired else "")
-    if not fired:
-        return CaseResult(rule.id, case, "it stays silent", why_not_lines(advisor, advice, rule))
-    return CaseResult(rule.id, case, _mismatch(advice, case, rule.id, fired))
-
-
-def _mismatch(advice: Advice, case: Case, rule_id: str, fired: list[str]) -> str:
-    changes = {option.key: option.change for option in advice.options}
-    if case.change is not None and not any(
-        _contains(changes[key], case.change) for key in fired if key
-    ):
-        return f"it fires, but for no option that changes {dict(case.change)}"
-    if case.rank is not None:
-        ranks = [r.rank for r in advice.recommendations if r.rule == rule_id]
-        if case.rank not in ranks:
-            return f"it is ranked {ranks[0] if ranks else 'nowhere'}, not {case.rank}"
-    if case.says is not None:
-        from advisor.render import document  # noqa: PLC0415  most cases need no prose
-
-        texts = [
-            str(item["text"])
-            for part in ("recommendations", "notes")
-            for item in document(advice)[part]
-            if item["rule"] == rule_id
-        ]
-        if not any(case.says in text for text in texts):
-            return f"its text does not say '{case.says}'"
-    return ""
-
-
-def _contains(change: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
-    return all(str(change.get(key)) == str(value) for key, value in wanted.items())
+        concludes = any(rule.conclude.get(fact) == value for fact, value in wrong.items())
+        if concludes or rule.action in actions or rule.id in asked:
+            yield rule

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from advisor.advice import Advice
+from advisor.engine.base import OptionFacts
 from advisor.engine.trace import RuleTrace, TestTrace, evaluate
 from advisor.facts import option_facts
 from advisor.options import Base
 from advisor.pipeline import Advisor
+from advisor.rulefile.effects import ACTION_FACT
 from advisor.rulefile.model import Rule
 from advisor.vocabulary import Vocabulary, show
 
@@ -24,34 +26,50 @@ class WhyNot:
 
 
 def nearest_miss(advisor: Advisor, advice: Advice, rule: Rule) -> WhyNot:
-    """Evaluate a silent rule: for option rules, on the option with the fewest failing tests."""
+    """Evaluate a silent rule: for option rules, on the option with the fewest failing tests.
+
+    An option of the right action comes before any other.
+    """
     if not rule.per_option:
         return WhyNot(rule.id, "", evaluate(rule, advice.facts, None))
     base = Base(advice.request, advice.scenario, advice.memory, advice.speed, advisor.knowledge)
     best: WhyNot | None = None
-    for item in option_facts(base, advice.options):
+    tried = option_facts(base, advice.options)
+    if rule.veto:
+        tried += [OptionFacts(option.key, option.facts) for option in advisor.expected(advice)]
+    for item in tried:
         trace = evaluate(rule, advice.facts, item.values)
         if best is None or _misses(trace) < _misses(best.trace):
             best = WhyNot(rule.id, item.key, trace)
     return best or WhyNot(rule.id, "", evaluate(rule, advice.facts, {}))
 
 
-def _misses(trace: RuleTrace) -> int:
-    return sum(not result.holds for result in trace.nearest)
+def _misses(trace: RuleTrace) -> tuple[bool, int]:
+    failed = [result.test.fact for result in trace.nearest if not result.holds]
+    return (ACTION_FACT in failed, len(failed))
 
 
 def why_not_lines(advisor: Advisor, advice: Advice, rule: Rule) -> tuple[str, ...]:
     """Say which conditions failed and by how much, one line each."""
     miss = nearest_miss(advisor, advice, rule)
-    lines = [f"nearest option: {miss.option}"] if miss.option else []
-    lines += [_line(advisor.vocabulary, test) for test in miss.trace.nearest if not test.holds]
+    failed = [test for test in miss.trace.nearest if not test.holds]
+    other = next((test.test for test in failed if test.test.fact == ACTION_FACT), None)
+    if other is not None and miss.option:
+        lines = [f"no what-if was tried whose action {other.text}"]
+        failed = [test for test in failed if not test.test.fact.startswith("option.")]
+    else:
+        lines = [f"nearest option: {miss.option}"] if miss.option else []
+    lines += [condition_line(advisor.vocabulary, test) for test in failed]
     return tuple(lines)
 
 
-def _line(vocabulary: Vocabulary, failed: TestTrace) -> str:
-    fact, text = failed.test.fact, failed.test.text
-    if failed.actual is None:
+def condition_line(vocabulary: Vocabulary, test: TestTrace) -> str:
+    """Write one condition with the value it met and, where it failed, by how much."""
+    fact, text = test.test.fact, test.test.text
+    if test.actual is None:
+        if test.holds:
+            return f"{fact} is unknown here"
         return f"{fact} is unknown here (needed: {text})"
     kind = vocabulary.fact(fact)
-    short = f", short by {show(kind, failed.distance)}" if failed.distance else ""
-    return f"{fact} is {show(kind, failed.actual)} (needed: {text}{short})"
+    short = f", short by {show(kind, test.distance)}" if test.distance else ""
+    return f"{fact} is {show(kind, test.actual)} (needed: {text}{short})"

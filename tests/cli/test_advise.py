@@ -92,3 +92,13 @@ def test_help_names_every_flag_of_the_contract(capsys: Capture) -> None:
 
 def test_version(capsys: Capture) -> None:
     assert run(capsys, "--version").out.startswith("advisor ")
+
+
+def test_the_help_names_the_defaults(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In square brackets they would be taken for markup and vanish."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERMINAL_WIDTH", "200")
+    outcome = run(capsys, "advise", "--help")
+    text = " ".join(outcome.out.replace("│", " ").split())
+    assert "(default: FP16)" in text
+    assert "(default: 4096 or the trained length)" in text

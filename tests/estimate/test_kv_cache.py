@@ -50,16 +50,15 @@ def test_every_dynamic_cache_of_transformers_is_exact() -> None:
     assert (len(found), wrong) == (360, [])
 
 
-def test_static_caches_differ_by_a_counter_per_layer_and_the_windows_last_token() -> None:
+def test_every_static_cache_of_transformers_is_exact() -> None:
     found = [row for row in rows("hf_kv_cache") if row["cache"] == "StaticCache"]
-    for row in found:
-        held = held_by_transformers(row, "max_cache_len")
-        shape = held.model.shape
-        sliding = shape.layer_kinds.count("S")
-        per_layer = kv_bytes_per_token(held) / shape.layers * held.batch
-        difference = int(row["cache_bytes"]) - kv_cache_bytes(held)
-        assert 0 <= difference <= 8 * shape.layers + sliding * per_layer, row["name"]
-    assert len(found) == 48
+    wrong = [
+        (row["name"], row["max_cache_len"])
+        for row in found
+        if kv_cache_bytes(held_by_transformers(row, "max_cache_len"), static=True)
+        != int(row["cache_bytes"])
+    ]
+    assert (len(found), wrong) == (48, [])
 
 
 def test_worked_examples_of_transformers() -> None:

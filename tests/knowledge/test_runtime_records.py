@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import pytest
@@ -34,7 +34,17 @@ FRAMEWORK = """\
   kv_types: [f16]
   memory_model: llama.cpp
   memory_fraction: 90 %
-  flags: {context: "-c {value}"}
+  source: book
+"""
+COMMAND = """\
+- command: start
+  framework: runner
+  version: 1.0
+  what: serves
+  lines: [["run -m {gguf}", "-c {context}", {when: shared_cache, add: --shared}]]
+  kv_types: {f16: half}
+  by_format: {word: {Q8_0: eight}}
+  cannot: {ubatch: It is fixed.}
   source: book
 """
 POLICY = "- {policy: reserve_bytes, value: 1 GiB, kind: policy, why: Because., source: book}\n"
@@ -44,6 +54,7 @@ GOOD = {
     "formats.yaml": FORMAT,
     "kv_types.yaml": KV,
     "frameworks.yaml": FRAMEWORK,
+    "commands.yaml": COMMAND,
     "policy.yaml": POLICY,
 }
 
@@ -64,8 +75,10 @@ def test_good_files_give_plain_records_in_base_units() -> None:
     assert formats["Q8_0"]["min_compute_capability"] is None
     assert made["ggml_types"] == {"Q8_0": {"name": "Q8_0", "block_elements": 32, "block_bytes": 34}}
     assert frameworks["runner"]["memory_fraction"] == 0.9
-    assert frameworks["runner"]["flags"] == {"context": "-c {value}"}
     assert frameworks["runner"]["speculative"] is None
+    (command,) = cast("Sequence[Mapping[str, object]]", frameworks["runner"]["commands"])
+    assert command["name"] == "start"
+    assert command["sources"] == {"": "book"}
     assert cast("Mapping[str, object]", made["policy"])["reserve_bytes"] == 2**30
 
 
@@ -107,8 +120,16 @@ def test_a_framework_may_support_what_another_does() -> None:
         ("frameworks", "[f16]", "[f61]", "frameworks.yaml:7:14", "'f16'"),
         ("frameworks", "llama.cpp", "lama.cpp", "frameworks.yaml:8:17", "'llama.cpp'"),
         ("frameworks", "90 %", "900 %", "frameworks.yaml:9:3", "100 %"),
-        ("frameworks", '"-c {value}"', "7", "frameworks.yaml:10:20", "must be a text"),
-        ("frameworks", "  source", "  model_types_of: x\n  source", "frameworks.yaml:11:19", "x"),
+        ("frameworks", "  source", "  model_types_of: x\n  source", "frameworks.yaml:10:19", "x"),
+        ("commands", "framework: runner", "framework: runer", "commands.yaml:2:14", "'runner'"),
+        ("commands", "{context}", "{contxt}", "commands.yaml:5:29", "'context'"),
+        ("commands", "shared_cache", "shared", "commands.yaml:5:45", "'shared_cache'"),
+        ("commands", "add: --shared", "ad: --shared", "commands.yaml:5:45", "when: SWITCH"),
+        ("commands", "run -m", "run '-m", "commands.yaml:5:12", "quote"),
+        ("commands", "lines:", "liens:", "commands.yaml:5:3", "'lines'"),
+        ("commands", "{f16: half}", "{f61: half}", "commands.yaml:6:14", "'f16'"),
+        ("commands", "Q8_0: eight", "Q9: eight", "commands.yaml:7:22", "'Q9'"),
+        ("commands", "ubatch: It", "ubach: It", "commands.yaml:8:12", "'ubatch'"),
         ("policy", "1 GiB", "1 gib", "policy.yaml:1:34", "unknown unit"),
         ("policy", "kind: policy", "kind: guess", "policy.yaml:1:47", "guess"),
         ("policy", "why: Because., ", "", "policy.yaml:1:3", "'why' is missing"),
@@ -155,4 +176,4 @@ def test_frameworks_never_share_a_name() -> None:
     twin = FRAMEWORK.replace("runner", "twin")
     _, problems = parse(frameworks=FRAMEWORK + twin)
     assert "the name 'rn' already means 'runner'" in problems[0]
-    assert problems[0].startswith("frameworks.yaml:13:3:")
+    assert problems[0].startswith("frameworks.yaml:12:3:")

@@ -1,0 +1,71 @@
+"""``advisor rules explain`` and ``facts``: one rule in one situation, one fact among all rules."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli.request_flags import takes_request
+from advisor.cli.rules_sample import KnowledgeFolder, RulesFolder
+from advisor.scenario import Request
+
+if TYPE_CHECKING:
+    from advisor.workbench.dependencies import FactUse
+
+
+class Format(StrEnum):
+    """How it is written."""
+
+    text = "text"
+    json = "json"
+
+
+@takes_request
+def explain(
+    rule: Annotated[str, typer.Argument(help="Name of the rule.")],
+    request: Request,
+    rules: RulesFolder = None,
+    knowledge: KnowledgeFolder = None,
+    search: Annotated[
+        bool, typer.Option(help="Look for the smallest change that makes a silent rule fire.")
+    ] = True,
+) -> None:
+    """Say whether a rule fires here; if not, what failed by how much, and what makes it fire."""
+    from advisor.pipeline import Advisor  # noqa: PLC0415
+    from advisor.workbench.explaining import explanation  # noqa: PLC0415
+    from advisor.workbench.nearest import smallest_changes  # noqa: PLC0415
+    from advisor.workbench.rulenames import find_rule  # noqa: PLC0415
+
+    advisor = Advisor.load(rules=rules, knowledge=knowledge)
+    found = find_rule(advisor.ruleset, rule)
+    advice = advisor.advise(request)
+    silent = found.id not in {rule_id for rule_id, _ in advice.fired}
+    changes = smallest_changes(advisor, request, found) if silent and search else ()
+    typer.echo(explanation(advisor, advice, found, changes), nl=False)
+
+
+def facts(
+    fact: Annotated[str | None, typer.Argument(help="Name of a fact. [default: all]")] = None,
+    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.text,
+    rules: RulesFolder = None,
+    knowledge: KnowledgeFolder = None,
+) -> None:
+    """Show a fact: unit or values, origin, what concludes it, what depends on it; or list all."""
+    from advisor.vocabulary import load_vocabulary  # noqa: PLC0415
+    from advisor.workbench.fact_views import facts_json, facts_list, use_json, use_text  # noqa: PLC0415
+
+    vocabulary = load_vocabulary(knowledge)
+    as_json = format_ is Format.json
+    if fact is None:
+        text = facts_json(vocabulary) if as_json else facts_list(vocabulary)
+        typer.echo(text, nl=False)
+        return
+    from advisor.pipeline import Advisor  # noqa: PLC0415
+    from advisor.workbench.dependencies import fact_use  # noqa: PLC0415
+
+    vocabulary.fact(fact)
+    advisor = Advisor.load(rules=rules, knowledge=knowledge)
+    use: FactUse = fact_use(fact, vocabulary, advisor.ruleset)
+    typer.echo(use_json(use) if as_json else use_text(use), nl=False)

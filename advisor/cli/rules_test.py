@@ -1,0 +1,227 @@
+"""``advisor rules test`` and ``mutate``: are the rules right, and would a mistake be noticed?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli.rules_sample import (
+    KnowledgeFolder,
+    Output,
+    RulesFolder,
+    SampleSize,
+    Workers,
+    progress_line,
+)
+from advisor.errors import RequestError, UserError
+
+if TYPE_CHECKING:
+    from advisor.workbench.cases import CaseResult
+    from advisor.workbench.watching import Session, Stamp
+
+_SAMPLE = 20_000
+_LOOK_EVERY_S = 0.2
+Folder = Annotated[
+    Path | None, typer.Argument(help="Folder of rule files. [default: the built-in rules]")
+]
+Scenarios = Annotated[
+    Path | None, typer.Option(help="Folder of scenario files. [default: scenarios/ of the rules]")
+]
+OnlyRules = Annotated[
+    list[str] | None, typer.Option("--rule", "-r", help="Only this rule; repeatable.")
+]
+
+
+class Format(StrEnum):
+    """How it is written."""
+
+    text = "text"
+    json = "json"
+
+
+def test(
+    folder: Folder = None,
+    rule: OnlyRules = None,
+    scenarios: Scenarios = None,
+    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.text,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file too.")] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Run again what an edit concerns, until Ctrl-C.")
+    ] = False,
+    accept: Annotated[
+        bool,
+        typer.Option("--accept", help="Write what is seen now into the scenarios that fail."),
+    ] = False,
+) -> None:
+    """Run the cases of every rule and the scenario files; a failure says what was missing.
+
+    With --rule only the cases of that rule run, and no scenarios.
+    """
+    from advisor.cli.show import write  # noqa: PLC0415
+    from advisor.workbench.junit import junit_xml  # noqa: PLC0415
+    from advisor.workbench.rulenames import find_rules  # noqa: PLC0415
+    from advisor.workbench.watching import stamp  # noqa: PLC0415
+
+    session = _session(folder, scenarios)
+    begun = stamp(session.folders)
+    only = find_rules(session.runner.advisor.ruleset, rule) if rule else None
+    if accept:
+        typer.echo(f"{session.accept()} scenarios brought up to date; look at the difference")
+        session.reload()
+    results = list(session.run(only, () if only else session.scenarios))
+    if not results and not watch:
+        raise RequestError("no case was run", hint="Add cases to the rules.")
+    typer.echo(_json(results) if format_ is Format.json else _text(results), nl=False)
+    if junit:
+        write(junit_xml(results), junit)
+    if watch:
+        _watch(session, only, begun)
+    if not all(result.ok for result in results):
+        raise typer.Exit(1)
+
+
+def _session(folder: Path | None, scenarios: Path | None) -> Session:
+    from advisor import resources  # noqa: PLC0415
+    from advisor.pipeline import Advisor, text_names  # noqa: PLC0415
+    from advisor.workbench.cases import Runner  # noqa: PLC0415
+    from advisor.workbench.scenariofile import load_scenarios, scenario_folder  # noqa: PLC0415
+    from advisor.workbench.watching import Session  # noqa: PLC0415
+
+    must_hold_rules(folder)
+    if scenarios is not None and not scenarios.is_dir():
+        raise RequestError(f"{scenarios} is not a folder", hint="Name a folder of scenario files.")
+    advisor = Advisor.load(rules=folder)
+    where = scenarios or scenario_folder(folder)
+    names = advisor.knowledge.names()
+    found = load_scenarios(where, advisor.vocabulary, advisor.ruleset, names)
+    if scenarios is not None and not found:
+        raise RequestError(f"{scenarios} holds no scenario", hint="Add a file that ends in .yaml.")
+    templates = text_names(resources.overlaid("templates", None, [".j2"]))
+    over = resources.data_dir("rules") if folder else None
+    return Session(Runner(advisor), found, folder, over, where, names, templates)
+
+
+def _text(results: Sequence[CaseResult]) -> str:
+    lines = []
+    for result in results:
+        if not result.ok:
+            lines.append(f"FAILED {result.source}: {result.title}: {result.problem}")
+            lines += [f"    {line}" for line in result.details]
+    lines.append(_summary(results))
+    return "\n".join(lines) + "\n"
+
+
+def _summary(results: Sequence[CaseResult]) -> str:
+    parts = [
+        f"{sum(r.ok for r in own)} of {len(own)} {what} hold"
+        for what, own in (
+            ("cases", [r for r in results if r.rule]),
+            ("scenarios", [r for r in results if not r.rule]),
+        )
+        if own
+    ]
+    return ", ".join(parts) or "nothing to run again"
+
+
+def _json(results: Sequence[CaseResult]) -> str:
+    made = {
+        "schema_version": 1,
+        "run": len(results),
+        "failed": sum(not result.ok for result in results),
+        "results": [
+            {
+                "rule": result.rule or None,
+                "name": result.name,
+                "at": str(result.source) if result.source else None,
+                "ok": result.ok,
+                "problem": result.problem or None,
+                "details": list(result.details),
+            }
+            for result in results
+        ],
+    }
+    return json.dumps(made, indent=2) + "\n"
+
+
+def _watch(session: Session, only: frozenset[str] | None, seen: Stamp) -> None:
+    import time  # noqa: PLC0415
+
+    from advisor.workbench.watching import until_changed  # noqa: PLC0415
+
+    typer.echo("watching; Ctrl-C ends it")
+    while True:
+        seen = until_changed(session.folders, seen, lambda: time.sleep(_LOOK_EVERY_S))
+        begun = time.perf_counter()
+        try:
+            concerned, scenarios = session.reload()
+            wanted = concerned if only is None else concerned & only
+            results = list(session.run(wanted, scenarios if only is None else ()))
+        except UserError as error:
+            typer.echo(f"error: {error}")
+            continue
+        typer.echo(_text(results), nl=False)
+        typer.echo(f"({len(concerned)} rules concerned, {time.perf_counter() - begun:.2f} s)")
+
+
+def must_hold_rules(folder: Path | None) -> None:
+    """Refuse a folder without rule files.
+
+    Raises:
+        RequestError: It is none, or holds none.
+    """
+    if folder is None:
+        return
+    problem: UserError | None = None
+    if not folder.is_dir():
+        problem = RequestError(f"{folder} is not a folder")
+    elif not any(folder.rglob("*.yaml")):
+        problem = RequestError(f"{folder} holds no rule file (*.yaml)")
+    if problem:
+        raise problem
+
+
+def mutate(
+    rule: OnlyRules = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(help="Look for a killing case for so many survivors. [default: all]", min=0),
+    ] = None,
+    sample: SampleSize = _SAMPLE,
+    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.text,
+    fail_under: Annotated[
+        float | None,
+        typer.Option(help="Exit 1 when fewer are killed, in %.", min=0, max=100),
+    ] = None,
+    output: Output = None,
+    scenarios: Scenarios = None,
+    workers: Workers = None,
+    rules: RulesFolder = None,
+    knowledge: KnowledgeFolder = None,
+) -> None:
+    """Put one mistake at a time into the rules, and see whether a test notices.
+
+    Survivors are printed with a case to paste that kills them, found among the scenarios of the
+    sample; what no scenario tells from the original is listed apart and counts for nothing.
+    """
+    from advisor.cli.show import write  # noqa: PLC0415
+    from advisor.workbench.mutate_views import mutation_json, mutation_text  # noqa: PLC0415
+    from advisor.workbench.mutating import mutated_rules  # noqa: PLC0415
+
+    result = mutated_rules(
+        rules,
+        knowledge,
+        scenarios,
+        list(rule or ()),
+        sample=sample,
+        limit=limit,
+        workers=workers,
+        progress=progress_line(),
+    )
+    write(mutation_json(result) if format_ is Format.json else mutation_text(result), output)
+    if fail_under is not None and 100 * result.share < fail_under:
+        raise typer.Exit(1)

@@ -1,0 +1,196 @@
+"""The commands that run a scenario, filled in from the templates of knowledge/commands.yaml.
+
+What a program takes, and how it is written, stands there; this module only knows the values.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from advisor.commands.values import VALUES, Started, holds, needed_settings
+from advisor.knowledge.placeholders import PLACEHOLDERS, SWITCHES
+from advisor.knowledge.types import Framework
+from advisor.scenario import Scenario
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)(?::(raw|json))?\}")
+_OPERATORS = frozenset({">", "&", "&&", "|"})
+_NO_REASON = "No option for it is known."
+
+
+class Gap(NamedTuple):
+    """A setting that a program cannot be told, and why."""
+
+    setting: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A complete invocation of one program."""
+
+    program: str
+    what: str
+    version: str
+    text: str
+    """Lines for a POSIX shell."""
+    gaps: tuple[Gap, ...]
+
+
+class _Part(NamedTuple):
+    """A stretch of fixed text, then one placeholder (or none)."""
+
+    before: str
+    name: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    when: str
+    words: tuple[tuple[_Part, ...], ...]
+    carries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A record of commands.yaml, taken apart once."""
+
+    fields: Mapping[str, object]
+    interpreter: tuple[_Piece, ...]
+    lines: tuple[tuple[_Piece, ...], ...]
+
+
+def commands_for(scenario: Scenario) -> tuple[Command, ...]:
+    """Give an invocation for every program of the scenario's framework, the fullest first."""
+    programs = _programs(scenario.framework)
+    made = [_command(program, scenario) for program in programs]
+    return tuple(sorted(made, key=lambda command: len(command.gaps)))
+
+
+def command_for(scenario: Scenario) -> str:
+    """Give the invocation that leaves the least unsaid; empty where none is sourced."""
+    found: Command | None = None
+    for program in _programs(scenario.framework):
+        made = _command(program, scenario)
+        if not made.gaps:
+            return made.text
+        if found is None or len(made.gaps) < len(found.gaps):
+            found = made
+    return found.text if found else ""
+
+
+_kept: dict[int, tuple[Framework, tuple[_Program, ...]]] = {}
+
+
+def _programs(framework: Framework) -> tuple[_Program, ...]:
+    found = _kept.get(id(framework))
+    if found is None or found[0] is not framework:
+        made = tuple(_program(fields) for fields in framework.commands)
+        found = _kept[id(framework)] = (framework, made)
+    return found[1]
+
+
+def _program(fields: Mapping[str, object]) -> _Program:
+    interpreter, lines = fields["python"], fields["lines"]
+    assert isinstance(interpreter, Sequence)
+    assert isinstance(lines, Sequence)
+    python = bool(interpreter)
+    return _Program(
+        fields,
+        tuple(_piece(piece, python=False) for piece in interpreter),
+        tuple(tuple(_piece(piece, python=python) for piece in line) for line in lines),
+    )
+
+
+def _piece(fields: Mapping[str, str], *, python: bool) -> _Piece:
+    text, when = fields["text"], fields["when"]
+    words = tuple(tuple(_parts(word)) for word in ([text] if python else shlex.split(text)))
+    names = [part.name for word in words for part in word if part.name]
+    carried = [key for name in names for key in PLACEHOLDERS.get(name, ())]
+    return _Piece(when, words, (*carried, *SWITCHES.get(when, ())))
+
+
+def _parts(word: str) -> Iterator[_Part]:
+    place = 0
+    for found in _PLACEHOLDER.finditer(word):
+        yield _Part(word[place : found.start()], found[1], found[2] or "")
+        place = found.end()
+    if place < len(word) or not word:
+        yield _Part(word[place:], "", "")
+
+
+def _command(program: _Program, scenario: Scenario) -> Command:
+    started = Started(scenario, program.fields)
+    carried: set[str] = set()
+    lines = [_line(line, started, carried, bool(program.interpreter)) for line in program.lines]
+    text = "\n".join(line for line in lines if line)
+    if program.interpreter:
+        header = _line(program.interpreter, started, carried, False)
+        text = f"{header} <<'EOF'\n{text}\nEOF"
+    fields = program.fields
+    return Command(
+        program=str(fields["name"]),
+        what=str(fields["what"]),
+        version=str(fields["version"]),
+        text=text,
+        gaps=tuple(_gaps(fields, scenario, carried)),
+    )
+
+
+def _line(pieces: Sequence[_Piece], started: Started, carried: set[str], python: bool) -> str:  # noqa: FBT001
+    said: list[str] = []
+    for piece in pieces:
+        words = _said(piece, started, python=python)
+        if words is not None:
+            said += words
+            carried.update(piece.carries)
+    return " ".join(said)
+
+
+def _said(piece: _Piece, started: Started, *, python: bool) -> list[str] | None:
+    """Write a piece out; None where its switch is off or a value is missing."""
+    if piece.when and not holds(piece.when, started):
+        return None
+    words = []
+    for parts in piece.words:
+        word = ""
+        for part in parts:
+            value = _value(part.name, started) if part.name else ""
+            if value is None:
+                return None
+            word += part.before + _written(value, part, python=python)
+        words.append(word if python or word in _OPERATORS else _quoted(word))
+    return words
+
+
+def _written(value: str, part: _Part, *, python: bool) -> str:
+    if not part.name or part.mode == "raw":
+        return value
+    if part.mode == "json":
+        return json.dumps(value)
+    return repr(value) if python else value
+
+
+@lru_cache(maxsize=4096)
+def _quoted(word: str) -> str:
+    return shlex.quote(word)
+
+
+def _value(name: str, started: Started) -> str | None:
+    known = VALUES.get(name)
+    return known(started) if known else started.word(name)
+
+
+def _gaps(fields: Mapping[str, object], scenario: Scenario, carried: set[str]) -> Iterator[Gap]:
+    """What the scenario states and the command does not say, with the sourced reason."""
+    reasons = fields["cannot"]
+    assert isinstance(reasons, Mapping)
+    missing = [key for key in needed_settings(scenario) if key not in carried]
+    named = dict.fromkeys("kv_cache" if key.startswith("kv_cache") else key for key in missing)
+    yield from (Gap(key, reasons.get(key, _NO_REASON)) for key in named)

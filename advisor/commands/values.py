@@ -1,0 +1,278 @@
+"""The values that command templates ask for, worked out from a scenario."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from advisor.knowledge.types import Format
+from advisor.resolve import DEFAULT_UBATCH, default_backend
+from advisor.scenario import Model, Scenario
+
+_PLAIN_CACHE = frozenset({"f16", "auto"})
+_LOGICAL_BATCH = 2048
+_CACHE_PAGE = 256
+_NOT_WORD = re.compile(r"[^A-Za-z0-9.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A scenario and the record of the program that is to run it."""
+
+    scenario: Scenario
+    program: Mapping[str, object]
+
+    def table(self, key: str) -> Mapping[str, object]:
+        """One of the program's tables, by name."""
+        found = self.program[key]
+        assert isinstance(found, Mapping)
+        return found
+
+    def word(self, name: str) -> str | None:
+        """The program's word for the weight format under this placeholder."""
+        precision = self.scenario.precision
+        if self.makes_format:
+            found = _of_format(self.table("on_load").get(name), precision)
+            if found is not None:
+                return found
+        return _of_format(self.table("by_format").get(name), precision)
+
+    @property
+    def makes_format(self) -> bool:
+        """Whether the program makes the format from the model's 16-bit checkpoint."""
+        model, precision = self.scenario.model, self.scenario.precision
+        if model.hf_id is None or holds_family(model) != "unquantized":
+            return False
+        words = self.table("on_load").values()
+        return any(_of_format(word, precision) is not None for word in words)
+
+    @property
+    def kv_set(self) -> bool:
+        """Whether the cache has another type than the one used when nothing is said."""
+        return not {self.scenario.kv_cache_k.name, self.scenario.kv_cache_v.name} <= _PLAIN_CACHE
+
+
+def _of_format(words: object, precision: Format) -> str | None:
+    if not isinstance(words, Mapping):
+        return None
+    found = words.get(precision.name, words.get(precision.family))
+    return None if found is None else str(found)
+
+
+def holds_family(model: Model) -> str:
+    """The family of the format in the model's repository, as far as it is stated."""
+    text = (model.native_dtype or "").casefold()
+    return next((family for family in ("fp8", "mxfp4", "nvfp4") if family in text), "unquantized")
+
+
+def needed_settings(scenario: Scenario) -> Iterator[str]:
+    """Name the settings without which a program would run something else."""
+    yield "context"
+    values: Mapping[str, bool] = {
+        "batch": scenario.batch > 1,
+        "gpus": scenario.gpus > 1 and not scenario.cards,
+        "kv_cache_k": scenario.kv_cache_k.name not in _PLAIN_CACHE,
+        "kv_cache_v": scenario.kv_cache_v.name not in _PLAIN_CACHE,
+        "ubatch": scenario.ubatch != DEFAULT_UBATCH,
+        "gpu_layers": scenario.gpu_layers is not None,
+        "cpu_experts": scenario.cpu_experts > 0,
+        "flash_attention": not scenario.flash_attention and _may_flash(scenario),
+        "kv_unified": not scenario.kv_unified and scenario.batch > 1,
+        "swa_full": scenario.swa_full,
+        "draft_model": scenario.draft_model is not None,
+        "backend": _devices(scenario) is not None,
+    }
+    yield from (key for key, stated in values.items() if stated)
+
+
+def _may_flash(scenario: Scenario) -> bool:
+    return scenario.framework.flash_attention is not False
+
+
+def _devices(scenario: Scenario) -> str | None:
+    """Name the devices of a back end that is not the vendor's own (Vulkan0, Vulkan1 ...)."""
+    gpu, backend = scenario.gpu, scenario.backend
+    if gpu is None or backend is None or backend == default_backend(gpu):
+        return None
+    return ",".join(f"{backend}{number}" for number in range(scenario.gpus))
+
+
+def _equal_shares(scenario: Scenario) -> str | None:
+    """Share equal cards out evenly; unequal ones are split by free memory if nothing is said."""
+    several = scenario.gpus > 1 and not scenario.cards
+    return ",".join("1" * scenario.gpus) if several else None
+
+
+# ---- names of models and files
+
+
+def _model(started: Started) -> str:
+    """A repository that holds this very format, or can be loaded in it; else a folder."""
+    model, precision = started.scenario.model, started.scenario.precision
+    same = holds_family(model) == precision.family
+    if model.hf_id and (same or started.makes_format):
+        return model.hf_id
+    return f"./{_folder_name(model, precision)}"
+
+
+def _folder_name(model: Model, precision: Format) -> str:
+    """Name a checkpoint in a format of its own: those are downloads of their own."""
+    return f"{_file_word(model.name)}-{_words(precision.name)}"
+
+
+def _file_word(name: str) -> str:
+    """A model's name as part of a file name: no separators, no leading dash."""
+    return name.replace("/", "-").replace("\\", "-").lstrip("-") or "model"
+
+
+def _words(text: str) -> str:
+    return _NOT_WORD.sub("-", text).strip("-")
+
+
+def _gguf(model: Model, precision: Format) -> str:
+    stored = model.stored
+    if stored and stored.kind == "gguf" and stored.format_name == precision.name:
+        return _file_word(stored.files[0].name)
+    kind = {"FP16": "F16", "FP32": "F32"}.get(precision.name, precision.name)
+    return f"{_file_word(model.name)}-{kind.split(' ')[0]}.gguf"
+
+
+def _draft(started: Started) -> str | None:
+    draft = started.scenario.draft_model
+    if draft is None:
+        return None
+    return draft.hf_id or f"./{_file_word(draft.name)}"
+
+
+# ---- numbers and words; None: nothing to say
+
+
+def _count(number: int, *, unless: int) -> str | None:
+    return None if number == unless else str(number)
+
+
+def _kv(started: Started, name: str) -> str | None:
+    if name in _PLAIN_CACHE:
+        return None
+    words = started.table("kv_types")
+    found = words.get(name) if words else name
+    return None if found is None else str(found)
+
+
+def _kv_both(started: Started) -> str | None:
+    key, value = started.scenario.kv_cache_k.name, started.scenario.kv_cache_v.name
+    return _kv(started, key) if key == value else None
+
+
+def _kv_side(started: Started, name: str) -> str | None:
+    """One half of a cache that is set; the plain half is named too."""
+    return (_kv(started, name) or name) if started.kv_set else None
+
+
+def _layers_share(started: Started) -> str:
+    """The share of the layers on the card, rounded down; the output matrix counts as one."""
+    scenario = started.scenario
+    if scenario.gpu_layers is None:
+        return "max"
+    return f"{int(1000 * scenario.gpu_layers / (scenario.model.shape.layers + 1)) / 1000:g}"
+
+
+def _visible(started: Started, backend: str) -> str | None:
+    scenario = started.scenario
+    if scenario.gpus == 1 or scenario.backend != backend:
+        return None
+    return ",".join(str(number) for number in range(scenario.gpus))
+
+
+def _projector(scenario: Scenario) -> str | None:
+    name = _file_word(scenario.model.name)
+    return f"mmproj-{name}.gguf" if scenario.model.vision_parameters else None
+
+
+def _pages(tokens: int) -> str:
+    return str(-(-tokens // _CACHE_PAGE) * _CACHE_PAGE)
+
+
+VALUES: Mapping[str, Callable[[Started], str | None]] = {
+    "model": _model,
+    "folder": lambda s: _folder_name(s.scenario.model, s.scenario.precision),
+    "gguf": lambda s: _gguf(s.scenario.model, s.scenario.precision),
+    "slug": lambda s: _folder_name(s.scenario.model, s.scenario.precision).casefold(),
+    "projector": lambda s: _projector(s.scenario),
+    "context": lambda s: str(s.scenario.context_tokens),
+    "context_all": lambda s: str(s.scenario.context_tokens * s.scenario.batch),
+    "context_less_one": lambda s: str(s.scenario.context_tokens - 1),
+    "cache_tokens": lambda s: _pages(s.scenario.context_tokens * s.scenario.batch),
+    "slots": lambda s: str(s.scenario.batch),
+    "batch": lambda s: _count(s.scenario.batch, unless=1),
+    "ubatch": lambda s: _count(s.scenario.ubatch, unless=DEFAULT_UBATCH),
+    "logical_batch": lambda s: (
+        str(s.scenario.ubatch) if s.scenario.ubatch > _LOGICAL_BATCH else None
+    ),
+    "gpu_layers": lambda s: "all" if s.scenario.gpu_layers is None else str(s.scenario.gpu_layers),
+    "layers_placed": lambda s: (
+        None if s.scenario.gpu_layers is None else str(s.scenario.gpu_layers)
+    ),
+    "layers_share": _layers_share,
+    "cpu_experts": lambda s: _count(s.scenario.cpu_experts, unless=0),
+    "kv": _kv_both,
+    "kv_k": lambda s: _kv_side(s, s.scenario.kv_cache_k.name),
+    "kv_v": lambda s: _kv_side(s, s.scenario.kv_cache_v.name),
+    "gpus": lambda s: _count(s.scenario.gpus, unless=1),
+    "equal_shares": lambda s: _equal_shares(s.scenario),
+    "cuda_devices": lambda s: _visible(s, "CUDA"),
+    "hip_devices": lambda s: _visible(s, "ROCm"),
+    "devices_named": lambda s: _devices(s.scenario),
+    "draft_model": _draft,
+    "draft_gguf": lambda s: (
+        _gguf(s.scenario.draft_model, s.scenario.precision) if s.scenario.draft_model else None
+    ),
+    "draft_folder": lambda s: (
+        _folder_name(s.scenario.draft_model, s.scenario.precision)
+        if s.scenario.draft_model
+        else None
+    ),
+    "memory_fraction": lambda s: (
+        None
+        if s.scenario.framework.memory_fraction is None
+        else f"{s.scenario.framework.memory_fraction:g}"
+    ),
+}
+"""Placeholder -> its value; None leaves the piece out."""
+
+
+def _embeds(model: Model) -> bool:
+    return model.modality == "embedding"
+
+
+def _brings_code(started: Started) -> bool:
+    listed = started.program["own_code"]
+    assert isinstance(listed, tuple | list)
+    shape = started.scenario.model.shape
+    return (shape.outer_type or shape.model_type) in listed
+
+
+_SWITCHES: Mapping[str, Callable[[Started], bool]] = {
+    "shared_cache": lambda s: s.scenario.batch > 1 and s.scenario.kv_unified,
+    "separate_caches": lambda s: s.scenario.batch > 1 and not s.scenario.kv_unified,
+    "flash_on": lambda s: s.scenario.kv_cache_v.needs_flash_attention,
+    "flash_off": lambda s: not s.scenario.flash_attention,
+    "full_window_cache": lambda s: s.scenario.swa_full,
+    "several_cards": lambda s: s.scenario.gpus > 1,
+    "kv_set": lambda s: s.kv_set,
+    "kv_plain": lambda s: not s.kv_set,
+    "makes_format": lambda s: s.makes_format,
+    "own_code": _brings_code,
+    "reads_text": lambda s: (
+        not _embeds(s.scenario.model) and not s.scenario.model.vision_parameters
+    ),
+    "sees_images": lambda s: bool(s.scenario.model.vision_parameters),
+    "embedding": lambda s: _embeds(s.scenario.model),
+    "writes": lambda s: not _embeds(s.scenario.model),
+}
+
+
+def holds(switch: str, started: Started) -> bool:
+    """Whether a switch is on for this scenario."""
+    return _SWITCHES[switch](started)

@@ -1,0 +1,206 @@
+"""``advisor gpus-for``: the cards that run a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from advisor.errors import raise_problems
+from advisor.remarks import model_warnings
+from advisor.resolve import default_context, find_model_named, precision_asked
+from advisor.reverse.answers import Cause, Found, ascending, counted, descending, row_of
+from advisor.reverse.search import Answer, Reason, Search
+from advisor.reverse.wish import Reader, Settings, read_wish
+from advisor.scenario import Request
+
+if TYPE_CHECKING:
+    from advisor.knowledge.types import Gpu, Knowledge
+    from advisor.scenario import Model
+
+Sort = Literal["price", "memory", "speed", "power"]
+SORTS: Sequence[Sort] = ("price", "memory", "speed", "power")
+VENDORS = ("NVIDIA", "AMD", "Intel", "Apple")
+FORMS = ("desktop", "workstation", "laptop", "datacenter", "edge", "unified")
+_FORM_OF = {"consumer": "desktop", "mobile": "laptop", "apple": "unified"}
+_MOST_HOPEFUL: Sequence[Reason] = (
+    "too_slow",
+    "speed_unknown",
+    "larger_loss_only",
+    "does_not_fit",
+    "not_sizable",
+    "cannot_run",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CardFilter:
+    """Which cards are asked for; None or empty: all."""
+
+    vendor: str | None = None
+    forms: Sequence[str] = ()
+    max_price_usd: float | None = None
+    """Launch price of all cards together; a card of unknown price is left out."""
+    max_power_w: float | None = None
+    """Board power of all cards together; a card of unknown power is left out."""
+    released_from: str | None = None
+
+
+def form_of(gpu: Gpu) -> str:
+    """Say what kind of machine a card is for."""
+    return "unified" if gpu.unified_memory else _FORM_OF.get(gpu.segment, gpu.segment)
+
+
+def price_usd(gpu: Gpu, gpus: int) -> float | None:
+    """Launch price of all cards together, US dollars; None where no source states it."""
+    return None if gpu.launch_price_usd is None else gpus * gpu.launch_price_usd
+
+
+def power_w(gpu: Gpu, gpus: int) -> float | None:
+    """Board power of all cards together, W; None where no source states it."""
+    return None if gpu.tdp_w is None else gpus * gpu.tdp_w
+
+
+def gpus_for(
+    model: str,
+    settings: Settings,
+    wanted: CardFilter,
+    knowledge: Knowledge,
+    *,
+    sort: str = "price",
+    limit: int | None = None,
+) -> tuple[Model, Found]:
+    """Find the cards that run a model, each with the fewest of them that do.
+
+    Args:
+        model: The model, as ``--model`` takes it.
+        settings: How it is to run; ``gpus`` is the most equal cards.
+        wanted: Which cards are asked for.
+        knowledge: The knowledge base.
+        sort: price, memory, speed or power; unknown figures come last.
+        limit: Most cards given; None: all.
+
+    Raises:
+        UserError: Names or numbers are wrong, all of them at once; or the model cannot be sized.
+    """
+    reader = Reader()
+    known = reader.attempt(lambda: find_model_named(model, knowledge))
+    settings = reader.attempt(lambda: _as_stored(settings, known)) or settings
+    by = reader.one_of("order", sort, SORTS)
+    wanted = _checked(wanted, reader)
+    wish = read_wish(settings, knowledge, reader)
+    raise_problems(reader.errors)
+    assert known
+    assert by
+    assert wish
+    search = Search(knowledge, wish)
+    tried = [_tried(search, gpu, wanted, known) for gpu in knowledge.gpus.values()]
+    answers = [found for found in tried if isinstance(found, Answer)]
+    causes = [found for found in tried if not isinstance(found, Answer)]
+    if search.error is not None and not answers:
+        raise search.error
+    answers.sort(key=lambda answer: _order(by, answer))
+    rows = [row_of(a, wish, a.gpu.name, model, knowledge) for a in answers[:limit]]
+    best = {name: row_of(a, wish, a.gpu.name, model, knowledge) for name, a in _firsts(answers)}
+    said = tuple(model_warnings(known, wish.request.context or default_context(known)))
+    return known, Found(wish, rows, len(answers), len(tried), counted(causes), by, best, said)
+
+
+def _as_stored(settings: Settings, model: Model | None) -> Settings:
+    """Ask for the format that the model's own files hold, where none is stated."""
+    if model is None or model.stored is None or settings.precisions:
+        return settings
+    return replace(settings, precisions=(precision_asked(Request(), model),))
+
+
+def _checked(wanted: CardFilter, reader: Reader) -> CardFilter:
+    reader.not_below("--max-price", wanted.max_price_usd)
+    reader.not_below("--max-power", wanted.max_power_w)
+    forms = [reader.one_of("form", text, FORMS) for text in wanted.forms]
+    return replace(
+        wanted,
+        vendor=reader.one_of("vendor", wanted.vendor, VENDORS),
+        forms=[form for form in forms if form],
+    )
+
+
+def _tried(search: Search, gpu: Gpu, wanted: CardFilter, model: Model) -> Answer | Cause:
+    if not _is_kind(gpu, wanted):
+        return "filtered"
+    if gpu.not_for_sale:
+        return "not_for_sale"
+    if wanted.released_from and not gpu.released:
+        return "release_unknown"
+    if wanted.released_from and (gpu.released or "") < wanted.released_from:
+        return "filtered"
+    if gpu.vram_bytes is None:
+        return "memory_unknown"
+    if wanted.max_price_usd is not None and gpu.launch_price_usd is None:
+        return "price_unknown"
+    if wanted.max_power_w is not None and gpu.tdp_w is None:
+        return "power_unknown"
+    return _fewest(search, gpu, wanted, model)
+
+
+def _is_kind(gpu: Gpu, wanted: CardFilter) -> bool:
+    if wanted.vendor not in {None, gpu.vendor}:
+        return False
+    return not wanted.forms or form_of(gpu) in wanted.forms
+
+
+def _fewest(search: Search, gpu: Gpu, wanted: CardFilter, model: Model) -> Answer | Cause:
+    """Take the fewest equal cards that run the model, or else one with the help of system RAM."""
+    reasons: list[Reason] = []
+    counts = _affordable(gpu, wanted, search.wish.gpus)
+    for split in (False, True) if search.wish.may_split else (False,):
+        for count in counts:
+            found = search.best(gpu, count, model, split=split)
+            if isinstance(found, Answer):
+                return found
+            reasons.append(found)
+    return next((reason for reason in _MOST_HOPEFUL if reason in reasons), "filtered")
+
+
+def _affordable(gpu: Gpu, wanted: CardFilter, most: int) -> Sequence[int]:
+    """List the numbers of cards within price and power; laptops and shared memory have one."""
+    single = gpu.unified_memory or gpu.segment == "mobile"
+    return [
+        count
+        for count in range(1, 2 if single else most + 1)
+        if not _is_above(price_usd(gpu, count), wanted.max_price_usd)
+        and not _is_above(power_w(gpu, count), wanted.max_power_w)
+    ]
+
+
+def _is_above(value: float | None, most: float | None) -> bool:
+    return value is not None and most is not None and value > most
+
+
+def value_of(name: str, answer: Answer) -> float | None:
+    """Give the figure that an order goes by, in its base unit; None where it is not known."""
+    gpu, gpus = answer.gpu, answer.scenario.gpus
+    if name == "price":
+        return price_usd(gpu, gpus)
+    if name == "power":
+        return power_w(gpu, gpus)
+    return answer.decode_tok_s if name == "speed" else answer.memory.capacity_bytes
+
+
+def _order(name: str, answer: Answer) -> tuple[object, ...]:
+    """Sort by a figure, then by fewer cards, less memory, more speed, and by name."""
+    value = value_of(name, answer)
+    return (
+        descending(value) if name == "speed" else ascending(value),
+        answer.scenario.gpus,
+        answer.memory.capacity_bytes,
+        descending(answer.decode_tok_s),
+        answer.gpu.name,
+    )
+
+
+def _firsts(answers: Sequence[Answer]) -> Iterator[tuple[str, Answer]]:
+    """Give the first card of every order, where its figure is known at all."""
+    for name in SORTS:
+        known = [answer for answer in answers if value_of(name, answer) is not None]
+        if known:
+            yield name, min(known, key=lambda answer: _order(name, answer))

@@ -1,0 +1,353 @@
+"""The best format of a model on a card, sized by the same estimator as ``advise``.
+
+Whole catalogues are asked for at once, so what cannot fit is not sized: a lower bound of the
+weights alone rules most formats out. Weights are sized once per model and format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from advisor import support
+from advisor.errors import UserError
+from advisor.estimate.limits import largest_gpu_layers, smallest_cpu_experts
+from advisor.estimate.memory import estimate_memory
+from advisor.estimate.overhead import card_of
+from advisor.estimate.result import Memory, Speed
+from advisor.estimate.speed import estimate_speed
+from advisor.estimate.whole import host_fits
+from advisor.knowledge.cards import Cards
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
+from advisor.resolve import assembled, default_backend
+from advisor.reverse.wish import Wish, with_cards
+from advisor.scenario import Model, Request, Scenario, changed
+
+Reason = Literal[
+    "not_sizable",
+    "cannot_run",
+    "does_not_fit",
+    "larger_loss_only",
+    "too_slow",
+    "speed_unknown",
+]
+Pair = tuple[Format, Framework]
+_EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
+_LEAST_SHARE = 0.9
+"""Weights on the cards are at least this share of parameters x nominal bits: the smallest seen
+over every model and format is 0.946 (IQ3_XS, some of whose tensors are IQ3_XXS)."""
+_FASTER_THAN_BOARD = 1.25
+"""No speed is above reading at this multiple of the card's bandwidth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A model that runs on a card: the scenario and its figures, all from the estimator."""
+
+    scenario: Scenario
+    memory: Memory
+    speed: Speed | None
+
+    @property
+    def gpu(self) -> Gpu:
+        """The card."""
+        assert self.scenario.gpu
+        return self.scenario.gpu
+
+    @property
+    def loss_percent(self) -> float | None:
+        """Perplexity increase of the weight format over FP16; None: not measured."""
+        return self.scenario.precision.quality_loss_percent
+
+    @property
+    def decode_tok_s(self) -> float | None:
+        """Tokens per second of one stream."""
+        return self.speed.decode_tok_s.estimate if self.speed else None
+
+    @property
+    def split(self) -> bool:
+        """Whether a part lies in system RAM because the request's cards cannot hold it."""
+        return self.scenario.gpu_layers is not None or self.scenario.cpu_experts > 0
+
+    def request(self, wish: Wish, gpu: str, model: str) -> Request:
+        """Write the request that gives the same figures when it is estimated by itself.
+
+        Args:
+            wish: What was asked.
+            gpu: The card, as ``--gpu`` takes it.
+            model: The model, as ``--model`` takes it.
+        """
+        scenario = self.scenario
+        return replace(
+            with_cards(wish.request, scenario.gpus),
+            gpu=gpu,
+            model=model,
+            precision=scenario.precision.name,
+            framework=scenario.framework.name,
+            gpu_layers=scenario.gpu_layers,
+            cpu_experts=scenario.cpu_experts or None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """What a framework runs of a model on a card, the best first."""
+
+    allowed: Sequence[Pair]
+    beyond: Sequence[Pair]
+    """Those that lose too much, or whose loss nobody measured, smallest first."""
+
+
+@dataclass(slots=True)
+class Search:
+    """Sizes cards and models for one wish."""
+
+    knowledge: Knowledge
+    wish: Wish
+    error: UserError | None = None
+    """Why the last model that could not be sized cannot be."""
+    _pairs: dict[tuple[object, ...], _Pairs] = field(default_factory=dict)
+
+    def best(self, gpu: Gpu, gpus: int, model: Model, *, split: bool = False) -> Answer | Reason:
+        """Find the best format of a model on a number of equal cards, or say why none is.
+
+        Args:
+            gpu: A card of known memory.
+            gpus: How many.
+            model: The model.
+            split: Whether a part may lie in system RAM where the whole does not fit.
+        """
+        pairs = self._pairs_for(gpu, gpus, model)
+        if not pairs.allowed and not pairs.beyond:
+            return "cannot_run"
+        try:
+            return self._best_of(pairs, gpu, gpus, model, split=split)
+        except UserError as error:
+            self.error = error
+            return "not_sizable"
+
+    def every(self, gpu: Gpu, gpus: int, model: Model) -> Iterator[Answer]:
+        """Give all formats that may be taken and that fit, the best first."""
+        for precision, framework in self._pairs_for(gpu, gpus, model).allowed:
+            answer = self._sized(gpu, gpus, model, precision, framework)
+            if answer and self._refusal(answer) is None:
+                yield answer
+
+    def _best_of(
+        self, pairs: _Pairs, gpu: Gpu, gpus: int, model: Model, *, split: bool
+    ) -> Answer | Reason:
+        refusals: set[Reason] = set()
+        found = self._first(pairs.allowed, gpu, gpus, model, refusals)
+        if found is None and split:
+            found = self._first_split(pairs.allowed, gpu, gpus, model, refusals)
+        if found is not None:
+            return found
+        if refusals:
+            return "too_slow" if "too_slow" in refusals else "speed_unknown"
+        for precision, framework in pairs.beyond:
+            if self._sized(gpu, gpus, model, precision, framework):
+                return "larger_loss_only"
+        return "does_not_fit"
+
+    def _first(
+        self, pairs: Sequence[Pair], gpu: Gpu, gpus: int, model: Model, refusals: set[Reason]
+    ) -> Answer | None:
+        """Take the first that is good enough; note why others are not."""
+        hopeless = []
+        for pair in pairs:
+            if self._is_too_slow(pair, gpu, gpus, model):
+                hopeless.append(pair)
+                continue
+            answer = self._sized(gpu, gpus, model, *pair)
+            if answer and self._is_refused(answer, refusals):
+                continue
+            if answer:
+                return answer
+        for pair in reversed(hopeless):
+            answer = None if refusals else self._sized(gpu, gpus, model, *pair)
+            if answer:
+                self._is_refused(answer, refusals)
+        return None
+
+    def _is_too_slow(self, pair: Pair, gpu: Gpu, gpus: int, model: Model) -> bool:
+        """Whether a format cannot be fast enough even if reading were all there is to it."""
+        least, bandwidth = self.wish.min_speed_tok_s, gpu.bandwidth_bytes_s
+        if least is None or bandwidth is None:
+            return False
+        together = gpus if pair[1].multi_gpu[:1] == ("tensor",) else 1
+        reads = least_read_bytes(model, pair[0])
+        return least * reads > _FASTER_THAN_BOARD * together * bandwidth
+
+    def _is_refused(self, answer: Answer, refusals: set[Reason]) -> bool:
+        refusal = self._refusal(answer)
+        if refusal:
+            refusals.add(refusal)
+        return refusal is not None
+
+    def _refusal(self, answer: Answer) -> Reason | None:
+        least = self.wish.min_speed_tok_s
+        if least is None:
+            return None
+        speed = answer.decode_tok_s
+        if speed is None:
+            return "speed_unknown"
+        return "too_slow" if speed < least else None
+
+    def _sized(
+        self, gpu: Gpu, gpus: int, model: Model, precision: Format, framework: Framework
+    ) -> Answer | None:
+        """Estimate a format; None where it does not fit."""
+        card = card_of(gpu, default_backend(gpu), framework, self.knowledge)
+        free = (card.usable or 0) - card.overhead.central
+        if least_weight_bytes(model, precision) > gpus * free:
+            return None
+        scenario = self._scenario(gpu, gpus, model, precision, framework)
+        memory = estimate_memory(scenario, self.knowledge)
+        if memory.deficit_bytes != 0:
+            return None
+        return Answer(scenario, memory, estimate_speed(scenario, memory, self.knowledge))
+
+    def _scenario(
+        self, gpu: Gpu, gpus: int, model: Model, precision: Format, framework: Framework
+    ) -> Scenario:
+        kv_type = self.wish.kv_type
+        return assembled(
+            with_cards(self.wish.request, gpus),
+            cards=Cards(gpu, gpus, (), counted=False),
+            model=model,
+            precision=precision,
+            framework=framework,
+            kv_types=(kv_type, kv_type),
+            backend=default_backend(gpu),
+        )
+
+    def _first_split(
+        self, pairs: Sequence[Pair], gpu: Gpu, gpus: int, model: Model, refusals: set[Reason]
+    ) -> Answer | None:
+        """Take the smallest balanced format that fits with a part of it in system RAM.
+
+        Every byte in system RAM costs speed, so a smaller format goes before a better one.
+        """
+        if gpu.unified_memory:
+            return None
+        for precision, framework in sorted(pairs, key=lambda pair: self._balance(pair[0])):
+            if framework.memory_model != "llama.cpp":
+                continue
+            answer = self._split(self._scenario(gpu, gpus, model, precision, framework))
+            if answer is None:
+                continue
+            if not self._is_refused(answer, refusals):
+                return answer
+        return None
+
+    def _split(self, whole: Scenario) -> Answer | None:
+        """Keep experts, or else layers, in system RAM: as few as it takes."""
+        for scenario in _splits(whole, self.knowledge):
+            memory = estimate_memory(scenario, self.knowledge)
+            if memory.deficit_bytes == 0 and host_fits(scenario, memory):
+                return Answer(scenario, memory, estimate_speed(scenario, memory, self.knowledge))
+        return None
+
+    def _pairs_for(self, gpu: Gpu, gpus: int, model: Model) -> _Pairs:
+        shape = model.shape
+        key = (
+            (gpu.vendor, gpu.compute_capability, gpu.architecture),
+            (shape.outer_type or shape.model_type, bool(model.vision_parameters)),
+            (gpus, shape.heads if gpus > 1 else 0, shape.moe is not None),
+        )
+        found = self._pairs.get(key)
+        if found is None:
+            found = self._pairs[key] = self._made_pairs(gpu, gpus, model)
+        return found
+
+    def _made_pairs(self, gpu: Gpu, gpus: int, model: Model) -> _Pairs:
+        pairs = [
+            (precision, framework)
+            for precision in self.wish.formats
+            if (framework := self._framework(precision, gpu, gpus, model))
+        ]
+        allowed = [pair for pair in pairs if self._is_allowed(pair[0])]
+        beyond = [pair for pair in pairs if not self._is_allowed(pair[0])]
+        order = self._gentleness if self.wish.prefer == "quality" else self._balance
+        allowed.sort(key=lambda pair: order(pair[0]))
+        beyond.sort(key=lambda pair: _smallness(pair[0]))
+        return _Pairs(allowed, beyond)
+
+    def _framework(self, precision: Format, gpu: Gpu, gpus: int, model: Model) -> Framework | None:
+        """The framework asked for, or the first that runs the format with these settings."""
+        if precision.family in _EXPERTS_ONLY and model.shape.moe is None:
+            return None
+        stated = self.wish.framework
+        for framework in [stated] if stated else self.knowledge.frameworks.values():
+            if (
+                support.runs(framework, precision, gpu, model)
+                and support.runs_kv(framework, self.wish.kv_type, gpu)
+                and support.can_share(framework, model, gpus)
+                and not _needs_flash(framework, self.wish)
+            ):
+                return framework
+        return None
+
+    def _is_allowed(self, precision: Format) -> bool:
+        loss = precision.quality_loss_percent
+        return self.wish.unmeasured if loss is None else loss <= self.wish.max_loss_percent
+
+    def _gentleness(self, precision: Format) -> tuple[float, ...]:
+        """The least loss first, those not measured last, the larger of them first."""
+        missing, loss = support.quality_order(precision)
+        return (missing, loss, -(precision.bits_per_weight or 0.0))
+
+    def _balance(self, precision: Format) -> tuple[float, ...]:
+        """The smallest that still loses little, then by loss."""
+        loss = precision.quality_loss_percent
+        if loss is not None and loss <= self.knowledge.policy["balanced_up_to_percent"]:
+            return (0.0, *_smallness(precision), loss)
+        return (1.0, *self._gentleness(precision))
+
+
+def _smallness(precision: Format) -> tuple[float, ...]:
+    missing, loss = support.quality_order(precision)
+    return (precision.bits_per_weight or 0.0, missing, loss)
+
+
+def _needs_flash(framework: Framework, wish: Wish) -> bool:
+    """Whether the cache type needs flash attention that the framework lacks."""
+    lacks = framework.memory_model == "llama.cpp" and framework.flash_attention is False
+    return lacks and wish.kv_type.needs_flash_attention
+
+
+def least_weight_bytes(model: Model, precision: Format) -> int:
+    """Give a size that the weights on the cards never fall below, without sizing a tensor.
+
+    Parameters at the format's nominal bits; an input embedding that is not also the output may
+    stay in system RAM.
+    """
+    if model.stored is not None or precision.bits_per_weight is None:
+        return 0
+    shape = model.shape
+    lookup = 0 if shape.tied else shape.vocab * shape.hidden
+    counted = max(model.parameters - lookup, 0)
+    return int(counted * precision.bits_per_weight / 8 * _LEAST_SHARE)
+
+
+def least_read_bytes(model: Model, precision: Format) -> int:
+    """Give a size that one token never reads less of, in the same way; 0 where unknown."""
+    if model.stored is not None or precision.bits_per_weight is None:
+        return 0
+    shape = model.shape
+    lookup = 0 if shape.tied else shape.vocab * shape.hidden
+    counted = max(model.active_parameters - model.vision_parameters - lookup, 0)
+    return int(counted * precision.bits_per_weight / 8 * _LEAST_SHARE)
+
+
+def _splits(whole: Scenario, knowledge: Knowledge) -> Iterator[Scenario]:
+    framework, shape = whole.framework, whole.model.shape
+    if framework.expert_offload and shape.moe:
+        experts = smallest_cpu_experts(whole, knowledge)
+        if experts:
+            yield changed(whole, cpu_experts=experts)
+    if framework.cpu_offload:
+        layers = largest_gpu_layers(whole, knowledge)
+        if layers is not None and layers <= shape.layers:
+            yield changed(whole, gpu_layers=layers)

@@ -1,0 +1,193 @@
+"""Answers -> columns of text; numbers as reports write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from advisor.facts import headroom_percent
+from advisor.render import figures as f
+from advisor.render.assemble import speed_doc
+from advisor.reverse.cards import power_w, price_usd
+
+if TYPE_CHECKING:
+    from advisor.render.contract import FigureDoc
+    from advisor.reverse.answers import Found, Row
+    from advisor.scenario import Scenario
+
+UNKNOWN = "unknown"
+USED = "used"
+GAP = 2
+"""Spaces between columns."""
+_BILLION = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the table."""
+
+    name: str
+    cells: Sequence[str]
+    right: bool = False
+
+    @property
+    def width(self) -> int:
+        """Characters of its widest cell."""
+        return max(len(cell) for cell in (self.name, *self.cells))
+
+
+_BAR_CELLS = 8
+_DISPENSABLE = ("needs", "max context", "power", "evidence", "framework", USED)
+"""What a narrow terminal goes without, the first of them first."""
+
+
+def model_columns(found: Found) -> list[Column]:
+    """Lay out the rows of ``models-for``."""
+    return [
+        _column("model", found, lambda row: f.plain(row.answer.scenario.model.name)),
+        _column("size (active)", found, _parameters, right=True),
+        *_shared(found),
+    ]
+
+
+def card_columns(found: Found) -> list[Column]:
+    """Lay out the rows of ``gpus-for``."""
+    return [
+        _column("card", found, lambda row: cards_named(row.answer.scenario)),
+        _column("memory", found, lambda row: f.size(row.answer.memory.capacity_bytes), right=True),
+        _column("launch price", found, _price, right=True),
+        _column("power", found, _power, right=True),
+        *_shared(found),
+    ]
+
+
+def with_bars(columns: Sequence[Column], found: Found) -> list[Column]:
+    """Put a bar of how full the card is in front of what is free."""
+    bars = [_bar(row) for row in found.rows]
+    place = next(i for i, column in enumerate(columns) if column.name == "free")
+    return [*columns[:place], Column(USED, bars), *columns[place:]]
+
+
+def narrowed(columns: Sequence[Column], width: int) -> tuple[list[Column], list[str]]:
+    """Leave columns out until the rest is no wider than ``width``; name those left out."""
+    kept, dropped = list(columns), []
+    for name in _DISPENSABLE:
+        if sum(column.width + GAP for column in kept) - GAP <= width:
+            break
+        dropped += [column.name for column in kept if column.name == name]
+        kept = [column for column in kept if column.name != name]
+    return kept, dropped
+
+
+def _bar(row: Row) -> str:
+    share = 1 - (headroom_percent(row.answer.memory) or 0.0) / 100
+    filled = min(max(round(share * _BAR_CELLS), 0), _BAR_CELLS)
+    return "█" * filled + "░" * (_BAR_CELLS - filled)
+
+
+def tight_rows(found: Found, tight_below_percent: float) -> list[bool]:
+    """Say for every row whether little of the card is left."""
+    return [
+        (headroom_percent(row.answer.memory) or 0.0) < tight_below_percent for row in found.rows
+    ]
+
+
+def lines(columns: Sequence[Column]) -> Iterator[str]:
+    """Lay columns out as plain text, two spaces apart."""
+    widths = [column.width for column in columns]
+    for row in zip(*((c.name, *c.cells) for c in columns), strict=True):
+        cells = (
+            cell.rjust(width) if column.right else cell.ljust(width)
+            for cell, width, column in zip(row, widths, columns, strict=True)
+        )
+        yield (" " * GAP).join(cells).rstrip()
+
+
+def _column(name: str, found: Found, cell: Callable[[Row], str], *, right: bool = False) -> Column:
+    return Column(name, [cell(row) for row in found.rows], right)
+
+
+def _shared(found: Found) -> Iterator[Column]:
+    """Lay out what both questions tell; what is the same in every row is told above the table."""
+    yield _column("format", found, lambda row: row.answer.scenario.precision.name)
+    yield _column("loss", found, _loss, right=True)
+    if len(frameworks(found)) > 1:
+        yield _column("framework", found, lambda row: row.answer.scenario.framework.name)
+    if any(row.answer.split for row in found.rows):
+        yield _column("in system RAM", found, _split)
+    yield _column(
+        "needs", found, lambda row: f.amount(row.answer.memory.required_bytes), right=True
+    )
+    yield _column("free", found, lambda row: f.amount(row.answer.memory.headroom_bytes), right=True)
+    yield _column("max context", found, _context, right=True)
+    yield _column("tok/s (range)", found, _speed, right=True)
+    yield _column("evidence", found, _evidence)
+
+
+def frameworks(found: Found) -> Sequence[str]:
+    """Name the frameworks of the rows."""
+    return list(dict.fromkeys(row.answer.scenario.framework.name for row in found.rows))
+
+
+def cards_named(scenario: Scenario) -> str:
+    """Name the card, or how many of it."""
+    name = f.plain(scenario.gpu.name) if scenario.gpu else ""
+    return f"{scenario.gpus} x {name}" if scenario.gpus > 1 else name
+
+
+def _parameters(row: Row) -> str:
+    model = row.answer.scenario.model
+    active = model.active_parameters
+    used = f" ({_billions(active)})" if active < model.parameters else ""
+    return f"{_billions(model.parameters)}{used}"
+
+
+def _billions(count: int) -> str:
+    return f"{count / _BILLION:.1f} B"
+
+
+def _price(row: Row) -> str:
+    return f.dollars(price_usd(row.answer.gpu, row.answer.scenario.gpus)) or UNKNOWN
+
+
+def _power(row: Row) -> str:
+    watts = power_w(row.answer.gpu, row.answer.scenario.gpus)
+    return f.quantity(watts, "W") or UNKNOWN
+
+
+def _loss(row: Row) -> str:
+    loss = row.answer.loss_percent
+    return "not measured" if loss is None else f.percent(loss)
+
+
+def _split(row: Row) -> str:
+    scenario = row.answer.scenario
+    layers = scenario.model.shape.layers
+    if scenario.cpu_experts:
+        return f"experts of {scenario.cpu_experts} of {layers} layers"
+    if scenario.gpu_layers is not None:
+        return f"{layers + 1 - scenario.gpu_layers} of {layers + 1} layers"
+    return "nothing"
+
+
+def _context(row: Row) -> str:
+    return f.count(row.limits.max_context_tokens)
+
+
+def _decode(row: Row) -> FigureDoc | None:
+    speed = speed_doc(row.answer.speed)
+    return speed["decode_tok_s"] if speed else None
+
+
+def _speed(row: Row) -> str:
+    figure = _decode(row)
+    if figure is None:
+        return UNKNOWN
+    span = f.speed_span(figure)
+    return f"{f.rate(figure['estimate'])}{f' ({span})' if span else ''}"
+
+
+def _evidence(row: Row) -> str:
+    speed = row.answer.speed
+    return speed.decode_tok_s.evidence if speed else ""

@@ -1,0 +1,135 @@
+"""The values of one fact over many rows, kept so that a condition is tried on all rows at once.
+
+Distinct values are sorted and a row holds the place of its value among them, in one to three
+bytes, each in a plane of its own. A comparison then asks about places, which the byte operations
+of Python answer without a loop.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from advisor.engine.base import FactValue
+from advisor.engine.kinds import ORDERING
+from advisor.engine.trace import holds
+from advisor.rulefile.model import Test
+from advisor.workbench.masks import Mask, all_rows, mask_of
+
+_BYTE = 256
+_UNKNOWN = 0
+"""The place of an unknown value; known ones count from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One fact. ``values`` are distinct and sorted; ``planes`` hold the low byte first."""
+
+    values: Sequence[FactValue]
+    planes: tuple[bytes, ...]
+
+    def __len__(self) -> int:
+        return len(self.planes[0])
+
+    def value(self, row: int) -> FactValue | None:
+        """Give the value in one row, None where it is unknown."""
+        place = 0
+        for plane in reversed(self.planes):
+            place = place * _BYTE + plane[row]
+        return self.values[place - 1] if place else None
+
+    def known(self) -> Mask:
+        """Give the rows in which the fact is known."""
+        return self._from(1)
+
+    def passing(self, test: Test) -> Mask:
+        """Give the rows in which a test against a literal holds."""
+        if test.verb == "is known":
+            return self.known()
+        if test.verb == "is unknown":
+            return all_rows(len(self)) ^ self.known()
+        if test.verb in ORDERING and self._is_numbers():
+            return self._ordered(test)
+        fact = test.fact
+        return self._where([i for i, v in enumerate(self.values, 1) if holds(test, {fact: v})])
+
+    def _is_numbers(self) -> bool:
+        return isinstance(self.values, array)
+
+    def _ordered(self, test: Test) -> Mask:
+        assert isinstance(test.value, int | float)
+        cut = bisect_right if test.verb in {"above", "at most"} else bisect_left
+        first = 1 + cut(self.values, test.value)
+        beyond = self._from(first)
+        return beyond if test.verb in {"above", "at least"} else self.known() ^ beyond
+
+    def _from(self, first: int) -> Mask:
+        """Give the rows whose place is at least ``first``."""
+        count = len(self)
+        if first > len(self.values):
+            return 0
+        digits = [first // _BYTE**i % _BYTE for i in range(len(self.planes))]
+        found = all_rows(count)
+        for plane, digit in zip(self.planes, digits, strict=True):
+            equal = _picked(plane, digit.__eq__)
+            found = _picked(plane, digit.__lt__) | (equal & found)
+        return found
+
+    def _where(self, places: Sequence[int]) -> Mask:
+        """Give the rows whose place is one of these."""
+        if len(self.planes) == 1:
+            wanted = set(places)
+            return _picked(self.planes[0], wanted.__contains__)
+        if len(places) > len(self.values) // 2:
+            wanted = set(places)
+            others = [p for p in range(1, len(self.values) + 1) if p not in wanted]
+            return self.known() ^ self._where(others) if others else self.known()
+        found = 0
+        for place in places:
+            found |= self._from(place) ^ self._from(place + 1)
+        return found
+
+
+def _picked(plane: bytes, wanted: Callable[[int], bool]) -> Mask:
+    return mask_of(plane.translate(bytes(bool(wanted(byte)) for byte in range(_BYTE))))
+
+
+def column_of(parts: Sequence[tuple[Sequence[FactValue], array[int]]]) -> Column:
+    """Join the parts of a column.
+
+    Args:
+        parts: Each some distinct values in any order, and for every row the place of its value
+            among them counted from 1, or 0.
+    """
+    distinct = {_identity(value): value for values, _ in parts for value in values}
+    ordered = [distinct[key] for key in sorted(distinct)]
+    places = {_identity(value): place for place, value in enumerate(ordered, 1)}
+    joined = array("I")
+    for values, codes in parts:
+        moved = [_UNKNOWN, *(places[_identity(value)] for value in values)]
+        joined.extend(map(moved.__getitem__, codes))
+    return Column(_compact(ordered), _planes(joined, len(ordered)))
+
+
+def _identity(value: FactValue) -> tuple[str, FactValue]:
+    return (type(value).__name__, value)
+
+
+def _compact(values: Sequence[FactValue]) -> Sequence[FactValue]:
+    numbers = [value for value in values if isinstance(value, float)]
+    if numbers and len(numbers) == len(values):
+        return array("d", numbers)
+    return tuple(values)
+
+
+def _planes(codes: array[int], most: int) -> tuple[bytes, ...]:
+    width = 1 if most < _BYTE else 2 if most < _BYTE**2 else 3
+    raw = codes.tobytes()
+    size = codes.itemsize
+    order = range(size) if _LITTLE else range(size - 1, -1, -1)
+    return tuple(raw[place::size] for place in list(order)[:width])
+
+
+_LITTLE = array("H", [1]).tobytes()[0] == 1

@@ -1,0 +1,113 @@
+"""Which rules write a fact, which read it, and what hangs on it further down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from advisor.engine.base import FactValue
+from advisor.rulefile.model import Rule, RuleSet, Test, all_tests
+from advisor.vocabulary import FactType, Vocabulary
+
+_OPTION_GROUPS = ("option", "options")
+
+
+@dataclass(frozen=True, slots=True)
+class FactUse:
+    """One fact and the rules around it."""
+
+    fact: FactType
+    concluded_by: Sequence[tuple[Rule, FactValue]]
+    read_by: Sequence[tuple[Rule, Sequence[str]]]
+    """Rules, each with its conditions on the fact as written."""
+    counted_by: Sequence[tuple[Rule, Sequence[str]]]
+    """Rules whose score counts it, with the terms."""
+    leads_to: Sequence[str]
+    """Concluded facts that depend on it, over any number of rules."""
+
+
+def fact_use(name: str, vocabulary: Vocabulary, ruleset: RuleSet) -> FactUse:
+    """Look a fact up.
+
+    Raises:
+        KnowledgeError: There is none of this name.
+    """
+    fact = vocabulary.fact(name)
+    rules = ruleset.rules
+    return FactUse(
+        fact,
+        [(rule, rule.conclude[name]) for rule in rules if name in rule.conclude],
+        _with_texts(rules, lambda rule: _conditions(all_tests(rule.when), name)),
+        _with_texts(rules, lambda rule: _terms(rule, name)),
+        _leads_to(name, ruleset),
+    )
+
+
+def _with_texts(
+    rules: Iterable[Rule], read: Callable[[Rule], Iterator[str]]
+) -> list[tuple[Rule, Sequence[str]]]:
+    found = ((rule, list(dict.fromkeys(read(rule)))) for rule in rules)
+    return [(rule, texts) for rule, texts in found if texts]
+
+
+def _conditions(tests: Iterable[Test], name: str) -> Iterator[str]:
+    return (f"{test.fact} {test.text}" for test in tests if name in {test.fact, test.other})
+
+
+def _terms(rule: Rule, name: str) -> Iterator[str]:
+    if rule.score is None:
+        return
+    yield from (f"{t.points:+g} {_per(t.text)}" for t in rule.score.add if t.fact == name)
+    for term in rule.score.when:
+        if any(name in {test.fact, test.other} for test in term.tests):
+            yield f"{term.points:+g} if {term.text}"
+
+
+def _per(text: str) -> str:
+    return text.split(maxsplit=1)[-1]
+
+
+def _leads_to(name: str, ruleset: RuleSet) -> Sequence[str]:
+    found: dict[str, None] = {}
+    open_ = [name]
+    while open_:
+        fact = open_.pop(0)
+        for rule in ruleset.rules:
+            if fact in reads(rule):
+                for concluded in rule.conclude:
+                    if concluded not in found:
+                        found[concluded] = None
+                        open_.append(concluded)
+    return tuple(found)
+
+
+def reads(rule: Rule) -> frozenset[str]:
+    """Name the facts in a rule's conditions."""
+    tests = all_tests(rule.when)
+    return frozenset(n for test in tests for n in (test.fact, test.other) if n)
+
+
+def needs_options(rule: Rule, ruleset: RuleSet) -> bool:
+    """Whether a rule can be decided only when the what-ifs are known."""
+    makers: dict[str, list[Rule]] = {}
+    for other in ruleset.rules:
+        for fact in other.conclude:
+            makers.setdefault(fact, []).append(other)
+    seen: set[str] = set()
+    open_ = [rule]
+    while open_:
+        for fact in reads(open_.pop()):
+            if fact.split(".")[0] in _OPTION_GROUPS:
+                return True
+            if fact not in seen:
+                seen.add(fact)
+                open_.extend(makers.get(fact, ()))
+    return False
+
+
+def by_group(vocabulary: Vocabulary) -> Mapping[str, Sequence[FactType]]:
+    """List the facts by group, in file order."""
+    groups: dict[str, list[FactType]] = {}
+    for fact in vocabulary.facts.values():
+        groups.setdefault(fact.group, []).append(fact)
+    return groups

@@ -1,0 +1,222 @@
+"""A difference as text, Markdown and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from advisor.workbench.diff import CHANGES, Change, Difference, Edit, Group
+from advisor.workbench.prose import Prose
+from advisor.workbench.sample import Given
+from advisor.workbench.showing import count, request_line, share
+from advisor.workbench.standing import Standing
+
+_SAYS: Mapping[str, str] = {
+    "verdict": "another verdict",
+    "first": "another first recommendation",
+    "set": "other recommendations",
+    "order": "another order of them",
+    "notes": "other notes",
+    "barred": "other what-ifs barred",
+}
+_NONE = "none"
+
+
+def diff_text(difference: Difference, prose: Prose | None, *, base: str, examples: int) -> str:
+    """Write a difference for a terminal."""
+    return "\n".join(_text(difference, prose, base, examples)) + "\n"
+
+
+def _text(d: Difference, prose: Prose | None, base: str, examples: int) -> Iterator[str]:
+    yield f"Compared with {base}: {count(d.compared, 'scenario')} of the catalogue"
+    if d.refused:
+        yield f"  {count(d.refused, 'scenario')} more cannot be asked there, and are left out"
+    yield from (f"  {line}" for line in _edits(d.edits, knowledge=d.knowledge_changed))
+    yield ""
+    yield _summary(d)
+    yield from (f"  {line}" for line in _counts(d.counts, d.compared))
+    if d.rescored:
+        yield f"  ({count(d.rescored, 'report')} more with other scores and nothing else)"
+    for group in sorted(d.groups, key=lambda g: (-len(g.changes), g.rule)):
+        yield ""
+        yield f"{group.rule}: {count(len(group.changes), 'report')}"
+        yield from (f"  {line}" for line in _counts(group.counts, d.compared))
+        for change in _plainest(group, examples):
+            yield ""
+            yield f"  advisor advise {request_line(change.request)}"
+            yield from (f"    {line}" for line in _side_by_side(change))
+    yield from _prose(prose, examples)
+
+
+def _summary(d: Difference) -> str:
+    if not d.changes:
+        return "No report changes: this edit changes nothing that the sample can show."
+    return f"{count(len(d.changes), 'report')} would change ({share(len(d.changes), d.compared)})"
+
+
+def _edits(edits: Sequence[Edit], *, knowledge: bool) -> Iterator[str]:
+    if knowledge:
+        yield "knowledge changed"
+    if not edits and not knowledge:
+        yield "no rule differs"
+    for edit in edits:
+        parts = f" ({', '.join(edit.parts)})" if edit.parts else ""
+        yield f"{edit.rule}: {edit.what}{parts}"
+
+
+def _counts(counts: Mapping[str, int], whole: int) -> Iterator[str]:
+    wide = max((len(f"{n:,}") for n in counts.values()), default=0)
+    for kind, number in counts.items():
+        yield f"{number:>{wide},}  {_SAYS[kind]} ({share(number, whole)})"
+
+
+def _plainest(group: Group, most: int) -> Sequence[Change]:
+    """The gravest changes of the plainest requests."""
+    return sorted(
+        group.changes,
+        key=lambda c: (CHANGES.index(c.kinds[0]), len(c.request), request_line(c.request)),
+    )[:most]
+
+
+def _side_by_side(change: Change) -> Iterator[str]:
+    rows = [("", "before", "after")]
+    for name, read in _READ.items():
+        before, after = read(change.before), read(change.after)
+        if before != after:
+            rows += _row(name, _news(before, after), _news(after, before))
+    wide = [max(len(row[i]) for row in rows) for i in range(2)]
+    for name, left, right in rows:
+        yield f"{name.ljust(wide[0])}  {left.ljust(wide[1])}  {right}".rstrip()
+
+
+def _news(own: Sequence[str], other: Sequence[str]) -> Sequence[str]:
+    """Of long lists only what the other does not have at this place."""
+    if len(own) <= 1 and len(other) <= 1:
+        return own
+    return [text for place, text in enumerate(own) if list(other[place : place + 1]) != [text]]
+
+
+def _row(name: str, before: Sequence[str], after: Sequence[str]) -> list[tuple[str, str, str]]:
+    height = max(len(before), len(after), 1)
+    left = [*(before or [_NONE]), *[""] * height][:height]
+    right = [*(after or [_NONE]), *[""] * height][:height]
+    names = [name, *[""] * height]
+    return list(zip(names, left, right, strict=False))
+
+
+_READ: Mapping[str, Callable[[Standing], Sequence[str]]] = {
+    "verdict": lambda s: [s.verdict],
+    "said": lambda s: [f"{n}. {i.option} ({i.score:g})" for n, i in enumerate(s.recommended, 1)],
+    "notes": lambda s: sorted(s.notes),
+    "barred": lambda s: sorted({option for _, option in s.barred}),
+}
+
+
+def _prose(prose: Prose | None, examples: int) -> Iterator[str]:
+    if prose is None:
+        return
+    yield ""
+    yield f"Templates that differ: {', '.join(prose.templates)}"
+    yield (
+        f"{count(prose.concerned, 'report')} use them; of {prose.read:,} written out on both sides "
+        f"{len(prose.reworded):,} read otherwise"
+    )
+    for item in prose.reworded[:examples]:
+        yield ""
+        yield f"  advisor advise {request_line(item.request)}"
+        yield from (f"    {line}" for line in item.lines)
+
+
+def diff_markdown(difference: Difference, prose: Prose | None, *, base: str, examples: int) -> str:
+    """Write a difference for a pull request."""
+    return "\n".join(_markdown(difference, prose, base, examples)) + "\n"
+
+
+def _markdown(d: Difference, prose: Prose | None, base: str, examples: int) -> Iterator[str]:
+    yield f"## Compared with `{base}`"
+    yield ""
+    yield f"{_summary(d).rstrip('.')}, of {count(d.compared, 'scenario')} of the catalogue."
+    yield ""
+    yield from (f"- {line}" for line in _edits(d.edits, knowledge=d.knowledge_changed))
+    if d.refused:
+        yield f"- {count(d.refused, 'scenario')} cannot be asked there and are left out"
+    if d.changes:
+        yield ""
+        yield "| rule | reports | " + " | ".join(_SAYS.values()) + " |"
+        yield "|---|" + "---:|" * (len(_SAYS) + 1)
+        for name, changes, counts in [
+            *((f"`{g.rule}`", len(g.changes), g.counts) for g in d.groups),
+            ("**all**", len(d.changes), d.counts),
+        ]:
+            cells = " | ".join(f"{counts.get(kind, 0):,}" for kind in _SAYS)
+            yield f"| {name} | {changes:,} | {cells} |"
+    for group in d.groups:
+        for change in _plainest(group, examples):
+            yield ""
+            yield f"`{group.rule}`: `advisor advise {request_line(change.request)}`"
+            yield ""
+            yield "```text"
+            yield from _side_by_side(change)
+            yield "```"
+    yield from _prose(prose, examples)
+
+
+def diff_json(difference: Difference, prose: Prose | None, *, base: str, examples: int) -> str:
+    """Write a difference for programs."""
+    d = difference
+    made = {
+        "schema_version": 1,
+        "base": base,
+        "compared": d.compared,
+        "left_out": d.refused,
+        "changed": len(d.changes),
+        "counts": {kind: d.counts.get(kind, 0) for kind in CHANGES},
+        "rescored_only": d.rescored,
+        "knowledge_changed": d.knowledge_changed,
+        "edits": [{"rule": e.rule, "what": e.what, "parts": list(e.parts)} for e in d.edits],
+        "rules": [
+            {
+                "rule": g.rule,
+                "changed": len(g.changes),
+                "counts": dict(g.counts),
+                "examples": [_change_object(c) for c in _plainest(g, examples)],
+            }
+            for g in d.groups
+        ],
+        "prose": prose and _prose_object(prose, examples),
+    }
+    return json.dumps(made, indent=2) + "\n"
+
+
+def _change_object(change: Change) -> dict[str, object]:
+    return {
+        "request": dict(change.request),
+        "changed": list(change.kinds),
+        "before": _standing_object(change.before),
+        "after": _standing_object(change.after),
+    }
+
+
+def _standing_object(standing: Standing) -> dict[str, object]:
+    return {
+        "verdict": standing.verdict,
+        "recommendations": [
+            {"rule": s.rule, "action": s.action, "option": s.option, "score": s.score}
+            for s in standing.recommended
+        ],
+        "notes": list(standing.notes),
+        "barred": sorted({option for _, option in standing.barred}),
+    }
+
+
+def _prose_object(prose: Prose, examples: int) -> dict[str, object]:
+    shown: Sequence[tuple[Given, Sequence[str]]] = [
+        (item.request, item.lines) for item in prose.reworded[:examples]
+    ]
+    return {
+        "templates": list(prose.templates),
+        "reports_using_them": prose.concerned,
+        "read": prose.read,
+        "reworded": len(prose.reworded),
+        "examples": [{"request": dict(g), "lines": list(lines)} for g, lines in shown],
+    }

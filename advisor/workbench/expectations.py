@@ -1,0 +1,131 @@
+"""What was seen in a situation against what a case or scenario expects."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from advisor.advice import Advice
+from advisor.engine.base import FactValue
+from advisor.engine.trace import holds
+from advisor.rulefile.model import Case, Test
+from advisor.vocabulary import Vocabulary, show
+from advisor.workbench.scenariofile import Expected
+
+Changed = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """One recommendation as far as tests look at it."""
+
+    rule: str
+    action: str
+    change: Changed
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One report as far as tests look at it."""
+
+    verdict: str
+    said: Sequence[Spoken]
+    notes: Collection[str]
+    fired: Mapping[str, Sequence[Changed]]
+    """Rule -> the changes of the options it fired for; none for a rule about the scenario."""
+    facts: Mapping[str, FactValue]
+
+
+def seen_in(advice: Advice) -> Seen:
+    """Read off what tests look at."""
+    changes = {option.key: option.change for option in advice.options}
+    changes |= {item.option.key: item.option.change for item in advice.not_recommended}
+    fired: dict[str, list[Changed]] = {}
+    for rule_id, key in advice.fired:
+        own = fired.setdefault(rule_id, [])
+        if key:
+            own.append(changes[key])
+    return Seen(
+        advice.state,
+        [Spoken(r.rule, r.option.action, r.option.change) for r in advice.recommendations],
+        [note.rule for note in advice.notes],
+        fired,
+        advice.facts,
+    )
+
+
+def case_problem(rule_id: str, case: Case, seen: Seen) -> str:
+    """Say how a case fails, apart from its words; empty when it holds."""
+    fired = seen.fired.get(rule_id)
+    if case.expect == "silent":
+        return "it fires" if fired is not None else ""
+    if fired is None:
+        return "it stays silent"
+    if case.change is not None and not any(contains(change, case.change) for change in fired):
+        return f"it fires, but for no option that changes {dict(case.change)}"
+    if case.rank is not None:
+        ranks = [place for place, item in enumerate(seen.said, 1) if item.rule == rule_id]
+        if case.rank not in ranks:
+            return f"it is ranked {ranks[0] if ranks else 'nowhere'}, not {case.rank}"
+    return ""
+
+
+def contains(change: Changed, wanted: Changed) -> bool:
+    """Whether a change has all the values wanted."""
+    return all(str(change.get(key)) == str(value) for key, value in wanted.items())
+
+
+def scenario_problems(expected: Expected, seen: Seen, vocabulary: Vocabulary) -> Iterator[str]:
+    """Say everything in which a scenario is not as expected."""
+    if expected.verdict is not None and seen.verdict != expected.verdict:
+        yield f"the verdict is {seen.verdict}, not {expected.verdict}"
+    first = seen.said[0] if seen.said else None
+    if expected.first is not None and (first.action if first else "none") != expected.first:
+        said = f"{first.action} {dict(first.change)}" if first else "none"
+        yield f"the first recommendation is {said}, not {expected.first}"
+    if expected.change is not None and not (first and contains(first.change, expected.change)):
+        changed = dict(first.change) if first else "nothing"
+        yield f"the first recommendation changes {changed}, not {dict(expected.change)}"
+    yield from _actions(expected, seen)
+    yield from _notes(expected, seen)
+    for rule in expected.fires:
+        if rule not in seen.fired:
+            yield f"{rule} stays silent"
+    for rule in expected.silent:
+        if rule in seen.fired:
+            yield f"{rule} fires"
+    for test in expected.facts:
+        if not holds(test, seen.facts):
+            yield f"{test.fact} is {_shown(test, seen, vocabulary)}, not {_wanted(test)}"
+
+
+def _notes(expected: Expected, seen: Seen) -> Iterator[str]:
+    if expected.notes is None:
+        return
+    for note in expected.notes:
+        if note not in seen.notes:
+            yield f"the note of {note} is missing"
+    for note in seen.notes:
+        if note not in expected.notes:
+            yield f"the note of {note} is there too"
+
+
+def _actions(expected: Expected, seen: Seen) -> Iterator[str]:
+    actions = [item.action for item in seen.said]
+    if expected.actions is not None and actions != list(expected.actions):
+        yield f"it recommends {', '.join(actions) or 'nothing'}, not {', '.join(expected.actions)}"
+    for action, change in expected.changes.items():
+        own = next((item.change for item in seen.said if item.action == action), None)
+        if own is None:
+            yield f"it does not recommend {action}"
+        elif not contains(own, change):
+            yield f"{action} changes {dict(own)}, not {dict(change)}"
+
+
+def _shown(test: Test, seen: Seen, vocabulary: Vocabulary) -> str:
+    value = seen.facts.get(test.fact)
+    return "unknown" if value is None else show(vocabulary.fact(test.fact), value)
+
+
+def _wanted(test: Test) -> str:
+    return test.text.removeprefix("is ") if test.verb == "is" else test.text

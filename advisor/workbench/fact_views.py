@@ -1,0 +1,113 @@
+"""Facts as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from advisor.engine.base import FactValue
+from advisor.rulefile.model import Rule
+from advisor.vocabulary import FactType, Vocabulary, show
+from advisor.workbench.dependencies import FactUse, by_group
+
+_FROM = {
+    "input": "stated in the request",
+    "knowledge": "from knowledge/",
+    "estimate": "computed by the estimator",
+    "option": "computed for every what-if",
+    "rules": "concluded by rules",
+}
+
+
+def facts_list(vocabulary: Vocabulary) -> str:
+    """List every fact by group."""
+    lines: list[str] = []
+    wide = max(map(len, vocabulary.facts))
+    for group, facts in by_group(vocabulary).items():
+        lines += ["", group] if lines else [group]
+        lines += [f"  {f.name.ljust(wide)}  {_kind(f)}: {f.help}" for f in facts]
+    return "\n".join(lines) + "\n"
+
+
+def _kind(fact: FactType) -> str:
+    if fact.kind == "number":
+        return fact.unit or "count"
+    if fact.kind == "flag":
+        return "yes or no"
+    if fact.kind == "text":
+        return f"name of {fact.of}" if fact.of else "name"
+    return "one of " + ", ".join(fact.values)
+
+
+def use_text(use: FactUse) -> str:
+    """Write one fact with its rules."""
+    return "\n".join(_lines(use)) + "\n"
+
+
+def _lines(use: FactUse) -> Iterator[str]:
+    fact = use.fact
+    yield f"{fact.name}: {fact.help}"
+    yield f"  {_kind(fact)}; {_FROM[fact.origin]}"
+    if fact.as_sold:
+        yield "  a size as sold: GB means GiB here"
+    yield ""
+    if use.concluded_by or fact.origin == "rules":
+        yield "Concluded by"
+        yield from _concluded(use.concluded_by, fact)
+        yield ""
+    yield "Read by"
+    yield from _uses(use.read_by)
+    yield ""
+    yield "Counted in the score of"
+    yield from _uses(use.counted_by)
+    yield ""
+    yield f"Facts that depend on it: {', '.join(use.leads_to) or 'none'}"
+
+
+def _concluded(made: Sequence[tuple[Rule, FactValue]], fact: FactType) -> Iterator[str]:
+    if not made:
+        yield "  no rule"
+    wide = max((len(rule.id) for rule, _ in made), default=0)
+    for rule, value in made:
+        yield f"  {rule.id.ljust(wide)}  {show(fact, value)}  {_place(rule)}".rstrip()
+
+
+def _uses(found: Sequence[tuple[Rule, Sequence[str]]]) -> Iterator[str]:
+    if not found:
+        yield "  no rule"
+    wide = max((len(rule.id) for rule, _ in found), default=0)
+    for rule, texts in found:
+        yield f"  {rule.id.ljust(wide)}  {'; '.join(texts)}  {_place(rule)}".rstrip()
+
+
+def _place(rule: Rule) -> str:
+    return f"({rule.source.file}:{rule.source.line})" if rule.source else ""
+
+
+def facts_json(vocabulary: Vocabulary) -> str:
+    """Give every fact as data."""
+    return json.dumps([_object(f) for f in vocabulary.facts.values()], indent=2) + "\n"
+
+
+def use_json(use: FactUse) -> str:
+    """Give one fact with its rules as data."""
+    made = {
+        **_object(use.fact),
+        "concluded_by": [{"rule": rule.id, "value": value} for rule, value in use.concluded_by],
+        "read_by": [{"rule": rule.id, "conditions": list(c)} for rule, c in use.read_by],
+        "counted_by": [{"rule": rule.id, "terms": list(t)} for rule, t in use.counted_by],
+        "leads_to": list(use.leads_to),
+    }
+    return json.dumps(made, indent=2) + "\n"
+
+
+def _object(fact: FactType) -> dict[str, object]:
+    return {
+        "fact": fact.name,
+        "kind": fact.kind,
+        "unit": fact.unit or None,
+        "values": list(fact.values) or None,
+        "of": fact.of,
+        "from": fact.origin,
+        "help": fact.help,
+    }

@@ -1,0 +1,338 @@
+"""Would the tests notice a mistake? Every mutant is tried; survivors get a case that kills them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from advisor.engine.trace import evaluate as traced
+from advisor.facts import option_facts
+from advisor.pipeline import prepare
+from advisor.requests import request_from
+from advisor.rulefile.model import Case, Rule, Test
+from advisor.workbench.bulk import Evaluation, rule_mask, with_rule
+from advisor.workbench.diff import compare
+from advisor.workbench.expectations import Changed, contains
+from advisor.workbench.masks import Mask, gathered, row_numbers
+from advisor.workbench.mutants import Mutant
+from advisor.workbench.sample import Given
+from advisor.workbench.scenariofile import Expected, ScenarioCase
+from advisor.workbench.standing import Firings, Standing, standing
+from advisor.workbench.trial import Trial, trial_of
+
+_LOOKED_AT = 300
+"""Scenarios among which the plainest is chosen."""
+_MARGIN = 0.2
+"""How deep between two thresholds a value should lie, as a share of the gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A test that kills mutants: a case of a rule, or a scenario."""
+
+    case: Case | None
+    scenario: ScenarioCase | None
+    rule: Rule
+    expect: str = ""
+    """What the case expects as it is written: of a ladder, one of its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survivors:
+    """Mutants that one suggested test would kill."""
+
+    suggestion: Suggestion
+    mutants: Sequence[Mutant]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """What became of the mutants of a rule set."""
+
+    tried: int
+    killed: Mapping[str, int]
+    """Mutants that a test notices, by rule."""
+    survivors: Sequence[Survivors]
+    equivalent: Sequence[Mutant]
+    """Mutants that no scenario of the sample tells from the original."""
+    unresolved: Sequence[Mutant]
+    """Survivors beyond ``--limit``: not looked at."""
+    sample: int
+    totals: Mapping[str, int] = field(default_factory=dict)
+    """Mutants that can be told apart, by rule."""
+
+    @property
+    def killed_count(self) -> int:
+        """Mutants that a test notices."""
+        return sum(self.killed.values())
+
+    @property
+    def meaningful(self) -> int:
+        """Mutants that some scenario tells from the original."""
+        return self.tried - len(self.equivalent)
+
+    @property
+    def share(self) -> float:
+        """Killed among the meaningful, from 0 to 1."""
+        return self.killed_count / self.meaningful if self.meaningful else 1.0
+
+
+Progress = Callable[[int, int], None]
+
+
+def mutate(
+    trial: Trial,
+    sample: Evaluation,
+    mutants: Sequence[Mutant],
+    *,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> Mutation:
+    """Try mutants on the tests, and look for tests that kill those that survive.
+
+    Args:
+        trial: The tests.
+        sample: The rules as they are, tried on the fact store.
+        mutants: What to try.
+        limit: Look for tests for at most so many survivors.
+        progress: Told how many mutants were tried.
+    """
+    killed: dict[str, int] = {}
+    open_: list[Mutant] = []
+    for number, mutant in enumerate(mutants, 1):
+        if trial.failure(mutant):
+            killed[mutant.rule.id] = killed.get(mutant.rule.id, 0) + 1
+        else:
+            open_.append(mutant)
+        if progress:
+            progress(number, len(mutants))
+    finder = Finder(trial, sample)
+    found: list[Survivors] = []
+    equivalent: list[Mutant] = []
+    resolved = 0
+    while open_ and (limit is None or resolved < limit):
+        mutant, *rest = open_
+        suggestion = finder.suggestion(mutant)
+        resolved += 1
+        if suggestion is None:
+            equivalent.append(mutant)
+            open_ = rest
+            continue
+        own = trial_of(
+            trial.advisor,
+            [(suggestion.rule, suggestion.case)] if suggestion.case else [],
+            [suggestion.scenario] if suggestion.scenario else [],
+        )
+        also = [m for m in rest if _related(m, mutant, own) and own.failure(m)]
+        found.append(Survivors(suggestion, [mutant, *also]))
+        open_ = [m for m in rest if m not in also]
+    totals: dict[str, int] = {}
+    for mutant in mutants:
+        if not any(mutant is other for other in equivalent):
+            totals[mutant.rule.id] = totals.get(mutant.rule.id, 0) + 1
+    return Mutation(len(mutants), killed, found, equivalent, open_, len(sample.store), totals)
+
+
+def _related(other: Mutant, first: Mutant, trial: Trial) -> bool:
+    """Whether a test for one mutant may kill another: of its rule, or one that speaks there."""
+    if other.rule.id == first.rule.id:
+        return True
+    whole = other.kind != "condition" and bool(trial.scenarios)
+    return whole and bool(trial.base.fired[other.rule.id].mask)
+
+
+class Finder:
+    """Looks through the fact store for situations that tell a mutant from the original."""
+
+    def __init__(self, trial: Trial, sample: Evaluation) -> None:
+        self._trial = trial
+        self._sample = sample
+        self._firings: Firings | None = None
+        self._reports: dict[int, Standing] = {}
+
+    def suggestion(self, mutant: Mutant) -> Suggestion | None:
+        """Give a test that kills a mutant; None when nothing in the sample tells it apart."""
+        if mutant.kind == "condition":
+            return self._by_firing(mutant)
+        if mutant.kind == "conclusion":
+            return self._by_fact(mutant)
+        return self._by_order(mutant)
+
+    def _by_firing(self, mutant: Mutant) -> Suggestion | None:
+        sample, rule = self._sample, mutant.rule
+        store = sample.store
+        before = sample.fired[rule.id].mask
+        after = rule_mask(store, rule, sample.concluded)
+        if before == after:
+            return None
+        old, new = (gathered(m, store.starts) if rule.per_option else m for m in (before, after))
+        if old ^ new:
+            number = self._plainest(old ^ new, mutant)
+            fires = bool(old >> (8 * number) & 1)
+            return self._case(mutant, number, None, fires=fires)
+        return self._by_option(mutant, before, after) or self._by_report(mutant)
+
+    def _by_option(self, mutant: Mutant, before: Mask, after: Mask) -> Suggestion | None:
+        """A case about a change that the mutant no longer fires for."""
+        store = self._sample.store
+        lost = gathered(before & ~after, store.starts)
+        for number in _plain_first(store.requests, row_numbers(lost, len(store)))[:20]:
+            own, other = self._changes(mutant, store.requests[number])
+            for change in own:
+                if not any(contains(found, change) for found in other):
+                    return self._case(mutant, number, change, fires=True)
+        return None
+
+    def _changes(self, mutant: Mutant, given: Given) -> tuple[list[Changed], list[Changed]]:
+        """The changes that the original and the mutant fire for."""
+        advisor = self._trial.advisor
+        ready = prepare(request_from(given), advisor.knowledge)
+        outcome = advisor.engine.run(ready.facts, ready.option_facts)
+        facts = {**ready.facts, **outcome.concluded}
+        original = advisor.ruleset.by_id[mutant.rule.id]
+        values = {item.key: item.values for item in option_facts(ready.base, ready.options)}
+        own, other = (
+            [o.change for o in ready.options if traced(rule, facts, values[o.key]).holds]
+            for rule in (original, mutant.rule)
+        )
+        return own, other
+
+    def _by_report(self, mutant: Mutant) -> Suggestion | None:
+        changes = compare(self._sample, with_rule(self._sample, mutant.rule)).changes
+        wanted = [c for c in changes if {"first", "set", "order"} & set(c.kinds)]
+        if not wanted:
+            return None
+        best = min(wanted, key=lambda change: _plainness(change.request))
+        return self._scenario(mutant, best.request, best.before, best.after)
+
+    def _by_fact(self, mutant: Mutant) -> Suggestion | None:
+        store = self._sample.store
+        mask = self._sample.scenarios(mutant.rule.id)
+        if not mask:
+            return None
+        number = self._plainest(mask, mutant)
+        original = self._trial.advisor.ruleset.by_id[mutant.rule.id]
+        tests = tuple(
+            Test(fact, "is", value, text=f"is {value}") for fact, value in original.conclude.items()
+        )
+        expected = Expected(facts=tests)
+        return self._named(mutant, store.requests[number], expected)
+
+    def _by_order(self, mutant: Mutant) -> Suggestion | None:
+        store, sample = self._sample.store, self._sample
+        if self._firings is None:
+            self._firings = Firings(sample, range(len(store)))
+        rules = with_rule(sample, mutant.rule)
+        mask = sample.scenarios(mutant.rule.id)
+        firings = self._firings
+        for number in _plain_first(store.requests, row_numbers(mask, len(store))):
+            if number not in self._reports:
+                self._reports[number] = standing(sample, firings, number)
+            before, after = self._reports[number], standing(rules, firings, number)
+            if _items(before) != _items(after):
+                return self._scenario(mutant, store.requests[number], before, after)
+        return None
+
+    def _scenario(
+        self, mutant: Mutant, given: Given, before: Standing, after: Standing
+    ) -> Suggestion:
+        """Expect what differs: the first action, the order, or what an action changes."""
+        actions = tuple(said.action for said in before.recommended)
+        if actions != tuple(said.action for said in after.recommended):
+            first = actions[0] if actions else "none"
+            return self._named(mutant, given, Expected(first=first, actions=actions))
+        ready = prepare(request_from(given), self._trial.advisor.knowledge)
+        by_key = {option.key: option.change for option in ready.options}
+        changes = {
+            old.action: by_key[old.option]
+            for old, new in zip(before.recommended, after.recommended, strict=True)
+            if old.option != new.option
+        }
+        return self._named(mutant, given, Expected(changes=changes))
+
+    def _named(self, mutant: Mutant, given: Given, expected: Expected) -> Suggestion:
+        name = f"{_situation(given)} ({mutant.rule.id})"
+        return Suggestion(None, ScenarioCase(name, given, expected), mutant.rule)
+
+    def _case(
+        self, mutant: Mutant, number: int, change: Changed | None, *, fires: bool
+    ) -> Suggestion:
+        given = self._sample.store.requests[number]
+        name = f"{_situation(given)}{self._value(mutant, number)}"
+        case = Case(name, given, "fires" if fires else "silent", change)
+        rule = self._trial.advisor.ruleset.by_id[mutant.rule.id]
+        return Suggestion(case, None, rule, self._written(rule, case, number))
+
+    def _written(self, rule: Rule, case: Case, number: int) -> str:
+        """A ladder's case names the value that the ladder gives there."""
+        if rule.ladder is None:
+            return case.expect
+        for fact in rule.conclude:
+            for other in self._sample.ruleset.rules:
+                if other.ladder == rule.ladder and self._fires(other, number):
+                    return str(other.conclude[fact])
+        return "silent"
+
+    def _fires(self, rule: Rule, number: int) -> bool:
+        return bool(self._sample.scenarios(rule.id) >> (8 * number) & 1)
+
+    def _value(self, mutant: Mutant, number: int) -> str:
+        """The value that decides, for the name of a case."""
+        from advisor.vocabulary import show  # noqa: PLC0415
+
+        test = mutant.test
+        if test is None or test.fact.startswith("option."):
+            return ""
+        value = self._sample.conclusion(test.fact, number)
+        if value is None:
+            value = self._sample.store.value(test.fact, number)
+        fact = self._trial.advisor.vocabulary.fact(test.fact)
+        shown = "unknown" if value is None else show(fact, value)
+        return f", {test.fact} {shown}"
+
+    def _plainest(self, mask: Mask, mutant: Mutant) -> int:
+        """The plainest request, and one that does not lie close to a threshold."""
+        store = self._sample.store
+        numbers = _plain_first(store.requests, row_numbers(mask, len(store)))[:_LOOKED_AT]
+        test, changed = mutant.test, mutant.changed
+        if test is None or changed is None or not _are_numbers(test.value, changed.value):
+            return numbers[0]
+        low, high = sorted((float(test.value), float(changed.value)))  # type: ignore[arg-type]  # numbers, just checked
+        gap = (high - low) * _MARGIN
+        for number in numbers:
+            value = store.value(test.fact, number) if not _of_option(test) else None
+            if isinstance(value, float) and low + gap <= value <= high - gap:
+                return number
+        return numbers[0]
+
+
+def _of_option(test: Test) -> bool:
+    return test.fact.startswith("option.")
+
+
+def _are_numbers(*values: object) -> bool:
+    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def _items(report: Standing) -> list[tuple[str, str]]:
+    return [(said.action, said.option) for said in report.recommended]
+
+
+def _plain_first(requests: Sequence[Given], numbers: Iterable[int]) -> list[int]:
+    return sorted(numbers, key=lambda number: (_plainness(requests[number]), number))
+
+
+def _plainness(given: Given) -> tuple[int, int]:
+    return (len(given), len(str(given["gpu"])) + len(str(given["model"])))
+
+
+def _situation(given: Given) -> str:
+    """Name a request by what it asks for: ``Qwen3-8B in Q4_K_M on RTX 3060``."""
+    precision = f" in {given['precision']}" if "precision" in given else ""
+    rest = [
+        f"{key.replace('_', ' ')} {value}"
+        for key, value in given.items()
+        if key not in {"gpu", "model", "precision"}
+    ]
+    more = f", {', '.join(rest)}" if rest else ""
+    return f"{given['model']}{precision} on {given['gpu']}{more}"

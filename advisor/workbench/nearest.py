@@ -1,0 +1,258 @@
+"""The smallest single change of an input that makes a rule fire, found with the estimator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from advisor import support
+from advisor.errors import UserError
+from advisor.estimate.limits import find_limits
+from advisor.facts import scenario_facts
+from advisor.knowledge import catalogue
+from advisor.options import Base
+from advisor.pipeline import Advisor, all_option_facts, estimate, prepare
+from advisor.resolve import apply_change
+from advisor.rulefile.model import Rule
+from advisor.scenario import Request
+from advisor.workbench.dependencies import needs_options
+
+_CONTEXTS = (
+    256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288, 1048576,
+)  # fmt: skip
+_BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256)
+_GPUS = (1, 2, 3, 4, 6, 8)
+_RAM_GIB = (8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)
+_RAM_BANDWIDTHS = (40.0, 60.0, 80.0, 100.0, 200.0, 400.0)
+_CORES = (2, 4, 6, 8, 16, 32)
+_PREFER = ("balanced", "quality", "speed", "cost")
+_MOST_CARDS = 40
+_MOST_MODELS = 20
+_ROUND = 256
+_FINE = 12
+"""Contexts tried between two powers of two where no power of two will do."""
+_UNSTATED = 2.0
+"""How far a value that was not stated at all counts as being."""
+_EFFORT = {
+    "prefer": 0, "context": 1, "batch": 1, "kv_cache": 1, "flash_attention": 1, "gpu_layers": 1,
+    "cpu_experts": 1, "cpu_cores": 1, "ram_gib": 1, "ram_bandwidth_gb_s": 1, "precision": 2,
+    "framework": 3, "model": 4, "gpus": 5, "gpu": 6,
+}  # fmt: skip
+"""A setting or a stated fact first, then a download, another runtime, another model, hardware."""
+
+
+@dataclass(frozen=True, slots=True)
+class SingleChange:
+    """One input, the value that makes the rule fire, and what it is now."""
+
+    key: str
+    value: object
+    now: object
+    distance: float
+
+    @property
+    def order(self) -> tuple[int, float]:
+        """Least effort first, then the smallest step."""
+        return (_EFFORT[self.key], self.distance)
+
+
+def smallest_changes(advisor: Advisor, request: Request, rule: Rule) -> Sequence[SingleChange]:
+    """For each input that can, give the nearest value that makes the rule fire, easiest first.
+
+    Raises:
+        UserError: The request itself is wrong.
+    """
+    base = advisor.estimate(request)
+    fires = _judge(advisor, rule)
+    found = []
+    for key, values in _candidates(base):
+        change = _nearest(request, key, values, fires)
+        if key == "context" and not change:
+            finer = _numbers(_fine_contexts(), base.scenario.context_tokens)
+            change = _nearest(request, key, finer, fires)
+        if change:
+            found.append(change)
+    return sorted(found, key=lambda change: change.order)
+
+
+def _judge(advisor: Advisor, rule: Rule) -> Callable[[Request], bool]:
+    """Whether the rule fires for a request; what-ifs are built only if they matter."""
+    knowledge = advisor.knowledge
+    options = needs_options(rule, advisor.ruleset)
+
+    def fires(request: Request) -> bool:
+        try:
+            if options:
+                ready = prepare(request, knowledge)
+                outcome = advisor.engine.run(ready.facts, all_option_facts(ready))
+            else:
+                base = estimate(request, knowledge)
+                limits = find_limits(base.scenario, knowledge, base.memory)
+                outcome = advisor.engine.run(scenario_facts(base, limits, ()), ())
+        except UserError:
+            return False
+        return any(firing.rule == rule.id for firing in outcome.firings)
+
+    return fires
+
+
+def _candidates(base: Base) -> Iterator[tuple[str, Sequence[tuple[object, float]]]]:
+    """Values of every input with their distance from the present one, nearest first."""
+    scenario, knowledge = base.scenario, base.knowledge
+    yield "prefer", [(name, 1.0) for name in _PREFER if name != scenario.prefer]
+    yield "context", _numbers(_CONTEXTS, scenario.context_tokens)
+    yield "batch", _numbers(_BATCHES, scenario.batch)
+    kinds = (k for k in scenario.framework.kv_types if k != scenario.kv_cache_k.name)
+    yield "kv_cache", _named(kinds, lambda k: knowledge.kv_types[k].bits, scenario.kv_cache_k.bits)
+    yield "flash_attention", [(not scenario.flash_attention, 1.0)]
+    yield "gpu_layers", _shares(scenario.model.shape.layers)
+    if scenario.model.shape.moe:
+        yield "cpu_experts", _shares(scenario.model.shape.layers)
+    ram = scenario.ram_bytes / 2**30 if scenario.ram_bytes else None
+    yield "ram_gib", _numbers(_RAM_GIB, ram)
+    pace = scenario.ram_bandwidth_bytes_s
+    yield "ram_bandwidth_gb_s", _numbers(_RAM_BANDWIDTHS, pace / 1e9 if pace else None)
+    yield "cpu_cores", _numbers(_CORES, scenario.cpu_cores)
+    yield "precision", _formats(base)
+    others = [f.name for f in knowledge.frameworks.values() if f is not scenario.framework]
+    yield "framework", [(name, 1.0) for name in others]
+    yield "model", _models(base)
+    yield "gpus", _numbers(_GPUS, scenario.gpus)
+    yield "gpu", _cards(base)
+
+
+def _numbers(values: Iterable[float], now: float | None) -> Sequence[tuple[object, float]]:
+    found = [
+        (value, _UNSTATED if now is None else abs(math.log2(value / now)))
+        for value in values
+        if value != now
+    ]
+    return sorted(found, key=lambda pair: pair[1])
+
+
+def _fine_contexts() -> list[int]:
+    """Contexts about 6 % apart: some rules hold only in a narrow band of them."""
+    steps = range(_FINE * int(math.log2(_CONTEXTS[-1] / _CONTEXTS[0])))
+    found = {round(_CONTEXTS[0] * 2 ** (step / _FINE) / _ROUND) * _ROUND for step in steps}
+    return sorted(found)
+
+
+def _named(
+    names: Iterable[str], size: Callable[[str], float | None], now: float | None
+) -> Sequence[tuple[object, float]]:
+    found: list[tuple[object, float]] = []
+    for name in names:
+        own = size(name)
+        distance = abs(math.log2(own / now)) if own and now else _UNSTATED
+        found.append((name, distance))
+    return sorted(found, key=lambda pair: (pair[1], str(pair[0])))
+
+
+def _shares(layers: int) -> Sequence[tuple[object, float]]:
+    places = sorted({round(layers * share / 8) for share in range(8)} - {0}, reverse=True)
+    return [(place, 1.0 + index) for index, place in enumerate(places)]
+
+
+def _formats(base: Base) -> Sequence[tuple[object, float]]:
+    scenario, knowledge = base.scenario, base.knowledge
+    names = [
+        f.name
+        for f in knowledge.formats.values()
+        if f.offered
+        and f is not scenario.precision
+        and support.default_framework(knowledge, f, scenario.gpu, scenario.model)
+    ]
+    bits = scenario.precision.bits_per_weight
+    return _named(names, lambda name: knowledge.formats[name].bits_per_weight, bits)
+
+
+def _models(base: Base) -> Sequence[tuple[object, float]]:
+    model, knowledge = base.scenario.model, base.knowledge
+    names = [
+        name
+        for name in catalogue.siblings(knowledge, model.family, model.modality)
+        if name != model.name
+    ]
+    sized = _named(names, lambda n: knowledge.models[n].parameters, float(model.parameters))
+    return sized[:_MOST_MODELS]
+
+
+def _cards(base: Base) -> Sequence[tuple[object, float]]:
+    """The cards nearest in memory and bandwidth, one of each kind of memory and pace."""
+    gpu = base.scenario.gpu
+    if gpu is None or not gpu.vram_bytes:
+        return []
+    found = []
+    for row in catalogue.cards(base.knowledge):
+        if row.name == gpu.name:
+            continue
+        distance = abs(math.log2(row.vram_bytes / gpu.vram_bytes))
+        if row.bandwidth_bytes_s and gpu.bandwidth_bytes_s:
+            distance += abs(math.log2(row.bandwidth_bytes_s / gpu.bandwidth_bytes_s)) / 2
+        distance += (row.vendor != gpu.vendor) + (row.segment != gpu.segment) / 2
+        found.append((row, distance))
+    found.sort(key=lambda pair: (pair[1], pair[0].name))
+    kinds: dict[tuple[object, ...], tuple[object, float]] = {}
+    for row, distance in found:
+        kind = (row.vendor, row.segment, row.vram_bytes, row.bandwidth_bytes_s)
+        kinds.setdefault(kind, (row.name, distance))
+    near = list(kinds.values())
+    step = max(1, len(near) // _MOST_CARDS)
+    return [*near[: _MOST_CARDS // 2], *islice(near, _MOST_CARDS // 2, None, step)]
+
+
+def _nearest(
+    request: Request,
+    key: str,
+    values: Sequence[tuple[object, float]],
+    fires: Callable[[Request], bool],
+) -> SingleChange | None:
+    now = getattr(request, key)
+    for value, distance in values:
+        if fires(_with(request, key, value)):
+            if key in {"context", "batch"} and isinstance(value, int):
+                return _refined(request, key, value, values, fires)
+            return SingleChange(key, value, now, distance)
+    return None
+
+
+def _with(request: Request, key: str, value: object) -> Request:
+    changed = apply_change(request, {key: value})
+    if key == "context" and request.depth and isinstance(value, int) and request.depth >= value:
+        return replace(changed, depth=value - 1)
+    return changed
+
+
+def _refined(
+    request: Request,
+    key: str,
+    works: int,
+    values: Sequence[tuple[object, float]],
+    fires: Callable[[Request], bool],
+) -> SingleChange:
+    """Halve the gap between the nearest value that works and its neighbour that does not."""
+    now = getattr(request, key)
+    distances = dict(values)
+    steps = sorted(v for v, d in values if isinstance(v, int) and d < distances[works])
+    above = [v for v in steps if v < works]
+    below = [v for v in steps if v > works]
+    stated = int(now) if now else None
+    fails = max(above, default=stated) if _rises(works, stated, key) else min(below, default=stated)
+    least = _ROUND if key == "context" else 1
+    good, bad = works, fails
+    while bad is not None and abs(good - bad) > least:
+        middle = (good + bad) // 2 // least * least
+        if middle in {good, bad}:
+            break
+        if fires(_with(request, key, middle)):
+            good = middle
+        else:
+            bad = middle
+    return SingleChange(key, good, now, distances[works])
+
+
+def _rises(works: int, now: int | None, key: str) -> bool:
+    usual = 4096 if key == "context" else 1
+    return works > (now or usual)

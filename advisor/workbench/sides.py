@@ -1,0 +1,199 @@
+"""The two sides of a comparison: rules, templates and knowledge as they are, and as they were."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import tarfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from advisor import resources
+from advisor.engine import make_engine
+from advisor.errors import Problems, RequestError, UserError
+from advisor.knowledge import load_knowledge
+from advisor.pipeline import Advisor, text_names
+from advisor.rulefile import load_rules
+from advisor.vocabulary import load_vocabulary
+from advisor.workbench.storing import Origin
+
+KINDS: tuple[resources.Kind, ...] = ("rules", "templates", "knowledge")
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where a side's files are; ``over`` says whether they lie over the built-in ones.
+
+    A folder that is None is the built-in one.
+    """
+
+    rules: Path | None = None
+    templates: Path | None = None
+    knowledge: Path | None = None
+    over: bool = True
+
+    def of(self, kind: resources.Kind) -> Path:
+        """Give the folder of one kind."""
+        given: Path | None = getattr(self, kind)
+        return given or resources.data_dir(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side, loaded."""
+
+    advisor: Advisor
+    folders: Folders
+    templates: Mapping[str, bytes]
+
+    @property
+    def origin(self) -> Origin:
+        """Where its facts come from."""
+        alone = self.folders.knowledge is not None and not self.folders.over
+        return Origin(self.folders.knowledge, alone)
+
+
+def load_side(folders: Folders) -> Side:
+    """Load what is in these folders.
+
+    Raises:
+        UserError: A file is wrong; every problem at once.
+    """
+    alone = folders.knowledge is not None and not folders.over
+    known = load_knowledge(folders.knowledge, alone=alone)
+    vocabulary = load_vocabulary(folders.knowledge)
+    templates = _templates(folders)
+    laid_over = folders.rules is not None and folders.over
+    ruleset = load_rules(
+        folders.rules,
+        vocabulary=vocabulary,
+        templates=text_names(templates),
+        names=known.names(),
+        over=resources.data_dir("rules") if laid_over else None,
+    )
+    engine = make_engine(ruleset, prefer="reference")
+    advisor = Advisor(known, vocabulary, ruleset, engine, resources.digest(templates))
+    return Side(advisor, folders, templates)
+
+
+def _templates(folders: Folders) -> Mapping[str, bytes]:
+    if folders.templates is not None and not folders.over:
+        return resources.read_tree(folders.templates, [".j2"])
+    return resources.overlaid("templates", folders.templates, [".j2"])
+
+
+@contextmanager
+def base_side(base: str, now: Folders) -> Iterator[Side]:
+    """Load the other side: a folder, or the same folders at a git revision.
+
+    Args:
+        base: A folder of rules, a folder that holds rules/, templates/ or knowledge/, or a
+            revision of the repository in which the present folders lie.
+        now: The present folders.
+
+    Raises:
+        UserError: There is no such folder or revision, or something in it is wrong.
+    """
+    with TemporaryDirectory(prefix="advisor-base-") as scratch:
+        path = Path(base)
+        folders = _folder(path, now) if path.is_dir() else _checked_out(base, now, Path(scratch))
+        try:
+            side = load_side(folders)
+        except Problems as errors:
+            raise Problems([_of_base(base, e) for e in errors.errors]) from None
+        except UserError as error:
+            raise _of_base(base, error) from None
+        yield side
+
+
+def _of_base(base: str, error: UserError) -> UserError:
+    return type(error)(f"in {base}: {error.message}", source=error.source, hint=error.hint)
+
+
+def _folder(path: Path, now: Folders) -> Folders:
+    inside = {kind: path / kind for kind in KINDS if (path / kind).is_dir()}
+    if not inside:
+        if not any(path.rglob("*.yaml")):
+            message = f"{path} holds neither rules/, templates/ nor knowledge/, nor a rule file"
+            raise RequestError(message, hint="Name a folder of rules, or a git revision.")
+        inside = {"rules": path}
+    return _based(inside, now)
+
+
+def _based(found: Mapping[resources.Kind, Path], now: Folders) -> Folders:
+    """Take the present folder of every kind that the base does not have."""
+    return Folders(
+        found.get("rules", now.rules),
+        found.get("templates", now.templates),
+        found.get("knowledge", now.knowledge),
+        over=_is_overlay(now),
+    )
+
+
+def _is_overlay(now: Folders) -> bool:
+    return any(getattr(now, kind) is not None for kind in KINDS)
+
+
+def _checked_out(revision: str, now: Folders, scratch: Path) -> Folders:
+    """Write the folders as they were at a revision into ``scratch``."""
+    overlay = _is_overlay(now)
+    found: dict[resources.Kind, Path] = {}
+    missing = []
+    for kind in KINDS:
+        own: Path | None = getattr(now, kind)
+        if own is None and overlay:
+            continue
+        folder = now.of(kind)
+        if _extract(revision, folder, scratch / kind):
+            found[kind] = scratch / kind
+        else:
+            missing.append(str(folder))
+    if not found:
+        raise RequestError(
+            f"at {revision} there is nothing in {', '.join(missing)}",
+            hint="Name a revision that has these folders.",
+        )
+    return _based(found, now)
+
+
+def _extract(revision: str, folder: Path, target: Path) -> bool:
+    """Write a folder as it was; False where it did not exist."""
+    where = folder.resolve()
+    top = _git(where, "rev-parse", "--show-toplevel", revision=revision)
+    inside = where.relative_to(Path(top.decode().strip()).resolve()).as_posix()
+    commit = _git(
+        where, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", revision=revision
+    )
+    name = commit.decode().strip()
+    root = Path(top.decode().strip())
+    listed = _git(root, "ls-tree", "-r", "--name-only", name, "--", inside, revision=revision)
+    if not listed.strip():
+        return False
+    packed = _git(root, "archive", "--format=tar", f"{name}:{inside}", revision=revision)
+    target.mkdir(parents=True)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(target, filter="data")
+    return True
+
+
+def _git(folder: Path, *arguments: str, revision: str) -> bytes:
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed program, arguments as a list
+            ["git", "-C", str(folder), *arguments],  # noqa: S607 - the user's own git
+            capture_output=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        message = f"'{revision}' is no folder, and git is not installed to look for a revision"
+        raise RequestError(message, hint="Name a folder.") from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        why = f" ({said[-1]})" if said else ""
+        raise RequestError(
+            f"'{revision}' is neither a folder nor a git revision of {folder}{why}",
+            hint="Name a folder of rules, or a revision such as HEAD or main.",
+        )
+    return done.stdout

@@ -1,0 +1,146 @@
+"""What a reader would get in each scenario: verdict, recommendations in order, notes, vetoes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from advisor.advice import Option
+from advisor.engine.base import Firing, OptionFacts
+from advisor.engine.kinds import of_option
+from advisor.ranking import rank
+from advisor.rulefile.model import RuleSet
+from advisor.workbench.bulk import Evaluation
+from advisor.workbench.factstore import FactStore
+from advisor.workbench.masks import row_numbers
+
+VERDICT = "fit.state"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One recommendation: its rule, action, option and score."""
+
+    rule: str
+    action: str
+    option: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one report says, apart from its words."""
+
+    verdict: str
+    """Empty where no rule concludes one: such a request is answered with an error."""
+    recommended: tuple[Said, ...]
+    notes: tuple[str, ...]
+    barred: tuple[tuple[str, str], ...]
+    """Rule and option of every veto."""
+    superseded: tuple[str, ...] = ()
+    """Rules that fired and need not be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    framework: object
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredOption:
+    """What the ranking reads of an option."""
+
+    key: str
+    action: str
+    scenario: _Place
+
+
+def standings(evaluation: Evaluation, scenarios: Sequence[int]) -> dict[int, Standing]:
+    """Give what the report says in each of these scenarios, ranked as the pipeline ranks."""
+    found = Firings(evaluation, scenarios)
+    return {scenario: standing(evaluation, found, scenario) for scenario in scenarios}
+
+
+class Firings:
+    """The firings by scenario, and the facts that scores count.
+
+    They hold for every rule set that fires the same, whatever its scores.
+    """
+
+    def __init__(self, evaluation: Evaluation, scenarios: Iterable[int]) -> None:
+        store = evaluation.store
+        self.scenario: dict[int, list[str]] = {number: [] for number in scenarios}
+        self.option: dict[int, list[tuple[str, int]]] = {number: [] for number in self.scenario}
+        owner = _owners(store, self.scenario)
+        for rule_id, fired in evaluation.fired.items():
+            if fired.per_option:
+                for row in row_numbers(fired.mask, store.rows):
+                    number = owner[row]
+                    if number >= 0:
+                        self.option[number].append((rule_id, row))
+            else:
+                for number in row_numbers(fired.mask, len(store)):
+                    if number in self.scenario:
+                        self.scenario[number].append(rule_id)
+        scored = _scored_facts(evaluation.ruleset)
+        self.option_facts = sorted(filter(of_option, scored))
+        self.scenario_facts = sorted(scored - set(self.option_facts))
+
+
+def _owners(store: FactStore, wanted: Mapping[int, object]) -> Sequence[int]:
+    owners: list[int] = []
+    for number in range(len(store)):
+        count = store.starts[number + 1] - store.starts[number]
+        owners.extend([number if number in wanted else -1] * count)
+    return owners
+
+
+def _scored_facts(ruleset: RuleSet) -> set[str]:
+    scores = [rule.score for rule in ruleset.rules if rule.score]
+    per = {term.fact for score in scores for term in score.add}
+    tests = [test for score in scores for term in score.when for test in term.tests]
+    return per | {n for test in tests for n in (test.fact, test.other) if n}
+
+
+def standing(evaluation: Evaluation, found: Firings, scenario: int) -> Standing:
+    """Give what one report says."""
+    store = evaluation.store
+    rows = sorted({row for _, row in found.option[scenario]})
+    options = {row: _option(store, row) for row in rows}
+    facts = store.facts(scenario, found.scenario_facts)
+    for fact in found.scenario_facts:
+        if fact in evaluation.concluded:
+            value = evaluation.conclusion(fact, scenario)
+            if value is not None:
+                facts[fact] = value
+    firings = [Firing(rule, options[row].key) for rule, row in found.option[scenario]]
+    ranking = rank(
+        evaluation.ruleset,
+        sorted(firings),
+        facts,
+        cast("Sequence[Option]", list(options.values())),  # all that ranking reads of them
+        [OptionFacts(options[row].key, store.option(row, found.option_facts)) for row in rows],
+    )
+    said = tuple(
+        Said(item.rule.id, item.option.action, item.option.key, item.score)
+        for item in ranking.recommended
+    )
+    return Standing(
+        str(evaluation.conclusion(VERDICT, scenario) or ""),
+        said,
+        tuple(_notes(evaluation.ruleset, found, scenario)),
+        tuple((rule.id, option.key) for rule, option in ranking.vetoed),
+        tuple(rule for rule, _, _ in ranking.superseded),
+    )
+
+
+def _option(store: FactStore, row: int) -> _StoredOption:
+    action = str(store.value("option.family", row))
+    return _StoredOption(store.key(row), action, _Place(store.value("option.framework", row)))
+
+
+def _notes(ruleset: RuleSet, found: Firings, scenario: int) -> list[str]:
+    fired = {*found.scenario[scenario], *(rule for rule, _ in found.option[scenario])}
+    notes = [rule for rule in ruleset.notes if rule.id in fired]
+    return [rule.id for rule in sorted(notes, key=lambda r: -(r.score.base if r.score else 0.0))]

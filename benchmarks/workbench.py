@@ -1,0 +1,91 @@
+"""How fast rules are compared over the catalogue, and how soon a save is answered.
+
+    python benchmarks/workbench.py [--sample N] [--workers N]
+
+Prints, in processor seconds and by the clock: the facts of the sample worked out (unless they are
+kept already), one ``rules diff`` against rules with one threshold raised, and what ``rules test
+--watch`` does from a saved file to the result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+from advisor.pipeline import Advisor, text_names
+from advisor.resources import data_dir, overlaid
+from advisor.workbench.cases import Runner
+from advisor.workbench.comparing import compare_sides
+from advisor.workbench.scenariofile import load_scenarios
+from advisor.workbench.sides import Folders, base_side, load_side
+from advisor.workbench.storing import Origin, sampled_facts
+from advisor.workbench.watching import Session
+
+T = TypeVar("T")
+OLD, NEW = "option.quality_loss: at most 12 %", "option.quality_loss: at most 8 %"
+
+
+def timed(what: str, work: Callable[[], T]) -> T:
+    wall, used = time.perf_counter(), time.process_time()
+    done = work()
+    wall, used = time.perf_counter() - wall, time.process_time() - used
+    print(f"{what}: {wall:.2f} s by the clock, {used:.2f} s of this process")
+    return done
+
+
+def edited_rules(folder: Path) -> Path:
+    rules = Path(shutil.copytree(data_dir("rules"), folder / "rules"))
+    raise_threshold(rules)
+    return rules
+
+
+def raise_threshold(rules: Path) -> None:
+    path = rules / "recommend-format.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(OLD, NEW), encoding="utf-8")
+
+
+def compared(sample: int, base: Path) -> None:
+    now = Folders()
+    new = load_side(now)
+    with base_side(str(base), now) as old:
+        found, _ = compare_sides(old, new, sample)
+    print(f"  {found.compared:,} scenarios compared, {len(found.changes):,} reports differ")
+
+
+def watched(folder: Path) -> None:
+    rules = Path(shutil.copytree(data_dir("rules"), folder / "watched"))
+    advisor = Advisor.load(rules=rules)
+    names = advisor.knowledge.names()
+    whole = rules / "scenarios"
+    scenarios = load_scenarios(whole, advisor.vocabulary, advisor.ruleset, names)
+    templates = text_names(overlaid("templates", None, [".j2"]))
+    over = data_dir("rules")
+    session = Session(Runner(advisor), scenarios, rules, over, whole, names, templates)
+    timed("first run of every test", lambda: list(session.run(None, session.scenarios)))
+    raise_threshold(rules)
+    results = timed("after a save", lambda: list(session.run(*session.reload())))
+    print(f"  {len(results)} tests run again")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sample", type=int, default=20_000)
+    parser.add_argument("--workers", type=int, default=None)
+    given = parser.parse_args()
+    origin = Origin(workers=given.workers)
+    store = timed("facts, worked out or read", lambda: sampled_facts(given.sample, origin))
+    print(f"  {len(store):,} scenarios, {store.rows:,} what-ifs")
+    with TemporaryDirectory() as scratch:
+        base = edited_rules(Path(scratch))
+        timed("diff, facts kept", lambda: compared(given.sample, base))
+        watched(Path(scratch))
+
+
+if __name__ == "__main__":
+    main()

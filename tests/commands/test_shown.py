@@ -1,0 +1,98 @@
+"""Commands as reports show them: they paste back, and what they cannot say stands beside them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shlex
+from functools import lru_cache
+from pathlib import Path
+
+from advisor.knowledge.placeholders import PLACEHOLDERS, SWITCHES
+from advisor.pipeline import Advisor
+from advisor.render import document, render_html, render_json, render_markdown, render_text
+from advisor.render.contract import Document
+from advisor.scenario import Request
+from tests.commands.parsers import check
+
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+
+
+@lru_cache(maxsize=1)
+def advisor() -> Advisor:
+    return Advisor.load()
+
+
+@lru_cache(maxsize=16)
+def doc(**keys: object) -> Document:
+    return document(advisor().advise(Request(**keys)))  # type: ignore[arg-type]  # Request keys
+
+
+def fed() -> Document:
+    return doc(gpu="RTX 4090", model="llama-3-8b", precision="NF4", framework="transformers")
+
+
+def pasted(text: str, heading: str) -> str:
+    """What a reader copies from below a heading of the text report."""
+    lines = text.partition(f"\n{heading}\n")[2].split("\n\n")[0].split("\n")
+    return "\n".join(lines).strip().removeprefix("$ ").replace(" \\\n", " ")
+
+
+def test_a_request_that_fits_says_how_to_run_it() -> None:
+    found = doc(gpu="RTX 4090", model="llama-3-8b", precision="Q8_0")
+    command = found["commands"][0]["text"]
+    assert command == "llama-server -m Meta-Llama-3-8B-Q8_0.gguf -c 4096 -np 1 -ngl all"
+    assert pasted(render_text(found), "Run it") == command
+    assert command in render_markdown(found)
+    assert command in render_html(found)
+
+
+def test_a_request_that_does_not_fit_has_no_command_of_its_own() -> None:
+    found = doc(gpu="RTX 4090", model="phi-3-medium", precision="FP16")
+    assert found["commands"] == []
+    assert "Run it\n" not in render_text(found)
+    assert "To run it as it is" not in render_markdown(found)
+    assert all(item["commands"][0]["text"] == item["command"] for item in found["recommendations"])
+
+
+def test_a_script_stands_at_the_margin_and_pastes_back() -> None:
+    text = pasted(render_text(fed()), "Run it")
+    assert text == fed()["commands"][0]["text"]
+    check(text)
+    ast.parse(text.split("\n", 1)[1].removesuffix("EOF"))
+
+
+def test_only_the_first_of_several_scripts_is_shown_unless_all_is_wanted() -> None:
+    later = [i for i in fed()["recommendations"][1:] if "<<" in i["command"]]
+    assert later
+    assert render_text(fed()).count("<<'EOF'") < render_text(fed(), length="full").count("<<'EOF'")
+
+
+def test_several_lines_stay_several_lines() -> None:
+    found = doc(gpu="RTX 4090", model="llama-3-8b", precision="Q4_K_M", framework="Ollama")
+    text = pasted(render_text(found, width=100), "Run it")
+    said = [line.strip().removeprefix("$ ") for line in text.split("\n")]
+    assert [shlex.split(line)[0] for line in said] == [
+        "printf", "OLLAMA_NUM_PARALLEL=1", "ollama", "ollama",
+    ]  # fmt: skip
+
+
+def test_what_a_command_cannot_say_is_told() -> None:
+    found = doc(
+        gpu="M4 Pro:48GB", model="llama-3-8b", precision="MLX 4-bit", framework="MLX-LM", batch=4
+    )
+    said = " ".join(render_text(found).split())
+    assert "Not in this command: batch. It answers one prompt at a time" in said
+    assert "Not in this command: batch" in render_markdown(found)
+    gaps = json.loads(render_json(found))["commands"][0]["gaps"]
+    assert [gap["setting"] for gap in gaps] == ["batch"]
+
+
+def test_the_page_lists_every_program_placeholder_and_switch() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for name in (*PLACEHOLDERS, *SWITCHES):
+        assert f"`{name}`" in page, name
+    for framework in advisor().knowledge.frameworks.values():
+        for command in framework.commands:
+            assert str(command["name"]).split(" with ")[0].casefold() in page.casefold()
+            assert str(command["version"]).split(" ", maxsplit=1)[0] in page

@@ -1,0 +1,55 @@
+"""Questions for the tests, drawn from the whole catalogue."""
+
+from __future__ import annotations
+
+import random
+from functools import lru_cache
+
+from advisor.knowledge.types import Knowledge
+from advisor.pipeline import Advisor
+from advisor.reverse import Settings
+
+
+@lru_cache(maxsize=1)
+def advisor() -> Advisor:
+    return Advisor.load(engine="reference")
+
+
+def knowledge() -> Knowledge:
+    return advisor().knowledge
+
+
+RUNS = {
+    None: ((None, "q8_0", "fp8"), ((), ("Q4_K_M",), ("INT4", "FP8"))),
+    "vLLM": ((None, "fp8"), ((), ("INT4", "FP8"))),
+    "llama.cpp": ((None, "q8_0"), ((), ("Q4_K_M",))),
+    "ExLlamaV3": ((None, "exl-q8"), ((), ("EXL3 4.0bpw", "FP16"))),
+}
+"""Framework -> cache types and formats to draw from."""
+
+
+def drawn_settings(rng: random.Random) -> Settings:
+    ram = rng.choice((None, None, 64.0))
+    framework = rng.choice((None, None, *RUNS))
+    caches, formats = RUNS[framework]
+    return Settings(
+        framework=framework,
+        precisions=rng.choice(formats),
+        context=rng.choice((None, None, 2048, 16_384)),
+        batch=rng.choice((None, None, 4)),
+        gpus=rng.choice((None, None, 2, 3)),
+        kv_cache=rng.choice((None, *caches)),
+        ram_gib=ram,
+        ram_bandwidth_gb_s=80.0 if ram else None,
+        min_speed_tok_s=rng.choice((None, None, 20.0)),
+        max_loss_percent=rng.choice((None, None, 3.0)),
+        unmeasured=rng.choice((False, True)),
+        prefer=rng.choice(("quality", "speed", "balanced")),
+    )
+
+
+def drawn_card(rng: random.Random, framework: str | None) -> str:
+    """Draw a card that the framework runs on."""
+    known = knowledge()
+    vendors = known.frameworks[framework or "llama.cpp"].vendors
+    return rng.choice([c.name for c in known.gpus.values() if c.vram_bytes and c.vendor in vendors])

@@ -1,0 +1,225 @@
+"""Every figure of an answer is the estimator's, and nothing that fits is called too large."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from advisor import support
+from advisor.errors import UserError
+from advisor.estimate.limits import find_limits
+from advisor.estimate.memory import estimate_memory
+from advisor.estimate.weights import weights_of
+from advisor.knowledge import names
+from advisor.knowledge.types import Gpu
+from advisor.models import model_from_record
+from advisor.reverse import (
+    Answer,
+    CardFilter,
+    ModelFilter,
+    Row,
+    Search,
+    Settings,
+    gpus_for,
+    models_for,
+)
+from advisor.reverse.search import least_read_bytes, least_weight_bytes
+from advisor.reverse.wish import Reader, Wish, read_wish, with_cards
+from advisor.scenario import Model, Request, changed
+from advisor.units import GIB
+from tests.reverse.asking import advisor, drawn_card, drawn_settings, knowledge
+
+SEEDS = range(6)
+QUESTIONS = {
+    "llama-3-70b": Settings(gpus=4, context=16_384, prefer="balanced"),
+    "qwen3-8b": Settings(kv_cache="q8_0", batch=8, min_speed_tok_s=100.0),
+    "mixtral-8x7b": Settings(framework="vLLM", gpus=3),
+    "deepseek-v2-lite-chat": Settings(precisions=("INT4", "FP8"), prefer="speed"),
+    "gpt-oss-120b": Settings(ram_gib=96.0, ram_bandwidth_gb_s=90.0, unmeasured=True),
+    "bge-m3": Settings(max_loss_percent=3.0),
+}
+
+
+def same_as_alone(row: Row) -> None:
+    alone = advisor().estimate(row.request)
+    assert alone.memory == row.answer.memory, row.request
+    assert alone.speed == row.answer.speed, row.request
+    assert find_limits(alone.scenario, knowledge(), alone.memory) == row.limits
+
+
+def sample(rows: list[Row], rng: random.Random) -> list[Row]:
+    return rng.sample(rows, min(len(rows), 8))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_models_have_the_figures_of_an_estimate(seed: int) -> None:
+    rng = random.Random(seed)
+    settings = drawn_settings(rng)
+    card = drawn_card(rng, settings.framework)
+    _, found = models_for(card, settings, ModelFilter(), knowledge())
+    assert found.fitting + sum(found.left_out.values()) == found.tried == len(knowledge().models)
+    assert found.rows
+    for row in sample(list(found.rows), rng):
+        same_as_alone(row)
+
+
+@pytest.mark.parametrize("model", QUESTIONS)
+def test_cards_have_the_figures_of_an_estimate(model: str) -> None:
+    _, found = gpus_for(model, QUESTIONS[model], CardFilter(), knowledge())
+    assert found.fitting + sum(found.left_out.values()) == found.tried == len(knowledge().gpus)
+    assert found.rows
+    for row in sample(list(found.rows), random.Random(model)):
+        same_as_alone(row)
+
+
+def test_a_row_has_the_figures_of_advice() -> None:
+    settings = Settings(context=16_384, batch=2, kv_cache="q8_0", gpus=2)
+    _, found = models_for("RTX 4090", settings, ModelFilter(), knowledge(), limit=3)
+    for row in found.rows:
+        advice = advisor().advise(row.request)
+        assert (advice.memory, advice.speed, advice.limits) == (
+            row.answer.memory,
+            row.answer.speed,
+            row.limits,
+        )
+
+
+def wish_of(rng: random.Random) -> Wish:
+    reader = Reader()
+    wish = read_wish(drawn_settings(rng), knowledge(), reader)
+    assert wish
+    return wish
+
+
+def sized_models(rng: random.Random, count: int) -> Iterator[Model]:
+    for record in rng.sample(list(knowledge().models.values()), count):
+        try:
+            yield model_from_record(record, knowledge())
+        except UserError:
+            continue
+
+
+def brute_force(wish: Wish, gpu: Gpu, gpus: int, model: Model) -> dict[str, float | None]:
+    """Estimate every format by itself; give those that fit with their speed."""
+    found = {}
+    for precision in wish.formats:
+        for framework in [wish.framework] if wish.framework else knowledge().frameworks.values():
+            if not (
+                support.runs(framework, precision, gpu, model)
+                and support.runs_kv(framework, wish.kv_type, gpu)
+                and support.can_share(framework, model, gpus)
+            ):
+                continue
+            request = with_cards(wish.request, gpus)
+            asked = Request(
+                gpu=gpu.name,
+                model=model.name,
+                precision=precision.name,
+                framework=framework.name,
+                context=request.context,
+                batch=request.batch,
+                gpus=request.gpus,
+                kv_cache=request.kv_cache,
+            )
+            base = advisor().estimate(asked)
+            if base.card_fits:
+                speed = base.speed.decode_tok_s.estimate if base.speed else None
+                found[precision.name] = speed
+            break
+    return found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_left_out_is_what_trying_everything_leaves_out(seed: int) -> None:
+    rng = random.Random(100 + seed)
+    wish = wish_of(rng)
+    card = drawn_card(rng, wish.framework.name if wish.framework else None)
+    gpu = names.find_gpu(knowledge(), card)
+    search = Search(knowledge(), wish)
+    for model in sized_models(rng, 14):
+        found = search.best(gpu, wish.gpus, model)
+        if found == "not_sizable":
+            continue
+        try:
+            fitting = brute_force(wish, gpu, wish.gpus, model)
+        except UserError:
+            assert found == "does_not_fit"  # its weights alone are too large; the rest is unknown
+            continue
+        allowed = {name: speed for name, speed in fitting.items() if may_be_taken(wish, name)}
+        least = wish.min_speed_tok_s
+        enough = [n for n, s in allowed.items() if least is None or (s is not None and s >= least)]
+        if isinstance(found, Answer):
+            chosen = found.scenario.precision
+            assert chosen.name in enough
+            if wish.prefer == "quality":
+                order = [support.quality_order(knowledge().formats[n]) for n in enough]
+                assert support.quality_order(chosen) == min(order)
+        else:
+            assert not enough
+            assert bool(allowed) == (found in {"too_slow", "speed_unknown"})
+            assert bool(fitting) == (found not in {"does_not_fit", "cannot_run"})
+
+
+def may_be_taken(wish: Wish, name: str) -> bool:
+    loss = knowledge().formats[name].quality_loss_percent
+    return wish.unmeasured if loss is None else loss <= wish.max_loss_percent
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["llama.cpp", "vLLM", "transformers", "ExLlamaV3", "MLX-LM"])
+def test_weights_never_fall_below_the_bound_that_rules_formats_out(name: str) -> None:
+    framework, checked = knowledge().frameworks[name], 0
+    for record in list(knowledge().models.values())[:: 3 if name == "llama.cpp" else 8]:
+        try:
+            model = model_from_record(record, knowledge())
+        except UserError:
+            continue
+        for text in framework.formats:
+            precision = knowledge().formats[text]
+            if not precision.offered:
+                continue
+            weights = weights_of(model, precision, framework, knowledge().ggml_types)
+            held = weights.layer_sums[-1] + weights.output + weights.rope
+            held += weights.profile.vision_bytes
+            if framework.memory_model != "llama.cpp" and model.shape.tied:
+                held += weights.embedding
+            assert least_weight_bytes(model, precision) <= held, (model.name, text)
+            checked += 1
+    assert checked > 100
+
+
+@pytest.mark.parametrize("card", ["RTX 4090", "Apple M2 Ultra", "Tesla P40"])
+def test_no_speed_is_above_the_bound_that_rules_formats_out(card: str) -> None:
+    gpu = names.find_gpu(knowledge(), card)
+    assert gpu.bandwidth_bytes_s
+    wish = read_wish(drawn_settings(random.Random(1)), knowledge(), Reader())
+    assert wish
+    rng = random.Random(card)
+    for model in sized_models(rng, 60):
+        for precision in rng.sample(list(knowledge().formats.values()), 4):
+            request = Request(gpu=card, model=model.name, precision=precision.name)
+            try:
+                speed = advisor().estimate(request).speed
+            except UserError:
+                continue
+            if speed:
+                reads = least_read_bytes(model, precision)
+                assert speed.decode_tok_s.estimate * reads <= 1.25 * gpu.bandwidth_bytes_s
+
+
+def test_a_part_in_system_ram_is_the_smallest_that_makes_it_fit() -> None:
+    settings = Settings(ram_gib=64.0, ram_bandwidth_gb_s=80.0)
+    _, found = models_for("RTX 3060 12GB", settings, ModelFilter(), knowledge(), limit=12)
+    split = [row for row in found.rows if row.answer.split]
+    assert split
+    for row in split:
+        same_as_alone(row)
+        memory, scenario = row.answer.memory, row.answer.scenario
+        assert memory.host_weights_bytes + memory.host_kv_cache_bytes <= 64 * GIB
+        if scenario.gpu_layers is None:
+            more = changed(scenario, cpu_experts=scenario.cpu_experts - 1)
+        else:
+            more = changed(scenario, gpu_layers=scenario.gpu_layers + 1)
+        assert estimate_memory(more, knowledge()).deficit_bytes

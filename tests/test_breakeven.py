@@ -1,0 +1,162 @@
+"""Break-even points: on one side it fits, on the other it does not, by the estimator itself."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+import pytest
+
+from advisor import support
+from advisor.advice import Advice
+from advisor.errors import UserError
+from advisor.estimate.breakeven import MOST_CARDS, can_double
+from advisor.estimate.limits import most_sequences
+from advisor.estimate.memory import estimate_memory, free_bytes
+from advisor.options.choices import worth_having
+from advisor.pipeline import Advisor
+from advisor.scenario import Request, Scenario, changed
+from advisor.units import GIB
+
+SEEDS = range(6)
+PER_SEED = 20
+
+
+@lru_cache(maxsize=1)
+def advisor() -> Advisor:
+    return Advisor.load(engine="reference")
+
+
+@lru_cache(maxsize=len(SEEDS))
+def advised(seed: int) -> list[Advice]:
+    """Advise on requests drawn from the whole catalogue."""
+    rng = random.Random(seed)
+    known = advisor().knowledge
+    cards = [card.name for card in known.gpus.values() if card.vram_bytes]
+    found: list[Advice] = []
+    while len(found) < PER_SEED:
+        request = Request(
+            gpu=rng.choice(cards),
+            model=rng.choice(list(known.models)),
+            precision=rng.choice(("FP16", "Q4_K_M", "Q8_0", "INT4", "AWQ", "FP8", "Q4_0")),
+            context=rng.choice((None, 2048, 8192, 32768)),
+            batch=rng.choice((None, None, 4)),
+            gpus=rng.choice((None, None, None, 2, 3)),
+            framework=rng.choice((None, None, "vLLM", "SGLang", "transformers")),
+            gpu_layers=rng.choice((None, None, None, None, None, 12)),
+        )
+        try:
+            found.append(advisor().advise(request))
+        except UserError:
+            continue
+    return found
+
+
+def fits(scenario: Scenario) -> bool:
+    free = free_bytes(scenario, advisor().knowledge)
+    assert free is not None
+    return free >= 0
+
+
+def with_batch(scenario: Scenario, batch: int) -> Scenario:
+    rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
+    return changed(scenario, batch=batch, logits_rows=rows)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_longest_context_fits_and_a_block_more_does_not(seed: int) -> None:
+    for advice in advised(seed):
+        longest = advice.limits.max_context_tokens
+        trained = advice.scenario.model.trained_context_tokens
+        if longest is None:
+            assert not fits(changed(advice.scenario, context_tokens=1))
+            continue
+        assert fits(changed(advice.scenario, context_tokens=longest))
+        if trained and longest + 256 <= trained:
+            assert not fits(changed(advice.scenario, context_tokens=longest + 256))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_first_batch_too_large_does_not_fit_and_one_less_does(seed: int) -> None:
+    for advice in advised(seed):
+        batch = advice.break_even.too_large_batch
+        if batch is None:
+            most = most_sequences(advice.scenario.framework.memory_model)
+            assert fits(with_batch(advice.scenario, most))
+            continue
+        assert not fits(with_batch(advice.scenario, batch))
+        assert batch == 1 or fits(with_batch(advice.scenario, batch - 1))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_largest_format_fits_and_no_larger_one_worth_having_does(seed: int) -> None:
+    known = advisor().knowledge
+    for advice in advised(seed):
+        scenario, named = advice.scenario, advice.break_even.largest_format
+        sizes = {}
+        for precision in {f.name: f for f in (*worth_having(scenario, known), scenario.precision)}:
+            memory = estimate_memory(changed(scenario, precision=known.formats[precision]), known)
+            if memory.deficit_bytes == 0:
+                sizes[precision] = memory.weights_bytes + memory.host_weights_bytes
+        if named is None:
+            assert not sizes
+        else:
+            assert sizes[named] == max(sizes.values())
+
+
+def splits(scenario: Scenario) -> Iterator[int]:
+    for count in range(1, MOST_CARDS + 1):
+        if support.can_share(scenario.framework, scenario.model, count):
+            yield count
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_fewest_cards_fit_and_fewer_do_not(seed: int) -> None:
+    for advice in advised(seed):
+        scenario, fewest = advice.scenario, advice.break_even.fewest_gpus
+        if not can_double(scenario):
+            assert fewest == (scenario.gpus if fits(scenario) else None)
+            continue
+        holding = [n for n in splits(scenario) if fits(changed(scenario, gpus=n))]
+        if fits(scenario):
+            holding.append(scenario.gpus)
+            assert fewest == min(holding)
+        else:
+            assert fewest == min((n for n in holding if n > scenario.gpus), default=None)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_smallest_card_holds_it_and_one_gib_less_does_not(seed: int) -> None:
+    for advice in advised(seed):
+        size, gpu = advice.break_even.smallest_capacity_bytes, advice.scenario.gpu
+        assert size
+        assert gpu
+        assert size % GIB == 0
+        assert fits(changed(advice.scenario, gpu=replace(gpu, vram_bytes=size)))
+        smaller = replace(gpu, vram_bytes=size - GIB)
+        assert not fits(changed(advice.scenario, gpu=smaller))
+
+
+def test_points_are_facts_in_base_units() -> None:
+    advice = advisor().advise(Request(gpu="RTX 4090", model="phi-3-medium", precision="FP16"))
+    edges = advice.break_even
+    assert advice.facts["break_even.format"] == edges.largest_format == "Q8_0"
+    assert advice.facts["break_even.gpus"] == edges.fewest_gpus == 2
+    assert advice.facts["break_even.card_memory"] == edges.smallest_capacity_bytes
+    assert advice.facts["break_even.batch"] == 1
+
+
+def test_a_framework_that_cannot_divide_a_model_has_no_number_of_cards() -> None:
+    request = Request(
+        gpu="RTX 4090", model="llama-3-70b", precision="Q4_K_M", framework="LM Studio"
+    )
+    assert advisor().advise(request).break_even.fewest_gpus is None
+
+
+def test_shared_memory_has_no_number_of_machines() -> None:
+    request = Request(gpu="DGX Spark", model="llama-3-70b", precision="FP16")
+    edges = advisor().advise(request).break_even
+    assert edges.fewest_gpus is None
+    assert edges.smallest_capacity_bytes

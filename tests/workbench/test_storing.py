@@ -1,0 +1,130 @@
+"""Facts are worked out once, whatever the number of processes, and never read back wrong."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from advisor.knowledge import load_knowledge
+from advisor.resources import data_dir
+from advisor.workbench import factstore, storing
+from advisor.workbench.factstore import FactStore
+from advisor.workbench.sample import drawn, eased
+from advisor.workbench.storing import Origin, facts_of, sampled_facts
+
+FEW = 12
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ADVISOR_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def same(one: FactStore, two: FactStore) -> bool:
+    return (
+        list(one.requests) == list(two.requests)
+        and list(one.starts) == list(two.starts)
+        and one.columns.keys() == two.columns.keys()
+        and all(
+            list(column.values) == list(two.columns[name].values)
+            and column.planes == two.columns[name].planes
+            for name, column in one.columns.items()
+        )
+    )
+
+
+def test_the_sample_is_the_same_every_time_and_grows_at_the_end() -> None:
+    known = load_knowledge()
+    few, many = list(islice(drawn(known), 20)), list(islice(drawn(known), 60))
+    assert many[:20] == few
+    assert list(islice(drawn(known, seed=2), 20)) != few
+
+
+def test_the_sample_reaches_all_parts_of_the_catalogue() -> None:
+    known = load_knowledge()
+    points = list(islice(drawn(known), 2000))
+    assert len({p["gpu"] for p in points}) > 0.9 * len(known.gpus)
+    assert len({p["model"] for p in points}) > 0.9 * len(known.models)
+    assert {known.gpus[str(p["gpu"])].vendor for p in points} == {"NVIDIA", "AMD", "Intel", "Apple"}
+    assert {p.get("prefer") for p in points} == {None, "quality", "speed", "cost"}
+
+
+def test_what_cannot_run_is_asked_with_less() -> None:
+    given = {"gpu": "a", "model": "b", "precision": "c", "kv_cache": "d", "gpu_layers": 3}
+    assert list(eased(given)) == [
+        given,
+        {"gpu": "a", "model": "b", "precision": "c", "kv_cache": "d"},
+        {"gpu": "a", "model": "b", "precision": "c"},
+        {"gpu": "a", "model": "b"},
+    ]
+
+
+def test_a_store_is_read_back_as_it_was(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, int]] = []
+    made = sampled_facts(FEW, Origin(workers=1), progress=lambda *n: told.append(n))
+    assert len(made) == FEW
+
+    def never(*_: object) -> None:
+        raise AssertionError("worked out twice")
+
+    monkeypatch.setattr(factstore, "prepare", never)
+    assert same(sampled_facts(FEW, Origin(workers=1)), made)
+
+
+def test_a_damaged_file_is_worked_out_again(own_cache: Path) -> None:
+    made = sampled_facts(FEW, Origin(workers=1))
+    (file,) = own_cache.glob("facts-*.bin")
+    whole = file.read_bytes()
+    for damaged in (b"", whole[:40], whole[: len(whole) // 2], b"x" * 500):
+        file.write_bytes(damaged)
+        assert same(sampled_facts(FEW, Origin(workers=1)), made)
+    assert file.read_bytes() == whole
+
+
+def test_rules_do_not_matter_and_knowledge_does(own_cache: Path, tmp_path: Path) -> None:
+    sampled_facts(FEW, Origin(workers=1))
+    folder = tmp_path / "knowledge"
+    shutil.copytree(data_dir("knowledge"), folder)
+    policy = folder / "policy.yaml"
+    text = policy.read_text(encoding="utf-8")
+    policy.write_text(text.replace("value: 10 %", "value: 11 %", 1), encoding="utf-8")
+    other = sampled_facts(FEW, Origin(folder, alone=True, workers=1))
+    assert len(list(own_cache.glob("facts-*.bin"))) == 2
+    assert other.value("policy.tight_below", 0) == 11.0
+
+
+def test_two_processes_give_what_one_gives(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    one = sampled_facts(FEW, Origin(workers=1))
+    shutil.rmtree(own_cache)
+    monkeypatch.setattr(storing, "_ALONE", 1)
+    monkeypatch.setattr(storing, "_CHUNK", 6)
+    two = sampled_facts(FEW, Origin(workers=2))
+    by_request = {str(given): n for n, given in enumerate(two.requests)}
+    shared = [given for given in one.requests if str(given) in by_request]
+    assert len(shared) >= FEW - 2
+    for given in shared:
+        number = by_request[str(given)]
+        assert two.facts(number) == one.facts(list(one.requests).index(given))
+
+
+def test_facts_of_stated_requests_leave_out_what_is_refused(own_cache: Path) -> None:
+    asked = [
+        {"gpu": "RTX 4090", "model": "phi-3-mini"},
+        {"gpu": "no such card", "model": "phi-3-mini"},
+    ]
+    store = facts_of(asked, Origin(workers=1))
+    assert list(store.requests) == asked[:1]
+    assert store.refused == 1
+
+
+def test_old_stores_are_deleted(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storing, "_KEPT", 4)
+    for count in range(1, 8):
+        sampled_facts(count, Origin(workers=1))
+    assert len(list(own_cache.glob("facts-*.bin"))) == 4
