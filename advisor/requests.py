@@ -90,7 +90,10 @@ def _text(key: str, value: object) -> str:
 
 
 def _whole(value: float | str) -> int:
-    number = float(value)
+    try:
+        number = float(value)
+    except ValueError:
+        raise ValueError(f"'{value}' is not a number") from None
     if not number.is_integer():
         raise ValueError(f"'{value}' is not a whole number")
     return int(number)

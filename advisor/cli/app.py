@@ -15,6 +15,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "estimate": ("estimate", "estimate"),
     "models-for": ("reverse", "models_for"),
     "gpus-for": ("reverse", "gpus_for"),
+    "batch": ("batch", "batch"),
     "calibrate": ("calibrate", "calibrate"),
     "knowledge": ("knowledge", "knowledge_app"),
     "measure": ("measure", "measure_app"),

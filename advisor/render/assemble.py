@@ -13,12 +13,11 @@ from advisor.estimate.room import sequences_at_once
 from advisor.estimate.speed import speculative_range
 from advisor.render.barred import title
 from advisor.render.figures import plain, typed
-from advisor.render.option import option_view
 from advisor.render.pareto import options_doc
 from advisor.render.picture import picture_doc
 from advisor.render.setup import scenario_doc, setup_doc
 from advisor.render.templating import Templates, templates_for
-from advisor.render.view import situation_view
+from advisor.render.views import Views
 
 if TYPE_CHECKING:
     from advisor.advice import Advice, Because, Note, NotRecommended, Option, Recommendation
@@ -64,14 +63,22 @@ def document(
     Raises:
         TemplateError: A template is missing, broken or names an unknown placeholder.
     """
-    doc = _numbers(advice)
-    doc["memory_picture"] = picture_doc(picture) if picture else None
+    doc = document_and_views(advice, templates=templates, picture=picture)[0]
     if options:
         barred = frozenset(item.option.key for item in advice.not_recommended)
-        rows = options_table(advice.options)
-        doc["options"] = options_doc(advice.options, rows, barred)
-    _write_sentences(doc, advice, templates_for(templates))
+        doc["options"] = options_doc(advice.options, options_table(advice.options), barred)
     return doc
+
+
+def document_and_views(
+    advice: Advice, *, templates: Path | None = None, picture: MemoryPicture | None = None
+) -> tuple[Document, Views]:
+    """Give the document with its placeholders, for whoever writes its report as well."""
+    doc = _numbers(advice)
+    doc["memory_picture"] = picture_doc(picture) if picture else None
+    views = Views.of(doc)
+    _write_sentences(views, advice, templates_for(templates))
+    return doc, views
 
 
 def options_table(options: Iterable[Option]) -> list[OptionDoc]:
@@ -172,12 +179,12 @@ def _speed_may_be_shown(advice: Advice) -> bool:
     return advice.state in _RUNS or (_is_split(advice.scenario) and known)
 
 
-def _write_sentences(doc: Document, advice: Advice, texts: Templates) -> None:
-    situation = situation_view(doc)
+def _write_sentences(views: Views, advice: Advice, texts: Templates) -> None:
+    doc, situation = views.doc, views.situation
     doc["verdict"]["sentence"] = texts.text("report/verdict.md.j2", situation)
     for shown, item in zip(doc["recommendations"], advice.recommendations, strict=True):
         name = item.text_template or f"{item.option.action}.md.j2"
-        context = situation | option_view(doc, shown)
+        context = situation | views.option(shown)
         shown["title"], shown["text"] = texts.titled(f"actions/{name}", context)
     doc["notes"] = [
         {"rule": note.rule, "text": text}

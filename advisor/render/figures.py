@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from advisor.units import GB, GIB, format_quantity, gib
@@ -38,6 +39,8 @@ _FINE_WAIT_S = 0.995
 """Below this many seconds two decimals are printed."""
 _COARSE_RATE = 1000
 """From here on tokens per second are rounded to tens."""
+_KEPT = 16_384
+"""Texts of sizes kept; a report prints the same few again and again."""
 _SPACES = re.compile(r"\s+")
 _CONTROL = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
@@ -65,6 +68,7 @@ def size(count_bytes: float | None) -> str:
     return amount(count_bytes).replace(".0 GiB", " GiB")
 
 
+@lru_cache(maxsize=_KEPT)
 def amount(count_bytes: float | None) -> str:
     """Print bytes as GiB, always with a decimal; empty when unknown."""
     if count_bytes is None:

@@ -23,7 +23,11 @@ _CODE = re.compile(r"`([^`]*)`")
 
 
 def render_markdown(
-    doc: Document, *, length: Length = "standard", templates: Path | None = None
+    doc: Document,
+    *,
+    length: Length = "standard",
+    templates: Path | None = None,
+    made: Report | None = None,
 ) -> str:
     """Write the report as Markdown with four movements.
 
@@ -31,8 +35,9 @@ def render_markdown(
         doc: The result document.
         length: ``short``, ``standard`` or ``full``.
         templates: A user's templates in front of the built-in ones.
+        made: The report in this length, where it is written already.
     """
-    made = report(doc, length, templates)
+    made = made or report(doc, length, templates)
     context = {
         "title": escaped(made.title),
         "verdict": escaped(made.verdict),
@@ -59,6 +64,8 @@ def render_markdown(
 
 def escaped(text: str) -> str:
     """Make text safe inside Markdown; code spans stay code."""
+    if ">" not in text and not _SPECIAL.search(text):
+        return text
     pieces = _CODE.split(text)
     return "".join(
         f"`{piece}`" if index % 2 else _SPECIAL.sub(r"\\\1", piece)
@@ -85,7 +92,11 @@ _CELLS = (
 
 
 def render_html(
-    doc: Document, *, length: Length = "standard", templates: Path | None = None
+    doc: Document,
+    *,
+    length: Length = "standard",
+    templates: Path | None = None,
+    made: Report | None = None,
 ) -> str:
     """Write the report as one HTML page: no scripts, no other files, light and dark.
 
@@ -93,8 +104,9 @@ def render_html(
         doc: The result document.
         length: ``short``, ``standard`` or ``full``.
         templates: A user's templates in front of the built-in ones.
+        made: The report in this length, where it is written already.
     """
-    made = report(doc, length, templates)
+    made = made or report(doc, length, templates)
     speed = doc["speed"]
     context = _html_words(made) | {
         "bar": bar_svg(doc),

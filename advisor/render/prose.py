@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal
 from advisor.render import figures as f
 from advisor.render.barred import barred
 from advisor.render.figures import Strings
-from advisor.render.option import option_view
 from advisor.render.templating import Templates, templates_for
-from advisor.render.view import LONG_CONTEXT_TOKENS, situation_view
+from advisor.render.view import LONG_CONTEXT_TOKENS
+from advisor.render.views import Views
 
 if TYPE_CHECKING:
     from advisor.render.contract import CommandDoc, Document, RecommendationDoc
@@ -72,7 +72,9 @@ class Report:
     provenance: str
 
 
-def report(doc: Document, length: Length, templates: Path | None = None) -> Report:
+def report(
+    doc: Document, length: Length, templates: Path | None = None, views: Views | None = None
+) -> Report:
     """Write the report of a document in a length.
 
     ``standard`` keeps to about 400 words: the best remedy in full, the others by name and
@@ -82,12 +84,13 @@ def report(doc: Document, length: Length, templates: Path | None = None) -> Repo
     Raises:
         TemplateError: A template of templates/report is missing or broken.
     """
-    texts, situation = templates_for(templates), situation_view(doc)
+    views = views or Views.of(doc)
+    texts, situation = templates_for(templates), views.situation
     context = {**situation, "length": length}
     short = length == "short"
     have = "" if short else texts.text("report/have.md.j2", context)
     happens = "" if short else texts.text("report/happens.md.j2", context)
-    first = _first(doc, situation, texts)
+    first = _first(views, texts)
     opening = [doc["verdict"]["sentence"], have, happens, first]
     opening += doc["warnings"]
     chosen = _chosen(doc, length, sum(_words(text) for text in opening))
@@ -105,7 +108,9 @@ def report(doc: Document, length: Length, templates: Path | None = None) -> Repo
         have=have,
         happens=happens,
         first=first,
-        remedies=tuple(_remedy(doc, item, chosen.told, length) for item in chosen.items),
+        remedies=tuple(
+            _remedy(views.option(item), item, chosen.told, length) for item in chosen.items
+        ),
         watch=tuple(chosen.watch),
         warnings=tuple(doc["warnings"]),
         barred=tuple(barred(doc)) if length == "full" else (),
@@ -117,11 +122,12 @@ def _tipping(text: str) -> list[tuple[str, str]]:
     return [("Break-even", text)] if text else []
 
 
-def _first(doc: Document, situation: Strings, texts: Templates) -> str:
+def _first(views: Views, texts: Templates) -> str:
+    doc, situation = views.doc, views.situation
     if not doc["recommendations"]:
         return texts.text("report/none.md.j2", situation)
     best = doc["recommendations"][0]
-    context = {**situation, **option_view(doc, best), "action_text": best["text"]}
+    context = {**situation, **views.option(best), "action_text": best["text"]}
     return texts.text("report/first.md.j2", context)
 
 
@@ -304,8 +310,7 @@ def _cache_room(s: Strings) -> str:
     return f"{s['cache_room']}: {tokens}{at_once} at once{why}"
 
 
-def _remedy(doc: Document, item: RecommendationDoc, told: frozenset[int], length: Length) -> Remedy:
-    s = option_view(doc, item)
+def _remedy(s: Strings, item: RecommendationDoc, told: frozenset[int], length: Length) -> Remedy:
     shown = length == "full" or item["rank"] == 1 or _FED not in item["command"]
     return Remedy(
         number=str(item["rank"]),

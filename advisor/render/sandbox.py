@@ -38,11 +38,18 @@ class Sandbox(ImmutableSandboxedEnvironment):
             keep_trailing_newline=False,
             bytecode_cache=_Compiled() if cached else None,
             extensions=(),
+            auto_reload=False,
         )
         self.folders = tuple(folders)
         self.globals.clear()
         allowed = {name: self.filters[name] for name in FILTERS if name in self.filters}
         self.filters = allowed | {"first_upper": _first_upper}
+
+    def getattr(self, obj: object, attribute: str) -> object:
+        """Look a key up at once: rows of tables are plain dicts, and no key is a dict's method."""
+        if type(obj) is dict and attribute in obj:
+            return obj[attribute]
+        return super().getattr(obj, attribute)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         """Refuse what the grammar does not allow before any code is made of it."""

@@ -1,0 +1,88 @@
+"""Names of report files: readable, the same on every machine, safe on every file system.
+
+A name depends on the request alone. Names of the knowledge base are told apart by their
+readable form (checked here); whatever else stands in a request, or was cut off, adds a hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from advisor.knowledge.types import Knowledge
+
+MOST_STEM, MOST_FOLDER = 110, 60
+"""Longest file name without its ending, and longest folder name, in characters (ASCII)."""
+_OTHER = re.compile(r"[^a-z0-9.]+")
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
+"""Names that Windows keeps for devices, with any ending."""
+_SHOWN = {"gpus": "x{}", "context": "{}", "batch": "b{}", "kv_cache": "kv-{}"}
+_BARE = ("precision", "framework", "prefer")
+
+
+def slug(text: str) -> str:
+    """Write a text in lower-case letters, digits, dots and hyphens; may be empty."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return _OTHER.sub("-", plain.casefold()).strip("-.")
+
+
+@dataclass(frozen=True, slots=True)
+class Namer:
+    """Names reports; ``known`` are the texts that their slug alone tells apart."""
+
+    known: frozenset[str]
+
+    @classmethod
+    def of(cls, knowledge: Knowledge) -> Namer:
+        """Take the names of a knowledge base."""
+        known: set[str] = set()
+        for table in knowledge.names().values():
+            count = Counter(slug(name) for name in table)
+            known.update(name for name in table if count[slug(name)] == 1)
+        return cls(frozenset(known))
+
+    def path(self, request: Mapping[str, object]) -> str:
+        """Name a report by its request: ``meta-llama-3-8b/geforce-rtx-4090_q4-k-m_4096``.
+
+        Args:
+            request: Keys of a request in canonical spelling.
+        """
+        given = {key: value for key, value in sorted(request.items()) if value is not None}
+        model = str(given.pop("model", given.pop("config", "")))
+        folder = _bounded(slug(model), MOST_FOLDER, model, exact=model in self.known)
+        parts = [_part(key, value) for key, value in _in_order(given)]
+        exact = all(
+            value in self.known or slug(value) == value
+            for value in given.values()
+            if isinstance(value, str)
+        )
+        whole = json.dumps(request, sort_keys=True, ensure_ascii=True)
+        return f"{folder}/{_bounded('_'.join(filter(None, parts)), MOST_STEM, whole, exact=exact)}"
+
+
+def _in_order(given: Mapping[str, object]) -> list[tuple[str, object]]:
+    first = ("gpu", "gpus", "precision", "context", "batch", "kv_cache", "framework", "prefer")
+    shown = [(key, given[key]) for key in first if key in given]
+    return shown + [(key, value) for key, value in given.items() if key not in first]
+
+
+def _part(key: str, value: object) -> str:
+    text = slug(str(value))
+    if key == "gpu" or key in _BARE:
+        return text
+    return _SHOWN[key].format(text) if key in _SHOWN else f"{slug(key)}-{text}"
+
+
+def _bounded(text: str, most: int, whole: str, *, exact: bool) -> str:
+    """Cut a name to its longest, and add a hash unless it says everything."""
+    reserved = _RESERVED.match(text)
+    if exact and text and len(text) <= most and not reserved:
+        return text
+    text = f"x-{text}" if reserved else text
+    mark = hashlib.sha256(whole.encode()).hexdigest()[:12]
+    return f"{text[: most - len(mark) - 1].rstrip('-_.')}-{mark}".lstrip("-_.")

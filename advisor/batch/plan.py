@@ -1,0 +1,59 @@
+"""What a plan is to the rest: so many scenarios, cut into numbered shards."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+SHARD_SIZE = 256
+"""Scenarios in a shard unless the plan says otherwise."""
+MOST_IN_A_SHARD = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One scenario to be reported."""
+
+    request: Mapping[str, object]
+    """Keys of a request; in their canonical spelling unless ``line`` says where they stood."""
+    line: int = 0
+    """Line of the file of requests, 0 for a plan in YAML."""
+    id: object = None
+    """As stated in the file of requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A run of neighbouring scenarios; its number, from 0, depends on the plan alone."""
+
+    number: int
+    items: tuple[Item, ...]
+
+
+class Plan(Protocol):
+    """Everything that is to be reported."""
+
+    @property
+    def scenarios(self) -> int:
+        """How many there are."""
+
+    @property
+    def shard_size(self) -> int:
+        """Scenarios in every shard but the last."""
+
+    @property
+    def skipped(self) -> Mapping[str, int]:
+        """Combinations left out because they cannot run, by reason."""
+
+    @property
+    def described(self) -> Mapping[str, object]:
+        """The plan as plain data in canonical spelling, for the manifest."""
+
+    def shards(self, wanted: Collection[int]) -> Iterator[Shard]:
+        """Give the shards of these numbers, in order."""
+
+
+def shard_count(plan: Plan) -> int:
+    """How many shards a plan is cut into."""
+    return -(-plan.scenarios // plan.shard_size)

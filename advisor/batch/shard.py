@@ -1,0 +1,217 @@
+"""One shard: a slice of the plan in, files as bytes out. Nothing here touches a disk.
+
+The same slice gives the same bytes in any process on any machine with the same code and data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.batch.canonical import canonical
+from advisor.batch.entry import failure_entry, report_entry
+from advisor.batch.names import Namer
+from advisor.batch.plan import Item, Shard
+from advisor.errors import Problems, UserError
+from advisor.pipeline import Advisor
+from advisor.render import (
+    Length,
+    document_and_views,
+    render_html,
+    render_json,
+    render_markdown,
+    report,
+)
+from advisor.requests import request_from
+from advisor.scenario import Request
+
+if TYPE_CHECKING:
+    from advisor.advice import Advice
+    from advisor.render.contract import Document
+    from advisor.render.views import Views
+
+FORMATS = ("markdown", "html", "jsonl", "parquet")
+_SUFFIX = {"markdown": "md", "html": "html"}
+_MOST_SHOWN = 1000
+_ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """How reports are made; the same for every shard of a run."""
+
+    advisor: Advisor
+    namer: Namer
+    formats: tuple[str, ...]
+    length: Length
+    templates: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file of the output folder."""
+
+    path: str
+    """From the output folder, with forward slashes."""
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A scenario without a report."""
+
+    message: str
+    bug: bool = False
+    """Whether the fault is ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """One scenario answered; a text that nobody asked for is empty."""
+
+    request: Request
+    doc: Document
+    markdown: str
+    html: str
+
+
+@dataclass(slots=True)
+class _Tables:
+    """What is gathered over a shard."""
+
+    jsonl: list[bytes] = field(default_factory=list)
+    offset: int = 0
+    rows: list[Mapping[str, object]] = field(default_factory=list)
+    files: list[Mapping[str, object]] = field(default_factory=list)
+    entries: list[Mapping[str, object]] = field(default_factory=list)
+    failures: list[Mapping[str, object]] = field(default_factory=list)
+
+
+def place_of(kind: str, number: int, suffix: str) -> str:
+    """Name a file that a shard has one of: ``jsonl/000/000012.jsonl``."""
+    return f"{kind}/{number // 1000:03d}/{number:06d}.{suffix}"
+
+
+def record_of(number: int) -> str:
+    """Name the record of a shard; where it stands, the shard is complete."""
+    return place_of("shards", number, "jsonl")
+
+
+def make_shard(shard: Shard, making: Making) -> Iterator[File]:
+    """Make every file of a shard; its record comes last.
+
+    A scenario that goes wrong costs nothing but its own report.
+    """
+    tables = _Tables()
+    for item in shard.items:
+        made = _made(item, making)
+        if isinstance(made, Failure):
+            tables.failures.append(failure_entry(shard.number, item, made.message, bug=made.bug))
+        else:
+            yield from _files(shard.number, item, made, making, tables)
+    yield from _whole_files(shard.number, making, tables)
+    yield _record(shard, tables)
+
+
+def _made(item: Item, making: Making) -> _Report | Failure:
+    try:
+        request = request_from(item.request)
+        if item.line:
+            request = canonical(request, making.advisor.knowledge)
+        advice = _advice(request, making)
+        doc, views = document_and_views(advice, templates=making.templates)
+        markdown, html = _texts(doc, views, making)
+    except UserError as error:
+        several = error.errors if isinstance(error, Problems) else [error]
+        return Failure(" ".join(map(str, several))[:_MOST_SHOWN])
+    except OSError as bad:
+        return Failure(f"{bad.strerror}: '{bad.filename}'."[:_MOST_SHOWN])
+    except Exception as bug:  # noqa: BLE001  one scenario must not cost the others; told at the end
+        return Failure(f"a bug in advisor: {type(bug).__name__}: {bug}"[:_MOST_SHOWN], bug=True)
+    return _Report(request, doc, markdown, html)
+
+
+def _advice(request: Request, making: Making) -> Advice:
+    """Answer a request as ``advisor advise`` does for the same length and format."""
+    advice = making.advisor.advise(request)
+    if "jsonl" in making.formats or making.length == "full":
+        return making.advisor.with_expected(advice)
+    return advice
+
+
+def _texts(doc: Document, views: Views, making: Making) -> tuple[str, str]:
+    """Write the report as Markdown and HTML, as far as they are asked for."""
+    wants_markdown = "markdown" in making.formats or "parquet" in making.formats
+    wants_html = "html" in making.formats
+    if not wants_markdown and not wants_html:
+        return "", ""
+    length, folder = making.length, making.templates
+    made = report(doc, length, folder, views)
+    markdown = html = ""
+    if wants_markdown:
+        markdown = render_markdown(doc, length=length, templates=folder, made=made)
+    if wants_html:
+        html = render_html(doc, length=length, templates=folder, made=made)
+    return markdown, html
+
+
+def _files(
+    number: int, item: Item, made: _Report, making: Making, tables: _Tables
+) -> Iterator[File]:
+    """Give the files of one report and note it in the shard's tables."""
+    name, files = making.namer.path(made.request.stated()), dict[str, Mapping[str, object]]()
+    for kind, text in (("markdown", made.markdown), ("html", made.html)):
+        if kind in making.formats:
+            file = File(f"{kind}/{name}.{_SUFFIX[kind]}", text.encode())
+            files[kind] = described(file)
+            yield file
+    if "jsonl" in making.formats:
+        line = render_json(made.doc, indent=None).encode()
+        place = {"offset": tables.offset, "bytes": len(line)}
+        files["jsonl"] = {"path": place_of("jsonl", number, "jsonl"), **place}
+        tables.jsonl.append(line)
+        tables.offset += len(line)
+    if "parquet" in making.formats:
+        from advisor.batch.table import row  # noqa: PLC0415
+
+        path = place_of("parquet", number, "parquet")
+        files["parquet"] = {"path": path, "row": len(tables.rows)}
+        tables.rows.append(row(name, made.doc, made.markdown))
+    tables.entries.append(report_entry(name, item, made.request, made.doc, files))
+
+
+def described(file: File) -> Mapping[str, object]:
+    """Give path, size and hash of a file, as indexes and records hold them."""
+    digest = hashlib.sha256(file.content).hexdigest()
+    return {"path": file.path, "bytes": len(file.content), "sha256": digest}
+
+
+def _whole_files(number: int, making: Making, tables: _Tables) -> Iterator[File]:
+    if "jsonl" in making.formats:
+        file = File(place_of("jsonl", number, "jsonl"), b"".join(tables.jsonl))
+        tables.files.append(described(file))
+        yield file
+    if "parquet" in making.formats:
+        from advisor.batch.table import table_bytes  # noqa: PLC0415  pyarrow, an extra
+
+        file = File(place_of("parquet", number, "parquet"), table_bytes(tables.rows))
+        tables.files.append(described(file))
+        yield file
+
+
+def _record(shard: Shard, tables: _Tables) -> File:
+    """One line about the shard, one for each report, one for each failure."""
+    head = {
+        "shard": shard.number,
+        "scenarios": len(shard.items),
+        "reports": len(tables.entries),
+        "failed": len(tables.failures),
+        "bugs": sum(bool(entry["bug"]) for entry in tables.failures),
+        "files": tables.files,
+    }
+    lines = (_ENCODER.encode(line) for line in (head, *tables.entries, *tables.failures))
+    return File(record_of(shard.number), "".join(f"{line}\n" for line in lines).encode("ascii"))

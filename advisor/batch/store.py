@@ -1,0 +1,231 @@
+"""The output folder: files appear whole or not at all, and survive a power cut.
+
+A shard's files are written into a folder of their own under ``.work``, flushed to the disk
+(many at once: one flush takes milliseconds, hundreds together hardly longer), and renamed into
+place, the shard's record last. Whoever finds a record finds everything it names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from advisor.batch.shard import FORMATS, File, record_of
+from advisor.errors import RequestError
+
+MANIFEST, INDEX, ERRORS = "manifest.json", "index.jsonl", "errors.jsonl"
+_WORK, _TOKEN, _STOP = ".work", "token", "stop"
+_OWN = frozenset({MANIFEST, INDEX, ERRORS, _WORK, "shards", *FORMATS})
+_FLUSHES = 16
+"""Files flushed at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first line of a shard's record."""
+
+    scenarios: int
+    reports: int
+    failed: int
+    bugs: int
+
+
+def write_files(root: Path, number: int, files: Iterable[File]) -> int:
+    """Write a shard's files; the last one is its record. Gives the bytes written.
+
+    Raises:
+        OSError: The disk is full, the folder is gone or may not be written. What was there
+            stays; the shard is not complete.
+    """
+    holder = Path(tempfile.mkdtemp(prefix=f"{number:06d}-", dir=root / _WORK))
+    try:
+        moves, total = [], 0
+        with ThreadPoolExecutor(_FLUSHES) as flushing:
+            flushed = []
+            for place, file in enumerate(files):
+                temporary = holder / str(place)
+                temporary.write_bytes(file.content)
+                flushed.append(flushing.submit(_flush, temporary))
+                moves.append((temporary, root / file.path))
+                total += len(file.content)
+            for done in flushed:
+                done.result()
+        _move(root, moves)
+    finally:
+        shutil.rmtree(holder, ignore_errors=True)
+    return total
+
+
+def write_one(root: Path, name: str, chunks: Iterable[bytes]) -> None:
+    """Write one file of the folder itself, whole or not at all."""
+    temporary = root / _WORK / name
+    with temporary.open("wb") as out:
+        for chunk in chunks:
+            out.write(chunk)
+        out.flush()
+        os.fsync(out.fileno())
+    _move(root, [(temporary, root / name)])
+
+
+def _move(root: Path, moves: Iterable[tuple[Path, Path]]) -> None:
+    """Rename into place; the last file only when all the others are on the disk."""
+    *first, (record, target) = moves
+    for folder in {path.parent for _, path in first} | {target.parent}:
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+    for temporary, path in first:
+        temporary.replace(path)
+    _flush_folders(root, {path.parent for _, path in first})
+    record.replace(target)
+    _flush_folders(root, {target.parent})
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _flush_folders(root: Path, folders: Iterable[Path]) -> None:
+    """Flush names; folders above are included, because they may be new."""
+    if os.name == "nt":
+        return
+    above = {up for folder in folders for up in (folder, *folder.parents) if _within(up, root)}
+    for folder in sorted(above, key=lambda path: -len(path.parts)):
+        _flush(folder)
+
+
+def _within(path: Path, root: Path) -> bool:
+    return path == root or root in path.parents
+
+
+def read_head(root: Path, number: int, *, files: bool = False) -> Head | None:
+    """Read what a record says of its shard; None where the shard is missing or damaged.
+
+    Args:
+        root: The output folder.
+        number: The shard.
+        files: Look for every file that the record names, too.
+    """
+    try:
+        with (root / record_of(number)).open("rb") as lines:
+            head = json.loads(next(lines))
+            rest = [json.loads(line) for line in lines] if files else []
+        found = Head(head["scenarios"], head["reports"], head["failed"], head["bugs"])
+        named = [*head["files"], *(file for entry in rest for file in _named(entry))]
+    except (OSError, ValueError, StopIteration, LookupError, TypeError, AttributeError):
+        return None
+    if files and (len(rest) != found.scenarios or not all(_is_there(root, f) for f in named)):
+        return None
+    return found
+
+
+def _named(entry: dict[str, dict[str, dict[str, object]]]) -> Iterator[dict[str, object]]:
+    return (file for file in entry.get("files", {}).values() if "sha256" in file)
+
+
+def _is_there(root: Path, file: dict[str, object]) -> bool:
+    try:
+        return (root / str(file["path"])).stat().st_size == file["bytes"]
+    except OSError:
+        return False
+
+
+def entries(root: Path, shards: int, *, failed: bool) -> Iterator[bytes]:
+    """Give the index lines, or the lines of failures, of every shard in order."""
+    for number in range(shards):
+        with (root / record_of(number)).open("rb") as lines:
+            reports = json.loads(next(lines))["reports"]
+            for place, line in enumerate(lines):
+                if (place >= reports) is failed:
+                    yield line
+
+
+def finish(root: Path, shards: int) -> None:
+    """Write the index of all shards, and the failures if there are any; clear up."""
+    write_one(root, INDEX, entries(root, shards, failed=False))
+    failures = entries(root, shards, failed=True)
+    if first := next(failures, None):
+        write_one(root, ERRORS, (line for part in ([first], failures) for line in part))
+    else:
+        (root / ERRORS).unlink(missing_ok=True)
+    shutil.rmtree(root / _WORK, ignore_errors=True)
+
+
+def prepare(root: Path, token: str) -> None:
+    """Make the folder ready to be written: an empty ``.work`` with the token of this run."""
+    shutil.rmtree(root / _WORK, ignore_errors=True)
+    (root / _WORK).mkdir()
+    (root / _WORK / _TOKEN).write_text(token, encoding="ascii")
+
+
+def sees(root: Path, token: str) -> bool:
+    """Whether this machine sees the output folder of a run."""
+    try:
+        return (root / _WORK / _TOKEN).read_text(encoding="ascii") == token
+    except OSError:
+        return False
+
+
+def ask_to_stop(root: Path) -> None:
+    """Tell workers to begin no further shard."""
+    (root / _WORK / _STOP).touch()
+
+
+def asked_to_stop(root: Path) -> bool:
+    """Whether no further shard is to be begun."""
+    return (root / _WORK / _STOP).exists()
+
+
+def check_folder(root: Path, *, resume: bool) -> None:
+    """Make the output folder, or see that it may be used.
+
+    Raises:
+        RequestError: Something else lies there, or an earlier batch does.
+    """
+    if root.exists() and not root.is_dir():
+        raise RequestError(f"'{root}' is not a folder", hint="Name a folder for the reports.")
+    root.mkdir(parents=True, exist_ok=True)
+    names = {path.name for path in root.iterdir()}
+    if MANIFEST in names and not resume:
+        hint = "Go on with it (--resume), or name another folder."
+        raise RequestError(f"'{root}' holds a batch already", hint=hint)
+    if MANIFEST not in names and names - {_WORK}:
+        found = ", ".join(sorted(names)[:3])
+        hint = "Name a folder that is empty or does not exist yet."
+        raise RequestError(f"'{root}' is not empty and holds no batch ({found})", hint=hint)
+    if strange := sorted(names - _OWN):
+        hint = "Move it out of the folder."
+        raise RequestError(f"'{root}' holds '{strange[0]}', which no batch wrote", hint=hint)
+
+
+@contextmanager
+def locked(root: Path) -> Iterator[None]:
+    """Keep a second run out of the folder, where the system can.
+
+    Raises:
+        RequestError: Another run is writing there.
+    """
+    try:
+        import fcntl  # noqa: PLC0415  not on Windows
+    except ImportError:
+        yield
+        return
+    handle = os.open(root, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        hint = "Wait for it, or stop it first."
+        raise RequestError(f"another run is writing into '{root}'", hint=hint) from None
+    finally:
+        os.close(handle)

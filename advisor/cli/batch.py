@@ -1,0 +1,121 @@
+"""``advisor batch``: written reports for a whole plan."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from advisor.cli.advise import LENGTHS, Length
+from advisor.cli.batch_run import Asked, Folders, execute
+from advisor.cli.own import NoMeasurements, measurements_of
+from advisor.errors import RequestError, raise_problems
+
+_DEFAULT = "markdown,jsonl"
+_PLAN = "A plan (.yaml), or requests (.csv, .jsonl)."
+Out = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder for the reports, new or empty.")
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Processes; one for each core if left out.")
+]
+Scheduler = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Use the workers of this Dask scheduler.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where an earlier run stopped.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only say how much it is and what it will take.")
+]
+
+
+def batch(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help=_PLAN)],
+    out: Out = None,
+    formats: Annotated[str, typer.Option(help="Any of markdown, html, jsonl, parquet.")] = _DEFAULT,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    resume: Resume = False,
+    dry_run: DryRun = False,
+    length: Annotated[Length, typer.Option(help="How much the reports say.")] = Length.standard,
+    rules: Annotated[
+        Path | None, typer.Option(help="Folder of rules, over the built-in ones.")
+    ] = None,
+    templates: Annotated[
+        Path | None, typer.Option(help="Folder of templates, over the built-in ones.")
+    ] = None,
+    knowledge: Annotated[
+        Path | None, typer.Option(help="Folder of knowledge, over the built-in one.")
+    ] = None,
+    no_measurements: NoMeasurements = False,
+) -> None:
+    """Write reports for every scenario of a plan; stop and go on at any time.
+
+    A plan lists cards, models, formats and contexts: every combination that
+    can run is reported. A file of requests gives one report for each.
+
+    The same plan gives the same bytes, however many workers there are and
+    however often it was stopped. A JSON summary is printed at the end.
+    """
+    if out is None and not dry_run:
+        raise typer.BadParameter("needed unless --dry-run is given.", param_hint="'--out'")
+    if workers and scheduler:
+        raise typer.BadParameter(
+            "is for a pool; the cluster has its own.", param_hint="'--workers'"
+        )
+    own = None if no_measurements else measurements_of(knowledge)
+    folders = Folders(rules, templates, knowledge, own)
+    asked = _asked(plan, _formats(formats), length, folders)
+    number = workers or _cores()
+    if dry_run or out is None:
+        _foretell(asked, number)
+    else:
+        execute(asked, out, resume=resume, workers=number, scheduler=scheduler)
+
+
+def _asked(plan: Path, formats: tuple[str, ...], length: Length, folders: Folders) -> Asked:
+    """Read the plan and everything that reports are made from; all that is wrong, at once."""
+    from advisor.batch.load import load_plan  # noqa: PLC0415  start-up: --help must not pay
+    from advisor.pipeline import Advisor  # noqa: PLC0415
+    from advisor.render import template_problems  # noqa: PLC0415
+
+    if folders.templates and folders.templates.is_dir():
+        raise_problems(template_problems(folders.templates))
+    advisor = Advisor.load(
+        rules=folders.rules,
+        templates=folders.templates,
+        knowledge=folders.knowledge,
+        measurements=folders.measurements,
+    )
+    read = load_plan(plan, advisor.knowledge, folders.knowledge)
+    return Asked(read, advisor, formats, LENGTHS[length], folders)
+
+
+def _formats(text: str) -> tuple[str, ...]:
+    from advisor.batch.shard import FORMATS  # noqa: PLC0415  as above
+    from advisor.suggest import did_you_mean  # noqa: PLC0415
+
+    words = [word.strip().casefold() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in FORMATS:
+            hint = did_you_mean(word, FORMATS) or f"Known: {', '.join(FORMATS)}."
+            raise RequestError(f"--formats: unknown format '{word}'", hint=hint)
+    if not words:
+        raise RequestError("--formats is empty", hint=f"Known: {', '.join(FORMATS)}.")
+    return tuple(name for name in FORMATS if name in words)
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _foretell(asked: Asked, workers: int) -> None:
+    from advisor.batch.sample import measure  # noqa: PLC0415  as above
+    from advisor.cli.foretold import foretold  # noqa: PLC0415
+
+    for line in foretold(asked.plan, measure(asked.plan, asked.making()), workers):
+        typer.echo(line)

@@ -1,0 +1,199 @@
+"""A batch under way: its folder, its manifest, signals, and what is said at the end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import typer
+
+from advisor.errors import EngineError, RequestError
+
+if TYPE_CHECKING:
+    from advisor.batch.executors import Place
+    from advisor.batch.manifest import Manifest
+    from advisor.batch.plan import Plan
+    from advisor.batch.run import Stop, Totals
+    from advisor.batch.shard import Making
+    from advisor.batch.worker import Job
+    from advisor.pipeline import Advisor
+    from advisor.render import Length
+
+_STOPPING = b"stopping after the shards in flight; once more ends at once\n"
+_GO_ON = "Run the same command with --resume to go on."
+_STOPPED = 128
+"""Exit code of a run that a signal stopped: this and the signal's number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The user's own files."""
+
+    rules: Path | None
+    templates: Path | None
+    knowledge: Path | None
+    measurements: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A plan and how it is to be reported."""
+
+    plan: Plan
+    advisor: Advisor
+    formats: tuple[str, ...]
+    length: Length
+    folders: Folders
+
+    def making(self) -> Making:
+        """Give what a shard is made with."""
+        from advisor.batch.names import Namer  # noqa: PLC0415  start-up: --help must not pay
+        from advisor.batch.shard import Making  # noqa: PLC0415
+
+        namer = Namer.of(self.advisor.knowledge)
+        return Making(self.advisor, namer, self.formats, self.length, self.folders.templates)
+
+    def manifest(self) -> Manifest:
+        """Describe what will be made."""
+        from advisor.batch.manifest import manifest  # noqa: PLC0415  as above
+
+        return manifest(self.plan, self.advisor, formats=self.formats, length=self.length)
+
+    def job(self, out: Path, made: Manifest) -> Job:
+        """Tell workers what to do; paths are whole, since they may start elsewhere."""
+        from advisor.batch.manifest import as_bytes, made_by  # noqa: PLC0415  as above
+        from advisor.batch.worker import Job  # noqa: PLC0415
+
+        return Job(
+            out=str(out.resolve()),
+            token=hashlib.sha256(as_bytes(made)).hexdigest(),
+            formats=self.formats,
+            length=self.length,
+            made_by=tuple(sorted(made_by(self.advisor, self.formats).items())),
+            rules=_whole(self.folders.rules),
+            templates=_whole(self.folders.templates),
+            knowledge=_whole(self.folders.knowledge),
+            measurements=_whole(self.folders.measurements),
+        )
+
+
+def _whole(path: Path | None) -> str | None:
+    return str(path.resolve()) if path else None
+
+
+def execute(asked: Asked, out: Path, *, resume: bool, workers: int, scheduler: str | None) -> None:
+    """Make a batch, or what is missing of it.
+
+    Raises:
+        UserError: The folder cannot be used, or a scenario has no report.
+        EngineError: A scenario has no report through a fault of ours.
+    """
+    from advisor.batch import store  # noqa: PLC0415  as above
+    from advisor.batch.executors import Local, connected  # noqa: PLC0415
+    from advisor.batch.manifest import as_bytes  # noqa: PLC0415
+    from advisor.batch.run import unwritable  # noqa: PLC0415
+
+    made = asked.manifest()
+    job = asked.job(out, made)
+    root = Path(job.out)
+    place = connected(scheduler) if scheduler else Local(workers)
+    try:
+        store.check_folder(root, resume=resume)
+        with store.locked(root):
+            _same(root, made)
+            store.prepare(root, job.token)
+            store.write_one(root, store.MANIFEST, [as_bytes(made)])
+            _run(asked.plan, job, place)
+    except OSError as bad:
+        raise unwritable(root, bad) from None
+    except KeyboardInterrupt:
+        sys.stderr.write(f"stopped at once. {_GO_ON}\n")
+        raise typer.Exit(_STOPPED + signal.SIGINT) from None
+
+
+def _same(root: Path, made: Manifest) -> None:
+    """Refuse to go on with a batch that would come out differently now."""
+    from advisor.batch.manifest import as_bytes, differences, read_manifest  # noqa: PLC0415
+    from advisor.batch.store import MANIFEST  # noqa: PLC0415
+
+    if not (root / MANIFEST).exists():
+        return
+    old = read_manifest(root / MANIFEST)
+    found = differences(old, json.loads(as_bytes(made)))
+    if found:
+        hint = "Put that back, or start anew in another folder."
+        raise RequestError(f"'{root}' was made differently: {'; '.join(found)}", hint=hint)
+
+
+def _run(plan: Plan, job: Job, place: Place) -> None:
+    from advisor.batch.run import Stop, run  # noqa: PLC0415  as above
+    from advisor.cli.progress import Progress  # noqa: PLC0415
+
+    stop, started = Stop(), time.monotonic()
+    progress = Progress(plan.scenarios)
+    with _signals(stop), progress.shown():
+        totals = run(plan, job, place, stop=stop, tell=progress.tell)
+    seconds = time.monotonic() - started
+    summary = _summary(plan, job, totals, seconds)
+    sys.stdout.write(f"{json.dumps(summary, ensure_ascii=False)}\n")
+    _conclude(Path(job.out), totals, stop)
+
+
+@contextmanager
+def _signals(stop: Stop) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM ends after the shards in flight, the second at once."""
+
+    def asked(number: int, _frame: FrameType | None) -> None:
+        if stop.signal:
+            raise KeyboardInterrupt
+        stop.signal = number
+        os.write(2, _STOPPING)
+
+    kinds = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(kind, asked) for kind in kinds]
+    try:
+        yield
+    finally:
+        for kind, handler in zip(kinds, before, strict=True):
+            signal.signal(kind, handler)
+
+
+def _summary(plan: Plan, job: Job, totals: Totals, seconds: float) -> Mapping[str, object]:
+    return {
+        "out": job.out,
+        "complete": totals.complete,
+        "scenarios": totals.scenarios,
+        "reports": totals.reports,
+        "failed": totals.failed,
+        "skipped": dict(plan.skipped),
+        "shards": {"total": totals.shards, "kept": totals.kept, "made": totals.done},
+        "written_bytes": totals.written_bytes,
+        "seconds": round(seconds, 3),
+        "per_second": round(totals.made / seconds, 1) if seconds else None,
+        "worker_deaths": totals.deaths,
+    }
+
+
+def _conclude(root: Path, totals: Totals, stop: Stop) -> None:
+    if not totals.complete:
+        done = totals.kept + totals.done
+        sys.stderr.write(f"stopped: {done:,} of {totals.shards:,} shards are complete. {_GO_ON}\n")
+        raise typer.Exit(_STOPPED + stop.signal)
+    if totals.failed:
+        message = (
+            f"{totals.failed:,} of {totals.scenarios:,} scenarios have no report; "
+            f"they are listed in '{root / 'errors.jsonl'}'"
+        )
+        if totals.bugs:
+            raise EngineError(message)
+        raise RequestError(message)

@@ -1,0 +1,35 @@
+"""The placeholders of one document, written once and shared by its sentences and its report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from advisor.render.figures import Strings
+from advisor.render.option import option_view
+from advisor.render.view import situation_view
+
+if TYPE_CHECKING:
+    from advisor.render.contract import Document, RecommendationDoc
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """Placeholders hold figures and names, never sentences, so later sentences change none."""
+
+    doc: Document
+    situation: Strings
+    options: dict[int, Strings] = field(default_factory=dict)
+    """By rank, as far as asked for."""
+
+    @classmethod
+    def of(cls, doc: Document) -> Views:
+        """Write the placeholders of the scenario."""
+        return cls(doc, situation_view(doc))
+
+    def option(self, item: RecommendationDoc) -> Strings:
+        """Give the placeholders of a recommendation of this document."""
+        found = self.options.get(item["rank"])
+        if found is None:
+            found = self.options[item["rank"]] = option_view(self.doc, item)
+        return found

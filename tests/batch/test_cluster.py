@@ -1,0 +1,94 @@
+"""The same batch on a Dask cluster of this machine, with and without a worker that is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.batch.plans import TINY, contents, write
+
+pytest.importorskip("distributed")
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 60
+
+
+@contextmanager
+def process(*command: str) -> Iterator[subprocess.Popen[bytes]]:
+    quiet = subprocess.DEVNULL
+    running = subprocess.Popen(
+        [sys.executable, "-m", *command], cwd=ROOT, stdout=quiet, stderr=quiet
+    )
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.wait()
+
+
+def worker(file: Path) -> tuple[str, ...]:
+    return (
+        "distributed.cli.dask_worker", "--scheduler-file", str(file), "--nthreads", "1",
+        "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--local-directory",
+        str(file.parent / "scratch"),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Iterator[Path]:
+    """A scheduler; gives the file that says where it listens."""
+    file = tmp_path / "scheduler.json"
+    command = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0")
+    with process(*command, "--no-dashboard", "--scheduler-file", str(file)):
+        until = time.monotonic() + PATIENCE_S
+        while not file.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        yield file
+
+
+def batch(plan: Path, out: Path, *more: str) -> list[str]:
+    command = [sys.executable, "-m", "advisor", "batch", str(plan), "--out", str(out)]
+    return [*command, "--formats", "markdown,jsonl", *more]
+
+
+def test_a_killed_worker_loses_nothing_and_the_bytes_are_those_of_this_process(
+    tmp_path: Path, scheduler: Path
+) -> None:
+    plan = write(tmp_path, TINY.replace("shard_size: 3", "shard_size: 1"))
+    here, there = tmp_path / "here", tmp_path / "there"
+    subprocess.run(batch(plan, here, "--workers", "1"), cwd=ROOT, check=True, capture_output=True)
+    address = json.loads(scheduler.read_text())["address"]
+    with ExitStack() as cluster:
+        victim, _ = (cluster.enter_context(process(*worker(scheduler))) for _ in range(2))
+        running = subprocess.Popen(
+            batch(plan, there, "--scheduler", address),
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        while running.poll() is None and not list(there.glob("shards/*/*")):
+            time.sleep(0.01)
+        os.kill(victim.pid, signal.SIGKILL)
+        said, complaint = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 0, complaint.decode()
+    assert json.loads(said)["complete"]
+    assert contents(there) == contents(here)
+
+
+def test_no_scheduler_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
+    plan = write(tmp_path, TINY)
+    done = subprocess.run(
+        batch(plan, tmp_path / "out", "--scheduler", "tcp://127.0.0.1:1"),
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "no Dask scheduler answers at 'tcp://127.0.0.1:1'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
