@@ -8,25 +8,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor import render
 from advisor.advice import Advice
 from advisor.cli.tables import why_report
 from advisor.errors import RequestError
 from advisor.estimate.picture import memory_picture
 from advisor.pipeline import Advisor
-from advisor.render import (
-    Length,
-    document,
-    options_html,
-    options_markdown,
-    options_text,
-    picture_markdown,
-    picture_text,
-    render_html,
-    render_json,
-    render_markdown,
-    render_text,
-    scatter_svg,
-)
+from advisor.render.prose import Length
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document
@@ -56,17 +44,17 @@ def write_report(
     if form == "json" or length == "full" or why:
         advice = advisor.with_expected(advice)
     picture = memory_picture(advice.scenario, advisor.knowledge) if memory else None
-    doc = document(advice, templates=templates, picture=picture, options=options)
+    doc = render.document(advice, templates=templates, picture=picture, options=options)
     terminal = output is None and sys.stdout.isatty()
     if form == "json":
-        text = render_json(doc)
+        text = render.render_json(doc)
     elif form == "html":
-        text = render_html(doc, length=length, templates=templates)
+        text = render.render_html(doc, length=length, templates=templates)
     elif form == "markdown":
-        text = render_markdown(doc, length=length, templates=templates)
+        text = render.render_markdown(doc, length=length, templates=templates)
     else:
         colour = terminal and not os.environ.get("NO_COLOR")
-        text = render_text(
+        text = render.render_text(
             doc,
             width=_width(terminal=terminal),
             color=colour,
@@ -83,21 +71,21 @@ def write_report(
 
 def _picture(doc: Document, form: str, *, terminal: bool) -> str:
     return (
-        picture_markdown(doc)
+        render.picture_markdown(doc)
         if form == "markdown"
-        else picture_text(doc, width=_width(terminal=terminal))
+        else render.picture_text(doc, width=_width(terminal=terminal))
     )
 
 
 def _options(doc: Document, form: str, output: Path | None, templates: Path | None) -> str:
     """The table of what fits; drawn by rich on a terminal, with its picture in a Markdown file."""
     if form == "markdown":
-        text = options_markdown(doc, templates=templates)
-        picture = scatter_svg(doc, templates=templates) if output else None
+        text = render.options_markdown(doc, templates=templates)
+        picture = render.scatter_svg(doc, templates=templates) if output else None
         return f"{text}\n\n{picture}" if picture else text
     if output is None and sys.stdout.isatty():
-        return _drawn(options_html(doc, templates=templates))
-    return options_text(doc, width=_width(terminal=False), templates=templates)
+        return _drawn(render.options_html(doc, templates=templates))
+    return render.options_text(doc, width=_width(terminal=False), templates=templates)
 
 
 def _drawn(table: OptionsTable | None) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from advisor.advice import Advice, Recommendation, ScoreTerm
 from advisor.pipeline import Advisor
 from advisor.vocabulary import Vocabulary, show
-from advisor.workbench.whynot import why_not_lines
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
@@ -79,6 +78,8 @@ def _term(vocabulary: Vocabulary, term: ScoreTerm) -> str:
 
 def _silent(advisor: Advisor, advice: Advice) -> Iterator[str]:
     fired = {rule for rule, _ in advice.fired}
+    from advisor.workbench.whynot import why_not_lines  # noqa: PLC0415 - for --why alone
+
     for rule in advisor.ruleset.rules:
         if rule.id not in fired:
             yield f"  {rule.id}"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from advisor.estimate.result import Figure, Speed
 from advisor.estimate.speed_rates import Speeds
 from advisor.estimate.speed_step import is_split
 from advisor.estimate.speed_tables import Range
-from advisor.knowledge.own import OwnFigure, Setup
 from advisor.scenario import Scenario
 
-Figures = Mapping[Setup, tuple[OwnFigure, ...]]
+if TYPE_CHECKING:
+    from advisor.knowledge.own import OwnFigure, Setup
 
 
 def with_own(scenario: Scenario, speeds: Speeds, speed: Speed) -> Speed:
@@ -50,6 +51,8 @@ def _setup(scenario: Scenario) -> Setup | None:
     )
     if gpu is None or backend is None or not plain:
         return None
+    from advisor.knowledge.own import Setup  # noqa: PLC0415 - few have measured
+
     return Setup(
         gpu.name,
         scenario.gpus,
@@ -61,7 +64,9 @@ def _setup(scenario: Scenario) -> Setup | None:
     )
 
 
-def _own(found: Figures, setup: Setup, depth: int, most_apart: int) -> Sequence[OwnFigure]:
+def _own(
+    found: Mapping[Setup, tuple[OwnFigure, ...]], setup: Setup, depth: int, most_apart: int
+) -> Sequence[OwnFigure]:
     """Give the figures of the nearest depth, none when that is too far off."""
     figures = found.get(setup, ())
     apart = min((abs(f.depth_tokens - depth) for f in figures), default=most_apart + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from advisor.estimate.result import Evidence
 from advisor.estimate.speed_measured import MeasuredSpeeds
@@ -14,8 +15,10 @@ from advisor.estimate.speed_prefill import (
     reached_by_llamacpp,
 )
 from advisor.estimate.speed_tables import BatchTable, EngineSpeed, Match, Tables, read_tables
-from advisor.knowledge.own import CardEngine, OwnSpeeds
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
+
+if TYPE_CHECKING:
+    from advisor.knowledge.own import OwnSpeeds
 
 MODELLED_FROM_GPUS = 3
 _SIXTEEN_BITS_ABOVE = 8.6
@@ -132,6 +135,8 @@ def _own_factors(
     """Give what the user's measurements of this card say: of its decoding and of its prefill."""
     if speeds.own is None:
         return None, None
+    from advisor.knowledge.own import CardEngine  # noqa: PLC0415 - few have measured
+
     key = CardEngine(gpu.name, backend, engine_of(speeds.tables, framework))
     found = speeds.own.factors.get(key)
     if found is None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from advisor.knowledge.own import OwnSpeeds
+if TYPE_CHECKING:
+    from advisor.knowledge.own import OwnSpeeds
 
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "apple"]

@@ -13,7 +13,6 @@ from advisor.estimate.room import sequences_at_once
 from advisor.estimate.speed import speculative_range
 from advisor.render.barred import title
 from advisor.render.figures import plain, typed
-from advisor.render.pareto import options_doc
 from advisor.render.picture import picture_doc
 from advisor.render.setup import scenario_doc, setup_doc
 from advisor.render.templating import Templates, templates_for
@@ -65,6 +64,8 @@ def document(
     """
     doc = document_and_views(advice, templates=templates, picture=picture)[0]
     if options:
+        from advisor.render.pareto import options_doc  # noqa: PLC0415 - for --options alone
+
         barred = frozenset(item.option.key for item in advice.not_recommended)
         doc["options"] = options_doc(advice.options, options_table(advice.options), barred)
     return doc
