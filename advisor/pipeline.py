@@ -29,10 +29,11 @@ from advisor.estimate.result import BreakEven, Limits
 from advisor.estimate.speed import missing_inputs
 from advisor.estimate.whole import estimate_scenario
 from advisor.explain import barred_because, because, reason
-from advisor.facts import break_even_facts, option_facts, scenario_facts
+from advisor.facts import break_even_facts, scenario_facts
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.measurements.overlay import with_measurements
+from advisor.optionfacts import option_facts
 from advisor.options import Base, build_options, expected_options
 from advisor.options.breakeven import break_even
 from advisor.ranking import Ranking, rank

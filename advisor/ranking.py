@@ -9,7 +9,7 @@ from typing import NamedTuple
 from advisor.advice import FactValue, Option, ScoreTerm
 from advisor.engine.base import Firing, OptionFacts
 from advisor.engine.trace import holds
-from advisor.options.dominance import dominated
+from advisor.options.dominance import BETWEEN_KEYS, DOMINATED_BY
 from advisor.rulefile.model import PerTerm, Rule, RuleSet, Score
 
 _ALTERNATIVES = 3
@@ -140,12 +140,13 @@ def _without_dominated(
     marked: Sequence[_Marked], values: Mapping[str, Mapping[str, FactValue]]
 ) -> tuple[list[_Marked], tuple[str, ...]]:
     """Drop what another recommended option of the same action makes pointless."""
-    if not any(values[item.option.key].get("option.dominated") for item in marked):
-        return list(marked), ()
-    by_action: dict[str, dict[str, Option]] = {}
-    for item in marked:
-        by_action.setdefault(item.option.action, {})[item.option.key] = item.option
-    pointless = {key for group in by_action.values() for key in dominated(group.values())}
+    said = {item.option.key for item in marked}
+    pointless = {
+        key
+        for key in said
+        if (better := values[key].get(DOMINATED_BY))
+        and not said.isdisjoint(str(better).split(BETWEEN_KEYS))
+    }
     kept = [item for item in marked if item.option.key not in pointless]
     return kept, tuple(sorted(pointless))
 

@@ -23,7 +23,7 @@ LAYERS = (
     ("advice", "calibration", "commands"),
     ("measurements",),
     ("options",),
-    ("confidence", "facts", "remarks", "explain", "ranking"),
+    ("confidence", "facts", "optionfacts", "remarks", "explain", "ranking"),
     ("pipeline",),
     ("render",),
     ("bulk", "reverse"),

@@ -8,6 +8,9 @@ from operator import itemgetter, le
 from advisor.advice import Effort, Option
 from advisor.estimate.memo import by_identity_up_to
 
+DOMINATED_BY = "option.dominated_by"
+"""The fact that names them, and what stands between their keys."""
+BETWEEN_KEYS = "\n"
 _EFFORTS: Mapping[Effort, float] = {"setting": 0, "download": 1, "rebuild": 2, "purchase": 3}
 _Costs = tuple[float, ...]
 
@@ -19,26 +22,28 @@ def dominated(options: Iterable[Option]) -> frozenset[str]:
     and the number of changes. Options of different models are not compared, nor are two of which
     only one has a figure: unknown is neither better nor worse.
     """
-    return frozenset(key for group in _comparable(options) for key in _beaten(group))
+    return frozenset(key for group in _comparable(options) for key, _ in _beaten(group))
 
 
-def _beaten(group: Sequence[tuple[str, _Costs]]) -> Iterator[str]:
-    """Look only before an option in order of costs: nothing after it can be as good."""
+def _beaten(group: Sequence[tuple[str, _Costs]]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Give every option that others beat, and those; only before it in order of costs they can."""
     ordered = sorted(group, key=itemgetter(1))
     for place, (key, costs) in enumerate(ordered):
-        for _, other in ordered[:place]:
-            if other != costs and all(map(le, other, costs)):
-                yield key
-                break
+        better = [
+            one for one, other in ordered[:place] if other != costs and all(map(le, other, costs))
+        ]
+        if better:
+            yield key, better
 
 
 @by_identity_up_to(4)
-def dominated_in_kind(options: Sequence[Option]) -> frozenset[str]:
-    """The keys of the fitting options that another of the same action makes pointless."""
+def dominators_in_kind(options: Sequence[Option]) -> Mapping[str, Sequence[str]]:
+    """The fitting options that others of the same action make pointless, and the keys of those."""
     by_action: dict[str, list[Option]] = {}
     for option in options:
         by_action.setdefault(option.action, []).append(option)
-    return frozenset().union(*(dominated(group) for group in by_action.values()))
+    groups = (group for those in by_action.values() for group in _comparable(those))
+    return dict(pair for group in groups for pair in _beaten(group))
 
 
 def undominated(options: Iterable[Option]) -> list[Option]:

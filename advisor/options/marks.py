@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from advisor.advice import Option
-from advisor.options.dominance import dominated_in_kind
+from advisor.options.dominance import dominators_in_kind
 
 
 def marks_of(options: Sequence[Option]) -> Mapping[str, set[str]]:
     """Give, by the fact that says so, the keys of the options it holds for."""
     marks: dict[str, set[str]] = {
-        "option.dominated": set(dominated_in_kind(options)),
+        "option.dominated": set(dominators_in_kind(options)),
         "option.best_quality": set(),
         "option.fastest": set(),
         "option.smallest_step": set(),

@@ -9,7 +9,7 @@ from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.options.dominance import dominated_in_kind
+from advisor.options.dominance import dominators_in_kind
 from advisor.render import figures as f
 from advisor.render.option import changes
 from advisor.render.templating import templates_for
@@ -40,7 +40,7 @@ def options_doc(
     """
     fitting = [option for option in options if option.fits]
     allowed = [option for option in fitting if option.key not in barred]
-    pointless = dominated_in_kind(allowed)
+    pointless = frozenset(dominators_in_kind(allowed))
     shown = {option.key for option in allowed} - pointless
     best = best_balanced(allowed)
     table = [

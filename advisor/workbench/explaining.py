@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from advisor.advice import Advice
 from advisor.engine.trace import RuleTrace, evaluate
-from advisor.facts import option_facts
+from advisor.optionfacts import option_facts
 from advisor.options import Base
 from advisor.pipeline import Advisor
 from advisor.rulefile.model import Rule

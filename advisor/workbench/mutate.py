@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from advisor.engine.trace import evaluate as traced
-from advisor.facts import option_facts
+from advisor.optionfacts import option_facts
 from advisor.pipeline import prepare
 from advisor.requests import request_from
 from advisor.rulefile.model import Case, Rule, Test

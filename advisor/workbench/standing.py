@@ -9,6 +9,7 @@ from typing import cast
 from advisor.advice import Option
 from advisor.engine.base import Firing, OptionFacts
 from advisor.engine.kinds import of_option
+from advisor.options.dominance import DOMINATED_BY
 from advisor.ranking import rank
 from advisor.rulefile.model import RuleSet
 from advisor.workbench.bulk import Evaluation
@@ -84,7 +85,7 @@ class Firings:
                     if number in self.scenario:
                         self.scenario[number].append(rule_id)
         scored = _scored_facts(evaluation.ruleset)
-        self.option_facts = sorted(filter(of_option, scored))
+        self.option_facts = sorted({*filter(of_option, scored), DOMINATED_BY})
         self.scenario_facts = sorted(scored - set(self.option_facts))
 
 

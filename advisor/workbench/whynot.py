@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from advisor.advice import Advice
 from advisor.engine.base import OptionFacts
 from advisor.engine.trace import RuleTrace, TestTrace, evaluate
-from advisor.facts import option_facts
+from advisor.optionfacts import option_facts
 from advisor.options import Base
 from advisor.pipeline import Advisor
 from advisor.rulefile.effects import ACTION_FACT

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.advice import Option
-from advisor.options.dominance import dominated, dominated_in_kind
+from advisor.options.dominance import dominated, dominators_in_kind
 from tests.options.asking import advised
 
 BASE = {"gpu": "RTX 4090", "model": "llama-3-8b", "precision": "FP16"}
@@ -67,4 +67,4 @@ def test_other_models_are_not_compared() -> None:
 def test_only_options_of_one_action_count_in_the_list() -> None:
     other = worse(steps=2, action="quantize-kv")
     assert dominated([option(), other]) == {"worse"}
-    assert dominated_in_kind((option(), other)) == set()
+    assert dominators_in_kind((option(), other)) == {}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.options.dominance import dominated_in_kind
+from advisor.options.dominance import dominators_in_kind
 from advisor.render import document, options_text, scatter_svg
 from advisor.render.pareto import best_balanced, options_html
 from tests.cli.running import advise
@@ -63,7 +63,7 @@ def test_without_the_flag_the_document_lists_none() -> None:
 
 def test_counts_are_facts_too() -> None:
     advice = advised(**GIVEN)
-    assert advice.facts["options.dominated"] == len(dominated_in_kind(advice.options))
+    assert advice.facts["options.dominated"] == len(dominators_in_kind(advice.options))
     assert advice.facts["options.fitting"] == sum(o.fits for o in advice.options)
 
 
