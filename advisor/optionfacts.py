@@ -9,6 +9,7 @@ from advisor.advice import FactValue, Option
 from advisor.engine.base import OptionFacts
 from advisor.facts import aggregate_speed, headroom_percent, least_speed, percent
 from advisor.knowledge.types import Gpu
+from advisor.options.alternatives import relatives
 from advisor.options.base import Base, exam_loss
 from advisor.options.dominance import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind
 from advisor.options.marks import marks_of
