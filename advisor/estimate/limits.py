@@ -97,7 +97,7 @@ def _has_card(scenario: Scenario) -> bool:
 
 
 def _free(scenario: Scenario, knowledge: Knowledge) -> int:
-    free = free_bytes(scenario, knowledge)
+    free = free_bytes(scenario, knowledge, once=True)
     assert free is not None
     return free
 

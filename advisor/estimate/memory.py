@@ -78,10 +78,11 @@ def estimate_memory(scenario: Scenario, knowledge: Knowledge) -> Memory:
     return _memory(scenario, _whole_demand(scenario, knowledge, cards), cards)
 
 
-def free_bytes(scenario: Scenario, knowledge: Knowledge) -> int | None:
+def free_bytes(scenario: Scenario, knowledge: Knowledge, *, once: bool = False) -> int | None:
     """Say what stays free on the fullest card, bytes, negative when it does not fit.
 
-    The same arithmetic as ``estimate_memory`` without its details; None without a card.
+    The same arithmetic as ``estimate_memory`` without its details; None without a card. With
+    ``once`` nothing is kept: a search passes sizes that nobody will ask for again.
 
     Raises:
         RequestError: A figure of the architecture or of the format is not known.
@@ -89,7 +90,8 @@ def free_bytes(scenario: Scenario, knowledge: Knowledge) -> int | None:
     cards = cards_of(scenario, knowledge)
     if cards[0].usable is None:
         return None
-    return _least_free(_whole_demand(scenario, knowledge, cards).cards, cards)
+    demand_of = _fresh_demand if once else _whole_demand
+    return _least_free(demand_of(scenario, knowledge, cards).cards, cards)
 
 
 def _least_free(shares: list[_Share], cards: Sequence[Card]) -> int:
