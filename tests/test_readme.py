@@ -44,6 +44,10 @@ def test_every_example_runs(
         ' "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336}'
     )
     tiny(tmp_path / "my-model").rename(tmp_path / "my-model" / "model.gguf")
+    bench = ROOT / "tests" / "data" / "measurements" / "llama-bench.json"
+    (tmp_path / "bench.json").write_bytes(bench.read_bytes())
+    (tmp_path / "plan.yaml").write_text("gpus: [RTX 4090]\nmodels: [llama-3-8b]\nformats: [Q8_0]\n")
+    monkeypatch.setenv("ADVISOR_DATA_DIR", str(tmp_path / "data"))
     outcome = run(capsys, *shlex.split(command)[1:])
     assert outcome.code == 0, outcome.err
 
