@@ -181,7 +181,11 @@ def find_model_named(text: str, knowledge: Knowledge) -> Model:
                 raise
     path = Path(text)
     if not _is_folder(text) and path.suffix not in _MODEL_FILES:
-        raise RequestError(f"{text}: no such folder", hint="Give a folder with a config.json.")
+        what = "not a model file" if path.is_file() else "no such folder"
+        raise RequestError(
+            f"{text}: {what}",
+            hint="Give a folder with a config.json, a .gguf or a .safetensors file.",
+        )
     return model_from_path(path)
 
 

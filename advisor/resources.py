@@ -20,13 +20,14 @@ def data_dir(kind: Kind) -> Path:
 
 
 def read_tree(folder: Path, suffixes: Iterable[str]) -> Mapping[str, bytes]:
-    """Read every file below ``folder`` with one of the suffixes, by sorted relative POSIX path."""
+    """Read every file below ``folder`` with one of the suffixes, by sorted relative POSIX path.
+
+    What is hidden, such as ``.git`` and ``.venv``, is nobody's rule or template.
+    """
     wanted = tuple(suffixes)
     paths = (p for p in folder.rglob("*") if p.suffix in wanted and p.is_file())
-    return {
-        name: p.read_bytes()
-        for name, p in sorted((p.relative_to(folder).as_posix(), p) for p in paths)
-    }
+    named = sorted((p.relative_to(folder).as_posix(), p) for p in paths)
+    return {name: p.read_bytes() for name, p in named if "/." not in f"/{name}"}
 
 
 def overlaid(kind: Kind, folder: Path | None, suffixes: Iterable[str]) -> Mapping[str, bytes]:

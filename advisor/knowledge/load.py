@@ -130,7 +130,10 @@ def read_files(folder: Path | None, *, alone: bool = False) -> tuple[Files, froz
     if folder is None:
         return built_in, frozenset()
     if not folder.is_dir():
-        raise KnowledgeError(f"there is no folder '{folder}'", hint="Try 'advisor init DIR'.")
+        what = "a file, not a folder" if folder.is_file() else "missing"
+        raise KnowledgeError(
+            f"there is no folder '{folder}': it is {what}", hint="Name one with knowledge files."
+        )
     own = _files_of(folder)
     return dict(sorted((built_in | dict(own)).items())), frozenset(own)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from advisor.errors import UserError
 from advisor.measurements.dates import iso_date
-from advisor.measurements.found import Fields, Read, Run, Skipped
+from advisor.measurements.found import Fields, Read, Run, Skipped, one_line
 from advisor.measurements.spelling import backend_of, of_gguf, of_model_type
 
 _COLUMNS = {
@@ -126,7 +126,7 @@ def _build(row: Fields) -> str:
 def _note(row: Fields) -> str:
     """Keep the settings that move the speed."""
     kept = ("n_gpu_layers", "flash_attn", "n_batch", "n_ubatch", "n_threads")
-    return "; ".join(f"{key}={row.text(key)}" for key in kept if row.said(key))
+    return "; ".join(f"{key}={one_line(str(row.values[key]))}" for key in kept if row.said(key))
 
 
 def read_markdown(text: str, file: str) -> Iterator[Read]:

@@ -22,6 +22,9 @@ _FEW_MODELS = 2
 _MOST_PEERS, _MOST_PEERS_TRIED = 2, 6
 _CLEARLY_SMALLER, _MUCH_SMALLER = 0.85, 0.25
 _DRAFT_SHARE, _LIGHT_DRAFT = 0.2, 0.1
+_DRAFT_PADDING = 128
+"""Tokens by which llama.cpp lets vocabularies differ: ``SPEC_VOCAB_MAX_SIZE_DIFFERENCE`` in
+common/speculative.cpp. Other servers want them equal."""
 
 
 def smaller_model_options(base: Base) -> Iterator[Option]:
@@ -166,20 +169,34 @@ def draft_options(base: Base) -> Iterator[Option]:
         return
     if scenario.model.modality != "text" or scenario.batch > 1:
         return
-    draft = _draft_for(scenario.model, relatives(base.knowledge, scenario.model))
+    others = relatives(base.knowledge, scenario.model)
+    padding = _DRAFT_PADDING if scenario.framework.memory_model == "llama.cpp" else 0
+    draft = _draft_for(scenario.model, others, padding)
     if draft:
         other = changed(scenario, draft_model=draft)
         yield make_option(base, "speculative", {"draft_model": draft.name}, other, "download")
 
 
-def _draft_for(model: Model, others: Sequence[Model]) -> Model | None:
-    """The largest with a tenth of the active parameters, else the smallest up to a fifth."""
+def _draft_for(model: Model, others: Sequence[Model], padding: int) -> Model | None:
+    """The largest with a tenth of the active parameters, else the smallest up to a fifth.
+
+    One of the same family goes before the others: a tokenizer may change between families.
+
+    Args:
+        model: What the draft is for.
+        others: Its relatives, the largest first.
+        padding: By how many tokens the vocabularies may differ.
+    """
     small = [
         m
         for m in others
         if m.active_parameters <= model.active_parameters * _DRAFT_SHARE
-        and m.shape.vocab == model.shape.vocab
+        and abs(m.shape.vocab - model.shape.vocab) <= padding
         and m.shape.moe is None
     ]
     light = [m for m in small if m.active_parameters <= model.active_parameters * _LIGHT_DRAFT]
-    return light[0] if light else small[-1] if small else None
+    for group, choice in ((light, 0), (small, -1)):
+        own = [m for m in group if m.family == model.family]
+        if own or group:
+            return (own or group)[choice]
+    return None

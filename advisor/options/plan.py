@@ -46,8 +46,9 @@ class Bounds:
     gentle: bool
 
     def context(self, scenario: Scenario) -> int:
-        """The shortest context to go down to, tokens."""
-        kept = int(scenario.context_tokens * self.context_kept)
+        """The shortest context to go down to, tokens; nobody needs more than was trained."""
+        useful = min(scenario.context_tokens, scenario.model.trained_context_tokens or 2**62)
+        kept = int(useful * self.context_kept)
         shortest = max(kept, self.least_context_tokens, scenario.depth_tokens + 1)
         return min(shortest, scenario.context_tokens)
 

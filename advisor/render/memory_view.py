@@ -77,6 +77,7 @@ def _cache_room(doc: Document) -> Strings:
         "cache_room": f.amount(memory["cache_room_bytes"]) if at_once else "",
         "cache_tokens": f.count(memory["cache_tokens"]) if at_once else "",
         "cache_sequences": f.count(at_once or None),
+        "server_starts": f.count(memory["cache_sequences"] or None) if not runs else "",
         "cache_serves_several": flag((at_once or 0) > 1),
         "cache_not_all": flag(
             at_once and (memory["cache_tokens"] or 0) // doc["scenario"]["context_tokens"] > at_once
@@ -122,6 +123,8 @@ def _largest(doc: Document) -> str:
 def _limits(doc: Document) -> Strings:
     memory, asked = doc["memory"], doc["scenario"]
     context, batch = memory["max_context_tokens"], memory["max_batch"]
+    if _beyond_training(doc) and doc["verdict"]["state"] in {"fits", "tight"}:
+        context = None
     if context == LONGEST_TOKENS and asked["model"]["trained_context_tokens"] is None:
         context = None
     searched_all = batch is not None and batch >= most_sequences(asked["framework_memory_model"])
@@ -142,7 +145,8 @@ def _edges(doc: Document) -> Strings:
         edges["fewest_gpus"],
         edges["too_large_batch"],
     )
-    shorter = context is not None and context < asked["context_tokens"]
+    trained = asked["model"]["trained_context_tokens"]
+    shorter = context is not None and context < asked["context_tokens"] and context != trained
     fewer = gpus is not None and gpus != asked["gpus"]
     held = batch - 1 if batch and batch <= asked["batch"] else 0
     return {
@@ -157,6 +161,12 @@ def _edges(doc: Document) -> Strings:
         "edge_card_memory": f.size(edges["smallest_capacity_bytes"]),
         "edge_card_own": flag(_is_own_card(doc)),
     }
+
+
+def _beyond_training(doc: Document) -> bool:
+    """Whether more is asked for than was trained, so that memory is not what limits it."""
+    trained = doc["scenario"]["model"]["trained_context_tokens"]
+    return trained is not None and doc["scenario"]["context_tokens"] > trained
 
 
 def _is_own_card(doc: Document) -> bool:

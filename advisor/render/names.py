@@ -101,6 +101,7 @@ SITUATION: Mapping[str, str] = {
     "empty for other runtimes",
     "cache_tokens": "tokens of all sequences together that this room holds",
     "cache_sequences": "sequences of the context asked for that it holds at once",
+    "server_starts": "sequences that a server which does not hold all of them would serve at once",
     "cache_serves_several": "yes when that is more than one",
     "cache_not_all": "yes when more would fit into the cache than their buffers leave room for",
     "memory_approximate": "which parts are estimates, each with the reason in brackets",

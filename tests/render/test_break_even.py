@@ -44,7 +44,6 @@ CASES = {
     "several cards": (
         Request(gpu="RTX 4090", model="llama-3-70b", precision="Q4_K_M", gpus=2, context=32_768),
         (
-            "It fits with at most 8,192 tokens of context. "
             "At this context llama.cpp fits formats up to Q3_K_L. "
             "As asked it needs 3 of these cards, or cards of 27 GiB each."
         ),
