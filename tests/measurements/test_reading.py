@@ -372,3 +372,10 @@ def test_names_of_drivers() -> None:
     assert backend_of("HIP") == ("ROCm", False)
     assert backend_of("Vulkan,RPC") == ("Vulkan", True)
     assert backend_of("BLAS") == ("", False)
+
+
+@pytest.mark.parametrize("stated", [True, -1, 1, "auto"])
+def test_a_setting_kept_for_the_note_may_be_of_any_kind(stated: object) -> None:
+    """Older builds of llama-bench write flash_attn as true or false."""
+    (run,) = runs(bench_json(bench(flash_attn=stated)))
+    assert f"flash_attn={stated}" in run.note
