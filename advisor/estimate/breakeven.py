@@ -60,7 +60,7 @@ def fewest_gpus(scenario: Scenario, knowledge: Knowledge) -> int | None:
 def can_double(scenario: Scenario) -> bool:
     """Whether more cards of the kind can be put beside it and share this scenario."""
     gpu = scenario.gpu
-    if gpu is None or gpu.unified_memory or gpu.segment == "mobile":
+    if gpu is None or gpu.stands_alone:
         return False
     whole = scenario.gpu_layers is None and not scenario.cpu_experts
     return whole and bool(scenario.framework.multi_gpu)

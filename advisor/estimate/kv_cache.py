@@ -7,14 +7,14 @@ checked row by row (tests/data), vLLM's rules were read.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from advisor.errors import RequestError
 from advisor.estimate.memo import by_identity_up_to
+from advisor.estimate.sums import prefix_sums
 from advisor.knowledge.types import Framework, KvType
 from advisor.sources.shape import Shape
 from advisor.support import unsized
@@ -229,10 +229,10 @@ def _cache_shape(model: Model, key: KvType, value: KvType, framework: Framework)
         held = _state_bytes(shape, key, kind) if letter in "RH" else 0
         state.append(held + cell * _encoder_cells(shape, kind))
     return CacheShape(
-        full_sums=_sums(full),
-        slide_sums=_sums(slide),
-        slide_counts=_sums([int(size > 0) for size in slide]),
-        state_sums=_sums(state),
+        full_sums=prefix_sums(full),
+        slide_sums=prefix_sums(slide),
+        slide_counts=prefix_sums([int(size > 0) for size in slide]),
+        state_sums=prefix_sums(state),
         window=(shape.window or 0) if any(slide) else 0,
         approximate=_approximations(shape, layers),
         loose=0.5 if shape.encoder_positions == 0 and any(full) else 0.0,
@@ -252,10 +252,6 @@ def _approximations(shape: Shape, layers: str) -> tuple[str, ...]:
     if shape.recurrent and shape.recurrent.kind == "rwkv":
         found.append(_RWKV)
     return tuple(found)
-
-
-def _sums(values: Sequence[int]) -> Sequence[int]:
-    return array("q", accumulate(values, initial=0))
 
 
 def _sliding_letters(shape: Shape, kind: str) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from advisor.errors import RequestError
@@ -15,6 +13,7 @@ from advisor.estimate.gguf_weights import GgufBytes, Span, gguf_bytes
 from advisor.estimate.memo import by_identity_up_to
 from advisor.estimate.parameter_split import ParameterSplit, parameter_split
 from advisor.estimate.result import WeightProfile
+from advisor.estimate.sums import prefix_sums
 from advisor.knowledge.types import Format, Framework, GgmlType
 
 if TYPE_CHECKING:
@@ -159,15 +158,11 @@ def _gguf(
         output=found.output.placed + found.norm.placed,
         norm=found.norm.placed,
         rope=found.rope.placed,
-        layer_sums=_sums([layer.placed for layer in found.layers]),
-        expert_sums=_sums([layer.placed for layer in found.experts]),
+        layer_sums=prefix_sums([layer.placed for layer in found.layers]),
+        expert_sums=prefix_sums([layer.placed for layer in found.experts]),
         approximate=why,
         spread=spread,
     )
-
-
-def _sums(values: Sequence[int]) -> Sequence[int]:
-    return array("q", accumulate(values, initial=0))
 
 
 def _gguf_without_layout(model: Model, ftype: str, ggml_types: Mapping[str, GgmlType]) -> Weights:
@@ -273,8 +268,8 @@ def _grouped(
         output=output + other,
         norm=other,
         rope=0,
-        layer_sums=_sums(layers),
-        expert_sums=_sums(experts),
+        layer_sums=prefix_sums(layers),
+        expert_sums=prefix_sums(experts),
         approximate=approximate,
         spread=_UNCHECKED_SHARE if approximate else 0.0,
     )

@@ -62,6 +62,11 @@ class Gpu:
     sources: Mapping[str, str] = field(default_factory=dict)
     """Field -> source; key ``""`` holds the record's default source."""
 
+    @property
+    def stands_alone(self) -> bool:
+        """Whether no second one can be put beside it: it is a part of its machine."""
+        return bool(self.unified_memory) or self.segment == "mobile"
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRecord:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from advisor import support
 from advisor.advice import Action, Option
+from advisor.estimate.breakeven import MOST_CARDS, can_double
 from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import CardRow
 from advisor.knowledge.types import Gpu, Knowledge
@@ -13,7 +14,6 @@ from advisor.options.base import Base, cards_hold, make_option
 from advisor.resolve import default_backend
 from advisor.scenario import Scenario, changed
 
-_MOST_CARDS = 8
 _PER_SEGMENT = {True: 2, False: 1}
 """What-ifs per market segment, by whether the card is of the same vendor."""
 _MUCH_FASTER = 1.3
@@ -32,8 +32,8 @@ def more_cards_options(base: Base) -> Iterator[Option]:
     if base.card_fits and scenario.framework.multi_gpu[0] != "tensor":
         return
     owned = sum(card.name == gpu.name for card in scenario.cards) or scenario.gpus
-    for count in range(max(owned + 1, 2), _MOST_CARDS + 1):
-        if scenario.framework.multi_gpu[0] == "tensor" and scenario.model.shape.heads % count:
+    for count in range(max(owned + 1, 2), MOST_CARDS + 1):
+        if not support.can_share(scenario.framework, scenario.model, count):
             continue
         other = changed(scenario, gpu=gpu, gpus=count, cards=())
         if not cards_hold(base, other):
@@ -51,12 +51,9 @@ def more_cards_options(base: Base) -> Iterator[Option]:
 
 def can_grow(base: Base) -> bool:
     """Whether equal cards can be added: a slot for them, and a framework that splits."""
-    scenario = base.scenario
-    gpu = _largest(scenario.cards) if scenario.cards else scenario.gpu
-    if gpu is None or gpu.unified_memory or gpu.segment == "mobile":
-        return False
-    split = scenario.gpu_layers is not None or scenario.cpu_experts > 0
-    return bool(scenario.framework.multi_gpu) and not split
+    cards = base.scenario.cards
+    largest = _largest(cards) if cards else base.scenario.gpu
+    return can_double(changed(base.scenario, gpu=largest, cards=()))
 
 
 def _largest(cards: Sequence[Gpu]) -> Gpu:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from advisor import support
 from advisor.advice import Option
+from advisor.estimate.breakeven import MOST_CARDS
 from advisor.estimate.memory import estimate_memory
 from advisor.knowledge.types import Format, Framework, Gpu
 from advisor.options.base import Base, cards_hold, make_option
@@ -28,9 +29,7 @@ from advisor.options.plan import (
 )
 from advisor.options.room import BATCH, CONTEXT, LAYERS, solved, stretched
 from advisor.resolve import BACKENDS_OF_VENDOR, default_backend
-from advisor.scenario import changed
-
-_MOST_CARDS = 8
+from advisor.scenario import Model, changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ def _smallest_format(base: Base, framework: Framework, card: Gpu, limits: Bounds
 def _moved(base: Base, framework: Framework, precision: Format, card: Gpu) -> Plan:
     own = base.scenario
     flash = base.request.flash_attention
-    count = _cards(framework, own.model.shape.heads, card)
+    count = _cards(framework, own.model, card)
     scenario = changed(
         own,
         gpu=card,
@@ -149,11 +148,10 @@ def _moved(base: Base, framework: Framework, precision: Format, card: Gpu) -> Pl
     return Plan(scenario, change, 3, "purchase")
 
 
-def _cards(framework: Framework, heads: int, card: Gpu) -> int:
+def _cards(framework: Framework, model: Model, card: Gpu) -> int:
     if not framework.multi_gpu or card.unified_memory:
         return 1
-    whole = framework.multi_gpu[0] != "tensor"
-    return next(n for n in range(_MOST_CARDS, 0, -1) if whole or heads % n == 0)
+    return next(n for n in range(MOST_CARDS, 0, -1) if support.can_share(framework, model, n))
 
 
 def _stripped(base: Base, plan: Plan, limits: Bounds) -> Plan:

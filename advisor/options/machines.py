@@ -199,11 +199,7 @@ def _on(base: Base, machine: Machine, *, any_format: bool) -> Plan | None:
 
 
 def _splits(scenario: Scenario) -> bool:
-    """Whether the framework can divide the model over so many cards."""
-    ways, count = scenario.framework.multi_gpu, scenario.gpus
-    if count == 1:
-        return True
-    return bool(ways) and not (ways[0] == "tensor" and scenario.model.shape.heads % count)
+    return support.can_share(scenario.framework, scenario.model, scenario.gpus)
 
 
 def _smallest_within(base: Base, scenario: Scenario, loss: float) -> Format | None:

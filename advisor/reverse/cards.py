@@ -163,10 +163,9 @@ def _fewest(search: Search, gpu: Gpu, wanted: CardFilter, model: Model) -> Answe
 
 def _affordable(gpu: Gpu, wanted: CardFilter, most: int) -> Sequence[int]:
     """List the numbers of cards within price and power; laptops and shared memory have one."""
-    single = gpu.unified_memory or gpu.segment == "mobile"
     return [
         count
-        for count in range(1, 2 if single else most + 1)
+        for count in range(1, 2 if gpu.stands_alone else most + 1)
         if not _is_above(price_usd(gpu, count), wanted.max_price_usd)
         and not _is_above(power_w(gpu, count), wanted.max_power_w)
     ]
