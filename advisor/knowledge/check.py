@@ -24,9 +24,9 @@ def check_knowledge(folder: Path) -> list[UserError]:
     except KnowledgeError as missing:
         return [missing]
     problems: list[UserError] = []
-    parse(files, own, problems)
+    parse(files, problems)
     return sorted(
-        (moved_to(problem, str(folder)) for problem in problems),
+        (moved_to(problem, str(folder), own) for problem in problems),
         key=lambda problem: (str(problem.source), problem.message),
     )
 

@@ -23,7 +23,6 @@ from advisor.units import DIMENSIONS, UnitError, parse_quantity
 from advisor.yamlfile import Node, parse_yaml
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_ID = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _SHARED_KEYS = ("source", "sources")
 
 
@@ -253,17 +252,22 @@ def records(content: bytes, shown: str, kind: str, problems: list[UserError]) ->
         kind: ``gpu``, ``format`` ...
         problems: Takes what is wrong; a broken record is left out.
     """
-    root = read_yaml(content, shown, problems)
-    if root is None:
-        return
-    if not isinstance(root.value, list):
-        hint = f"Begin every record with '- {kind}: NAME'."
-        problems.append(KnowledgeError("the file must be a list", source=root.source, hint=hint))
-        return
-    for node in root.value:
-        record = _record(node, kind, problems)
+    for node in nodes_of(content, shown, kind, problems):
+        record = record_of(node, kind, problems)
         if record is not None:
             yield record
+
+
+def nodes_of(content: bytes, shown: str, kind: str, problems: list[UserError]) -> Sequence[Node]:
+    """Parse a table into its entries; a broken file has none, with the problem collected."""
+    root = read_yaml(content, shown, problems)
+    if root is None:
+        return []
+    if isinstance(root.value, list):
+        return root.value
+    hint = f"Begin every record with '- {kind}: NAME'."
+    problems.append(KnowledgeError("the file must be a list", source=root.source, hint=hint))
+    return []
 
 
 def read_yaml(content: bytes, shown: str, problems: list[UserError]) -> Node | None:
@@ -275,32 +279,6 @@ def read_yaml(content: bytes, shown: str, problems: list[UserError]) -> Node | N
     except KnowledgeError as one:
         problems.append(one)
     return None
-
-
-def source_ids(files: Mapping[str, bytes]) -> frozenset[str]:
-    """List the ids that ``sources*.yaml`` declare; the loader reports what is wrong in there."""
-    return frozenset(
-        record.name
-        for shown, content in files.items()
-        if is_sources_file(shown)
-        for record in records(content, shown, "id", [])
-    )
-
-
-def is_sources_file(shown: str) -> bool:
-    """Whether a file declares sources: ``sources.yaml`` or ``sources-mine.yaml``."""
-    return "/" not in shown and shown.startswith("sources")
-
-
-def check_sources(files: Mapping[str, bytes], problems: list[UserError]) -> None:
-    """Collect what is wrong in the declarations of sources."""
-    seen: list[tuple[str, Source]] = []
-    for shown, content in files.items():
-        if is_sources_file(shown):
-            for record in records(content, shown, "id", problems):
-                _check_source(record)
-                seen.append((record.name, record.place))
-    report_duplicates(seen, "source", problems)
 
 
 def report_duplicates(
@@ -315,20 +293,8 @@ def report_duplicates(
         first.setdefault(name, place)
 
 
-def _check_source(record: Record) -> None:
-    if not _ID.fullmatch(record.name):
-        record.problem("an id has lower-case letters, digits, dots and hyphens only")
-    record.text("what", required=True)
-    record.text("url")
-    record.text("licence")
-    record.text("as_of")
-    record.choice(
-        "kind", ("datasheet", "measured", "derived", "background", "community"), required=True
-    )
-    record.finish()
-
-
-def _record(node: Node, kind: str, problems: list[UserError]) -> Record | None:
+def record_of(node: Node, kind: str, problems: list[UserError]) -> Record | None:
+    """Take one entry of a table; ``None`` when it is none, with the problem collected."""
     if not isinstance(node.value, Mapping) or not node.value:
         message = f"a record must be a mapping that begins with '{kind}:'"
         problems.append(KnowledgeError(message, source=node.source))

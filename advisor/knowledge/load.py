@@ -8,6 +8,7 @@ from pathlib import Path
 
 from advisor.cache import compiled
 from advisor.errors import KnowledgeError, Problems, Source, UserError
+from advisor.knowledge.overlaid import Files
 from advisor.knowledge.parsed import Parsed
 from advisor.knowledge.table import Table
 from advisor.knowledge.types import (
@@ -21,17 +22,13 @@ from advisor.knowledge.types import (
 )
 from advisor.resources import data_dir, digest, read_tree
 
-Files = Mapping[str, bytes]
 _SUFFIXES = (".yaml", ".csv")
 _NOT_READ = "measurements/"
 _loaded: dict[str, Knowledge] = {}
 
 
 def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowledge:
-    """Load the built-in knowledge, with a user's own laid over it.
-
-    A file of the user's replaces the built-in file of the same name, and a card or model
-    in another file replaces the built-in one of the same name.
+    """Load the built-in knowledge, with a user's own laid over it (docs/overlays.md).
 
     Args:
         folder: The user's knowledge folder; ``None`` for the built-in knowledge alone.
@@ -43,7 +40,7 @@ def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowle
     """
     files, own = read_files(folder, alone=alone)
     sha256 = digest(files)
-    key = digest({**files, "": "\n".join(sorted(own)).encode()}) if own else sha256
+    key = layers_key(files) if own else sha256
     found = _loaded.get(key)
     if found is None:
         shown = str(folder or "knowledge")
@@ -52,7 +49,9 @@ def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowle
     return found
 
 
-def build(files: Files, own: Collection[str] = (), shown: str = "knowledge") -> dict[str, object]:
+def build(
+    files: Mapping[str, bytes], own: Collection[str] = (), shown: str = "knowledge"
+) -> dict[str, object]:
     """Parse and check the files; gives JSON-able data.
 
     Args:
@@ -67,36 +66,44 @@ def build(files: Files, own: Collection[str] = (), shown: str = "knowledge") -> 
     problems: list[UserError] = []
     from advisor.knowledge.strict import type_problems  # noqa: PLC0415 - pydantic, see parse
 
-    made = parse(files, own, problems)
-    raise_at(problems, shown)
-    raise_at(list(type_problems(made)), shown)
+    made = parse(files, problems)
+    raise_at(problems, shown, own)
+    raise_at(list(type_problems(made)), shown, own)
     return made
 
 
-def raise_at(problems: Sequence[UserError], shown: str) -> None:
+def raise_at(problems: Sequence[UserError], shown: str, own: Collection[str] = ()) -> None:
     """Raise what was collected, with the folder before every file name."""
-    moved = [moved_to(problem, shown) for problem in problems]
+    moved = [moved_to(problem, shown, own) for problem in problems]
     if len(moved) == 1:
         raise moved[0]
     if moved:
         raise Problems(moved)
 
 
-def moved_to(problem: UserError, shown: str) -> UserError:
-    """Write the folder before the file name of a problem."""
+def moved_to(problem: UserError, shown: str, own: Collection[str] = ()) -> UserError:
+    """Write the folder before the file name of a problem: the user's, or the built-in one."""
     at = problem.source or Source("")
+    shown = "knowledge" if own and at.file and at.file not in own else shown
     place = Source(f"{shown}/{at.file}" if at.file else shown, at.line, at.column)
     return KnowledgeError(problem.message, source=place, hint=problem.hint)
 
 
-def parse(files: Files, own: Collection[str], problems: list[UserError]) -> dict[str, object]:
+def parse(files: Mapping[str, bytes], problems: list[UserError]) -> dict[str, object]:
     """Parse the files into JSON-able tables, collecting every problem."""
-    from advisor.knowledge import fields, index, records_gpu, records_model, records_runtime  # noqa: PLC0415 - not needed when the cache is warm
+    from advisor.knowledge import (  # noqa: PLC0415 - not needed when the cache is warm
+        index,
+        records_gpu,
+        records_model,
+        records_runtime,
+        tables,
+    )
 
-    fields.check_sources(files, problems)
-    ids = fields.source_ids(files)
-    cards = _overlaid(records_gpu.read_gpus(files, ids, problems), "gpu", own, problems)
-    models = _overlaid(records_model.read_models(files, ids, problems), "model", own, problems)
+    problems += tables.unread_problems(files)
+    tables.check_sources(files, problems)
+    ids = tables.source_ids(files)
+    cards = _unique(records_gpu.read_gpus(files, ids, problems), "gpu", problems)
+    models = _unique(records_model.read_models(files, ids, problems), "model", problems)
     index.report_shared_names(cards, models, problems)
     names = index.build_index(map(index.named, cards), map(index.named, models))
     return {
@@ -105,6 +112,7 @@ def parse(files: Files, own: Collection[str], problems: list[UserError]) -> dict
         **records_runtime.parse_runtime(files, problems),
         "calibration": _calibration(files, problems),
         "index": {**names, **_catalogue(cards, models)},
+        "yours": files.yours if isinstance(files, Files) else {},
     }
 
 
@@ -120,8 +128,10 @@ def _catalogue(cards: Iterable[Parsed], models: Iterable[Parsed]) -> dict[str, o
     return {"cards": [row for row in rows if row is not None], **groups}
 
 
-def read_files(folder: Path | None, *, alone: bool = False) -> tuple[Files, frozenset[str]]:
-    """Read the built-in files with a user's laid over them; gives the user's paths too.
+def read_files(
+    folder: Path | None, *, alone: bool = False
+) -> tuple[Mapping[str, bytes], frozenset[str]]:
+    """Read the built-in files with a user's beside or in front of them; gives the user's paths.
 
     Raises:
         KnowledgeError: The folder does not exist.
@@ -135,7 +145,30 @@ def read_files(folder: Path | None, *, alone: bool = False) -> tuple[Files, froz
             f"there is no folder '{folder}': it is {what}", hint="Name one with knowledge files."
         )
     own = _files_of(folder)
-    return dict(sorted((built_in | dict(own)).items())), frozenset(own)
+    names = frozenset(own)
+    every = dict(sorted((built_in | own).items()))
+    if not built_in or folder.resolve() == data_dir("knowledge").resolve():
+        return every, names
+    whole = all(name in own for name in built_in)
+    shadowed = {name: built_in[name] for name in own if name in built_in}
+    return Files(every, names, shadowed, whole=whole, unread=_unread(folder)), names
+
+
+def _unread(folder: Path) -> list[tuple[str, str]]:
+    from advisor.knowledge.tables import unread  # noqa: PLC0415 - for overlays alone
+
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    named = sorted(path.relative_to(folder).as_posix() for path in paths)
+    return unread([name for name in named if "/." not in f"/{name}"])
+
+
+def layers_key(files: Mapping[str, bytes]) -> str:
+    """Name what the files lead to: their contents, whose they are, and what lies behind them."""
+    if not isinstance(files, Files):
+        return digest(files)
+    behind = {f"behind {name}": content for name, content in files.shadowed.items()}
+    names = "\n".join([*sorted(files.own), *(path for path, _ in files.unread)])
+    return digest({**files, **behind, "": names.encode()})
 
 
 def _files_of(folder: Path) -> dict[str, bytes]:
@@ -144,22 +177,18 @@ def _files_of(folder: Path) -> dict[str, bytes]:
     return {name: content for name, content in read.items() if not name.startswith(_NOT_READ)}
 
 
-def _overlaid(
-    table: Sequence[Parsed], kind: str, own: Collection[str], problems: list[UserError]
-) -> list[Parsed]:
+def _unique(table: Sequence[Parsed], kind: str, problems: list[UserError]) -> list[Parsed]:
     kept: dict[str, Parsed] = {}
     for parsed in table:
         name = str(parsed.fields["name"])
-        first = kept.get(name)
-        if first is not None and (first.place.file in own) == (parsed.place.file in own):
-            message = f"{kind} '{name}' stands twice (first in {first.place})"
+        if name in kept:
+            message = f"{kind} '{name}' stands twice (first in {kept[name].place})"
             problems.append(KnowledgeError(message, source=parsed.place))
-        if first is None or parsed.place.file in own:
-            kept[name] = parsed
+        kept.setdefault(name, parsed)
     return list(kept.values())
 
 
-def _calibration(files: Files, problems: list[UserError]) -> dict[str, object]:
+def _calibration(files: Mapping[str, bytes], problems: list[UserError]) -> dict[str, object]:
     """Join what people decide, what was fitted, and what a user measured."""
     from advisor.knowledge.speeds import measured_by_card  # noqa: PLC0415 - not needed when the cache is warm
 
@@ -173,7 +202,7 @@ def _calibration(files: Files, problems: list[UserError]) -> dict[str, object]:
     return found
 
 
-def _mapping(files: Files, name: str, problems: list[UserError]) -> dict[str, object]:
+def _mapping(files: Mapping[str, bytes], name: str, problems: list[UserError]) -> dict[str, object]:
     from advisor.knowledge.fields import read_yaml  # noqa: PLC0415 - pyyaml, see parse
 
     content = files.get(name)
@@ -200,6 +229,7 @@ def _knowledge(data: Mapping[str, object], sha256: str) -> Knowledge:
         calibration=_part(data, "calibration"),
         sha256=sha256,
         index=_part(data, "index"),
+        yours=_part(data, "yours"),
     )
 
 

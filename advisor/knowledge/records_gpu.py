@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping
 from typing import get_args
 
 from advisor.errors import UserError
-from advisor.knowledge.fields import Record, records
+from advisor.knowledge.fields import Record
 from advisor.knowledge.parsed import Parsed
+from advisor.knowledge.tables import records_of
 from advisor.knowledge.types import Segment, Vendor
 from advisor.units import UnitError, parse_quantity
 
@@ -61,21 +62,16 @@ def read_gpus(
     per_sm = read_cores_per_multiprocessor(files, ids, problems)
     return [
         Parsed(_gpu(record, ids, per_sm), record.place)
-        for shown, content in files.items()
-        if shown.startswith("gpus/")
-        for record in records(content, shown, "gpu", problems)
+        for record in records_of(files, "gpus", problems)
     ]
 
 
 def read_cores_per_multiprocessor(
     files: Mapping[str, bytes], ids: Collection[str], problems: list[UserError]
 ) -> Mapping[float, int]:
-    """Read compute_capabilities.yaml: capability -> FP32 cores per multiprocessor."""
+    """Read compute_capabilities*.yaml: capability -> FP32 cores per multiprocessor."""
     found: dict[float, int] = {}
-    content = files.get("compute_capabilities.yaml")
-    if content is None:
-        return found
-    for record in records(content, "compute_capabilities.yaml", "compute_capability", problems):
+    for record in records_of(files, "compute_capabilities", problems):
         capability = record.number("compute_capability")
         cores = record.count("cores_per_multiprocessor", required=True)
         record.sources(ids)

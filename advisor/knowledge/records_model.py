@@ -13,8 +13,9 @@ from collections.abc import Collection, Mapping
 from typing import get_args
 
 from advisor.errors import UserError
-from advisor.knowledge.fields import Record, records
+from advisor.knowledge.fields import Record
 from advisor.knowledge.parsed import Parsed
+from advisor.knowledge.tables import records_of
 from advisor.knowledge.types import Modality
 
 _LETTERS = "FSCLc-EX"
@@ -48,9 +49,7 @@ def read_models(
     """
     return [
         Parsed(_model(record, ids), record.place)
-        for shown, content in files.items()
-        if shown.startswith("models/")
-        for record in records(content, shown, "model", problems)
+        for record in records_of(files, "models", problems)
     ]
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import get_args
 
 from advisor.errors import KnowledgeError, Source, UserError
-from advisor.knowledge.fields import Record, records, report_duplicates, source_ids
+from advisor.knowledge.fields import Record, report_duplicates
 from advisor.knowledge.records_command import command_fields
+from advisor.knowledge.tables import records_of, source_ids
 from advisor.knowledge.tokens import plain_key
 from advisor.knowledge.types import Vendor
 from advisor.suggest import did_you_mean
@@ -65,12 +66,12 @@ def parse_runtime(files: Mapping[str, bytes], problems: list[UserError]) -> dict
         the dataclass in ``types``, and ``policy`` of name -> number in base units.
     """
     ids = source_ids(files)
-    ggml = _read(files, "ggml_types", "ggml_type", problems, _ggml_type)
-    formats = _read(files, "formats", "format", problems, _format)
-    kinds = _read(files, "kv_types", "kv_type", problems, _kv_type)
-    frameworks = _read(files, "frameworks", "framework", problems, _framework)
-    commands = _read(files, "commands", "command", problems, command_fields)
-    policy = _read(files, "policy", "policy", problems, _policy)
+    ggml = _read(files, "ggml_types", problems, _ggml_type)
+    formats = _read(files, "formats", problems, _format)
+    kinds = _read(files, "kv_types", problems, _kv_type)
+    frameworks = _read(files, "frameworks", problems, _framework)
+    commands = _read(files, "commands", problems, command_fields)
+    policy = _read(files, "policy", problems, _policy)
     _link(frameworks, formats, kinds)
     _check_commands(commands, frameworks, [*FAMILIES, *(f.name for f in formats)], kinds)
     for table in (ggml, formats, kinds, frameworks, commands, policy):
@@ -90,16 +91,10 @@ def parse_runtime(files: Mapping[str, bytes], problems: list[UserError]) -> dict
 def _read(
     files: Mapping[str, bytes],
     table: str,
-    kind: str,
     problems: list[UserError],
     reader: _Reader,
 ) -> list[_Read]:
-    return [
-        _Read(reader(record), record)
-        for shown, content in files.items()
-        if shown == f"{table}.yaml" or (shown.startswith(f"{table}-") and "/" not in shown)
-        for record in records(content, shown, kind, problems)
-    ]
+    return [_Read(reader(record), record) for record in records_of(files, table, problems)]
 
 
 def _table(table: Collection[_Read]) -> dict[str, object]:

@@ -225,6 +225,8 @@ class Knowledge:
     sha256: str
     index: Mapping[str, object] = field(default_factory=dict)
     """Precomputed lookup of names (``advisor.knowledge.index``)."""
+    yours: Mapping[str, object] = field(default_factory=dict)
+    """Kind -> name -> where the user's entry stands, what it replaces, where that stands."""
     own: OwnSpeeds | None = None
     """What the user measured (``advisor.measurements``); not part of ``sha256``."""
 

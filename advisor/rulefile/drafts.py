@@ -18,6 +18,12 @@ class Draft:
     """Key of the rule -> where it stands."""
     partial: bool = False
     """Whether something in it could not be read, so that what seems missing may be there."""
+    replaces: str = ""
+    """Name of the built-in rule or ladder whose place it takes."""
+    disables: str = ""
+    """Name of the built-in rule or ladder to switch off; such a draft holds no rule."""
+    reason: str = ""
+    """Why it is switched off."""
 
     def at(self, key: str) -> Source | None:
         """Where a key stands, or where the rule begins."""

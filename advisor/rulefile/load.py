@@ -10,8 +10,9 @@ from pathlib import Path
 from advisor.cache import compiled
 from advisor.errors import RuleFileError, raise_problems
 from advisor.resources import data_dir, digest, read_tree
-from advisor.rulefile.model import Rule, RuleSet
-from advisor.rulefile.stored import restored, stored
+from advisor.rulefile.layer import Layer
+from advisor.rulefile.model import Disabled, Rule, RuleSet
+from advisor.rulefile.stored import restored, restored_disabled, stored
 from advisor.vocabulary import Vocabulary
 
 Names = Mapping[str, Collection[str]]
@@ -36,8 +37,7 @@ def load_rules(
         templates: Names of the templates that exist; None: not checked.
         names: Knowledge table (``gpus``, ``models`` ...) -> the names in it; a table that is
             absent is not checked.
-        over: A folder that ``folder`` is laid over: its files count too, except those of
-            which ``folder`` has its own.
+        over: A folder that ``folder`` is laid over rule by rule (docs/overlays.md).
 
     Raises:
         RuleFileError: A file is wrong, or there is no rule; several problems, of all files,
@@ -46,16 +46,19 @@ def load_rules(
     own = folder or data_dir("rules")
     files = _files(own)
     shown = {name: f"{_label(own)}/{name}" for name in files}
-    if over is not None:
+    layer = None
+    if over is not None and over.resolve() != own.resolve():
         below = _files(over)
+        layer = Layer.of(shown, below, _label(over))
         shown = {name: f"{_label(over)}/{name}" for name in below} | shown
         files = {**below, **files}
     contents = {shown[name]: files[name] for name in sorted(files)}
-    key = _key(contents, vocabulary, templates, names)
+    key = _key(contents, vocabulary, templates, names, layer)
     form = compiled(
-        "rules", key, lambda: stored(parse_rules(contents, vocabulary, templates, names))
+        "rules", key, lambda: stored(*parse_set(contents, vocabulary, templates, names, layer))
     )
-    return RuleSet(restored(form), digest(dict(sorted(files.items()))))
+    disabled = restored_disabled(form) if layer else ()
+    return RuleSet(restored(form), digest(dict(sorted(files.items()))), disabled)
 
 
 def parse_rules(
@@ -75,7 +78,33 @@ def parse_rules(
     Raises:
         RuleFileError: As for ``load_rules``.
     """
+    return parse_set(contents, vocabulary, templates, names)[0]
+
+
+def parse_set(
+    contents: Mapping[str, bytes],
+    vocabulary: Vocabulary,
+    templates: Collection[str] | None = None,
+    names: Names | None = None,
+    layer: Layer | None = None,
+) -> tuple[tuple[Rule, ...], tuple[Disabled, ...]]:
+    """Parse and check rule files, a user's laid over the built-in ones, without the cache.
+
+    Args:
+        contents: File name, as messages show it -> content.
+        vocabulary: As for ``load_rules``, like the rest.
+        templates: Names of templates.
+        names: Names in knowledge tables.
+        layer: Which of the files are the user's; None: they are all of one kind.
+
+    Returns:
+        The rules, and those that the user switched off.
+
+    Raises:
+        RuleFileError: As for ``load_rules``.
+    """
     # Imported here because a warm start does without the parser.
+    from advisor.rulefile.laying import laid_over  # noqa: PLC0415
     from advisor.rulefile.lint import check  # noqa: PLC0415
     from advisor.rulefile.reading import Reading  # noqa: PLC0415
     from advisor.rulefile.rules import read_rules  # noqa: PLC0415
@@ -88,9 +117,10 @@ def parse_rules(
         for shown, content in contents.items()
         for draft in read_rules(content, shown, reading)
     ]
+    drafts, disabled = laid_over(drafts, layer, reading)
     check(drafts, reading)
     raise_problems(problems.errors)
-    return tuple(draft.rule for draft in drafts)
+    return tuple(draft.rule for draft in drafts), tuple(disabled)
 
 
 def _files(folder: Path) -> Mapping[str, bytes]:
@@ -121,6 +151,7 @@ def _key(
     vocabulary: Vocabulary,
     templates: Collection[str] | None,
     names: Names | None,
+    layer: Layer | None,
 ) -> str:
     tables = {table: sorted(known) for table, known in sorted((names or {}).items())}
     parts = (
@@ -129,6 +160,7 @@ def _key(
         "-" if templates is None else repr(sorted(templates)),
         "-" if names is None else repr(tables),
         _parser_digest(),
+        *([layer.sha256] if layer else []),
     )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 

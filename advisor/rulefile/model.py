@@ -90,6 +90,16 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
+class Own:
+    """That a rule is the user's, and which built-in rule or ladder it takes the place of."""
+
+    replaces: str = ""
+    """Name of the built-in one; empty for a rule that is added."""
+    at: Source | None = None
+    """Where the built-in one stands."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """One rule; exactly one of ``conclude``, ``action``, ``veto`` and ``note`` is set."""
 
@@ -114,6 +124,8 @@ class Rule:
     ladder: str | None = None
     """Id of the ladder this rule was expanded from."""
     source: Source | None = None
+    own: Own | None = None
+    """None for a built-in rule."""
 
     @property
     def kind(self) -> Literal["conclude", "recommend", "veto", "note"]:
@@ -138,11 +150,22 @@ def all_tests(when: When) -> tuple[Test, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Disabled:
+    """A built-in rule that the user switched off."""
+
+    rule: Rule
+    reason: str
+    source: Source | None = None
+    """Where the user says so."""
+
+
+@dataclass(frozen=True, slots=True)
 class RuleSet:
     """Every rule, in file and definition order, with the hash of the files."""
 
     rules: tuple[Rule, ...]
     sha256: str
+    disabled: tuple[Disabled, ...] = ()
     by_id: Mapping[str, Rule] = field(init=False, compare=False, repr=False)
     notes: tuple[Rule, ...] = field(init=False, compare=False, repr=False)
     """Rules that make remarks, in order."""

@@ -19,8 +19,9 @@ from advisor.yamlfields import Fields
 
 Status = Literal["experimental", "stable", "deprecated"]
 ABOUT_KEYS = ("why", "source", "status", "since", "replaced_by")
-RULE_KEYS = ("rule", *ABOUT_KEYS, "when", *EFFECTS, "cases")
-LADDER_KEYS = ("ladder", *ABOUT_KEYS, "when", "over", "conclude", "rows", "cases")
+RULE_KEYS = ("rule", "replaces", *ABOUT_KEYS, "when", *EFFECTS, "cases")
+LADDER_KEYS = ("ladder", "replaces", *ABOUT_KEYS, "when", "over", "conclude", "rows", "cases")
+DISABLE_KEYS = ("disable", "reason")
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
@@ -43,6 +44,8 @@ def read_rules(content: bytes, shown: str, reading: Reading) -> Sequence[Draft]:
 
 def _entry(fields: Fields, reading: Reading) -> Sequence[Draft]:
     before = len(reading.problems.errors)
+    if "disable" in fields and "rule" not in fields:
+        return [_disabling(fields)]
     if "ladder" in fields and "rule" not in fields:
         fields.only(LADDER_KEYS)
         about = _about(fields, "ladder", reading)
@@ -50,8 +53,21 @@ def _entry(fields: Fields, reading: Reading) -> Sequence[Draft]:
     else:
         fields.only(RULE_KEYS)
         rules = [_rule(fields, reading)]
+    replaces = fields.text("replaces") or ""
     partial = len(reading.problems.errors) > before
-    return [Draft(rule, _places(fields), partial) for rule in rules]
+    return [Draft(rule, _places(fields), partial, replaces) for rule in rules]
+
+
+def _disabling(fields: Fields) -> Draft:
+    fields.only(DISABLE_KEYS)
+    fields.require("reason", "Say in one sentence why the rule is switched off.")
+    nothing = Rule("", "", When(()), source=fields.source)
+    return Draft(
+        nothing,
+        _places(fields),
+        disables=fields.text("disable") or "",
+        reason=fields.text("reason") or "",
+    )
 
 
 def _rule(fields: Fields, reading: Reading) -> Rule:

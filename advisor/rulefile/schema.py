@@ -40,9 +40,14 @@ def rules_schema(vocabulary: Vocabulary) -> dict[str, object]:
         "items": {
             "if": {"required": ["ladder"]},
             "then": _ref("ladder"),
-            "else": _ref("rule"),
+            "else": {
+                "if": {"required": ["disable"]},
+                "then": _ref("disable"),
+                "else": _ref("rule"),
+            },
         },
         "definitions": {
+            "disable": _disable(),
             "rule": _rule(),
             "ladder": _ladder(facts),
             "when": _when(facts),
@@ -85,8 +90,17 @@ def _list(items: Schema, least: int = 1, **more: object) -> Schema:
     return {"type": "array", "minItems": least, "items": items, **more}
 
 
+def _disable() -> Schema:
+    reason = _TEXT | {"description": "One sentence: why the rule is switched off."}
+    name = _ID | {"description": "The built-in rule or ladder that shall not count."}
+    help_text = "Switches a built-in rule off, in rules of your own."
+    return _object({"disable": name, "reason": reason}, ["disable", "reason"], help_text)
+
+
 def _about() -> Schema:
+    replaced = "In rules of your own: the built-in rule or ladder whose place this one takes."
     return {
+        "replaces": _ID | {"description": replaced},
         "why": _TEXT | {"description": "One sentence: why the rule holds."},
         "source": _TEXT | {"description": "Where every number of the rule comes from."},
         "status": {"enum": list(get_args(Status)), "description": "stable unless said otherwise."},

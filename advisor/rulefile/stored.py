@@ -10,19 +10,38 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from advisor.errors import Source
-from advisor.rulefile.model import Case, PerTerm, Rule, Score, Test, When, WhenTerm
+from advisor.rulefile.model import (
+    Case,
+    Disabled,
+    Own,
+    PerTerm,
+    Rule,
+    Score,
+    Test,
+    When,
+    WhenTerm,
+)
 
 Row = list[object]
 
 
-def stored(rules: Sequence[Rule]) -> dict[str, object]:
+def stored(rules: Sequence[Rule], disabled: Sequence[Disabled] = ()) -> dict[str, object]:
     """Give the JSON form."""
-    return {"rules": [_rule_row(rule) for rule in rules]}
+    return {
+        "rules": [_rule_row(rule) for rule in rules],
+        "disabled": [[_rule_row(d.rule), d.reason, _whole_place_row(d.source)] for d in disabled],
+    }
 
 
 def restored(form: Mapping[str, object]) -> tuple[Rule, ...]:
     """Read back what ``stored`` gave."""
     return tuple(_rule(cast("Row", row)) for row in cast("list[object]", form["rules"]))
+
+
+def restored_disabled(form: Mapping[str, object]) -> tuple[Disabled, ...]:
+    """Read back the rules that are switched off."""
+    rows = cast("list[tuple[Row, str, Row | None]]", form["disabled"])
+    return tuple(Disabled(_rule(rule), reason, _whole_place(at)) for rule, reason, at in rows)
 
 
 def _rule_row(rule: Rule) -> Row:
@@ -37,11 +56,12 @@ def _rule_row(rule: Rule) -> Row:
         list(rule.supersedes),
         [_case_row(case) for case in rule.cases],
         _place_row(rule.source),
+        [rule.own.replaces, _whole_place_row(rule.own.at)] if rule.own else None,
     ]
 
 
 def _rule(row: Row) -> Rule:
-    file, said, about, when, conclude, score, supersedes, cases, place = row
+    file, said, about, when, conclude, score, supersedes, cases, place, own = row
     name = str(file)
     rule_id, why, action, text, veto, note = cast("list[str | None]", said)
     status, since, replaced_by, reference, ladder = cast("list[str | None]", about)
@@ -63,7 +83,21 @@ def _rule(row: Row) -> Rule:
         reference,
         ladder,
         _place(cast("list[int] | None", place), name),
+        _own(cast("Row", own)) if own else None,
     )
+
+
+def _own(row: Row) -> Own:
+    return Own(str(row[0]), _whole_place(cast("Row | None", row[1])))
+
+
+def _whole_place_row(source: Source | None) -> Row | None:
+    """A place in a file of its own: what was replaced, what switches off."""
+    return [source.file, source.line, source.column] if source else None
+
+
+def _whole_place(row: Row | None) -> Source | None:
+    return Source(*row) if row else None  # type: ignore[arg-type] # as stored
 
 
 def _place_row(source: Source | None) -> list[int] | None:

@@ -9,10 +9,10 @@ import pytest
 from advisor.errors import KnowledgeError, Problems, UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.check import check_knowledge, find
-from advisor.knowledge.fields import check_sources, source_ids
 from advisor.knowledge.index import report_shared_names
 from advisor.knowledge.records_gpu import read_gpus
 from advisor.knowledge.records_model import read_models, unfold
+from advisor.knowledge.tables import check_sources, source_ids
 from advisor.knowledge.types import Knowledge
 from advisor.resources import data_dir
 
@@ -225,7 +225,9 @@ def test_an_overlay_replaces_records_and_adds_new_ones(tmp_path: Path) -> None:
     (tmp_path / "gpus").mkdir()
     (tmp_path / "sources-mine.yaml").write_bytes(SOURCES)
     (tmp_path / "gpus" / "mine.yaml").write_text(
-        CARD + CARD.replace("RTX 9999", "RTX 4090").replace("1008", "1010")
+        CARD
+        + CARD.replace("RTX 9999", "RTX 4090").replace("1008", "1010")
+        + "  replaces: GeForce RTX 4090\n"
     )
     mine = load_knowledge(tmp_path)
     assert len(mine.gpus) == 468

@@ -1,0 +1,173 @@
+"""The tables of knowledge/: which files hold them, and their records, overlays laid."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from advisor.errors import KnowledgeError, Source, UserError
+from advisor.knowledge.fields import Record, nodes_of, record_of, report_duplicates
+from advisor.knowledge.layers import Entry, Laying
+from advisor.knowledge.overlaid import Files
+from advisor.suggest import nearest
+
+FOLDERS = {"gpus": "gpu", "models": "model"}
+"""Folder -> kind of its records."""
+TABLES = {
+    "ggml_types": "ggml_type",
+    "formats": "format",
+    "kv_types": "kv_type",
+    "frameworks": "framework",
+    "commands": "command",
+    "policy": "policy",
+    "sources": "id",
+    "compute_capabilities": "compute_capability",
+}
+"""Name of the file, which may go on after a hyphen -> kind of its records."""
+SINGLE = (
+    "facts.yaml",
+    "presets.yaml",
+    "calibration.yaml",
+    "calibration-fitted.yaml",
+    "calibration-user.yaml",
+    "measured.csv",
+    "measurements-user.csv",
+    "measurements.csv",
+)
+"""Files that have one name only."""
+UNREAD = "measurements/"
+"""Raw measurements: ``advisor calibrate`` alone reads them."""
+_ID = re.compile(r"[a-z0-9][a-z0-9.-]*")
+_DATA = (".yaml", ".yml", ".csv", ".json", ".jsonl", ".toml")
+"""Endings of what is meant as data; a README beside it is not."""
+
+
+def is_table(path: str, table: str) -> bool:
+    """Whether a file holds entries of a table: ``formats.yaml``, ``formats-mine.yaml``."""
+    if "/" in path or not path.endswith(".yaml"):
+        return False
+    stem = path.removesuffix(".yaml")
+    return stem == table or stem.startswith(f"{table}-")
+
+
+def records_of(
+    files: Mapping[str, bytes], where: str, problems: list[UserError]
+) -> Iterator[Record]:
+    """Read every record of a table or folder, in file order, overlays laid.
+
+    Args:
+        files: All knowledge files by relative path.
+        where: A key of ``FOLDERS`` or ``TABLES``.
+        problems: Takes what is wrong.
+    """
+    kind = FOLDERS.get(where) or TABLES[where]
+    own = files.own if isinstance(files, Files) else frozenset[str]()
+    wanted = {path: content for path, content in files.items() if _holds(path, where)}
+    entries = [e for path in wanted for e in _entries(wanted[path], path, kind, own, problems)]
+    if isinstance(files, Files) and own:
+        behind = [
+            entry
+            for path, content in files.shadowed.items()
+            if path in wanted
+            for entry in _entries(content, path, kind, own, [])
+        ]
+        entries = list(Laying(files, kind, entries, behind, problems).result())
+    for entry in entries:
+        yield Record(entry.node, kind, entry.name, problems)
+
+
+def _holds(path: str, where: str) -> bool:
+    if where in FOLDERS:
+        return path.startswith(f"{where}/") and path.endswith(".yaml")
+    return is_table(path, where)
+
+
+def _entries(
+    content: bytes, path: str, kind: str, own: Collection[str], problems: list[UserError]
+) -> Iterator[Entry]:
+    for node in nodes_of(content, path, kind, problems):
+        if path in own and isinstance(node.value, Mapping) and "disable" in node.value:
+            yield Entry(node, kind, "")
+            continue
+        record = record_of(node, kind, problems)
+        if record is not None:
+            yield Entry(node, kind, record.name)
+
+
+def source_ids(files: Mapping[str, bytes]) -> frozenset[str]:
+    """List the ids that are declared; ``check_sources`` says what is wrong with them."""
+    shadowed = files.shadowed if isinstance(files, Files) else {}
+    return frozenset(
+        entry.name
+        for path, content in (*files.items(), *shadowed.items())
+        if is_table(path, "sources")
+        for entry in _entries(content, path, "id", (), [])
+    )
+
+
+def check_sources(files: Mapping[str, bytes], problems: list[UserError]) -> None:
+    """Collect what is wrong in the declarations of sources."""
+    declared = list(records_of(files, "sources", problems))
+    for record in declared:
+        _check_source(record)
+    report_duplicates(((r.name, r.place) for r in declared), "source", problems)
+
+
+def _check_source(record: Record) -> None:
+    if not _ID.fullmatch(record.name):
+        record.problem("an id has lower-case letters, digits, dots and hyphens only")
+    record.text("what", required=True)
+    record.text("url")
+    record.text("licence")
+    record.text("as_of")
+    record.choice(
+        "kind", ("datasheet", "measured", "derived", "background", "community"), required=True
+    )
+    record.finish()
+
+
+def unread(paths: Sequence[str]) -> list[tuple[str, str]]:
+    """List files that look like data and that nothing reads, each with what to do."""
+    return [
+        (path, _instead(path))
+        for path in paths
+        if path.endswith(_DATA) and not path.startswith(UNREAD) and not _is_read(path)
+    ]
+
+
+def _is_read(path: str) -> bool:
+    return path in SINGLE or any(_holds(path, where) for where in (*FOLDERS, *TABLES))
+
+
+def _instead(path: str) -> str:
+    """Give the nearest path that is read."""
+    named = PurePosixPath(path)
+    stem, top = named.stem, named.parts[0]
+    if named.suffix != ".yaml" and _is_read(str(named.with_suffix(".yaml"))):
+        return f"Rename it to {named.with_suffix('.yaml')}."
+    if len(named.parts) > 1:
+        near = nearest(top, FOLDERS, most=1)
+        return f"Did you mean {near[0]}/{'/'.join(named.parts[1:])}?" if near else _rule()
+    near = nearest(path, SINGLE, most=1)
+    if near:
+        return f"Did you mean {near[0]}?"
+    near = nearest(stem.partition("-")[0], [*FOLDERS, *TABLES], most=1)
+    if not near:
+        return _rule()
+    folder = near[0] in FOLDERS
+    return f"Did you mean {near[0]}/mine.yaml?" if folder else f"Did you mean {near[0]}-mine.yaml?"
+
+
+def _rule() -> str:
+    tables = ", ".join(f"{name}-NAME.yaml" for name in TABLES)
+    return f"Cards go into gpus/NAME.yaml, models into models/NAME.yaml, the rest into {tables}."
+
+
+def unread_problems(files: Mapping[str, bytes]) -> list[UserError]:
+    """Say of every file that nothing reads where it would be read."""
+    found = files.unread if isinstance(files, Files) else ()
+    return [
+        KnowledgeError("nothing is read from a file of this name.", source=Source(path), hint=hint)
+        for path, hint in found
+    ]
