@@ -13,6 +13,7 @@ from advisor.vocabulary import show
 if TYPE_CHECKING:
     from advisor.estimate.result import Limits, Memory, Speed
     from advisor.scenario import Request, Scenario
+    from advisor.yours import SwitchedOff, Yours
 
 Action = Literal[
     "quantize", "quantize-kv", "shrink-context", "shrink-batch", "grow-batch", "offload-layers",
@@ -133,6 +134,10 @@ class Provenance:
     engine: str
     measurements_sha256: str | None = None
     """Of the user's own measurements; None without any."""
+    yours: tuple[Yours, ...] = ()
+    """What of the user's own rules and knowledge it rests on."""
+    switched_off: tuple[SwitchedOff, ...] = ()
+    """Built-in rules that the user disabled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -207,7 +207,7 @@ class Advisor:
             options=run.options,
             warnings=request_warnings(run.base),
             missing=missing_inputs(run.base.scenario, self.knowledge),
-            provenance=self.provenance(),
+            provenance=self._provenance_of(run),
             break_even=run.edges,
         )
 
@@ -232,6 +232,7 @@ class Advisor:
         fired = [(rule.id, key) for key, rule in vetoes.items()]
         return replace(
             advice,
+            provenance=self._with_own(advice.provenance, vetoes.values()),
             not_recommended=(*advice.not_recommended, *barred),
             fired=tuple(sorted({*advice.fired, *fired})),
         )
@@ -268,6 +269,32 @@ class Advisor:
             engine=self.engine.name,
             measurements_sha256=self.knowledge.own.sha256 if self.knowledge.own else None,
         )
+
+    def _provenance_of(self, run: _Run) -> Provenance:
+        """Add what of the user's own files this answer rests on."""
+        made = self.provenance()
+        if not (self.ruleset.disabled or self.ruleset.own or self.knowledge.yours):
+            return made
+        from advisor.ownership import own_entries, switched_off  # noqa: PLC0415 - overlays alone
+
+        fired = {firing.rule for firing in run.outcome.firings}
+        options = (item.option for item in run.ranking.recommended)
+        scenarios = [run.base.scenario, *(option.scenario for option in options)]
+        return replace(
+            made,
+            yours=own_entries(self.ruleset, self.knowledge, fired, scenarios),
+            switched_off=switched_off(self.ruleset),
+        )
+
+    def _with_own(self, made: Provenance, fired: Iterable[Rule]) -> Provenance:
+        """Add the user's rules among those that fired on what cannot run."""
+        if not self.ruleset.own:
+            return made
+        from advisor.ownership import own_rule  # noqa: PLC0415 - overlays alone
+
+        found = (own_rule(rule) for rule in fired)
+        new = dict.fromkeys(entry for entry in found if entry and entry not in made.yours)
+        return replace(made, yours=(*made.yours, *new))
 
     def _recommendations(self, run: _Run) -> tuple[Recommendation, ...]:
         return tuple(

@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "advisor"
 LAYERS = (
-    ("errors", "suggest", "resources", "cache", "units", "yamlfile", "yamlfields"),
+    ("errors", "suggest", "resources", "cache", "units", "yamlfile", "yamlfields", "yours"),
     ("facttype", "factfile", "vocabulary"),
     ("knowledge", "sources", "rulefile"),
     ("engine",),
@@ -23,7 +23,7 @@ LAYERS = (
     ("advice", "calibration", "commands"),
     ("measurements",),
     ("options",),
-    ("confidence", "facts", "optionfacts", "remarks", "explain", "ranking"),
+    ("confidence", "facts", "optionfacts", "ownership", "remarks", "explain", "ranking"),
     ("pipeline",),
     ("render",),
     ("bulk", "reverse"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from advisor.errors import KnowledgeError, UserError
 from advisor.knowledge.load import moved_to, parse, read_files
+from advisor.knowledge.owned import own_record, switched_off_records
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType, ModelRecord
 from advisor.units import GIB, format_quantity
 
@@ -37,10 +38,19 @@ def find(knowledge: Knowledge, text: str) -> list[Row]:
     if not wanted:
         return []
     return [
-        (table, name, shown)
+        (table, name, f"{shown}{_whose(knowledge, table, name)}")
         for table, name, aliases, shown in _rows(knowledge)
         if any(_begins(wanted, spelling) for spelling in (name, *aliases))
+    ] + [
+        (kind, off.name, str(off))
+        for kind, off in switched_off_records(knowledge)
+        if _begins(wanted, off.name)
     ]
+
+
+def _whose(knowledge: Knowledge, table: str, name: str) -> str:
+    own = own_record(knowledge, table, name)
+    return f"; {own}" if own else ""
 
 
 def _begins(wanted: Sequence[str], spelling: str) -> bool:

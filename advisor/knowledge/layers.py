@@ -64,6 +64,8 @@ class Laying:
     taken: dict[str, Entry] = field(default_factory=dict)
     """Name of a built-in entry -> the user's in its place."""
     off: dict[str, Entry] = field(default_factory=dict)
+    broken: set[int] = field(default_factory=set)
+    """Entries that cannot be read, since what they are based on is unknown."""
 
     def result(self) -> Iterator[Entry]:
         """Give the entries that count, each user's one where the one it replaces stood."""
@@ -80,7 +82,7 @@ class Laying:
             if own is not None:
                 yield self._finished(own, built_in)
             elif self._is_own(entry):
-                if not _disables(entry) and id(entry) not in moved:
+                if not _disables(entry) and id(entry) not in moved | self.broken:
                     yield self._finished(entry, built_in)
             elif entry.name not in self.off:
                 yield entry
@@ -96,6 +98,7 @@ class Laying:
         based = entry.text("based_on")
         if based and based not in built_in:
             self._unknown(entry, "based_on", based, built_in)
+            self.broken.add(id(entry))
         if key:
             name = entry.text(key)
             if name not in built_in:
@@ -118,7 +121,8 @@ class Laying:
         if self.kind not in _CAN_GO:
             message = f"a {self.kind} cannot be switched off: other entries name it."
             self._say(message, entry.place, "Write a rule with 'veto' to keep it out of advice.")
-        elif not entry.text("reason"):
+            return
+        if not entry.text("reason"):
             self._say("the key 'reason' is missing.", entry.place, "Say why it is switched off.")
         assert isinstance(entry.node.value, Mapping)
         for key in entry.node.value:
@@ -126,10 +130,16 @@ class Laying:
                 hint = "'disable' takes a 'reason' and nothing else."
                 self._say(f"unknown key '{key}'.", entry.at(key), hint)
         self.off[name] = entry
+        place = f"{entry.place.file}:{entry.place.line}"
+        self.files.off.setdefault(self.kind, {})[name] = [place, entry.text("reason")]
 
     def _unknown(self, entry: Entry, key: str, name: str, built_in: Mapping[str, Entry]) -> None:
         message = f"'{key}': there is no built-in {self.kind} '{name}'."
-        hint = did_you_mean(name, built_in) or "'advisor knowledge find' looks names up."
+        holding = sorted((n for n in built_in if name.casefold() in n.casefold()), key=len)
+        hint = did_you_mean(name, built_in)
+        if holding:
+            hint = f"Did you mean '{holding[0]}'?"
+        hint = hint or "'advisor knowledge find' looks names up."
         self._say(message, entry.at(key), hint)
 
     def _say_taken(self, entry: Entry, other: Entry) -> None:

@@ -113,6 +113,7 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> dict[str, ob
         "calibration": _calibration(files, problems),
         "index": {**names, **_catalogue(cards, models)},
         "yours": files.yours if isinstance(files, Files) else {},
+        "switched_off": files.off if isinstance(files, Files) else {},
     }
 
 
@@ -145,13 +146,14 @@ def read_files(
             f"there is no folder '{folder}': it is {what}", hint="Name one with knowledge files."
         )
     own = _files_of(folder)
-    names = frozenset(own)
     every = dict(sorted((built_in | own).items()))
     if not built_in or folder.resolve() == data_dir("knowledge").resolve():
-        return every, names
+        return every, frozenset(own)
+    unread = _unread(folder)
+    names = frozenset([*own, *(path for path, _ in unread)])
     whole = all(name in own for name in built_in)
     shadowed = {name: built_in[name] for name in own if name in built_in}
-    return Files(every, names, shadowed, whole=whole, unread=_unread(folder)), names
+    return Files(every, names, shadowed, whole=whole, unread=unread), names
 
 
 def _unread(folder: Path) -> list[tuple[str, str]]:
@@ -167,8 +169,7 @@ def layers_key(files: Mapping[str, bytes]) -> str:
     if not isinstance(files, Files):
         return digest(files)
     behind = {f"behind {name}": content for name, content in files.shadowed.items()}
-    names = "\n".join([*sorted(files.own), *(path for path, _ in files.unread)])
-    return digest({**files, **behind, "": names.encode()})
+    return digest({**files, **behind, "": "\n".join(sorted(files.own)).encode()})
 
 
 def _files_of(folder: Path) -> dict[str, bytes]:
@@ -230,6 +231,7 @@ def _knowledge(data: Mapping[str, object], sha256: str) -> Knowledge:
         sha256=sha256,
         index=_part(data, "index"),
         yours=_part(data, "yours"),
+        switched_off=_part(data, "switched_off"),
     )
 
 

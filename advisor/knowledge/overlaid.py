@@ -28,3 +28,5 @@ class Files(dict[str, bytes]):
         """Files that nothing reads, each with what to do."""
         self.yours: dict[str, dict[str, list[str | None]]] = {}
         """Kind -> name -> where the user's entry stands, what it replaces, where that stands."""
+        self.off: dict[str, dict[str, list[str]]] = {}
+        """Kind -> name of a built-in entry -> where the user switches it off, and why."""

@@ -149,14 +149,11 @@ def _instead(path: str) -> str:
     if len(named.parts) > 1:
         near = nearest(top, FOLDERS, most=1)
         return f"Did you mean {near[0]}/{'/'.join(named.parts[1:])}?" if near else _rule()
+    table = nearest(stem.partition("-")[0], [*FOLDERS, *TABLES], most=1)
+    if table:
+        return f"Did you mean {table[0]}{'/' if table[0] in FOLDERS else '-'}mine.yaml?"
     near = nearest(path, SINGLE, most=1)
-    if near:
-        return f"Did you mean {near[0]}?"
-    near = nearest(stem.partition("-")[0], [*FOLDERS, *TABLES], most=1)
-    if not near:
-        return _rule()
-    folder = near[0] in FOLDERS
-    return f"Did you mean {near[0]}/mine.yaml?" if folder else f"Did you mean {near[0]}-mine.yaml?"
+    return f"Did you mean {near[0]}?" if near else _rule()
 
 
 def _rule() -> str:

@@ -227,6 +227,8 @@ class Knowledge:
     """Precomputed lookup of names (``advisor.knowledge.index``)."""
     yours: Mapping[str, object] = field(default_factory=dict)
     """Kind -> name -> where the user's entry stands, what it replaces, where that stands."""
+    switched_off: Mapping[str, object] = field(default_factory=dict)
+    """Kind -> name of a built-in entry -> where the user switches it off, and why."""
     own: OwnSpeeds | None = None
     """What the user measured (``advisor.measurements``); not part of ``sha256``."""
 

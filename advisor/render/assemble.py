@@ -17,6 +17,7 @@ from advisor.render.picture import picture_doc
 from advisor.render.setup import scenario_doc, setup_doc
 from advisor.render.templating import Templates, templates_for
 from advisor.render.views import Views
+from advisor.render.yours import own_entries, own_rule_doc, switched_off_docs
 
 if TYPE_CHECKING:
     from advisor.advice import Advice, Because, Note, NotRecommended, Option, Recommendation
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         SpeedDoc,
         TradeoffDoc,
     )
+    from advisor.render.contract_yours import YoursDoc
     from advisor.scenario import Scenario
 
 SCHEMA_VERSION = 1
@@ -77,6 +79,7 @@ def document_and_views(
     """Give the document with its placeholders, for whoever writes its report as well."""
     doc = _numbers(advice)
     doc["memory_picture"] = picture_doc(picture) if picture else None
+    doc["provenance"]["yours"] = own_entries(advice, templates)
     views = Views.of(doc)
     _write_sentences(views, advice, templates_for(templates))
     return doc, views
@@ -114,10 +117,13 @@ def _numbers(advice: Advice) -> Document:
         "verdict": {"state": advice.state, "sentence": ""},
         "commands": _commands(advice.scenario) if _runs(advice) else [],
         "recommendations": [
-            _recommendation(item, required, decode) for item in advice.recommendations
+            _recommendation(item, required, decode, own_rule_doc(made, item.rule))
+            for item in advice.recommendations
         ],
         "notes": [],
-        "not_recommended": [_barred(item) for item in advice.not_recommended],
+        "not_recommended": [
+            _barred(item, own_rule_doc(made, item.rule)) for item in advice.not_recommended
+        ],
         "warnings": [plain(text) for text in advice.warnings],
         "missing": list(advice.missing),
         "facts": {name: advice.facts[name] for name in QUOTED_FACTS if name in advice.facts},
@@ -130,6 +136,8 @@ def _numbers(advice: Advice) -> Document:
             "templates_sha256": made.templates_sha256,
             "engine": made.engine,
             "measurements_sha256": made.measurements_sha256,
+            "yours": [],
+            "switched_off": switched_off_docs(made),
         },
     }
 
@@ -188,7 +196,7 @@ def _write_sentences(views: Views, advice: Advice, texts: Templates) -> None:
         context = situation | views.option(shown)
         shown["title"], shown["text"] = texts.titled(f"actions/{name}", context)
     doc["notes"] = [
-        {"rule": note.rule, "text": text}
+        {"rule": note.rule, "yours": own_rule_doc(advice.provenance, note.rule), "text": text}
         for note in advice.notes
         if (text := _note_text(note, situation, texts))
     ]
@@ -202,7 +210,7 @@ def _note_text(note: Note, situation: dict[str, str], texts: Templates) -> str:
 
 
 def _recommendation(
-    item: Recommendation, required: int, decode: FigureDoc | None
+    item: Recommendation, required: int, decode: FigureDoc | None, yours: YoursDoc | None
 ) -> RecommendationDoc:
     return {
         "rank": item.rank,
@@ -220,6 +228,7 @@ def _recommendation(
         "alternatives": [_alternative(option) for option in item.alternatives],
         "speculative_tok_s": _span(item.option.scenario, item.option.speed),
         "rule": item.rule,
+        "yours": yours,
         "score": item.score,
         "score_terms": [
             {"text": plain(term.text), "points": term.points} for term in item.score_terms
@@ -280,7 +289,7 @@ def _tradeoff(option: Option) -> TradeoffDoc:
     }
 
 
-def _barred(item: NotRecommended) -> NotRecommendedDoc:
+def _barred(item: NotRecommended, yours: YoursDoc | None) -> NotRecommendedDoc:
     option = item.option
     facts = option.facts if isinstance(option, Expected) else {}
     return {
@@ -288,6 +297,7 @@ def _barred(item: NotRecommended) -> NotRecommendedDoc:
         "action": option.action,
         "change": dict(option.change),
         "rule": item.rule,
+        "yours": yours,
         "reason": plain(item.reason),
         "because": _because(item.because),
     }

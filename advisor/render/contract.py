@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing_extensions import TypedDict
 
 from advisor.render.contract_picture import PictureDoc
+from advisor.render.contract_yours import ProvenanceDoc, YoursDoc
 
 
 class GpuDoc(TypedDict):
@@ -335,6 +336,8 @@ class RecommendationDoc(TypedDict):
     alternatives: list[AlternativeDoc]
     speculative_tok_s: SpanDoc | None
     rule: str
+    yours: YoursDoc | None
+    """Where the rule is the user's; null for a built-in one."""
     score: float
     score_terms: list[ScoreTermDoc]
     because: list[BecauseDoc]
@@ -344,6 +347,7 @@ class NoteDoc(TypedDict):
     """A remark."""
 
     rule: str
+    yours: YoursDoc | None
     text: str
 
 
@@ -355,20 +359,9 @@ class NotRecommendedDoc(TypedDict):
     action: str
     change: dict[str, object]
     rule: str
+    yours: YoursDoc | None
     reason: str
     because: list[BecauseDoc]
-
-
-class ProvenanceDoc(TypedDict):
-    """What produced the document."""
-
-    advisor: str
-    rules_sha256: str
-    knowledge_sha256: str
-    templates_sha256: str
-    engine: str
-    measurements_sha256: str | None
-    """Of the user's own measurements; null without any."""
 
 
 class Document(TypedDict):

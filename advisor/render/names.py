@@ -209,6 +209,7 @@ _BY_KIND: Mapping[Kind, frozenset[str]] = {
     | {"action_text", "length", "title", "verdict", "warnings", "tiles", "have", "happens"}
     | {
         "lead",
+        "lead_yours",
         "first",
         "commands",
         "run",

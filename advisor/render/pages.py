@@ -49,13 +49,14 @@ def render_markdown(
         "run_unsaid": escaped(made.unsaid),
         "unsaid": escaped(made.remedies[0].unsaid) if made.remedies else "",
         "lead": escaped(made.remedies[0].title) if made.remedies else "",
+        "lead_yours": escaped(made.remedies[0].yours) if made.remedies else "",
         "first": escaped(made.first),
         "commands": [_fenced(item.command) for item in made.remedies[:1] if item.command],
         "rest": [_markdown_row(item) for item in made.remedies[1:]],
         "rows": [_markdown_row(item) for item in made.remedies],
         "watch": [escaped(text) for text in made.watch],
         "barred": [escaped(text) for text in made.barred],
-        "provenance": made.provenance,
+        "provenance": escaped(made.provenance),
         "length": length,
     }
     page = templates_for(templates).page("report/report.md.j2", context)
@@ -87,7 +88,7 @@ def _markdown_row(item: Remedy) -> dict[str, str]:
 
 _CELLS = (
     "number", "title", "text", "summary", "required", "headroom", "speed", "quality", "effort",
-    "cost", "confidence", "also",
+    "cost", "confidence", "also", "yours",
 )  # fmt: skip
 
 
@@ -137,6 +138,7 @@ def _html_words(made: Report) -> dict[str, object]:
         "run_unsaid": made.unsaid,
         "unsaid": made.remedies[0].unsaid if made.remedies else "",
         "lead": made.remedies[0].title if made.remedies else "",
+        "lead_yours": made.remedies[0].yours if made.remedies else "",
         "first": coded(made.first),
         "watch": [coded(text) for text in made.watch],
         "barred": [coded(text) for text in made.barred],

@@ -13,6 +13,7 @@ from advisor.render.figures import Strings
 from advisor.render.templating import Templates, templates_for
 from advisor.render.view import LONG_CONTEXT_TOKENS
 from advisor.render.views import Views
+from advisor.render.yours import said, whose
 
 if TYPE_CHECKING:
     from advisor.render.contract import CommandDoc, Document, RecommendationDoc
@@ -49,6 +50,8 @@ class Remedy:
     cost: str
     confidence: str
     rule: str
+    yours: str
+    """Where the rule stands when it is the user's own; else empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +331,7 @@ def _remedy(s: Strings, item: RecommendationDoc, told: frozenset[int], length: L
         cost=s["option_cost"],
         confidence=item["confidence"],
         rule=item["rule"],
+        yours=said(item["yours"]),
     )
 
 
@@ -382,4 +386,6 @@ def provenance(doc: Document) -> str:
     rules, knowledge = made["rules_sha256"][:12], made["knowledge_sha256"][:12]
     own = made["measurements_sha256"]
     yours = f", your measurements {own[:12]}" if own else ""
-    return f"advisor {made['advisor']}, rules {rules}, knowledge {knowledge}{yours}"
+    line = f"advisor {made['advisor']}, rules {rules}, knowledge {knowledge}{yours}"
+    files = whose(doc)
+    return f"{line}. {files}" if files else line

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from advisor.render.charts import Bar, cells, memory_bar
 from advisor.render.figures import typed
 from advisor.render.prose import Length, Remedy, Report, report
+from advisor.render.yours import whose
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document
@@ -61,7 +62,7 @@ def render_text(
         _command(page, made.command, made.unsaid, indent=2)
     _remedies(page, made)
     _words(page, made)
-    if length == "full":
+    if length == "full" or whose(doc):
         page.blank()
         page.paragraph(made.provenance, style="dim")
     return page.finish()
@@ -160,6 +161,8 @@ def _remedy(page: _Page, remedy: Remedy, text: str) -> None:
     page.paragraph(remedy.title, indent=5, first=f"  {remedy.number}.", style="bold")
     facts = [remedy.summary, f"{remedy.effort}", f"{remedy.confidence} confidence"]
     page.paragraph(" | ".join(facts), indent=5, style="dim")
+    if remedy.yours:
+        page.paragraph(remedy.yours, indent=5, style="dim")
     if text:
         page.paragraph(text, indent=5)
     if remedy.also:

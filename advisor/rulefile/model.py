@@ -169,12 +169,15 @@ class RuleSet:
     by_id: Mapping[str, Rule] = field(init=False, compare=False, repr=False)
     notes: tuple[Rule, ...] = field(init=False, compare=False, repr=False)
     """Rules that make remarks, in order."""
+    own: tuple[Rule, ...] = field(init=False, compare=False, repr=False)
+    """Rules of the user's."""
 
     def __post_init__(self) -> None:
         """Index the rules by id and by what is looked for most."""
         object.__setattr__(self, "by_id", {rule.id: rule for rule in self.rules})
         notes = tuple(rule for rule in self.rules if rule.kind == "note")
         object.__setattr__(self, "notes", notes)
+        object.__setattr__(self, "own", tuple(rule for rule in self.rules if rule.own))
 
     def rule(self, rule_id: str) -> Rule:
         """Find a rule by id; KeyError when there is none."""

@@ -45,7 +45,7 @@ def test_every_key_of_the_contract_is_there(sample: Callable[[], Advice]) -> Non
         assert set(item["tradeoff"]) == {"quality", "quality_change", "cost_usd", "effort"}
         assert all(set(b) >= {"fact", "value", "test"} for b in item["because"])
     for item in doc["notes"]:
-        assert set(item) == {"rule", "text"}
+        assert set(item) == {"rule", "text", "yours"}
     for item in doc["not_recommended"]:
         assert set(item) >= {"action", "change", "rule", "because"}
 
