@@ -69,3 +69,14 @@ def switched_off(ruleset: RuleSet) -> tuple[SwitchedOff, ...]:
 def switched_off_rule(item: Disabled) -> SwitchedOff:
     """Say of one rule where and why it was disabled."""
     return SwitchedOff(item.rule.id, _place(item.source), item.reason)
+
+
+def own_line(ruleset: RuleSet) -> str:
+    """Count what is the user's; empty where nothing is."""
+    counts = {
+        "added": sum(not rule.own.replaces for rule in ruleset.own if rule.own),
+        "in the place of built-in ones": sum(bool(r.own and r.own.replaces) for r in ruleset.own),
+        "switched off": len(ruleset.disabled),
+    }
+    said = [f"{number} {what}" for what, number in counts.items() if number]
+    return f"yours: {', '.join(said)}" if said else ""

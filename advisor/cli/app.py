@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from advisor import __version__
+from advisor.cli.config import command_names, defaults, own_folders
 
 _COMMANDS: Mapping[str, tuple[str, str]] = {
     "advise": ("advise", "advise"),
@@ -31,16 +32,18 @@ def application(words: Sequence[str]) -> typer.Typer:
         words: The arguments as typed; without a known command among them all are made, for the
             help and for the message about an unknown one.
     """
+    settings: dict[str, object] = {"help_option_names": ["-h", "--help"]}
     app = typer.Typer(
         name="advisor",
         help="Will this language model run on this GPU, how well, and what should you change?",
         pretty_exceptions_enable=False,
         add_completion=False,
         no_args_is_help=True,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings=settings,
     )
     app.callback()(_common)
     asked = next((word for word in words if not word.startswith("-")), "")
+    made: dict[str, Sequence[str]] = {}
     for name in [asked] if asked in _COMMANDS else _COMMANDS:
         module, attribute = _COMMANDS[name]
         found = getattr(import_module(f"{__package__}.{module}"), attribute)
@@ -48,6 +51,10 @@ def application(words: Sequence[str]) -> typer.Typer:
             app.add_typer(found)
         else:
             app.command(name)(found)
+        made[name] = command_names(found) if isinstance(found, typer.Typer) else ()
+    folders = own_folders()
+    if folders:
+        settings["default_map"] = defaults(folders, made)
     return app
 
 

@@ -38,12 +38,16 @@ def check(
     folder: Annotated[
         Path | None, typer.Argument(help="Folder of knowledge files. (default: the built-in one)")
     ] = None,
+    knowledge: Annotated[
+        Path | None, typer.Option(help="The same folder, named as for other commands.")
+    ] = None,
 ) -> None:
-    """Check every knowledge file; every problem at once."""
+    """Check every knowledge file, over the built-in ones; every problem at once."""
     from advisor import resources  # noqa: PLC0415
     from advisor.knowledge import load_knowledge  # noqa: PLC0415
-    from advisor.knowledge.check import check_knowledge  # noqa: PLC0415
+    from advisor.knowledge.check import check_knowledge, own_line  # noqa: PLC0415
 
+    folder = folder or knowledge
     where = folder or resources.data_dir("knowledge")
     raise_problems(list(check_knowledge(where)))
     known = load_knowledge(folder)
@@ -51,3 +55,5 @@ def check(
         f"{len(known.gpus)} GPUs, {len(known.models)} models, {len(known.formats)} formats, "
         f"{len(known.frameworks)} frameworks: no problem found"
     )
+    if own := own_line(known):
+        typer.echo(own)

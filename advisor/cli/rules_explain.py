@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.request_flags import takes_request
-from advisor.cli.rules_sample import KnowledgeFolder, RulesFolder
+from advisor.cli.rules_sample import KnowledgeFolder, RulesFolder, TemplatesFolder
 from advisor.scenario import Request
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def explain(
     rule: Annotated[str, typer.Argument(help="Name of the rule.")],
     request: Request,
     rules: RulesFolder = None,
+    templates: TemplatesFolder = None,
     knowledge: KnowledgeFolder = None,
     search: Annotated[
         bool, typer.Option(help="Look for the smallest change that makes a silent rule fire.")
@@ -36,12 +37,13 @@ def explain(
     from advisor.pipeline import Advisor  # noqa: PLC0415
     from advisor.workbench.explaining import explanation  # noqa: PLC0415
     from advisor.workbench.nearest import smallest_changes  # noqa: PLC0415
-    from advisor.workbench.rulenames import find_rule  # noqa: PLC0415
+    from advisor.workbench.rulenames import find_any_rule  # noqa: PLC0415
 
-    advisor = Advisor.load(rules=rules, knowledge=knowledge)
-    found = find_rule(advisor.ruleset, rule)
+    advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
+    found = find_any_rule(advisor.ruleset, rule)
     advice = advisor.advise(request)
-    silent = found.id not in {rule_id for rule_id, _ in advice.fired}
+    counts = found.id in advisor.ruleset.by_id
+    silent = counts and found.id not in {rule_id for rule_id, _ in advice.fired}
     changes = smallest_changes(advisor, request, found) if silent and search else ()
     typer.echo(explanation(advisor, advice, found, changes), nl=False)
 
@@ -50,6 +52,7 @@ def facts(
     fact: Annotated[str | None, typer.Argument(help="Name of a fact. [default: all]")] = None,
     format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.text,
     rules: RulesFolder = None,
+    templates: TemplatesFolder = None,
     knowledge: KnowledgeFolder = None,
 ) -> None:
     """Show a fact: unit or values, origin, what concludes it, what depends on it; or list all."""
@@ -66,6 +69,6 @@ def facts(
     from advisor.workbench.dependencies import fact_use  # noqa: PLC0415
 
     vocabulary.fact(fact)
-    advisor = Advisor.load(rules=rules, knowledge=knowledge)
+    advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
     use: FactUse = fact_use(fact, vocabulary, advisor.ruleset)
     typer.echo(use_json(use) if as_json else use_text(use), nl=False)

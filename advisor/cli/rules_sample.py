@@ -63,6 +63,7 @@ def cover(
     output: Output = None,
     workers: Workers = None,
     rules: RulesFolder = None,
+    templates: TemplatesFolder = None,
     knowledge: KnowledgeFolder = None,
 ) -> None:
     """Measure over the catalogue how often each rule fires, and which thresholds ever decide.
@@ -76,7 +77,7 @@ def cover(
     from advisor.workbench.sides import Folders, load_side  # noqa: PLC0415
     from advisor.workbench.storing import Origin, sampled_facts  # noqa: PLC0415
 
-    side = load_side(Folders(rules=rules, knowledge=knowledge))
+    side = load_side(Folders(rules, templates, knowledge))
     store = sampled_facts(sample, Origin(knowledge, workers=workers), progress=progress_line())
     coverage = measure(evaluate_all(store, side.advisor.ruleset))
     if format_ is CoverFormat.json:
@@ -93,7 +94,7 @@ def diff(
         str,
         typer.Argument(
             help="A folder of rules, a folder that holds rules/, templates/ or knowledge/, or a "
-            "git revision."
+            "git revision, or 'built-in' to see what your own files change."
         ),
     ],
     sample: SampleSize = _SAMPLE,

@@ -15,6 +15,7 @@ from advisor.cli.rules_sample import (
     Output,
     RulesFolder,
     SampleSize,
+    TemplatesFolder,
     Workers,
     progress_line,
 )
@@ -57,6 +58,8 @@ def test(
         bool,
         typer.Option("--accept", help="Write what is seen now into the scenarios that fail."),
     ] = False,
+    templates: TemplatesFolder = None,
+    knowledge: KnowledgeFolder = None,
 ) -> None:
     """Run the cases of every rule and the scenario files; a failure says what was missing.
 
@@ -67,7 +70,7 @@ def test(
     from advisor.workbench.rulenames import find_rules  # noqa: PLC0415
     from advisor.workbench.watching import stamp  # noqa: PLC0415
 
-    session = _session(folder, scenarios)
+    session = _session(folder, scenarios, templates, knowledge)
     begun = stamp(session.folders)
     only = find_rules(session.runner.advisor.ruleset, rule) if rule else None
     if accept:
@@ -85,7 +88,9 @@ def test(
         raise typer.Exit(1)
 
 
-def _session(folder: Path | None, scenarios: Path | None) -> Session:
+def _session(
+    folder: Path | None, scenarios: Path | None, templates: Path | None, knowledge: Path | None
+) -> Session:
     from advisor import resources  # noqa: PLC0415
     from advisor.pipeline import Advisor, text_names  # noqa: PLC0415
     from advisor.workbench.cases import Runner  # noqa: PLC0415
@@ -95,15 +100,15 @@ def _session(folder: Path | None, scenarios: Path | None) -> Session:
     must_hold_rules(folder)
     if scenarios is not None and not scenarios.is_dir():
         raise RequestError(f"{scenarios} is not a folder", hint="Name a folder of scenario files.")
-    advisor = Advisor.load(rules=folder)
+    advisor = Advisor.load(rules=folder, templates=templates, knowledge=knowledge)
     where = scenarios or scenario_folder(folder)
     names = advisor.knowledge.names()
     found = load_scenarios(where, advisor.vocabulary, advisor.ruleset, names)
     if scenarios is not None and not found:
         raise RequestError(f"{scenarios} holds no scenario", hint="Add a file that ends in .yaml.")
-    templates = text_names(resources.overlaid("templates", None, [".j2"]))
+    texts = text_names(resources.overlaid("templates", templates, [".j2"]))
     over = resources.data_dir("rules") if folder else None
-    return Session(Runner(advisor), found, folder, over, where, names, templates)
+    return Session(Runner(advisor), found, folder, over, where, names, texts)
 
 
 def _text(results: Sequence[CaseResult]) -> str:
@@ -201,6 +206,7 @@ def mutate(
     scenarios: Scenarios = None,
     workers: Workers = None,
     rules: RulesFolder = None,
+    templates: TemplatesFolder = None,
     knowledge: KnowledgeFolder = None,
 ) -> None:
     """Put one mistake at a time into the rules, and see whether a test notices.
@@ -217,6 +223,7 @@ def mutate(
         knowledge,
         scenarios,
         list(rule or ()),
+        templates=templates,
         sample=sample,
         limit=limit,
         workers=workers,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from advisor.advice import Advice, Recommendation, ScoreTerm
+from advisor.ownership import own_rule
 from advisor.pipeline import Advisor
 from advisor.vocabulary import Vocabulary, show
 
@@ -29,10 +30,20 @@ def why_report(advisor: Advisor, advice: Advice) -> str:
         "Barred",
         *(list(_barred(advice)) or none),
         "",
+        *_off(advice),
         "What stayed silent, and the conditions that failed",
         *_silent(advisor, advice),
     ]
     return "\n".join(parts)
+
+
+def _off(advice: Advice) -> Iterator[str]:
+    """The rules that the user disabled; nothing without any."""
+    if advice.provenance.switched_off:
+        yield "Switched off by your rules"
+        for item in advice.provenance.switched_off:
+            yield f"  {item.name} ({item.at}): {item.reason}"
+        yield ""
 
 
 def _barred(advice: Advice) -> Iterator[str]:
@@ -54,7 +65,8 @@ def _fired(advisor: Advisor, advice: Advice) -> Iterator[str]:
             keys = [key for key in by_rule[rule.id] if key]
             count = f" for {len(keys)} option{'s' if len(keys) != 1 else ''}" if keys else ""
             concluded = ", ".join(f"{fact} = {value}" for fact, value in rule.conclude.items())
-            yield f"  {rule.id}{count}{': ' + concluded if concluded else ''}"
+            whose = f" ({own_rule(rule)})" if rule.own else ""
+            yield f"  {rule.id}{count}{': ' + concluded if concluded else ''}{whose}"
             if rule.id in said:
                 yield from _score(advisor.vocabulary, said[rule.id])
 
@@ -82,5 +94,5 @@ def _silent(advisor: Advisor, advice: Advice) -> Iterator[str]:
 
     for rule in advisor.ruleset.rules:
         if rule.id not in fired:
-            yield f"  {rule.id}"
+            yield f"  {rule.id}{f' ({own_rule(rule)})' if rule.own else ''}"
             yield from (f"      {line}" for line in why_not_lines(advisor, advice, rule))

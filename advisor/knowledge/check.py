@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from advisor.errors import KnowledgeError, UserError
 from advisor.knowledge.load import moved_to, parse, read_files
@@ -30,6 +31,19 @@ def check_knowledge(folder: Path) -> list[UserError]:
         (moved_to(problem, str(folder), own) for problem in problems),
         key=lambda problem: (str(problem.source), problem.message),
     )
+
+
+def own_line(knowledge: Knowledge) -> str:
+    """Count what is the user's: what is added, replaced or changed, and switched off."""
+    tables = cast("Mapping[str, Mapping[str, Sequence[str | None]]]", knowledge.yours)
+    rows = [row for table in tables.values() for row in table.values()]
+    counts = {
+        "added": sum(row[1] is None for row in rows),
+        "in the place of built-in ones": sum(row[1] is not None for row in rows),
+        "switched off": sum(1 for _ in switched_off_records(knowledge)),
+    }
+    said = [f"{number} {what}" for what, number in counts.items() if number]
+    return f"yours: {', '.join(said)}" if said else ""
 
 
 def find(knowledge: Knowledge, text: str) -> list[Row]:

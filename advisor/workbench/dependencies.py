@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from advisor.engine.base import FactValue
+from advisor.ownership import switched_off_rule
 from advisor.rulefile.model import Rule, RuleSet, Test, all_tests
 from advisor.vocabulary import FactType, Vocabulary
 
@@ -24,6 +25,8 @@ class FactUse:
     """Rules whose score counts it, with the terms."""
     leads_to: Sequence[str]
     """Concluded facts that depend on it, over any number of rules."""
+    switched_off: Mapping[str, str]
+    """Rule that does not count -> who says so, and why."""
 
 
 def fact_use(name: str, vocabulary: Vocabulary, ruleset: RuleSet) -> FactUse:
@@ -33,13 +36,14 @@ def fact_use(name: str, vocabulary: Vocabulary, ruleset: RuleSet) -> FactUse:
         KnowledgeError: There is none of this name.
     """
     fact = vocabulary.fact(name)
-    rules = ruleset.rules
+    rules = (*ruleset.rules, *(item.rule for item in ruleset.disabled))
     return FactUse(
         fact,
         [(rule, rule.conclude[name]) for rule in rules if name in rule.conclude],
         _with_texts(rules, lambda rule: _conditions(all_tests(rule.when), name)),
         _with_texts(rules, lambda rule: _terms(rule, name)),
         _leads_to(name, ruleset),
+        {item.rule.id: str(switched_off_rule(item)) for item in ruleset.disabled},
     )
 
 

@@ -8,6 +8,7 @@ from advisor.advice import Advice
 from advisor.engine.trace import RuleTrace, evaluate
 from advisor.optionfacts import option_facts
 from advisor.options import Base
+from advisor.ownership import own_rule, switched_off_rule
 from advisor.pipeline import Advisor
 from advisor.rulefile.model import Rule
 from advisor.workbench.nearest import SingleChange
@@ -37,8 +38,16 @@ def _lines(
 ) -> Iterator[str]:
     place = f" ({rule.source})" if rule.source else ""
     yield f"{rule.id}{place}: {rule.why}"
+    if rule.own:
+        yield f"  {own_rule(rule)}"
     yield f"  {request_line(advice.request.stated())}"
     yield ""
+    off = next((item for item in advisor.ruleset.disabled if item.rule.id == rule.id), None)
+    if off is not None:
+        yield f"It never fires, {switched_off_rule(off)}"
+        yield "Without that, its conditions here would be:"
+        yield from _conditions(advisor, nearest_miss(advisor, advice, rule).trace)
+        return
     keys = [key for rule_id, key in advice.fired if rule_id == rule.id]
     if keys:
         yield from _fired(advisor, advice, rule, keys)

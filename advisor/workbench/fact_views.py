@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from advisor.engine.base import FactValue
+from advisor.ownership import own_rule
 from advisor.rulefile.model import Rule
 from advisor.vocabulary import FactType, Vocabulary, show
 from advisor.workbench.dependencies import FactUse, by_group
@@ -53,34 +53,39 @@ def _lines(use: FactUse) -> Iterator[str]:
     yield ""
     if use.concluded_by or fact.origin == "rules":
         yield "Concluded by"
-        yield from _concluded(use.concluded_by, fact)
+        yield from _concluded(use, fact)
         yield ""
     yield "Read by"
-    yield from _uses(use.read_by)
+    yield from _uses(use, use.read_by)
     yield ""
     yield "Counted in the score of"
-    yield from _uses(use.counted_by)
+    yield from _uses(use, use.counted_by)
     yield ""
     yield f"Facts that depend on it: {', '.join(use.leads_to) or 'none'}"
 
 
-def _concluded(made: Sequence[tuple[Rule, FactValue]], fact: FactType) -> Iterator[str]:
+def _concluded(use: FactUse, fact: FactType) -> Iterator[str]:
+    made = use.concluded_by
     if not made:
         yield "  no rule"
     wide = max((len(rule.id) for rule, _ in made), default=0)
     for rule, value in made:
-        yield f"  {rule.id.ljust(wide)}  {show(fact, value)}  {_place(rule)}".rstrip()
+        yield f"  {rule.id.ljust(wide)}  {show(fact, value)}  {_place(use, rule)}".rstrip()
 
 
-def _uses(found: Sequence[tuple[Rule, Sequence[str]]]) -> Iterator[str]:
+def _uses(use: FactUse, found: Sequence[tuple[Rule, Sequence[str]]]) -> Iterator[str]:
     if not found:
         yield "  no rule"
     wide = max((len(rule.id) for rule, _ in found), default=0)
     for rule, texts in found:
-        yield f"  {rule.id.ljust(wide)}  {'; '.join(texts)}  {_place(rule)}".rstrip()
+        yield f"  {rule.id.ljust(wide)}  {'; '.join(texts)}  {_place(use, rule)}".rstrip()
 
 
-def _place(rule: Rule) -> str:
+def _place(use: FactUse, rule: Rule) -> str:
+    if rule.id in use.switched_off:
+        return f"({use.switched_off[rule.id]})"
+    if own := own_rule(rule):
+        return f"({own})"
     return f"({rule.source.file}:{rule.source.line})" if rule.source else ""
 
 
@@ -93,12 +98,21 @@ def use_json(use: FactUse) -> str:
     """Give one fact with its rules as data."""
     made = {
         **_object(use.fact),
-        "concluded_by": [{"rule": rule.id, "value": value} for rule, value in use.concluded_by],
-        "read_by": [{"rule": rule.id, "conditions": list(c)} for rule, c in use.read_by],
-        "counted_by": [{"rule": rule.id, "terms": list(t)} for rule, t in use.counted_by],
+        "concluded_by": [{**_whose(use, rule), "value": value} for rule, value in use.concluded_by],
+        "read_by": [{**_whose(use, rule), "conditions": list(c)} for rule, c in use.read_by],
+        "counted_by": [{**_whose(use, rule), "terms": list(t)} for rule, t in use.counted_by],
         "leads_to": list(use.leads_to),
     }
     return json.dumps(made, indent=2) + "\n"
+
+
+def _whose(use: FactUse, rule: Rule) -> dict[str, object]:
+    own = own_rule(rule)
+    return {
+        "rule": rule.id,
+        "yours": str(own) if own else None,
+        "switched_off": use.switched_off.get(rule.id),
+    }
 
 
 def _object(fact: FactType) -> dict[str, object]:

@@ -24,6 +24,7 @@ def mutated_rules(
     scenarios: Path | None,
     only: Sequence[str],
     *,
+    templates: Path | None = None,
     sample: int,
     limit: int | None = None,
     workers: int | None = None,
@@ -35,7 +36,7 @@ def mutated_rules(
         RequestError: A rule is unknown, or a test fails before anything was changed.
         UserError: A file is wrong.
     """
-    advisor = load_side(Folders(rules=rules, knowledge=knowledge)).advisor
+    advisor = load_side(Folders(rules, templates, knowledge)).advisor
     ids = find_rules(advisor.ruleset, list(only)) if only else None
     folder = scenarios or scenario_folder(rules)
     names = advisor.knowledge.names()

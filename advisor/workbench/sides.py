@@ -20,6 +20,8 @@ from advisor.rulefile import load_rules
 from advisor.vocabulary import load_vocabulary
 from advisor.workbench.storing import Origin
 
+BUILT_IN = "built-in"
+"""Names a base without files of the user's."""
 KINDS: tuple[resources.Kind, ...] = ("rules", "templates", "knowledge")
 
 
@@ -90,8 +92,8 @@ def base_side(base: str, now: Folders) -> Iterator[Side]:
     """Load the other side: a folder, or the same folders at a git revision.
 
     Args:
-        base: A folder of rules, a folder that holds rules/, templates/ or knowledge/, or a
-            revision of the repository in which the present folders lie.
+        base: A folder of rules, a folder that holds rules/, templates/ or knowledge/, a
+            revision of the repository in which the present folders lie, or ``built-in``.
         now: The present folders.
 
     Raises:
@@ -99,7 +101,12 @@ def base_side(base: str, now: Folders) -> Iterator[Side]:
     """
     with TemporaryDirectory(prefix="advisor-base-") as scratch:
         path = Path(base)
-        folders = _folder(path, now) if path.is_dir() else _checked_out(base, now, Path(scratch))
+        if base == BUILT_IN and not path.exists():
+            folders = Folders()
+        elif path.is_dir():
+            folders = _folder(path, now)
+        else:
+            folders = _checked_out(base, now, Path(scratch))
         try:
             side = load_side(folders)
         except Problems as errors:
