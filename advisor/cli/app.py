@@ -18,6 +18,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "gpus-for": ("reverse", "gpus_for"),
     "batch": ("batch", "batch"),
     "calibrate": ("calibrate", "calibrate"),
+    "init": ("init", "init"),
     "knowledge": ("knowledge", "knowledge_app"),
     "measure": ("measure", "measure_app"),
     "rules": ("rules", "rules_app"),
