@@ -108,7 +108,7 @@ def _session(
         raise RequestError(f"{scenarios} holds no scenario", hint="Add a file that ends in .yaml.")
     texts = text_names(resources.overlaid("templates", templates, [".j2"]))
     over = resources.data_dir("rules") if folder else None
-    return Session(Runner(advisor), found, folder, over, where, names, texts)
+    return Session(Runner(advisor, templates=templates), found, folder, over, where, names, texts)
 
 
 def _text(results: Sequence[CaseResult]) -> str:

@@ -36,7 +36,7 @@ def check_knowledge(folder: Path) -> list[UserError]:
 def own_line(knowledge: Knowledge) -> str:
     """Count what is the user's: what is added, replaced or changed, and switched off."""
     tables = cast("Mapping[str, Mapping[str, Sequence[str | None]]]", knowledge.yours)
-    rows = [row for table in tables.values() for row in table.values()]
+    rows = [row for kind, table in tables.items() if kind != "id" for row in table.values()]
     counts = {
         "added": sum(row[1] is None for row in rows),
         "in the place of built-in ones": sum(row[1] is not None for row in rows),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from advisor.advice import Advice
 from advisor.errors import RuleFileError, Source, UserError
@@ -15,6 +16,11 @@ from advisor.workbench.expectations import Seen, case_problem, scenario_problems
 from advisor.workbench.scenariofile import ScenarioCase
 from advisor.workbench.standing import VERDICT
 from advisor.workbench.whynot import why_not_lines
+
+_BUILT_IN = (
+    "the case is of a built-in rule, which rules of yours stand beside: if the change is meant, "
+    "replace the rule by one with cases of your own"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,8 @@ class Runner:
 
     advisor: Advisor
     facts: dict[str, Prepared] = field(default_factory=dict)
+    templates: Path | None = None
+    """A user's templates in front of the built-in ones."""
 
     def cases(self, rules: Collection[str] | None = None) -> Iterator[CaseResult]:
         """Run every case of every rule, or of those with these ids."""
@@ -62,9 +70,11 @@ class Runner:
             raise
         except UserError as error:
             return CaseResult(rule.id, case.name, case.source, f"its input is refused: {error}")
-        problem = case_problem(rule.id, case, seen_in(advice)) or _unsaid(advice, case, rule.id)
+        problem = case_problem(rule.id, case, seen_in(advice)) or self._unsaid(advice, case, rule)
         silent = problem and not any(rule_id == rule.id for rule_id, _ in advice.fired)
         details = why_not_lines(self.advisor, advice, rule) if silent else ()
+        if problem and rule.own is None and self.advisor.ruleset.own:
+            details = (*details, _BUILT_IN)
         return CaseResult(rule.id, case.name, case.source, problem, details)
 
     def scenarios(self, scenarios: Sequence[ScenarioCase]) -> Iterator[CaseResult]:
@@ -102,21 +112,20 @@ class Runner:
             ready = self.facts[key] = prepare(request, self.advisor.knowledge)
         return self.advisor.advise_on(ready)
 
+    def _unsaid(self, advice: Advice, case: Case, rule: Rule) -> str:
+        if case.says is None:
+            return ""
+        from advisor.render import document  # noqa: PLC0415  most cases need no prose
 
-def _unsaid(advice: Advice, case: Case, rule_id: str) -> str:
-    if case.says is None:
-        return ""
-    from advisor.render import document  # noqa: PLC0415  most cases need no prose
-
-    texts = [
-        str(item["text"])
-        for part in ("recommendations", "notes")
-        for item in document(advice)[part]
-        if item["rule"] == rule_id
-    ]
-    if any(case.says in text for text in texts):
-        return ""
-    return f"its text does not say '{case.says}'"
+        texts = [
+            str(item["text"])
+            for part in ("recommendations", "notes")
+            for item in document(advice, templates=self.templates)[part]
+            if item["rule"] == rule.id
+        ]
+        if any(case.says in text for text in texts):
+            return ""
+        return f"its text does not say '{case.says}'"
 
 
 def _missing(advisor: Advisor, advice: Advice, scenario: ScenarioCase) -> Iterator[str]:
