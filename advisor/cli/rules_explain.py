@@ -44,7 +44,7 @@ def explain(
     advice = advisor.advise(request)
     counts = found.id in advisor.ruleset.by_id
     silent = counts and found.id not in {rule_id for rule_id, _ in advice.fired}
-    changes = smallest_changes(advisor, request, found) if silent and search else ()
+    changes = smallest_changes(advisor, request, found) if silent and search else None
     typer.echo(explanation(advisor, advice, found, changes), nl=False)
 
 

@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from advisor.advice import Advice
-from advisor.engine.trace import RuleTrace, evaluate
+from advisor.engine.trace import RuleTrace, evaluate, holds
 from advisor.optionfacts import option_facts
 from advisor.options import Base
 from advisor.ownership import own_rule, switched_off_rule
 from advisor.pipeline import Advisor
-from advisor.rulefile.model import Rule
+from advisor.rulefile.effects import ACTION_FACT
+from advisor.rulefile.model import Rule, Test
+from advisor.vocabulary import show
 from advisor.workbench.nearest import SingleChange
 from advisor.workbench.showing import count, request_line
 from advisor.workbench.whynot import condition_line, nearest_miss
 
 _MOST_OPTIONS = 5
+_DEPTH = 3
+"""So many conclusions are followed back."""
+_TAKEN = {"context": "context_tokens", "batch": "batch"}
+"""Input -> where the scenario holds the number that is taken when none is stated."""
 _MARK = {True: "holds", False: "fails"}
 
 
 def explanation(
-    advisor: Advisor, advice: Advice, rule: Rule, changes: Sequence[SingleChange]
+    advisor: Advisor, advice: Advice, rule: Rule, changes: Sequence[SingleChange] | None
 ) -> str:
     """Explain one rule in one situation.
 
@@ -28,13 +34,13 @@ def explanation(
         advisor: Who gave the advice.
         advice: About the situation.
         rule: The rule.
-        changes: For a silent rule, the single changes that make it fire.
+        changes: For a silent rule, the single changes that make it fire; None: not looked for.
     """
     return "\n".join(_lines(advisor, advice, rule, changes)) + "\n"
 
 
 def _lines(
-    advisor: Advisor, advice: Advice, rule: Rule, changes: Sequence[SingleChange]
+    advisor: Advisor, advice: Advice, rule: Rule, changes: Sequence[SingleChange] | None
 ) -> Iterator[str]:
     place = f" ({rule.source})" if rule.source else ""
     yield f"{rule.id}{place}: {rule.why}"
@@ -52,13 +58,48 @@ def _lines(
     if keys:
         yield from _fired(advisor, advice, rule, keys)
         return
-    miss = nearest_miss(advisor, advice, rule)
     yield "It stays silent."
-    if rule.per_option:
-        yield f"Nearest what-if: {miss.option or 'none was tried'}"
-    yield from _conditions(advisor, miss.trace)
-    yield ""
-    yield from _changes(changes)
+    yield from _missed(advisor, advice, rule)
+    if changes is not None:
+        yield ""
+        yield from _changes(advice, changes)
+
+
+def _missed(advisor: Advisor, advice: Advice, rule: Rule) -> Iterator[str]:
+    """The nearest it came: on the what-if that misses least, if its action was tried at all."""
+    miss = nearest_miss(advisor, advice, rule)
+    tests = miss.trace.nearest
+    other = next((t.test for t in tests if not t.holds and t.test.fact == ACTION_FACT), None)
+    if rule.per_option and (other is not None or not miss.option):
+        action = f" whose action {other.text}" if other is not None else ""
+        yield f"No what-if was tried{action}. Its other conditions:"
+        tests = tuple(t for t in tests if not t.test.fact.startswith("option."))
+    elif rule.per_option:
+        yield f"Nearest what-if: {miss.option}"
+    for test in tests:
+        yield f"  {_MARK[test.holds]}  {condition_line(advisor.vocabulary, test)}"
+        if not test.holds:
+            yield from _cause(advisor, advice, test.test, _DEPTH)
+
+
+def _cause(advisor: Advisor, advice: Advice, test: Test, depth: int) -> Iterator[str]:
+    """For a concluded fact: the rule that would have concluded it, and what that one misses."""
+    facts = advice.facts
+    makers = [
+        (evaluate(rule, facts, None), rule)
+        for rule in advisor.ruleset.rules
+        if test.fact in rule.conclude
+        and holds(test, {**facts, test.fact: rule.conclude[test.fact]})
+    ]
+    if not makers or not depth:
+        return
+    trace, maker = min(makers, key=lambda made: sum(not t.holds for t in made[0].nearest))
+    lead = "  " * (_DEPTH - depth) + "         "
+    value = show(advisor.vocabulary.fact(test.fact), maker.conclude[test.fact])
+    for failed in (t for t in trace.nearest if not t.holds):
+        line = condition_line(advisor.vocabulary, failed)
+        yield f"{lead}{value} by {maker.id}, but {line}"
+        yield from _cause(advisor, advice, failed.test, depth - 1)
 
 
 def _fired(advisor: Advisor, advice: Advice, rule: Rule, keys: Sequence[str]) -> Iterator[str]:
@@ -108,16 +149,21 @@ def _conditions(advisor: Advisor, trace: RuleTrace) -> Iterator[str]:
         yield f"  {_MARK[test.holds]}  {condition_line(advisor.vocabulary, test)}"
 
 
-def _changes(changes: Sequence[SingleChange]) -> Iterator[str]:
+def _changes(advice: Advice, changes: Sequence[SingleChange]) -> Iterator[str]:
     if not changes:
         yield "No single change of an input that was tried makes it fire."
         return
-    yield f"The smallest single change that makes it fire: {_change(changes[0])}"
+    yield f"The smallest single change that makes it fire: {_change(advice, changes[0])}"
     if len(changes) > 1:
         yield "Others:"
-        yield from (f"  {_change(change)}" for change in changes[1:])
+        yield from (f"  {_change(advice, change)}" for change in changes[1:])
 
 
-def _change(change: SingleChange) -> str:
-    now = f" instead of {request_line({change.key: change.now})}" if change.now is not None else ""
+def _change(advice: Advice, change: SingleChange) -> str:
+    if change.now is not None:
+        now = f" instead of {request_line({change.key: change.now})}"
+    elif taken := _TAKEN.get(change.key):
+        now = f" instead of {getattr(advice.scenario, taken)}, which was taken"
+    else:
+        now = ""
     return f"{request_line({change.key: change.value})}{now}"

@@ -71,5 +71,11 @@ def condition_line(vocabulary: Vocabulary, test: TestTrace) -> str:
             return f"{fact} is unknown here"
         return f"{fact} is unknown here (needed: {text})"
     kind = vocabulary.fact(fact)
+    if (
+        test.test.other is not None
+        and test.target is not None
+        and not isinstance(test.target, tuple)
+    ):
+        text = f"{text}, {show(kind, test.target)}"
     short = f", short by {show(kind, test.distance)}" if test.distance else ""
     return f"{fact} is {show(kind, test.actual)} (needed: {text}{short})"
