@@ -15,6 +15,8 @@ _WORDS = {
     "offload-layers": "layers in system RAM",
     "offload-experts": "experts in system RAM",
 }
+_KEY = {"add-gpus": "gpus", "upgrade-gpu": "gpu", "cloud": "gpu", "smaller-model": "model"}
+"""Action -> the one key that says it all."""
 
 
 def title(action: str, change: Mapping[str, object], facts: Mapping[str, object]) -> str:
@@ -35,6 +37,8 @@ def title(action: str, change: Mapping[str, object], facts: Mapping[str, object]
         return str(change["framework"])
     if action == "quantize-kv" and keys == {"kv_cache"}:
         return f"KV cache {change['kv_cache']}"
+    if (key := _KEY.get(action)) and keys == {key}:
+        return f"{change[key]} cards" if key == "gpus" else str(change[key])
     if not change:
         return _WORDS.get(action, action)
     values = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in change.items())
