@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from advisor.advice import Advice, Recommendation, ScoreTerm
-from advisor.ownership import own_rule
 from advisor.pipeline import Advisor
+from advisor.rulefile.model import Rule
 from advisor.vocabulary import Vocabulary, show
 
 
@@ -65,10 +65,19 @@ def _fired(advisor: Advisor, advice: Advice) -> Iterator[str]:
             keys = [key for key in by_rule[rule.id] if key]
             count = f" for {len(keys)} option{'s' if len(keys) != 1 else ''}" if keys else ""
             concluded = ", ".join(f"{fact} = {value}" for fact, value in rule.conclude.items())
-            whose = f" ({own_rule(rule)})" if rule.own else ""
+            whose = _whose(rule)
             yield f"  {rule.id}{count}{': ' + concluded if concluded else ''}{whose}"
             if rule.id in said:
                 yield from _score(advisor.vocabulary, said[rule.id])
+
+
+def _whose(rule: Rule) -> str:
+    """Say that a rule is the user's; nothing of a built-in one."""
+    if rule.own is None:
+        return ""
+    from advisor.ownership import own_rule  # noqa: PLC0415 - overlays alone
+
+    return f" ({own_rule(rule)})"
 
 
 def _score(vocabulary: Vocabulary, recommendation: Recommendation) -> Iterator[str]:
@@ -94,5 +103,5 @@ def _silent(advisor: Advisor, advice: Advice) -> Iterator[str]:
 
     for rule in advisor.ruleset.rules:
         if rule.id not in fired:
-            yield f"  {rule.id}{f' ({own_rule(rule)})' if rule.own else ''}"
+            yield f"  {rule.id}{_whose(rule)}"
             yield from (f"      {line}" for line in why_not_lines(advisor, advice, rule))
