@@ -8,11 +8,13 @@ import typer
 
 from advisor.cli.rules_check import check
 from advisor.cli.rules_explain import explain, facts
+from advisor.cli.rules_format import format_
 from advisor.cli.rules_sample import cover, diff
 from advisor.cli.rules_test import mutate, test
 
 rules_app = typer.Typer(name="rules", help="Check and test rule files.", no_args_is_help=True)
 rules_app.command()(check)
+rules_app.command("format")(format_)
 rules_app.command()(test)
 rules_app.command()(cover)
 rules_app.command()(diff)
