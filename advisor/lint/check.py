@@ -23,7 +23,7 @@ from advisor.workbench.scenariofile import FOLDER, load_scenarios, scenario_fold
 from advisor.workbench.standing import VERDICT
 from advisor.workbench.storing import Origin, Progress, sampled_facts
 
-_READ_BY_THE_PROGRAM = frozenset({VERDICT, *QUOTED_FACTS})
+READ_BY_THE_PROGRAM = frozenset({VERDICT, *QUOTED_FACTS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class _Check:
         else:
             rules = [rule for rule in advisor.ruleset.rules if self._reported(rule, places)]
             self._scenario_files(advisor)
-            self.found += look_at(advisor.ruleset, rules, _READ_BY_THE_PROGRAM)
+            self.found += look_at(advisor.ruleset, rules, READ_BY_THE_PROGRAM)
             self._try(advisor, rules)
         placed = [_at(one, places) for one in self.found]
         wanted = [one for one in placed if self.asked.wants(one.source.file)]
