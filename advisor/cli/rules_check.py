@@ -14,7 +14,7 @@ from advisor.cli.rules_sample import KnowledgeFolder, TemplatesFolder, Workers, 
 if TYPE_CHECKING:
     from advisor.lint.check import Asked, Checked, Means
 
-_SAMPLE = 1000
+_SAMPLE = 400
 Paths = Annotated[
     list[Path] | None,
     typer.Argument(help="Folders or files of rules. [default: the built-in rules]"),
