@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SAMPLE = 400
 Paths = Annotated[
     list[Path] | None,
-    typer.Argument(help="Folders or files of rules. [default: the built-in rules]"),
+    typer.Argument(help="Folders or files of rules. (default: the built-in rules)"),
 ]
 
 
