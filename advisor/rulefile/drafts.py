@@ -25,6 +25,9 @@ class Draft:
     reason: str = ""
     """Why it is switched off."""
 
+    text: str = ""
+    """Of a partial one, the whole file as it is: what seems to be missing may stand in it."""
+
     def at(self, key: str) -> Source | None:
         """Where a key stands, or where the rule begins."""
         return self.places.get(key, self.rule.source)

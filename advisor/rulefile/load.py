@@ -12,6 +12,8 @@ from advisor.errors import RuleFileError, raise_problems
 from advisor.resources import data_dir, digest, read_tree
 from advisor.rulefile.layer import Layer
 from advisor.rulefile.model import Disabled, Rule, RuleSet
+from advisor.rulefile.places import short_name as _label
+from advisor.rulefile.places import telling_paths
 from advisor.rulefile.stored import restored, restored_disabled, stored
 from advisor.vocabulary import Vocabulary
 
@@ -21,6 +23,7 @@ SCENARIOS = "scenarios/"
 """Files below this folder hold whole situations to test with, and no rules."""
 
 
+@telling_paths
 def load_rules(
     folder: Path | None = None,
     *,
@@ -139,11 +142,6 @@ def _files(folder: Path) -> Mapping[str, bytes]:
         hint = "A rule file ends in .yaml."
         raise RuleFileError(f"there is no rule file in '{folder}'.", hint=hint)
     return files
-
-
-def _label(folder: Path) -> str:
-    """Name a folder without its parents: what is compiled must not depend on where it lies."""
-    return "rules" if folder == data_dir("rules") else folder.resolve().name
 
 
 def _key(

@@ -33,13 +33,15 @@ def read_rules(content: bytes, shown: str, reading: Reading) -> Sequence[Draft]:
     """
     entries = reading.problems.entries(content, shown, "- rule: NAME")
     if not entries:
-        return [Draft(Rule("", "", When(())), partial=True)]
+        text = content.decode(errors="replace")
+        return [Draft(Rule("", "", When(())), partial=True, text=text)]
     drafts: list[Draft] = []
     for node in entries:
         fields = Fields.of(node, "a rule", reading.problems)
         if fields is not None:
             drafts.extend(_entry(fields, reading))
-    return drafts
+    text = content.decode(errors="replace")
+    return [replace(draft, text=text) if draft.partial else draft for draft in drafts]
 
 
 def _entry(fields: Fields, reading: Reading) -> Sequence[Draft]:
@@ -86,7 +88,8 @@ def _about(fields: Fields, kind: str, reading: Reading) -> Rule:
     rule_id = fields.text(kind) or ""
     if rule_id and not _ID.fullmatch(rule_id):
         hint = "Use small letters, digits and hyphens."
-        reading.problems.add(f"'{rule_id}' is not a rule name.", fields.values[kind].source, hint)
+        message = f"'{rule_id}' is not a rule name."
+        reading.problems.add(message, fields.values[kind].source, hint, lint="bad-rule-name")
     return Rule(
         id=rule_id,
         why=fields.text("why") or "",
