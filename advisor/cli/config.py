@@ -16,6 +16,7 @@ FILE = "advisor.toml"
 VARIABLE = "ADVISOR_CONFIG"
 KINDS = ("rules", "templates", "knowledge")
 _POSITIONAL = "folder"
+_POSITIONALS = "paths"
 """The argument of ``rules check`` and ``knowledge check`` that names their own folder."""
 
 
@@ -83,6 +84,7 @@ def _of(name: str, folders: Mapping[str, Path], own: Sequence[str]) -> dict[str,
         return options
     if name in folders:
         options[_POSITIONAL] = str(folders[name])
+        options[_POSITIONALS] = [str(folders[name])]
     return dict.fromkeys(own, options)
 
 

@@ -112,6 +112,7 @@ def _summary(checked: Checked) -> str:
     counts = ((errors, "error"), (warnings, "warning"))
     said = " and ".join(_many(n, word) for n, word in counts if n) or "no problem found"
     lines = [f"{looked}: {said}" if checked.rules else said]
+    lines += [checked.own] if checked.own else []
     if checked.elsewhere:
         errors_there = _many(checked.elsewhere, "error")
         lines.append(f"not tried: {errors_there} in files that were not named")

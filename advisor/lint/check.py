@@ -11,6 +11,7 @@ from advisor.errors import RequestError, RuleFileError, UserError
 from advisor.lint.measured import look_at_tried, try_rules
 from advisor.lint.problem import Problem, in_order, problem, problems_of
 from advisor.lint.ruleset import look_at
+from advisor.ownership import own_line
 from advisor.pipeline import Advisor, all_option_facts
 from advisor.render.assemble import QUOTED_FACTS
 from advisor.resources import data_dir
@@ -63,6 +64,8 @@ class Checked:
     files: int = 0
     scenarios: int = 0
     """On so many the rules were tried."""
+    own: str = ""
+    """How many rules are the user's, in words; empty where none is."""
     elsewhere: int = 0
     """Errors in files that were not asked for; they keep the rest from being tried."""
 
@@ -123,6 +126,7 @@ def check_all(asked: Sequence[Asked], means: Means) -> Checked:
         total.files += done.files
         total.scenarios += done.scenarios
         total.elsewhere += done.elsewhere
+        total.own = total.own or done.own
     total.problems = in_order(found)
     return total
 
@@ -138,6 +142,7 @@ class _Check:
         """Load and look; what cannot be loaded is looked at as far as it goes."""
         places = Places.of([None, self.asked.folder])
         rules: Sequence[Rule] = ()
+        own = ""
         try:
             advisor = Advisor.load(
                 rules=self.asked.folder,
@@ -149,6 +154,7 @@ class _Check:
             self._scenario_files(None)
         else:
             rules = self._reported(advisor.ruleset.rules, places)
+            own = own_line(advisor.ruleset)
             self._scenario_files(advisor)
             self.found += look_at(advisor.ruleset, rules, READ_BY_THE_PROGRAM)
             self._try(advisor, rules)
@@ -159,6 +165,7 @@ class _Check:
             len(rules),
             len({rule.source.file for rule in rules if rule.source}),
             self.tried,
+            own,
             sum(one.is_error for one in placed) - sum(one.is_error for one in wanted),
         )
 
@@ -185,7 +192,7 @@ class _Check:
     def _try(self, advisor: Advisor, rules: Sequence[Rule]) -> None:
         if not self.means.try_cases:
             return
-        runner = Runner(advisor)
+        runner = Runner(advisor, templates=self.means.templates)
         results = [_result(runner, rule, number) for rule in rules for number in _numbers(rule)]
         stores = [_situations(runner)]
         if self.means.sample:

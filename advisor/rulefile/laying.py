@@ -50,7 +50,9 @@ def _alone(drafts: Sequence[Draft], reading: Reading) -> list[Draft]:
         key = "disable" if _disables(draft) else "replaces"
         if key in draft.places:
             message = f"'{key}' is for rules of your own, laid over the built-in ones."
-            reading.problems.add(message, draft.places[key], "Delete it, or use --rules.")
+            reading.problems.add(
+                message, draft.places[key], "Delete it, or use --rules.", lint="overlay"
+            )
     return [draft for draft in drafts if not _disables(draft)]
 
 
@@ -139,7 +141,7 @@ class _Laying:
     def _add(self, draft: Draft, key: str, what: str, other: Source | None) -> None:
         name = draft.replaces or draft.disables
         message = f"the built-in '{name}' {what} (at {other})."
-        self.reading.problems.add(message, draft.at(key), "Keep one of the two.")
+        self.reading.problems.add(message, draft.at(key), "Keep one of the two.", lint="overlay")
 
     def _find(self, draft: Draft, name: str, key: str) -> Sequence[Draft]:
         found = self.built_in.get(name, ())
@@ -149,6 +151,7 @@ class _Laying:
                 f"there is no built-in rule '{name}' to {key.removesuffix('s')}.",
                 draft.at(key),
                 hint,
+                lint="unknown-rule",
             )
         return found
 
@@ -165,7 +168,7 @@ class _Laying:
         if other:
             message = f"'{name}' is a built-in rule (at {other[0].rule.source})."
             hint = f"Write 'replaces: {name}' to take its place, or give yours another name."
-            self.reading.problems.add(message, draft.rule.source, hint)
+            self.reading.problems.add(message, draft.rule.source, hint, lint="overlay")
             self.taken.update({target.rule.id: entry for target in other})
 
     # ---- what is missing from a file that takes the place of a built-in one
@@ -191,7 +194,7 @@ class _Laying:
                 "Give the file another name to add to the built-in rules, or write "
                 f"'- disable: {names[0]}' with a reason for each."
             )
-            self.reading.problems.add(message, Source(own, 1, 1), hint)
+            self.reading.problems.add(message, Source(own, 1, 1), hint, lint="overlay")
 
     def _deleted(self, own: str, behind: Sequence[Draft], names: Sequence[str]) -> None:
         for draft in behind:
@@ -249,8 +252,9 @@ class _Laying:
             if name in self.off:
                 message = f"'{name}' is switched off (at {self.off[name].rule.source})."
                 hint = "Take it out of 'supersedes', or do not switch it off."
-                self.reading.problems.add(message, draft.at("supersedes"), hint)
-        alive = tuple(name for name in named if name not in self.off and name != rule.id)
+                self.reading.problems.add(message, draft.at("supersedes"), hint, lint="overlay")
+        own_name = set() if rule.id in rule.supersedes else {rule.id}
+        alive = tuple(name for name in named if name not in self.off and name not in own_name)
         better = self.renamed.get(rule.replaced_by or "", rule.replaced_by)
         if (alive, better) == (rule.supersedes, rule.replaced_by):
             return draft
@@ -270,9 +274,12 @@ class _Laying:
                         f"which '{readers[fact]}' reads."
                     )
                     hint = "Add a rule of your own that concludes it, or keep this one."
-                    self.reading.problems.add(message, by.at("disable"), hint)
+                    self.reading.problems.add(
+                        message, by.at("disable"), hint, lint="fact-never-concluded"
+                    )
                     concluded.add(fact)
-                    kept.append(Draft(Rule("", "", When(())), partial=True))
+                    said = f"conclude {fact}"
+                    kept.append(Draft(Rule("", "", When(())), partial=True, text=said))
 
     def disabled(self) -> list[Disabled]:
         """List what is switched off, in the order of the user's files."""

@@ -145,9 +145,8 @@ def test_a_failing_scenario_fails_the_run(capsys: Capture, tmp_path: Path) -> No
     )
     outcome = run(capsys, "rules", "test", "--scenarios", str(folder))
     assert outcome.code == 1
-    assert (
-        "FAILED whole/a.yaml:1:3: scenario wrong: the verdict is fits, not too_big" in outcome.out
-    )
+    place = f"{folder.as_posix()}/a.yaml:1:3"
+    assert f"FAILED {place}: scenario wrong: the verdict is fits, not too_big" in outcome.out
     assert "0 of 1 scenarios hold" in outcome.out
 
 

@@ -56,9 +56,10 @@ def built_in(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Path:
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "house" / "rules"
     folder.mkdir(parents=True)
+    monkeypatch.chdir(folder.parent)
     return folder
 
 
@@ -318,8 +319,9 @@ def test_a_mistake_is_said_with_its_place(
 
 
 def test_without_anything_below_nothing_is_replaced_or_switched_off(
-    built_in: Path, vocabulary: Vocabulary
+    built_in: Path, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(built_in.parent)
     text = replacing(advice("mine"), "x") + OFF.format("y")
     (built_in / "z.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(Problems) as caught:
