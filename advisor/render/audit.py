@@ -132,7 +132,9 @@ def _names(doc: Document) -> list[str]:
     found = each | {asked["model"]["name"], gpu["name"] if gpu else "", asked["draft_model"] or ""}
     for item in doc["recommendations"]:
         setup = item["setup"]
-        found |= {setup["gpu"] or "", setup["model"], setup["draft_model"] or ""}
+        each_setup = [setup, *(other["setup"] for other in item["alternatives"])]
+        found |= {name or "" for s in each_setup for name in (s["gpu"], s["model"])}
+        found.add(setup["draft_model"] or "")
     return sorted(found - {""}, key=lambda name: (-len(name), name))
 
 
