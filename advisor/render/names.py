@@ -19,6 +19,7 @@ SITUATION: Mapping[str, str] = {
     "runs": "yes when the request fits, tightly or well",
     "tight": "yes when it fits with less than the usual margin",
     "offloadable": "yes when it does not fit but layers of it can be placed in system RAM",
+    "has_remedies": "yes when at least one change is recommended",
     "several_cards": "yes with two or more cards",
     "cards": "the GeForce RTX 4090, or 2 GeForce RTX 4090 cards",
     "unequal_cards": "unequal cards with their memory and bandwidth, empty for equal ones; "

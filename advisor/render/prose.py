@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -42,6 +42,8 @@ class Remedy:
     """Empty where only title and figures are given."""
     summary: str
     """``28.1 -> 15.3 GiB`` and the speed, for people in a hurry."""
+    brief: str
+    """The same in a sentence or two, for where there is no room for the text."""
     also: str
     """Runners-up of the same kind, empty when there are none."""
     command: str
@@ -104,7 +106,7 @@ def report(
     gaps = unsaid(doc["commands"])
     opening = [heading, doc["verdict"]["sentence"], have, happens, first, gaps, *doc["warnings"]]
     opening += [word for figure in figures for word in figure]
-    chosen = _chosen(views, length, sum(_words(text) for text in opening))
+    chosen = _chosen(views, texts, length, sum(_words(text) for text in opening))
     return Report(
         title=heading,
         verdict=doc["verdict"]["sentence"],
@@ -116,7 +118,7 @@ def report(
         happens=happens,
         first=first,
         remedies=tuple(
-            _remedy(views.option(item), item, chosen.told, length) for item in chosen.items
+            _remedy(views.option(item), item, chosen, length) for item in chosen.items
         ),
         watch=tuple(chosen.watch),
         warnings=tuple(doc["warnings"]),
@@ -149,7 +151,7 @@ def _first(views: Views, texts: Templates, length: Length) -> str:
     if not doc["recommendations"]:
         return texts.text("report/none.md.j2", situation)
     best = doc["recommendations"][0]
-    context = {**situation, **views.option(best), "action_text": best["text"], "length": length}
+    context = {**views.told(best), "action_text": best["text"], "length": length}
     return texts.text("report/first.md.j2", context)
 
 
@@ -163,18 +165,25 @@ class _Choice:
     told: frozenset[int]
     """Ranks of the remedies that are told in full, not only named with their figures."""
     watch: Sequence[str]
+    briefs: Mapping[int, str]
+    """By rank, of those that are not."""
 
 
-def _chosen(views: Views, length: Length, used: int) -> _Choice:
+def _chosen(views: Views, texts: Templates, length: Length, used: int) -> _Choice:
     doc = views.doc
     items, notes = doc["recommendations"], [note["text"] for note in doc["notes"]]
     if length == "short":
-        return _Choice(items[:1], _ranks(items[:1]), [])
+        return _Choice(items[:1], _ranks(items[:1]), [], {})
     if length == "full":
-        return _Choice(items, _ranks(items), notes)
+        return _Choice(items, _ranks(items), notes, {})
     shown = items[:_STANDARD_REMEDIES]
-    room = STANDARD_WORDS - _FRAME_WORDS - used - sum(_words(item["title"]) for item in shown[:1])
-    return _within(views, shown, notes, room)
+    briefs = {
+        item["rank"]: texts.text("report/summary.md.j2", views.told(item))
+        for item in shown[1:]
+    }
+    room = STANDARD_WORDS - _FRAME_WORDS - used - sum(_words(item["title"]) for item in shown)
+    gaps = sum(_words(unsaid(item["commands"])) for item in shown[:1])
+    return _within(shown, notes, briefs, room - gaps - sum(map(_words, briefs.values())))
 
 
 def _ranks(items: Sequence[RecommendationDoc]) -> frozenset[int]:
@@ -182,24 +191,21 @@ def _ranks(items: Sequence[RecommendationDoc]) -> frozenset[int]:
 
 
 def _within(
-    views: Views, items: Sequence[RecommendationDoc], notes: Sequence[str], room: int
+    items: Sequence[RecommendationDoc], notes: Sequence[str], briefs: Mapping[int, str], room: int
 ) -> _Choice:
     """Take the best remarks, then remedies' texts, then more of both, while words are left.
 
-    A remedy that is not told still stands there with its title and figures.
+    A remedy that is not told still stands there with its title and a brief word.
     """
-    rest = items[1:]
-    named = {item["rank"]: _words(_summary(views.option(item))) for item in rest}
-    room -= sum(_words(item["title"]) for item in rest) + sum(named.values())
-    gaps = sum(_words(unsaid(item["commands"])) for item in items[:1])
-    filling = _Filling(room - gaps)
+    filling = _Filling(room)
     remarks = filling.take(notes, _REMARKS_FIRST)
-    texts = filling.take([item["text"] for item in rest], _TEXTS_FIRST)
+    gained = {briefs[item["rank"]]: item for item in items[1:]}
+    told = filling.instead(gained, _TEXTS_FIRST)
     left = [note for note in notes if note not in remarks]
     remarks += filling.take(left, _STANDARD_REMARKS - len(remarks))
-    texts += filling.take([item["text"] for item in rest if item["text"] not in texts], len(rest))
-    told = _ranks([item for item in rest if item["text"] in texts]) | _ranks(items[:1])
-    return _Choice(items, told, [note for note in notes if note in remarks])
+    told |= filling.instead({b: i for b, i in gained.items() if i["rank"] not in told}, len(items))
+    kept = [note for note in notes if note in remarks]
+    return _Choice(items, told | _ranks(items[:1]), kept, briefs)
 
 
 @dataclass(slots=True)
@@ -217,14 +223,25 @@ class _Filling:
                 self.room -= _words(text)
         return taken
 
+    def instead(self, briefs: Mapping[str, RecommendationDoc], most: int) -> frozenset[int]:
+        """Put texts in place of their brief words, in order while they fit; give the ranks."""
+        told = list[int]()
+        for brief, item in briefs.items():
+            more = _words(item["text"]) - _words(brief)
+            if len(told) < most and more <= self.room:
+                told.append(item["rank"])
+                self.room -= more
+        return frozenset(told)
 
-def _remedy(s: Strings, item: RecommendationDoc, told: frozenset[int], length: Length) -> Remedy:
+
+def _remedy(s: Strings, item: RecommendationDoc, chosen: _Choice, length: Length) -> Remedy:
     shown = length == "full" or item["rank"] == 1 or _FED not in item["command"]
     return Remedy(
         number=str(item["rank"]),
         title=item["title"],
-        text=item["text"] if item["rank"] in told else "",
+        text=item["text"] if item["rank"] in chosen.told else "",
         summary=_summary(s),
+        brief=chosen.briefs.get(item["rank"], ""),
         also=s["option_alternatives"] if length == "full" and item["rank"] > 1 else "",
         command=item["command"] if shown else "",
         unsaid=unsaid(item["commands"]),

@@ -74,6 +74,7 @@ def _state(doc: Document) -> Strings:
     return {
         "state": state,
         "runs": flag(state in {"fits", "tight"}),
+        "has_remedies": flag(doc["recommendations"]),
         "tight": flag(state == "tight"),
         "offloadable": flag(state == "needs_offload" and places_layers(doc)),
     }
