@@ -28,6 +28,8 @@ _FED = "<<"
 """A command that is a whole script: of those only the first is shown, unless all is wanted."""
 _REMARKS_FIRST, _TEXTS_FIRST = 5, 2
 """So many remarks, and then texts of further remedies, before more of either."""
+_REMARKS_SURE, _REMEDIES_SURE = 3, 4
+"""So many of the best remarks are there; remedies after the fourth go without a mention for them."""
 _FIGURE = ": "
 """Between label and value of a key figure."""
 
@@ -182,14 +184,16 @@ def _chosen(views: Views, texts: Templates, length: Length, used: int) -> _Choic
         return _Choice(items[:1], _ranks(items[:1]), [], {})
     if length == "full":
         return _Choice(items, _ranks(items), notes, {})
+    room = STANDARD_WORDS - _frame(doc) - used
+    named = {item["rank"]: texts.text("report/summary.md.j2", views.told(item)) for item in items}
+    taken = {item["rank"]: _words(item["title"]) for item in items}
+    taken |= {rank: taken[rank] + _words(named[rank]) for rank in list(named)[1:]}
+    least = sum(map(_words, notes[:_REMARKS_SURE]))
     shown = items[:_STANDARD_REMEDIES]
-    briefs = {
-        item["rank"]: texts.text("report/summary.md.j2", views.told(item))
-        for item in shown[1:]
-    }
-    room = STANDARD_WORDS - _frame(doc) - used - sum(_words(item["title"]) for item in shown)
+    while len(shown) > _REMEDIES_SURE and sum(taken[i["rank"]] for i in shown) + least > room:
+        shown = shown[:-1]
     gaps = sum(_words(unsaid(item["commands"])) for item in shown[:1])
-    return _within(shown, notes, briefs, room - gaps - sum(map(_words, briefs.values())))
+    return _within(shown, notes, named, room - gaps - sum(taken[item["rank"]] for item in shown))
 
 
 def _ranks(items: Sequence[RecommendationDoc]) -> frozenset[int]:
