@@ -64,7 +64,9 @@ def situation_view(doc: Document) -> Strings:
 def _seed(doc: Document) -> str:
     """Hash what was asked; computed figures are left out, so better figures change no wording."""
     asked = doc["scenario"]
-    cards = [card["name"] for card in asked["cards"]] or [asked["gpu"]["name"] if asked["gpu"] else ""]
+    cards = [card["name"] for card in asked["cards"]] or [
+        asked["gpu"]["name"] if asked["gpu"] else ""
+    ]
     how = (asked["gpus"], asked["precision"], asked["kv_cache"], asked["framework"])
     much = (asked["context_tokens"], asked["batch"], asked["prefer"])
     return variation([*cards, asked["model"]["name"], *how, *much])
