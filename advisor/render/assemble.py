@@ -17,6 +17,7 @@ from advisor.render.picture import picture_doc
 from advisor.render.setup import scenario_doc, setup_doc
 from advisor.render.templating import Templates, templates_for
 from advisor.render.views import Views
+from advisor.render.wording import spoken
 
 if TYPE_CHECKING:
     from advisor.advice import Advice, Because, Note, NotRecommended, Option, Recommendation
@@ -75,10 +76,11 @@ def document_and_views(
     advice: Advice, *, templates: Path | None = None, picture: MemoryPicture | None = None
 ) -> tuple[Document, Views]:
     """Give the document with its placeholders, for whoever writes its report as well."""
-    doc = _numbers(advice)
-    doc["memory_picture"] = picture_doc(picture) if picture else None
-    views = Views.of(doc)
-    _write_sentences(views, advice, templates_for(templates))
+    with spoken(templates):
+        doc = _numbers(advice)
+        doc["memory_picture"] = picture_doc(picture) if picture else None
+        views = Views.of(doc)
+        _write_sentences(views, advice, templates_for(templates))
     return doc, views
 
 

@@ -6,15 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.render.figures import listed
+from advisor.render.wording import known, say
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document
-
-_WHERE = " in "
-_WORDS = {
-    "offload-layers": "layers in system RAM",
-    "offload-experts": "experts in system RAM",
-}
 
 
 def title(action: str, change: Mapping[str, object], facts: Mapping[str, object]) -> str:
@@ -25,18 +20,19 @@ def title(action: str, change: Mapping[str, object], facts: Mapping[str, object]
         change: Its change, in ``estimate`` keys.
         facts: Its facts where nothing was estimated, else empty.
     """
-    framework = f"{_WHERE}{change['framework']}" if "framework" in change else ""
     keys = set(change)
     if facts.get("option.split") == "tensor":
-        return f"tensors split over {change['gpus']} cards"
-    if action == "quantize" and "precision" in keys <= {"precision", "framework"}:
-        return f"{change['precision']}{framework}"
+        return say("barred.tensor", n=change["gpus"])
+    if action == "quantize" and keys == {"precision"}:
+        return str(change["precision"])
+    if action == "quantize" and keys == {"precision", "framework"}:
+        return say("barred.format", format=change["precision"], framework=change["framework"])
     if action == "change-framework" and keys == {"framework"}:
         return str(change["framework"])
     if action == "quantize-kv" and keys == {"kv_cache"}:
-        return f"KV cache {change['kv_cache']}"
+        return say("barred.kv_cache", type=change["kv_cache"])
     if not change:
-        return _WORDS.get(action, action)
+        return known("barred", action) or action
     values = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in change.items())
     return f"{action} ({values})"
 
@@ -47,16 +43,29 @@ def barred(doc: Document) -> list[str]:
     told: dict[str, str] = {}
     for item in doc["not_recommended"]:
         reason, named = item["reason"], item["title"]
-        subject = named.rpartition(_WHERE)[0] or named
+        subject = _parted(named)[0] or named
         if told.setdefault(subject, reason) == reason:
             by_reason.setdefault(reason, []).append(named)
-    return [f"{_folded(list(dict.fromkeys(names)))}: {why}" for why, names in by_reason.items()]
+    return [
+        say("barred.line", names=_folded(list(dict.fromkeys(names))), reason=why)
+        for why, names in by_reason.items()
+    ]
+
+
+def _parted(title: str) -> tuple[str, str]:
+    """Part ``FP8 in vLLM`` into format and framework, where words stand between the two."""
+    between = say("barred.format", format="", framework="")
+    if not between.strip():
+        return "", title
+    head, _, place = title.rpartition(between)
+    return head, place
 
 
 def _folded(names: Sequence[str]) -> str:
     """``AWQ in vLLM, FP8 in vLLM`` -> ``AWQ and FP8 in vLLM``."""
-    parts = [name.rpartition(_WHERE) for name in names]
-    places = {place for _, _, place in parts}
-    if len(names) > 1 and len(places) == 1 and all(head for head, _, _ in parts):
-        return f"{listed([head for head, _, _ in parts])}{_WHERE}{places.pop()}"
+    parts = [_parted(name) for name in names]
+    places = {place for _, place in parts}
+    if len(names) > 1 and len(places) == 1 and all(head for head, _ in parts):
+        heads = listed([head for head, _ in parts])
+        return say("barred.format", format=heads, framework=places.pop())
     return listed(list(names))

@@ -91,7 +91,8 @@ SITUATION: Mapping[str, str] = {
     "memory_required_gb": "the same in decimal GB",
     "memory_range": "its range where a part is only known roughly",
     "memory_deficit": "what is missing on the fullest card, empty when it fits",
-    "memory_gap": "slight, moderate, large or extreme: how far it is from fitting; empty when it fits",
+    "memory_gap": "slight, moderate, large or extreme: how far it is from fitting; "
+    "empty when it fits",
     "memory_room": "scarce, modest or ample: how much stays free; empty when it does not fit",
     "memory_headroom": "what stays free on the fullest card, empty when it does not fit",
     "memory_headroom_share": "the same as a share of that card's usable memory",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from advisor.errors import Source, TemplateError
 from advisor.render.compiled import Rendering, keep, kept, rendering
+from advisor.render.wording import read_words
 from advisor.resources import data_dir
 
 SUFFIX = ".md.j2"
@@ -113,7 +114,8 @@ def template_problems(folder: Path) -> list[TemplateError]:
     checked = sandbox.Sandbox([folder])
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.j2"))
     problems = [found for name in names for found in sandbox.problems_in(checked, name)]
-    return problems + [_no_title(name) for name in names if _lacks_title(folder / name, name)]
+    problems += [_no_title(name) for name in names if _lacks_title(folder / name, name)]
+    return problems + read_words(folder)[1]
 
 
 def _lacks_title(path: Path, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""How a written report reads: words, sentences, Flesch reading ease, sentences said again and again.
+"""How a report reads: words, sentences, Flesch reading ease, sentences said again and again.
 
 All of it is counted on the Markdown report. Commands (fenced blocks) are never read, so never
 counted. What is *read* is everything else, tables and headings included. *Prose* is what is left
@@ -7,10 +7,10 @@ without tables, headings and the last line: paragraphs and list items.
 Words are what stands between spaces and holds a letter or a digit. Syllables are counted by groups
 of vowels, the usual rule for English, with three additions for what a dictionary does not know:
 
-- a figure such as ``27.0``, ``4,096`` or ``450`` counts two syllables, and one with up to two digits one;
-- a name with letters and digits (``RTX 4090``, ``Q4_K_M``, ``Phi-3-medium-4k-instruct``) counts piece
-  by piece at hyphens, underscores, dots and slashes: each piece is a word, a figure or letters;
-- letters that are spelled (``RTX``, ``KV``, ``CPU``) count one syllable each, ``GiB`` and ``GB`` two.
+- a figure such as ``27.0``, ``4,096`` or ``450`` counts two syllables, of one or two digits one;
+- a name with letters and digits (``RTX 4090``, ``Q4_K_M``, ``Phi-3-medium-4k-instruct``) counts
+  piece by piece at hyphens, underscores, dots and slashes: each is a word, a figure or letters;
+- letters that are spelled (``RTX``, ``KV``, ``CPU``) count one each, ``GiB`` and ``GB`` two.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ import pytest
 from advisor.render import Length, document, render_markdown, report
 from advisor.render.audit import contradictions
 from advisor.render.contract import Document
-from advisor.render.prose import SHORT_WORDS, STANDARD_WORDS
+from advisor.render.prose import SHORT_WORDS
+from advisor.render.room import STANDARD_WORDS
 from advisor.render.views import Views
 from advisor.scenario import Request
 from advisor.workbench.readability import prose, read, reading, repeated, sentences, words

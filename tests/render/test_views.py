@@ -22,7 +22,8 @@ from advisor.render.audit import contradictions
 from advisor.render.charts import cells
 from advisor.render.contract import Document
 from advisor.render.pages import escaped
-from advisor.render.prose import STANDARD_WORDS, report
+from advisor.render.prose import report
+from advisor.render.room import STANDARD_WORDS
 from advisor.render.text import command_lines
 from tests.render.runs import reference_hashes, run_hashes
 from tests.render.samples import SAMPLES, does_not_fit, fits_amply, too_big_vision
