@@ -38,6 +38,7 @@ _SPACES = re.compile(r"\s+")
 _CONTROL = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
+@lru_cache(maxsize=_KEPT)
 def plain(text: str) -> str:
     """Make a name or sentence safe to print: one line, no control or invisible characters."""
     if text.isascii() and text.isprintable():
@@ -49,7 +50,7 @@ def plain(text: str) -> str:
 
 def typed(command: str) -> str:
     """Make a command safe to print: its lines and spaces stay, other control characters go."""
-    if command.isascii() and command.isprintable():
+    if command.isascii() and command.replace("\n", "").isprintable():
         return command
     return "".join(c for c in command if c == "\n" or unicodedata.category(c) not in _CONTROL)
 

@@ -22,6 +22,7 @@ class Views:
     situation: Strings
     options: dict[int, Strings] = field(default_factory=dict)
     """By rank, as far as asked for."""
+    _told: dict[int, Strings] = field(default_factory=dict)
 
     @classmethod
     def of(cls, doc: Document) -> Views:
@@ -40,5 +41,9 @@ class Views:
 
         Each has its own turn of the variation, so that neighbours differ within a report too.
         """
-        seed = turned(self.situation[SEED], item["rank"])
-        return {**self.situation, **self.option(item), SEED: seed}
+        rank = item["rank"]
+        found = self._told.get(rank)
+        if found is None:
+            seed = turned(self.situation[SEED], rank)
+            found = self._told[rank] = {**self.situation, **self.option(item), SEED: seed}
+        return found
