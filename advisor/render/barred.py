@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.render.figures import listed
-from advisor.render.wording import known, say
+from advisor.render.wording import counted, known, say
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document
@@ -20,6 +20,7 @@ def title(action: str, change: Mapping[str, object], facts: Mapping[str, object]
         change: Its change, in ``estimate`` keys.
         facts: Its facts where nothing was estimated, else empty.
     """
+    change = {key: value for key, value in change.items() if (key, value) != ("gpu_layers", "all")}
     keys = set(change)
     if facts.get("option.split") == "tensor":
         return say("barred.tensor", n=change["gpus"])
@@ -33,8 +34,16 @@ def title(action: str, change: Mapping[str, object], facts: Mapping[str, object]
         return say("barred.kv_cache", type=change["kv_cache"])
     if not change:
         return known("barred", action) or action
-    values = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in change.items())
-    return f"{action} ({values})"
+    return listed([_changed(key, value) for key, value in change.items()])
+
+
+def _changed(key: str, value: object) -> str:
+    """Say one setting of a change in words."""
+    if key in {"batch", "gpu_layers"} and isinstance(value, int):
+        return counted(f"barred.setting.{key}", value)
+    shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    text = known("barred.setting", key)
+    return text.format(n=shown) if text else f"{key.replace('_', ' ')} {shown}"
 
 
 def barred(doc: Document) -> list[str]:

@@ -189,7 +189,8 @@ def _smaller_differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, 
     if setup["batch"] != asked["batch"]:
         yield "batch", counted("change.batch", setup["batch"])
     if setup["gpu_layers"] != asked["gpu_layers"] and (layers := _layers(setup)):
-        yield "gpu_layers", say("change.layers", layers=layers)
+        where = "change.layers.some" if setup["gpus"] > 1 else "change.layers"
+        yield "gpu_layers", say(where, layers=layers)
     if setup["cpu_experts"] != asked["cpu_experts"] and setup["cpu_experts"]:
         yield "cpu_experts", say("change.experts", n=setup["cpu_experts"])
     if setup["draft_model"] and setup["draft_model"] != asked["draft_model"]:
