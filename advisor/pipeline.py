@@ -139,7 +139,7 @@ class Advisor:
         """
         known = with_measurements(load_knowledge(knowledge), measurements)
         vocabulary = load_vocabulary(knowledge)
-        files = resources.overlaid("templates", templates, [".j2"])
+        files = resources.overlaid("templates", templates, [".j2", ".txt"])
         ruleset = load_rules(
             rules,
             vocabulary=vocabulary,

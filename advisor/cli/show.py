@@ -62,19 +62,17 @@ def write_report(
             templates=templates,
         )
     if form in {"text", "markdown"}:
-        extra = [_picture(doc, form, terminal=terminal)] if memory else []
+        extra = [_picture(doc, form, templates, terminal=terminal)] if memory else []
         extra += [_options(doc, form, output, templates)] if options else []
         extra += [why_report(advisor, advice)] if why else []
         text = "\n\n".join([text.rstrip("\n"), *extra])
     write(text.rstrip("\n") + "\n", output)
 
 
-def _picture(doc: Document, form: str, *, terminal: bool) -> str:
-    return (
-        render.picture_markdown(doc)
-        if form == "markdown"
-        else render.picture_text(doc, width=_width(terminal=terminal))
-    )
+def _picture(doc: Document, form: str, templates: Path | None, *, terminal: bool) -> str:
+    if form == "markdown":
+        return render.picture_markdown(doc, templates=templates)
+    return render.picture_text(doc, width=_width(terminal=terminal), templates=templates)
 
 
 def _options(doc: Document, form: str, output: Path | None, templates: Path | None) -> str:

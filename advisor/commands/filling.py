@@ -55,6 +55,8 @@ class _Piece:
     when: str
     words: tuple[tuple[_Part, ...], ...]
     carries: tuple[str, ...]
+    fixed: tuple[str, ...] | None
+    """The words as they are written, where no placeholder is in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,13 @@ def _piece(fields: Mapping[str, str], *, python: bool) -> _Piece:
     words = tuple(tuple(_parts(word)) for word in ([text] if python else shlex.split(text)))
     names = [part.name for word in words for part in word if part.name]
     carried = [key for name in names for key in PLACEHOLDERS.get(name, ())]
-    return _Piece(when, words, (*carried, *SWITCHES.get(when, ())))
+    plain = ["".join(part.before for part in word) for word in words]
+    fixed = None if names else tuple(_ready(word, python=python) for word in plain)
+    return _Piece(when, words, (*carried, *SWITCHES.get(when, ())), fixed)
+
+
+def _ready(word: str, *, python: bool) -> str:
+    return word if python or word in _OPERATORS else _quoted(word)
 
 
 def _parts(word: str) -> Iterator[_Part]:
@@ -153,10 +161,12 @@ def _line(pieces: Sequence[_Piece], started: Started, carried: set[str], python:
     return " ".join(said)
 
 
-def _said(piece: _Piece, started: Started, *, python: bool) -> list[str] | None:
+def _said(piece: _Piece, started: Started, *, python: bool) -> Sequence[str] | None:
     """Write a piece out; None where its switch is off or a value is missing."""
     if piece.when and not holds(piece.when, started):
         return None
+    if piece.fixed is not None:
+        return piece.fixed
     words = []
     for parts in piece.words:
         word = ""
@@ -165,7 +175,7 @@ def _said(piece: _Piece, started: Started, *, python: bool) -> list[str] | None:
             if value is None:
                 return None
             word += part.before + _written(value, part, python=python)
-        words.append(word if python or word in _OPERATORS else _quoted(word))
+        words.append(_ready(word, python=python))
     return words
 
 

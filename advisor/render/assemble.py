@@ -17,6 +17,7 @@ from advisor.render.picture import picture_doc
 from advisor.render.setup import scenario_doc, setup_doc
 from advisor.render.templating import Templates, templates_for
 from advisor.render.views import Views
+from advisor.render.wording import spoken
 from advisor.render.yours import own_entries, own_rule_doc, switched_off_docs
 
 if TYPE_CHECKING:
@@ -77,11 +78,12 @@ def document_and_views(
     advice: Advice, *, templates: Path | None = None, picture: MemoryPicture | None = None
 ) -> tuple[Document, Views]:
     """Give the document with its placeholders, for whoever writes its report as well."""
-    doc = _numbers(advice)
-    doc["memory_picture"] = picture_doc(picture) if picture else None
-    doc["provenance"]["yours"] = own_entries(advice, templates)
-    views = Views.of(doc)
-    _write_sentences(views, advice, templates_for(templates))
+    with spoken(templates):
+        doc = _numbers(advice)
+        doc["memory_picture"] = picture_doc(picture) if picture else None
+        doc["provenance"]["yours"] = own_entries(advice, templates)
+        views = Views.of(doc)
+        _write_sentences(views, advice, templates_for(templates))
     return doc, views
 
 
@@ -193,8 +195,7 @@ def _write_sentences(views: Views, advice: Advice, texts: Templates) -> None:
     doc["verdict"]["sentence"] = texts.text("report/verdict.md.j2", situation)
     for shown, item in zip(doc["recommendations"], advice.recommendations, strict=True):
         name = item.text_template or f"{item.option.action}.md.j2"
-        context = situation | views.option(shown)
-        shown["title"], shown["text"] = texts.titled(f"actions/{name}", context)
+        shown["title"], shown["text"] = texts.titled(f"actions/{name}", views.told(shown))
     doc["notes"] = [
         {"rule": note.rule, "yours": own_rule_doc(advice.provenance, note.rule), "text": text}
         for note in advice.notes

@@ -6,17 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.render.figures import listed
+from advisor.render.wording import counted, known, say
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document
-
-_WHERE = " in "
-_WORDS = {
-    "offload-layers": "layers in system RAM",
-    "offload-experts": "experts in system RAM",
-}
-_KEY = {"add-gpus": "gpus", "upgrade-gpu": "gpu", "cloud": "gpu", "smaller-model": "model"}
-"""Action -> the one key that says it all."""
 
 
 def title(action: str, change: Mapping[str, object], facts: Mapping[str, object]) -> str:
@@ -27,36 +20,61 @@ def title(action: str, change: Mapping[str, object], facts: Mapping[str, object]
         change: Its change, in ``estimate`` keys.
         facts: Its facts where nothing was estimated, else empty.
     """
-    framework = f"{_WHERE}{change['framework']}" if "framework" in change else ""
+    change = {key: value for key, value in change.items() if (key, value) != ("gpu_layers", "all")}
     keys = set(change)
     if facts.get("option.split") == "tensor":
-        return f"tensors split over {change['gpus']} cards"
-    if action == "quantize" and "precision" in keys <= {"precision", "framework"}:
-        return f"{change['precision']}{framework}"
+        return say("barred.tensor", n=change["gpus"])
+    if action == "quantize" and keys == {"precision"}:
+        return str(change["precision"])
+    if action == "quantize" and keys == {"precision", "framework"}:
+        return say("barred.format", format=change["precision"], framework=change["framework"])
     if action == "change-framework" and keys == {"framework"}:
         return str(change["framework"])
     if action == "quantize-kv" and keys == {"kv_cache"}:
-        return f"KV cache {change['kv_cache']}"
-    if (key := _KEY.get(action)) and keys == {key}:
-        return f"{change[key]} cards" if key == "gpus" else str(change[key])
+        return say("barred.kv_cache", type=change["kv_cache"])
     if not change:
-        return _WORDS.get(action, action)
-    values = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in change.items())
-    return f"{action} ({values})"
+        return known("barred", action) or action
+    return listed([_changed(key, value) for key, value in change.items()])
+
+
+def _changed(key: str, value: object) -> str:
+    """Say one setting of a change in words."""
+    if key in {"batch", "gpu_layers"} and isinstance(value, int):
+        return counted(f"barred.setting.{key}", value)
+    shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    text = known("barred.setting", key)
+    return text.format(n=shown) if text else f"{key.replace('_', ' ')} {shown}"
 
 
 def barred(doc: Document) -> list[str]:
-    """Say what was not recommended and why, one line per reason."""
+    """Say what was not recommended and why, one line per reason; a format only once."""
     by_reason: dict[str, list[str]] = {}
+    told: dict[str, str] = {}
     for item in doc["not_recommended"]:
-        by_reason.setdefault(item["reason"], []).append(item["title"])
-    return [f"{_folded(list(dict.fromkeys(names)))}: {why}" for why, names in by_reason.items()]
+        reason, named = item["reason"], item["title"]
+        subject = _parted(named)[0] or named
+        if told.setdefault(subject, reason) == reason:
+            by_reason.setdefault(reason, []).append(named)
+    return [
+        say("barred.line", names=_folded(list(dict.fromkeys(names))), reason=why)
+        for why, names in by_reason.items()
+    ]
+
+
+def _parted(title: str) -> tuple[str, str]:
+    """Part ``FP8 in vLLM`` into format and framework, where words stand between the two."""
+    between = say("barred.format", format="", framework="")
+    if not between.strip():
+        return "", title
+    head, _, place = title.rpartition(between)
+    return head, place
 
 
 def _folded(names: Sequence[str]) -> str:
     """``AWQ in vLLM, FP8 in vLLM`` -> ``AWQ and FP8 in vLLM``."""
-    parts = [name.rpartition(_WHERE) for name in names]
-    places = {place for _, _, place in parts}
-    if len(names) > 1 and len(places) == 1 and all(head for head, _, _ in parts):
-        return f"{listed([head for head, _, _ in parts])}{_WHERE}{places.pop()}"
+    parts = [_parted(name) for name in names]
+    places = {place for _, place in parts}
+    if len(names) > 1 and len(places) == 1 and all(head for head, _ in parts):
+        heads = listed([head for head, _ in parts])
+        return say("barred.format", format=heads, framework=places.pop())
     return listed(list(names))

@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING
 
 from advisor.render import figures as f
 from advisor.render.memory_view import fullest_card
+from advisor.render.wording import say
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document, FigureDoc, MemoryDoc
 
-_LABELS = {
-    "weights": "weights",
-    "kv": "KV cache",
-    "compute": "work buffers",
-    "overhead": "overhead",
-    "free": "free",
-    "reserve": "kept by the system",
-}
 _SVG_WIDTH = 1000.0
 
 
@@ -62,7 +55,7 @@ def memory_bar(doc: Document) -> Bar:
     whole = sum(sizes.values()) or 1
     return Bar(
         tuple(
-            Segment(kind, _LABELS[kind], f.amount(size), size / whole)
+            Segment(kind, say(f"part.{kind}"), f.amount(size), size / whole)
             for kind, size in sizes.items()
             if size > 0
         ),
@@ -126,9 +119,9 @@ def bar_svg(doc: Document) -> BarSvg:
         rects.append(Rect(segment.kind, segment.label, segment.size, _xy(x), _xy(width)))
         x += width
     listed = f.listed([f"{segment.label} {segment.size}" for segment in bar.segments])
-    over = f"; {bar.over} more than is usable" if bar.over else ""
+    over = say("bar.over", size=bar.over) if bar.over else ""
     limit = _xy(bar.limit * _SVG_WIDTH) if bar.limit is not None and bar.limit < 1 else ""
-    whose = "the fullest card" if bar.several else "the card"
+    whose = say("bar.whose.some" if bar.several else "bar.whose")
     return BarSvg(tuple(rects), limit, bar.over, listed + over, whose, bar.several)
 
 

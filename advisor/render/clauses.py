@@ -6,19 +6,20 @@ import re
 from collections.abc import Sequence
 
 from advisor.render import figures as f
+from advisor.render.wording import say
 
 _ASIDE = re.compile(r"\s*\([^)]*\)")
 _GRID = re.compile(r"\((?:H|image)/(\d+)\)")
 _TILE = re.compile(r"(\d+) per (\d+)px (tile|view)")
 _PLAIN = re.compile(r"(up to )?(\d[\d,]*)(?: to (\d[\d,]*))?")
-_PART_NAMES = {
-    "weights": "the weights",
-    "compute buffer": "the work buffers",
-    "activations": "the work buffers",
-    "overhead": "the overhead",
-    "KV cache": "the KV cache",
-    "shards": "the shares of the cards",
-    "split": "the split",
+_PARTS = {
+    "weights": "rough.weights",
+    "compute buffer": "rough.compute",
+    "activations": "rough.compute",
+    "overhead": "rough.overhead",
+    "KV cache": "rough.kv",
+    "shards": "rough.shards",
+    "split": "rough.split",
 }
 _SPELLED_WITH_A_VOWEL = "aefhilmnorsx"
 
@@ -37,14 +38,15 @@ def image_tokens(note: str | None) -> str:
     """
     head = _head(note)
     if found := _TILE.match(head):
-        return f"{_count(found[1])} tokens per {found[2]}-pixel {found[3]}"
+        return say("image.tile", n=_count(found[1]), pixels=found[2], kind=found[3])
     if found := _GRID.match(head):
-        return f"one token for every {found[1]} x {found[1]} pixels"
+        return say("image.grid", side=found[1])
     if head == "1 text token":
-        return "one token"
+        return say("image.one")
     if found := _PLAIN.fullmatch(head):
-        upper = f" to {_count(found[3])}" if found[3] else ""
-        return f"{found[1] or ''}{_count(found[2])}{upper} tokens"
+        if found[3]:
+            return say("image.range", low=_count(found[2]), high=_count(found[3]))
+        return say("image.most" if found[1] else "image.plain", n=_count(found[2]))
     return ""
 
 
@@ -64,12 +66,16 @@ def estimated_parts(phrases: Sequence[str]) -> str:
     by_part: dict[str, list[str]] = {}
     for phrase in phrases:
         part, _, how = f.plain(phrase).partition(": ")
-        by_part.setdefault(_PART_NAMES.get(part, part), []).append(how)
+        by_part.setdefault(say(_PARTS[part]) if part in _PARTS else part, []).append(how)
     return f.listed(
-        [f"{part} ({'; '.join(how)})" if any(how) else part for part, how in by_part.items()]
+        [
+            say("rough.how", part=part, how="; ".join(how)) if any(how) else part
+            for part, how in by_part.items()
+        ]
     )
 
 
 def article(name: str) -> str:
     """Give ``a`` or ``an`` for a type name that is read letter by letter: ``an fp8``."""
-    return "an" if name[:1].lower() in _SPELLED_WITH_A_VOWEL else "a"
+    vowel = name[:1].lower() in _SPELLED_WITH_A_VOWEL
+    return say("change.article.vowel" if vowel else "change.article")

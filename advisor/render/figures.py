@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from advisor.render.wording import counted, say
 from advisor.units import GB, GIB, format_quantity, gib
 
 if TYPE_CHECKING:
@@ -15,14 +16,6 @@ if TYPE_CHECKING:
 
 Strings = dict[str, str]
 """Placeholders of a template with their texts."""
-EVIDENCE = {
-    "measured": "measured on this very setup",
-    "near": "estimated from other models on this card",
-    "modelled": "modelled, as this card has not been measured",
-    "extrapolated": "a rough extrapolation with low confidence",
-}
-"""How well a speed is backed, in words."""
-
 OWN = "your measurement"
 """How the source of a user's own figure begins."""
 _MILLION, _BILLION = 1e6, 1e9
@@ -45,6 +38,7 @@ _SPACES = re.compile(r"\s+")
 _CONTROL = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
+@lru_cache(maxsize=_KEPT)
 def plain(text: str) -> str:
     """Make a name or sentence safe to print: one line, no control or invisible characters."""
     if text.isascii() and text.isprintable():
@@ -56,7 +50,7 @@ def plain(text: str) -> str:
 
 def typed(command: str) -> str:
     """Make a command safe to print: its lines and spaces stay, other control characters go."""
-    if command.isascii() and command.isprintable():
+    if command.isascii() and command.replace("\n", "").isprintable():
         return command
     return "".join(c for c in command if c == "\n" or unicodedata.category(c) not in _CONTROL)
 
@@ -68,13 +62,17 @@ def size(count_bytes: float | None) -> str:
     return amount(count_bytes).replace(".0 GiB", " GiB")
 
 
-@lru_cache(maxsize=_KEPT)
 def amount(count_bytes: float | None) -> str:
     """Print bytes as GiB, always with a decimal; empty when unknown."""
     if count_bytes is None:
         return ""
     if 0 < count_bytes < _HUNDREDTH_GIB / 2:
-        return "less than 0.01 GiB"
+        return say("size.tiny")
+    return _amount(count_bytes)
+
+
+@lru_cache(maxsize=_KEPT)
+def _amount(count_bytes: float) -> str:
     number, unit = gib(count_bytes).split()
     whole, _, decimals = number.partition(".")
     return f"{int(whole):,}.{decimals} {unit}"
@@ -105,10 +103,10 @@ def billions(parameters: float | None) -> str:
     if parameters is None:
         return ""
     if parameters < _BILLION:
-        return f"{parameters / _MILLION:.0f} million"
+        return say("count.million", n=f"{parameters / _MILLION:.0f}")
     digits = 1 if parameters >= _MANY * _BILLION else 2
     text = f"{parameters / _BILLION:.{digits}f}".rstrip("0").rstrip(".")
-    return f"{text} billion"
+    return say("count.billion", n=text)
 
 
 def percent(share: float | None) -> str:
@@ -116,7 +114,7 @@ def percent(share: float | None) -> str:
     if share is None:
         return ""
     if 0 < share < _LEAST_SHARE / 2:
-        return f"under {_LEAST_SHARE} %"
+        return say("share.tiny", share=f"{_LEAST_SHARE} %")
     digits = 0 if abs(share) >= _FINE_SHARE else 1
     return f"{share:.{digits}f}".removesuffix(".0") + " %"
 
@@ -135,7 +133,7 @@ def rate(tokens_s: float) -> str:
 
 def speed_point(figure: FigureDoc | None) -> str:
     """Print ``95 tok/s``; empty when unknown."""
-    return f"{rate(figure['estimate'])} tok/s" if figure else ""
+    return say("speed.point", speed=rate(figure["estimate"])) if figure else ""
 
 
 def speed_span(figure: FigureDoc | None) -> str:
@@ -143,16 +141,16 @@ def speed_span(figure: FigureDoc | None) -> str:
     if not figure:
         return ""
     low, high = rate(figure["low"]), rate(figure["high"])
-    return "" if low == high else f"{low} to {high}"
+    return "" if low == high else say("speed.range", low=low, high=high)
 
 
 def speed_range(figure: FigureDoc | None) -> str:
     """Print ``about 95 tok/s (80 to 112)``, without "about" when measured; empty when unknown."""
     if not figure:
         return ""
-    about = "" if figure["evidence"] == "measured" else "about "
-    span = speed_span(figure)
-    return f"{about}{speed_point(figure)}{f' ({span})' if span else ''}"
+    point, span = speed_point(figure), speed_span(figure)
+    told = point if figure["evidence"] == "measured" else say("speed.about", speed=point)
+    return f"{told} ({span})" if span else told
 
 
 def wait(figure: FigureDoc | None) -> str:
@@ -160,7 +158,9 @@ def wait(figure: FigureDoc | None) -> str:
     if not figure:
         return ""
     now, low, high = (_seconds(figure[end]) for end in ("estimate", "low", "high"))
-    return f"about {now} s" if low == high else f"about {now} s ({low} to {high})"
+    if low == high:
+        return say("wait.about", wait=now)
+    return say("wait.range", wait=now, low=low, high=high)
 
 
 def _seconds(seconds: float) -> str:
@@ -173,25 +173,25 @@ def few_cards(count: int) -> str:
     """Print ``1 measured card`` up to three; empty for none or for more."""
     if not 0 < count <= _FEW_CARDS:
         return ""
-    return f"{count} measured card{'s' if count > 1 else ''}"
+    return counted("cards.measured", count)
 
 
 def span(ends: SpanDoc | None) -> str:
     """Print ``30 to 90 tok/s``; empty when unknown."""
-    return f"{rate(ends['low'])} to {rate(ends['high'])} tok/s" if ends else ""
+    return say("speed.span", low=rate(ends["low"]), high=rate(ends["high"])) if ends else ""
 
 
 def evidence(figure: FigureDoc | None) -> str:
     """Say how a speed is backed; empty when unknown."""
     if figure and figure["source"].startswith(OWN):
-        return f"{figure['source'].replace(OWN, 'measured by you', 1)}"
-    return EVIDENCE.get(figure["evidence"], "") if figure else ""
+        return figure["source"].replace(OWN, say("evidence.own"), 1)
+    return say(f"evidence.{figure['evidence']}") if figure else ""
 
 
 def listed(items: Sequence[str], joiner: Literal["and", "or"] = "and") -> str:
     """Write ``a, b and c``; empty for an empty list."""
     *before, last = items or [""]
-    return f"{', '.join(before)} {joiner} {last}" if before else last
+    return say(f"list.{joiner}", first=", ".join(before), last=last) if before else last
 
 
 def flag(value: object) -> str:

@@ -9,15 +9,16 @@ from advisor.estimate.limits import LONGEST_TOKENS, most_sequences
 from advisor.render import clauses
 from advisor.render import figures as f
 from advisor.render.figures import Strings, flag
+from advisor.render.wording import say
 
 if TYPE_CHECKING:
     from advisor.render.contract import CardDoc, Document
 
 _PARTS = {
-    "weights_bytes": "weights",
-    "kv_cache_bytes": "KV cache",
-    "compute_buffer_bytes": "work buffers",
-    "overhead_bytes": "overhead",
+    "weights_bytes": "part.weights",
+    "kv_cache_bytes": "part.kv",
+    "compute_buffer_bytes": "part.compute",
+    "overhead_bytes": "part.overhead",
 }
 _FULL_BITS = 15.5
 """Average bits per weight from here on are those of an unquantised model."""
@@ -41,8 +42,12 @@ def _memory(doc: Document) -> Strings:
         "memory_reserve": _reserve(memory["capacity_bytes"], memory["usable_bytes"]),
         "memory_required": f.amount(memory["required_bytes"]),
         "memory_required_gb": f.decimal_gb(memory["required_bytes"]),
-        "memory_range": f"{low.removesuffix(' GiB')} to {high}" if low != high else "",
+        "memory_range": say("speed.range", low=low.removesuffix(" GiB"), high=high)
+        if low != high
+        else "",
         "memory_deficit": "" if runs else f.amount(memory["deficit_bytes"]),
+        "memory_gap": "" if runs else str(doc["facts"].get("fit.gap", "")),
+        "memory_room": str(doc["facts"].get("headroom.class", "")) if runs else "",
         "memory_headroom": f.amount(memory["headroom_bytes"]) if runs else "",
         "memory_headroom_share": _headroom_share(doc) if runs else "",
         "memory_weights": f.amount(memory["weights_bytes"]),
@@ -117,7 +122,7 @@ def _largest(doc: Document) -> str:
         "compute_buffer_bytes": memory["compute_buffer_bytes"],
         "overhead_bytes": memory["overhead_bytes"],
     }
-    return _PARTS[max(sizes, key=lambda key: sizes[key])]
+    return say(_PARTS[max(sizes, key=lambda key: sizes[key])])
 
 
 def _limits(doc: Document) -> Strings:
@@ -128,10 +133,9 @@ def _limits(doc: Document) -> Strings:
     if context == LONGEST_TOKENS and asked["model"]["trained_context_tokens"] is None:
         context = None
     searched_all = batch is not None and batch >= most_sequences(asked["framework_memory_model"])
-    more = "at least " if searched_all else ""
     return {
         "memory_max_context": f.count(context),
-        "memory_max_batch": more + f.count(batch),
+        "memory_max_batch": say("at-least", n=f.count(batch)) if searched_all else f.count(batch),
         "context_can_grow": flag(context and context > asked["context_tokens"]),
         "batch_can_grow": flag(batch and batch > asked["batch"]),
     }
@@ -182,15 +186,16 @@ def split_of(doc: Document) -> str:
     parts = []
     if asked["gpu_layers"] is not None:
         layers = layers_of(asked["gpu_layers"], asked["model"]["layers"])
-        parts.append(f"{layers} layers on the {'cards' if asked['gpus'] > 1 else 'card'}")
+        where = "change.layers.some" if asked["gpus"] > 1 else "change.layers"
+        parts.append(say(where, layers=layers))
     if asked["cpu_experts"]:
-        parts.append(f"the experts of {asked['cpu_experts']} layers in system RAM")
+        parts.append(say("change.experts", n=asked["cpu_experts"]))
     return f.listed(parts)
 
 
 def layers_of(on_card: int, layers: int) -> str:
     """Write ``30 of 41``: the output matrix counts as one layer."""
-    return f"{on_card} of {layers + 1}"
+    return say("layers.of", n=on_card, all=layers + 1)
 
 
 def places_layers(doc: Document) -> bool:

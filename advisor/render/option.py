@@ -9,16 +9,11 @@ from advisor.render import figures as f
 from advisor.render.clauses import article
 from advisor.render.figures import Strings, flag
 from advisor.render.memory_view import layers_of
+from advisor.render.wording import counted, known, say
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document, FigureDoc, RecommendationDoc, SetupDoc
 
-_EFFORT = {
-    "setting": "only a setting to change",
-    "download": "another download",
-    "rebuild": "moving to another runtime",
-    "purchase": "other hardware",
-}
 _SAME_SPEED = 0.03
 _SMALL_LOSS = 1.0
 
@@ -36,14 +31,20 @@ def option_view(doc: Document, item: RecommendationDoc) -> Strings:
 def _alternatives(doc: Document, item: RecommendationDoc) -> list[str]:
     """Name the runners-up by what sets them apart, with what they need."""
     return [
-        f"{_told_apart(doc, item, other['setup'])} ({f.amount(other['after']['required_bytes'])})"
+        say(
+            "alternative",
+            change=_told_apart(doc, item, other["setup"]),
+            required=f.amount(other["after"]["required_bytes"]),
+        )
         for other in item["alternatives"]
     ]
 
 
 def _format_elsewhere(item: RecommendationDoc, setup: SetupDoc) -> str:
     moved = setup["framework"] != item["setup"]["framework"]
-    return f"{setup['precision']} in {setup['framework']}" if moved else setup["precision"]
+    if not moved:
+        return setup["precision"]
+    return say("format.in", format=setup["precision"], framework=setup["framework"])
 
 
 def _told_apart(doc: Document, item: RecommendationDoc, setup: SetupDoc) -> str:
@@ -87,7 +88,7 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
         "option_cpu_experts": f.count(setup["cpu_experts"] or None),
         "option_draft_model": setup["draft_model"] or "",
         "option_cost": f.dollars(cost["cost_usd"]),
-        "option_effort": _EFFORT.get(effort, effort),
+        "option_effort": known("effort", effort) or effort,
         "option_effort_kind": effort,
         "option_confidence": item["confidence"],
     }
@@ -106,7 +107,7 @@ def _owned(doc: Document, setup: SetupDoc) -> int:
 def _extra_cards(extra: int) -> str:
     if extra < 1:
         return ""
-    return "extra card" if extra == 1 else f"{extra} extra cards"
+    return counted("extra", extra)
 
 
 _OWN: Mapping[str, frozenset[str]] = {
@@ -168,31 +169,32 @@ def differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, str]]:
     card = asked["gpu"]["name"] if asked["gpu"] else None
     if (setup["gpu"], setup["gpus"]) != (card, asked["gpus"]):
         more = setup["gpu"] == card or any(setup["gpu"] == c["name"] for c in asked["cards"])
-        yield "gpus" if more else "gpu", f"{setup['gpus']} x {setup['gpu']}"
+        yield "gpus" if more else "gpu", say("change.gpus", n=setup["gpus"], card=setup["gpu"])
     if setup["model"] != asked["model"]["name"]:
-        yield "model", f"the smaller {setup['model']}"
+        yield "model", say("change.model", model=setup["model"])
     if setup["framework"] != asked["framework"]:
-        yield "framework", f"a move to {setup['framework']}"
+        yield "framework", say("change.framework", framework=setup["framework"])
     if setup["precision"] != asked["precision"]:
-        yield "precision", f"{setup['precision']} weights"
+        yield "precision", say("change.precision", format=setup["precision"])
     if setup["kv_cache"] != asked["kv_cache"]:
-        yield "kv_cache", f"{article(setup['kv_cache'])} {setup['kv_cache']} KV cache"
+        kind = setup["kv_cache"]
+        yield "kv_cache", say("change.kv_cache", article=article(kind), type=kind)
     if setup["context_tokens"] != asked["context_tokens"]:
-        yield "context_tokens", f"a context of {f.count(setup['context_tokens'])} tokens"
+        yield "context_tokens", say("change.context", n=f.count(setup["context_tokens"]))
     yield from _smaller_differences(doc, setup)
 
 
 def _smaller_differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, str]]:
     asked = doc["scenario"]
     if setup["batch"] != asked["batch"]:
-        plural = "s" if setup["batch"] > 1 else ""
-        yield "batch", f"{f.count(setup['batch'])} sequence{plural}"
+        yield "batch", counted("change.batch", setup["batch"])
     if setup["gpu_layers"] != asked["gpu_layers"] and (layers := _layers(setup)):
-        yield "gpu_layers", f"{layers} layers on the card"
+        where = "change.layers.some" if setup["gpus"] > 1 else "change.layers"
+        yield "gpu_layers", say(where, layers=layers)
     if setup["cpu_experts"] != asked["cpu_experts"] and setup["cpu_experts"]:
-        yield "cpu_experts", f"the experts of {setup['cpu_experts']} layers in system RAM"
+        yield "cpu_experts", say("change.experts", n=setup["cpu_experts"])
     if setup["draft_model"] and setup["draft_model"] != asked["draft_model"]:
-        yield "draft_model", f"{setup['draft_model']} as draft model"
+        yield "draft_model", say("change.draft", model=setup["draft_model"])
 
 
 def _option_memory(item: RecommendationDoc) -> Strings:
@@ -233,5 +235,5 @@ def _speed_change(before: FigureDoc | None, after: FigureDoc | None) -> str:
         return ""
     ratio = after["estimate"] / before["estimate"] if before["estimate"] else 1.0
     if abs(ratio - 1) <= _SAME_SPEED:
-        return "about as fast"
-    return "faster" if ratio > 1 else "slower"
+        return say("pace.same")
+    return say("pace.faster" if ratio > 1 else "pace.slower")

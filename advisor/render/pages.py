@@ -12,6 +12,7 @@ from advisor.render.pareto import options_html, scatter_svg
 from advisor.render.picture import grid_html, growth_svg
 from advisor.render.prose import Length, Remedy, Report, report
 from advisor.render.templating import templates_for
+from advisor.render.wording import spoken
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -87,8 +88,8 @@ def _markdown_row(item: Remedy) -> dict[str, str]:
 
 
 _CELLS = (
-    "number", "title", "text", "summary", "required", "headroom", "speed", "quality", "effort",
-    "cost", "confidence", "also", "yours",
+    "number", "title", "text", "brief", "summary", "required", "headroom", "speed", "quality",
+    "effort", "cost", "confidence", "also", "yours",
 )  # fmt: skip
 
 
@@ -107,7 +108,11 @@ def render_html(
         templates: A user's templates in front of the built-in ones.
         made: The report in this length, where it is written already.
     """
-    made = made or report(doc, length, templates)
+    with spoken(templates):
+        return _html(doc, made or report(doc, length, templates), length, templates)
+
+
+def _html(doc: Document, made: Report, length: Length, templates: Path | None) -> str:
     speed = doc["speed"]
     context = _html_words(made) | {
         "bar": bar_svg(doc),

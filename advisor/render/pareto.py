@@ -14,6 +14,7 @@ from advisor.render import figures as f
 from advisor.render.option import changes
 from advisor.render.templating import templates_for
 from advisor.render.text import wrapped
+from advisor.render.wording import say, spoken
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -85,7 +86,8 @@ def options_markdown(doc: Document, *, templates: Path | None = None) -> str:
     """Write the table as Markdown; empty when the document holds none."""
     from advisor.render.pages import escaped  # noqa: PLC0415  pages writes this table too
 
-    rows = [{k: escaped(v) for k, v in row.items()} for row in _rows(doc)]
+    with spoken(templates):
+        rows = [{k: escaped(v) for k, v in row.items()} for row in _rows(doc)]
     return _page(doc, rows, templates)
 
 
@@ -93,7 +95,9 @@ def options_text(doc: Document, *, width: int = 80, templates: Path | None = Non
     """Lay the table out for a pipe; empty when the document holds none."""
     lines: list[str] = []
     table: list[list[str]] = []
-    for line in _page(doc, _rows(doc), templates).splitlines():
+    with spoken(templates):
+        page = _page(doc, _rows(doc), templates)
+    for line in page.splitlines():
         if line.startswith("|"):
             table.append(_cells(line))
             continue
@@ -215,7 +219,8 @@ def scatter_svg(doc: Document, *, templates: Path | None = None) -> Markup | Non
     """Draw the options that have both figures; None where fewer than two have."""
     from markupsafe import Markup  # noqa: PLC0415
 
-    scatter = _scatter(doc)
+    with spoken(templates):
+        scatter = _scatter(doc)
     if scatter is None:
         return None
     page = templates_for(templates).page(_PICTURE, {"scatter": scatter})
@@ -252,7 +257,7 @@ def _mark(doc: Document, row: OptionDoc, across: float, down: float, dearest: fl
     shape = ("priced" if cost else "unpriced") if bought else "free"
     size = 7.0 + (9.0 * sqrt(cost / dearest) if cost and dearest and bought else 0.0)
     cells = _row(doc, row)
-    figures = [cells["quality"], f"{cells['speed']} tok/s", cells["cost"]]
+    figures = [cells["quality"], say("speed.point", speed=cells["speed"]), cells["cost"]]
     return Mark(
         f"{_LEFT + _speed(row) * across:.1f}",
         f"{_TOP + sqrt(_loss(row)) * down:.1f}",

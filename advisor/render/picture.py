@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.render import figures as f
 from advisor.render.charts import cells
+from advisor.render.wording import counted, say, spoken
 from advisor.units import GIB
 
 if TYPE_CHECKING:
@@ -49,18 +51,19 @@ def _growth_doc(item: Growth) -> GrowthDoc:
     }
 
 
-def picture_text(doc: Document, *, width: int = 80) -> str:
+def picture_text(doc: Document, *, width: int = 80, templates: Path | None = None) -> str:
     """Draw the picture for a terminal; empty when the document holds none."""
     picture = doc["memory_picture"]
     if picture is None:
         return ""
-    lines = [*_growth_lines(doc, picture, width), "", *_grid_lines(picture)]
+    with spoken(templates):
+        lines = [*_growth_lines(doc, picture, width), "", *_grid_lines(picture)]
     return "\n".join(lines)
 
 
 def _growth_lines(doc: Document, picture: PictureDoc, width: int) -> Iterator[str]:
     batch = doc["scenario"]["batch"]
-    yield f"How memory grows with context ({_sequences(batch)})"
+    yield say("grow.title", sequences=counted("grow.sequences", batch))
     yield ""
     usable = doc["memory"]["usable_bytes"] or 0
     most = max([usable, *(item["required_bytes"] for item in picture["growth"])])
@@ -68,9 +71,10 @@ def _growth_lines(doc: Document, picture: PictureDoc, width: int) -> Iterator[st
     for item in picture["growth"]:
         drawn = _bar(item, most, room).ljust(room)
         size = f.amount(item["required_bytes"])
-        fits = "" if item["fits"] else "  does not fit"
+        fits = "" if item["fits"] else f"  {say('grow.not')}"
         yield f"  {f.count(item['context_tokens']):>9}  {drawn}  {size:>9}{fits}".rstrip()
-    yield f"  # weights, = KV cache, + work buffers, o overhead; {f.amount(usable)} is usable"
+    parts = {name: say(f"part.{name}") for name in ("weights", "kv", "compute", "overhead")}
+    yield f"  {say('grow.key', usable=f.amount(usable), **parts)}"
 
 
 def _bar(item: GrowthDoc, most: int, room: int) -> str:
@@ -92,7 +96,7 @@ def _part(item: GrowthDoc, key: str) -> int:
 
 
 def _grid_lines(picture: PictureDoc) -> Iterator[str]:
-    yield "What fits: GiB left on the card by context and sequences"
+    yield say("grid.title")
     yield ""
     rows = grid_rows(picture)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -100,15 +104,12 @@ def _grid_lines(picture: PictureDoc) -> Iterator[str]:
         yield "  " + "  ".join(cell.rjust(size) for cell, size in zip(row, widths, strict=True))
     if picture["cache_tokens"]:
         yield ""
-        yield (
-            f"  Beside the weights there is room for {f.count(picture['cache_tokens'])} tokens "
-            "of cache, shared by all sequences."
-        )
+        yield f"  {say('grid.cache', n=f.count(picture['cache_tokens']))}"
 
 
 def grid_rows(picture: PictureDoc) -> list[list[str]]:
     """Lay the grid out as text, heading first; ``-`` where it does not fit."""
-    head = ["context", *(str(batch) for batch in picture["batches"])]
+    head = [say("grid.context"), *(str(batch) for batch in picture["batches"])]
     body = [
         [f.count(tokens), *(_cell(free) for free in row)]
         for tokens, row in zip(picture["contexts"], picture["free_bytes"], strict=True)
@@ -120,18 +121,15 @@ def _cell(free: int | None) -> str:
     return "-" if free is None or free < 0 else f"{free / GIB:.1f}"
 
 
-def _sequences(batch: int) -> str:
-    return "one sequence" if batch == 1 else f"{f.count(batch)} sequences"
-
-
-def picture_markdown(doc: Document) -> str:
+def picture_markdown(doc: Document, *, templates: Path | None = None) -> str:
     """Write the grid as a Markdown table; empty when the document holds none."""
     picture = doc["memory_picture"]
     if picture is None:
         return ""
-    head, *body = grid_rows(picture)
+    with spoken(templates):
+        title, (head, *body) = say("grid.title"), grid_rows(picture)
     lines = [
-        "## What fits: GiB left on the card by context and sequences",
+        f"## {title}",
         "",
         "| " + " | ".join(head) + " |",
         "|" + "---:|" * len(head),
@@ -193,7 +191,7 @@ def growth_svg(doc: Document) -> GrowthSvg | None:
         for row, item in enumerate(picture["growth"])
     ]
     limit = f"{_LEFT + usable * scale:.1f}" if usable else ""
-    words = [f"{label.context} tokens {label.size}" for label in labels]
+    words = [say("grow.row", context=label.context, size=label.size) for label in labels]
     height = str(len(labels) * _ROW_HEIGHT)
     return GrowthSvg(height, tuple(rects), tuple(labels), limit, f.listed(words))
 

@@ -1,34 +1,33 @@
-"""The jinja2 environment: sandboxed, strict, restricted to ``grammar``, and cached.
+"""The jinja2 environment: sandboxed, strict, restricted to ``grammar``.
 
 Imported only when a template is rendered: jinja2 costs about 50 ms of start-up.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import CodeType
 
 import jinja2
 from jinja2 import nodes
-from jinja2.bccache import Bucket, BytecodeCache
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from advisor.cache import user_cache_dir
 from advisor.errors import Source, TemplateError
-from advisor.render.grammar import FILTERS, Violation, violations
+from advisor.render.compiled import first_upper
+from advisor.render.compiling import Unsupported, code_of
+from advisor.render.grammar import FILTERS, Vary, Violation, violations
 from advisor.render.names import KINDS, Kind
+from advisor.render.varied import PICKS, picked
 from advisor.suggest import did_you_mean
 
-_GRAMMAR_VERSION = 1
 _UNDEFINED = jinja2.StrictUndefined
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
     """Renders templates of the restricted grammar from one or more folders, first one first."""
 
-    def __init__(self, folders: Sequence[Path], *, cached: bool = True) -> None:
+    def __init__(self, folders: Sequence[Path]) -> None:
         super().__init__(
             loader=jinja2.FileSystemLoader([str(folder) for folder in folders]),
             undefined=_UNDEFINED,
@@ -36,14 +35,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=False,
-            bytecode_cache=_Compiled() if cached else None,
-            extensions=(),
+            extensions=(Vary,),
             auto_reload=False,
         )
         self.folders = tuple(folders)
         self.globals.clear()
         allowed = {name: self.filters[name] for name in FILTERS if name in self.filters}
-        self.filters = allowed | {"first_upper": _first_upper}
+        self.filters = allowed | {"first_upper": first_upper}
+        self.tests[PICKS] = picked
 
     def getattr(self, obj: object, attribute: str) -> object:
         """Look a key up at once: rows of tables are plain dicts, and no key is a dict's method."""
@@ -68,52 +67,39 @@ class Refused(jinja2.TemplateSyntaxError):
         self.hint = violation.hint
 
 
-class _Compiled(BytecodeCache):
-    """Compiled templates in the user's cache folder; unusable folders cost time only."""
-
-    def __init__(self) -> None:
-        version = f"templates-{jinja2.__version__}-{_GRAMMAR_VERSION}"
-        self._folder = user_cache_dir() / version
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Read a compiled template if it is there and fits."""
-        try:
-            with (self._folder / bucket.key).open("rb") as file:
-                bucket.load_bytecode(file)
-        except OSError:
-            return
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Write a compiled template whole or not at all."""
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._folder, suffix=".tmp")
-            with os.fdopen(handle, "wb") as file:
-                bucket.write_bytecode(file)
-            Path(name).replace(self._folder / bucket.key)
-        except OSError:
-            return
-
-
-def _first_upper(text: str) -> str:
-    """Make the first letter a capital and leave the rest (``lower`` would spoil names)."""
-    return text[:1].upper() + text[1:]
-
-
 def kind_of(name: str) -> Kind:
     """The kind of template by its folder; notes, the strictest, for anything else."""
     folder = name.split("/", 1)[0]
     return next((kind for kind in KINDS if kind == folder), "notes")
 
 
-def rendered(sandbox: Sandbox, name: str, context: dict[str, object]) -> str:
+def compiled(sandbox: Sandbox, name: str) -> CodeType | None:
+    """Compile one template; None where only jinja2 renders it.
+
+    Raises:
+        TemplateError: It is missing, not UTF-8, broken or not allowed.
+    """
+    try:
+        source, _, _ = sandbox.loader.get_source(sandbox, name)  # type: ignore[union-attr]  # set
+        return code_of(sandbox._parse(source, name, None), name)  # noqa: SLF001 - no public way
+    except Unsupported:
+        return None
+    except jinja2.TemplateNotFound:
+        raise TemplateError(f"there is no template '{name}'.", hint=_near(sandbox, name)) from None
+    except jinja2.TemplateSyntaxError as bad:
+        raise _as_error(bad, name) from None
+    except UnicodeDecodeError:
+        raise TemplateError("the file is not UTF-8", source=Source(f"templates/{name}")) from None
+
+
+def rendered(sandbox: Sandbox, name: str, context: Mapping[str, object]) -> str:
     """Render one template.
 
     Raises:
         TemplateError: It is missing, not UTF-8, broken, not allowed, or failed.
     """
     try:
-        return sandbox.get_template(name).render(context)
+        return sandbox.get_template(name).render(dict(context))
     except jinja2.TemplateNotFound:
         raise TemplateError(f"there is no template '{name}'.", hint=_near(sandbox, name)) from None
     except jinja2.TemplateSyntaxError as bad:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from advisor.render.charts import Bar, cells, memory_bar
 from advisor.render.figures import typed
 from advisor.render.prose import Length, Remedy, Report, report
+from advisor.render.wording import say, spoken
 from advisor.render.yours import whose
 
 if TYPE_CHECKING:
@@ -49,16 +50,20 @@ def render_text(
         length: ``short``, ``standard`` or ``full``.
         templates: A user's templates in front of the built-in ones.
     """
-    made = report(doc, length, templates)
+    with spoken(templates):
+        return _page(doc, report(doc, length, templates), width, length, color=color)
+
+
+def _page(doc: Document, made: Report, width: int, length: Length, *, color: bool) -> str:
     page = _Page(min(max(width, _NARROWEST), _WIDEST), color=color)
     page.paragraph(made.verdict, style=_BY_STATE.get(made.state, "bold"))
     for warning in made.warnings:
-        page.paragraph(f"Note: {warning}", style="warn")
+        page.paragraph(say("text.note", text=warning), style="warn")
     page.blank()
     _figures(page, made)
     _bar(page, doc)
     if made.command:
-        page.heading("Run it")
+        page.heading(say("text.run"))
         _command(page, made.command, made.unsaid, indent=2)
     _remedies(page, made)
     _words(page, made)
@@ -134,9 +139,9 @@ def _bar(page: _Page, doc: Document) -> None:
     page.blank()
     page.line(f"  {drawn}")
     keys = [f"{_MARKS[s.kind]} {s.label} {s.size}" for s in bar.segments]
-    keys += ["| end of usable memory"] if limit is not None else []
-    whose = "On the fullest card: " if bar.several else ""
-    page.paragraph(whose + ", ".join(key.replace(" ", "\xa0") for key in keys), indent=2)
+    keys += [f"| {say('bar.end')}"] if limit is not None else []
+    parts = ", ".join(key.replace(" ", "\xa0") for key in keys)
+    page.paragraph(say("bar.fullest", parts=parts) if bar.several else parts, indent=2)
 
 
 def _limit_cell(bar: Bar, widths: Sequence[int], room: int) -> int | None:
@@ -151,7 +156,8 @@ def _limit_cell(bar: Bar, widths: Sequence[int], room: int) -> int | None:
 def _remedies(page: _Page, made: Report) -> None:
     if not made.remedies:
         return
-    page.heading("What to do" if made.state not in {"fits", "tight"} else "What you could do")
+    runs = made.state in {"fits", "tight"}
+    page.heading(say("text.remedies.runs" if runs else "text.remedies"))
     for number, remedy in enumerate(made.remedies):
         page.blank()
         _remedy(page, remedy, made.first if number == 0 else remedy.text)
@@ -159,14 +165,15 @@ def _remedies(page: _Page, made: Report) -> None:
 
 def _remedy(page: _Page, remedy: Remedy, text: str) -> None:
     page.paragraph(remedy.title, indent=5, first=f"  {remedy.number}.", style="bold")
-    facts = [remedy.summary, f"{remedy.effort}", f"{remedy.confidence} confidence"]
+    sure = say(f"line.confidence.{remedy.confidence}")
+    facts = [remedy.summary, remedy.effort, sure]
     page.paragraph(" | ".join(facts), indent=5, style="dim")
     if remedy.yours:
         page.paragraph(remedy.yours, indent=5, style="dim")
     if text:
         page.paragraph(text, indent=5)
     if remedy.also:
-        page.paragraph(f"Also fits: {remedy.also}.", indent=5, style="dim")
+        page.paragraph(say("text.also", changes=remedy.also), indent=5, style="dim")
     _command(page, remedy.command, remedy.unsaid, indent=5)
 
 
@@ -230,11 +237,11 @@ def _words(page: _Page, made: Report) -> None:
         page.blank()
         page.paragraph(made.first)
     if made.have:
-        page.heading("What you have, and what happens")
+        page.heading(say("text.prose"))
         page.paragraph(made.have, indent=2)
         page.paragraph(made.happens, indent=2)
-    _listed(page, "What to watch", made.watch)
-    _listed(page, "Not recommended", made.barred)
+    _listed(page, say("text.watch"), made.watch)
+    _listed(page, say("text.barred"), made.barred)
 
 
 def _listed(page: _Page, heading: str, items: tuple[str, ...]) -> None:

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from advisor.render import figures as f
+from advisor.render.wording import say
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document, EachCardDoc, GpuDoc
@@ -16,12 +17,16 @@ def unequal_view(doc: Document, gpu: GpuDoc) -> dict[str, str]:
     each = doc["scenario"]["cards"]
     runs = [list(run) for _, run in groupby(each, key=lambda card: card["name"])]
     return {
-        "cards": f.listed([_named(run[0]["name"], len(run)) for run in runs]),
+        "cards": f.listed([cards_named(run[0]["name"], len(run)) for run in runs]),
         "unequal_cards": f.listed([_described(run[0], len(run)) for run in runs]),
         "card_shares": f.listed(
             [
-                f"{f.amount(card['required_bytes'])} on the {card['name']} "
-                f"({f.amount(card['usable_bytes'])} usable)"
+                say(
+                    "card.share",
+                    required=f.amount(card["required_bytes"]),
+                    card=card["name"],
+                    usable=f.amount(card["usable_bytes"]),
+                )
                 for card in doc["memory"]["per_gpu"]
             ]
         ),
@@ -35,15 +40,16 @@ def unequal_view(doc: Document, gpu: GpuDoc) -> dict[str, str]:
     }
 
 
-def _named(name: str, count: int) -> str:
-    return f"{count} {name} cards" if count > 1 else f"the {name}"
+def cards_named(name: str, count: int) -> str:
+    """Name one card or several equal ones: the GeForce RTX 4090, or 2 GeForce RTX 4090 cards."""
+    return say("card.some", n=count, card=name) if count > 1 else say("card.the", card=name)
 
 
 def _described(card: EachCardDoc, count: int) -> str:
     read = f.quantity(card["bandwidth_bytes_s"], "GB/s")
-    each = " each" if count > 1 else ""
-    memory = f"{f.size(card['vram_bytes'])}{each}"
-    return f"{_named(card['name'], count)} with {memory}{f' read at {read}' if read else ''}"
+    named, memory = cards_named(card["name"], count), f.size(card["vram_bytes"])
+    told = say("card.each" if count > 1 else "card.with", card=named, memory=memory)
+    return say("card.read", card=told, bandwidth=read) if read else told
 
 
 def disputed_figures(gpu: GpuDoc) -> str:

@@ -9,36 +9,16 @@ from advisor.render import figures as f
 from advisor.render.figures import Strings, flag
 from advisor.render.memory_view import memory_view, places_layers, split_of
 from advisor.render.proof import proof_view
-from advisor.render.unequal import disputed_figures, unequal_view
+from advisor.render.unequal import cards_named, disputed_figures, unequal_view
+from advisor.render.varied import SEED, variation
+from advisor.render.wording import known, say
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document, GpuDoc
 
-_BOUND = {
-    "bandwidth": "memory bandwidth",
-    "compute": "computation",
-    "overhead": "fixed overhead per token",
-    "offload": "the part that lies in system RAM",
-}
-_FEEL = {
-    "crawling": "far slower than anyone reads",
-    "slow": "slower than most people read",
-    "readable": "about as fast as people read",
-    "comfortable": "faster than people read",
-    "fast": "far faster than people read",
-}
-_MISSING = {
-    "gpu.bandwidth": "the card's memory bandwidth",
-    "gpu.vram": "the card's memory size",
-    "gpu.tdp": "the card's board power",
-    "host.ram": "the size of the system RAM (--ram)",
-    "host.ram_bandwidth": "the bandwidth of the system RAM (--ram-bandwidth)",
-    "host.cpu_cores": "the number of CPU cores (--cpu-cores)",
-    "model.trained_context": "the context the model was trained on",
-    "weights.quality_loss": "the quality loss of this weight format",
-}
 _BEYOND_NOMINAL = 0.02
-_WRITES = frozenset({"text", "vision"})
+WRITES = frozenset({"text", "vision"})
+"""What models take in that answer in text."""
 _OFFLOADS = frozenset({"offload-layers", "offload-experts"})
 LONG_CONTEXT_TOKENS = 8192
 """From here on sentences say for which part of a conversation a speed holds."""
@@ -47,6 +27,7 @@ LONG_CONTEXT_TOKENS = 8192
 def situation_view(doc: Document) -> Strings:
     """Write every scenario figure out, for templates of all kinds."""
     return {
+        SEED: _seed(doc),
         **_state(doc),
         **_card(doc),
         **_model(doc),
@@ -58,11 +39,23 @@ def situation_view(doc: Document) -> Strings:
     }
 
 
+def _seed(doc: Document) -> str:
+    """Hash what was asked; computed figures are left out, so better figures change no wording."""
+    asked = doc["scenario"]
+    cards = [card["name"] for card in asked["cards"]] or [
+        asked["gpu"]["name"] if asked["gpu"] else ""
+    ]
+    how = (asked["gpus"], asked["precision"], asked["kv_cache"], asked["framework"])
+    much = (asked["context_tokens"], asked["batch"], asked["prefer"])
+    return variation([*cards, asked["model"]["name"], *how, *much])
+
+
 def _state(doc: Document) -> Strings:
     state = doc["verdict"]["state"]
     return {
         "state": state,
         "runs": flag(state in {"fits", "tight"}),
+        "has_remedies": flag(doc["recommendations"]),
         "tight": flag(state == "tight"),
         "offloadable": flag(state == "needs_offload" and places_layers(doc)),
     }
@@ -74,25 +67,28 @@ def _card(doc: Document) -> Strings:
     base = {
         "request_gpus": f.count(gpus),
         "several_cards": flag(several),
-        "card_word": "cards" if several else "card",
+        "card_word": say("card.word.some" if several else "card.word"),
         "unequal_cards": "",
         "card_shares": "",
     }
     if gpu and gpu["unified_memory"]:
-        base["card_word"] = "machine"
+        base["card_word"] = say("card.word.shared")
     if gpu is None:
-        return base | dict.fromkeys(_CARD_KEYS, "") | {"cards": "a card that was not named"}
+        return base | dict.fromkeys(_CARD_KEYS, "") | {"cards": say("card.none")}
     if doc["scenario"]["cards"]:
         return base | dict.fromkeys(_CARD_KEYS, "") | unequal_view(doc, gpu) | _market(gpu)
     name, memory = gpu["name"], f.size(gpu["vram_bytes"])
-    kind = "unified memory" if gpu["unified_memory"] else gpu["vram_type"] or "memory"
+    kind = say("memory.shared") if gpu["unified_memory"] else gpu["vram_type"] or ""
     return base | {
-        "cards": f"{gpus} {name} cards" if several else f"the {name}",
+        "cards": cards_named(name, gpus),
         "gpu_name": name,
         "gpu_vendor": gpu["vendor"],
         "gpu_architecture": "" if gpu["vendor"] == "Apple" else gpu["architecture"],
         "gpu_vram": memory,
-        "gpu_memory": f"{memory} of {kind}" if memory else "",
+        "gpu_memory": say("memory.of", size=memory, kind=kind or say("memory.plain"))
+        if memory
+        else "",
+        "gpu_memory_kind": kind,
         "gpu_bandwidth": f.quantity(gpu["bandwidth_bytes_s"], "GB/s"),
         "gpu_bandwidth_class": str(doc["facts"].get("gpu.bandwidth_class", "")).replace("_", " "),
         "gpu_cores": _cores(gpu["vendor"], gpu["cores"]),
@@ -109,7 +105,8 @@ def _card(doc: Document) -> Strings:
 
 
 _CARD_KEYS = (
-    "gpu_name", "gpu_vendor", "gpu_architecture", "gpu_vram", "gpu_memory", "gpu_bandwidth",
+    "gpu_name", "gpu_vendor", "gpu_architecture", "gpu_vram", "gpu_memory", "gpu_memory_kind",
+    "gpu_bandwidth",
     "gpu_bandwidth_class", "gpu_cores", "gpu_tensor_cores", "gpu_compute", "gpu_tdp",
     "gpu_tdp_all", "gpu_launch_price", "gpu_release_year", "gpu_unified_memory", "gpu_laptop",
     "gpu_datacenter", "gpu_disputed",
@@ -124,8 +121,10 @@ def _market(gpu: GpuDoc) -> Strings:
 
 
 def _cores(vendor: str, cores: int | None) -> str:
-    kinds = {"NVIDIA": "CUDA cores", "AMD": "stream processors", "Apple": "GPU cores"}
-    return f"{f.count(cores)} {kinds.get(vendor, 'shader units')}" if cores else ""
+    if not cores:
+        return ""
+    kind = vendor.casefold() if known("cores", vendor.casefold()) else "other"
+    return say(f"cores.{kind}", n=f.count(cores))
 
 
 def _model(doc: Document) -> Strings:
@@ -142,7 +141,7 @@ def _model(doc: Document) -> Strings:
         "model_experts": f.count(model["experts"]),
         "model_experts_used": f.count(model["experts_used"]),
         "model_layers": f.count(model["layers"]),
-        "model_generates": flag(model["modality"] in _WRITES),
+        "model_generates": flag(model["modality"] in WRITES),
         "model_vision": flag(model["modality"] == "vision"),
         "model_vision_parameters": f.billions(model["vision_parameters"] or None),
         "model_image_tokens": clauses.image_tokens(model["image_tokens"]),
@@ -170,6 +169,8 @@ def _request(doc: Document) -> Strings:
         "request_several": flag(asked["batch"] > 1),
         "request_kv_cache": asked["kv_cache"],
         "request_flash_attention": flag(asked["flash_attention"]),
+        "request_depth": f.count(asked["depth_tokens"] or None),
+        "request_kind": str(doc["facts"].get("workload.kind", "")),
         "request_prefer": asked["prefer"],
         "request_split": split_of(doc),
         "framework_name": asked["framework"],
@@ -189,10 +190,10 @@ def _nominal_why(doc: Document) -> str:
         return ""
     reasons = []
     if abs(exact / (label * 1e9) - 1) > _BEYOND_NOMINAL:
-        reasons.append(f"the model really has {f.billions(exact)} parameters")
+        reasons.append(say("nominal.parameters", parameters=f.billions(exact)))
     nominal_bytes, bits = asked["precision_nominal_bytes_per_weight"], memory["bits_per_weight"]
     if nominal_bytes and bits and abs(bits / (8 * nominal_bytes) - 1) > _BEYOND_NOMINAL:
-        reasons.append(f"{asked['precision']} stores {bits:.1f} bits per weight on average")
+        reasons.append(say("nominal.bits", format=asked["precision"], bits=f"{bits:.1f}"))
     return f.listed(reasons)
 
 
@@ -208,7 +209,9 @@ def _speed(doc: Document) -> Strings:
         "speed_point": f.speed_point(figure),
         "speed_evidence": f.evidence(figure),
         "speed_measured": flag(measured),
-        "speed_modelled": f"{f.rate(modelled)} tok/s" if measured and modelled else "",
+        "speed_modelled": say("speed.point", speed=f.rate(modelled))
+        if measured and modelled
+        else "",
         "speed_prefill": f.speed_range(speed["prefill_tok_s"]) if speed else "",
         "speed_first_token": f.wait(speed["first_token_s"]) if speed else "",
         "speed_prompt": f.count(speed["prompt_tokens"]) if speed else "",
@@ -217,8 +220,8 @@ def _speed(doc: Document) -> Strings:
         "speed_when": _when(speed["depth_tokens"]) if speed else "",
         "speed_speculative": f.span(doc["speculative_tok_s"]) if figure else "",
         "speed_depth": f.count(speed["depth_tokens"]) if speed and speed["depth_tokens"] else "",
-        "speed_feel": _FEEL.get(str(doc["facts"].get("speed.class")), "") if figure else "",
-        "bound_by": _BOUND[speed["bound_by"]] if speed else "",
+        "speed_feel": known("feel", doc["facts"].get("speed.class")) if figure else "",
+        "bound_by": say(f"bound.{speed['bound_by']}") if speed else "",
     }
 
 
@@ -230,24 +233,24 @@ def _offloaded(doc: Document) -> int | None:
 
 def _when(depth_tokens: int) -> str:
     if depth_tokens:
-        return f"with {f.count(depth_tokens)} tokens already in the cache"
-    return "at the start of a conversation"
+        return say("when.deep", tokens=f.count(depth_tokens))
+    return say("when.start")
 
 
 def _host(doc: Document) -> Strings:
     asked = doc["scenario"]
     needed = doc["facts"].get("host.ram_needed")
-    known = needed if isinstance(needed, float | int) and not isinstance(needed, bool) else None
+    least = needed if isinstance(needed, float | int) and not isinstance(needed, bool) else None
     stated = asked["ram_bytes"]
     short = doc["verdict"]["state"] == "too_big" and places_layers(doc)
     return {
         "host_ram": f.size(stated),
-        "host_ram_needed": f.amount(known) if places_layers(doc) else "",
+        "host_ram_needed": f.amount(least) if places_layers(doc) else "",
         "host_ram_offload": f.amount(_offloaded(doc)),
-        "host_ram_short": flag(short and stated and known and known > stated),
+        "host_ram_short": flag(short and stated and least and least > stated),
         "host_ram_bandwidth": f.quantity(asked["ram_bandwidth_bytes_s"], "GB/s"),
         "host_cpu_cores": f.count(asked["cpu_cores"]),
         "missing_figures": f.listed(
-            [_MISSING.get(name, f.plain(name.replace("_", " "))) for name in doc["missing"]]
+            [known("missing", name) or f.plain(name.replace("_", " ")) for name in doc["missing"]]
         ),
     }

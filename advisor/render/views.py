@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.render.figures import Strings
 from advisor.render.option import option_view
+from advisor.render.varied import SEED, turned
 from advisor.render.view import situation_view
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class Views:
     situation: Strings
     options: dict[int, Strings] = field(default_factory=dict)
     """By rank, as far as asked for."""
+    _told: dict[int, Strings] = field(default_factory=dict)
 
     @classmethod
     def of(cls, doc: Document) -> Views:
@@ -32,4 +34,16 @@ class Views:
         found = self.options.get(item["rank"])
         if found is None:
             found = self.options[item["rank"]] = option_view(self.doc, item)
+        return found
+
+    def told(self, item: RecommendationDoc) -> Strings:
+        """Give the placeholders that a recommendation's own texts are written from.
+
+        Each has its own turn of the variation, so that neighbours differ within a report too.
+        """
+        rank = item["rank"]
+        found = self._told.get(rank)
+        if found is None:
+            seed = turned(self.situation[SEED], rank)
+            found = self._told[rank] = {**self.situation, **self.option(item), SEED: seed}
         return found

@@ -83,8 +83,8 @@ def load_side(folders: Folders) -> Side:
 
 def _templates(folders: Folders) -> Mapping[str, bytes]:
     if folders.templates is not None and not folders.over:
-        return resources.read_tree(folders.templates, [".j2"])
-    return resources.overlaid("templates", folders.templates, [".j2"])
+        return resources.read_tree(folders.templates, [".j2", ".txt"])
+    return resources.overlaid("templates", folders.templates, [".j2", ".txt"])
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,11 @@ from advisor.errors import TemplateError
 from advisor.render import document, placeholders, template_names, template_problems
 from advisor.render.names import OPTION, SITUATION
 from advisor.render.option import option_view
+from advisor.render.sandbox import Sandbox, rendered
+from advisor.render.templating import templates_for
+from advisor.render.varied import picked, place, variation
 from advisor.render.view import situation_view
+from advisor.render.views import Views
 from advisor.resources import data_dir
 from tests.render.runs import reference_hashes, run_hashes
 from tests.render.samples import SAMPLES, does_not_fit
@@ -193,3 +198,73 @@ def test_importing_the_package_does_not_import_jinja2() -> None:
         "sys.exit(any(name.split('.')[0] in ('jinja2', 'rich', 'yaml') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+THREE = "# T\n{% vary %}\nOne.\n{% or %}\nTwo.\n{% or %}\nThree.\n{% endvary %}\n"
+
+
+def test_vary_takes_one_wording_and_the_same_one_every_time(tmp_path: Path) -> None:
+    write(tmp_path, THREE)
+    texts = {document(does_not_fit(), templates=tmp_path)["recommendations"][0]["text"]}
+    texts |= {document(does_not_fit(), templates=tmp_path)["recommendations"][0]["text"]}
+    assert len(texts) == 1
+    assert texts <= {"One.", "Two.", "Three."}
+
+
+def test_vary_takes_every_wording_about_as_often() -> None:
+    seeds = [variation([number]) for number in range(3000)]
+    for choices in (2, 3, 4):
+        counts = [sum(picked(seed, 11, choices, i) for seed in seeds) for i in range(choices)]
+        assert sum(counts) == len(seeds)
+        assert min(counts) > 0.9 * len(seeds) / choices
+
+
+def test_places_choose_for_themselves() -> None:
+    seeds = [variation([number]) for number in range(1000)]
+    one, other = place("notes/cooling.md.j2", 0), place("notes/cooling.md.j2", 1)
+    both = sum(picked(seed, one, 2, 0) == picked(seed, other, 2, 0) for seed in seeds)
+    assert 400 < both < 600
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{% vary %}One.{% endvary %}", "at least one"),
+        ("{% vary %}One.{% or %}Two.", "unexpected end"),
+        ("{% vary %}{{ nope }}{% or %}Two.{% endvary %}", "unknown placeholder 'nope'"),
+        ("{% vary %}{{ 1 + 1 }}{% or %}Two.{% endvary %}", "'Add' is not allowed"),
+    ],
+)
+def test_a_wrong_vary_block_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    write(tmp_path, f"# T\n{text}\n")
+    assert message.lower() in str(template_problems(tmp_path)[0]).lower()
+
+
+def test_compiled_templates_say_what_jinja2_says() -> None:
+    advice = [make() for make in SAMPLES.values()]
+    sandbox = Sandbox([FOLDER])
+    texts = templates_for(None)
+    for doc in map(document, advice):
+        views = Views.of(doc)
+        for path in sorted((FOLDER / "notes").glob("*.j2")):
+            name = f"notes/{path.name}"
+            assert texts.page(name, views.situation) == rendered(sandbox, name, views.situation)
+        for item in doc["recommendations"]:
+            for path in sorted((FOLDER / "actions").glob("*.j2")):
+                name, context = f"actions/{path.name}", views.told(item)
+                assert texts.page(name, context) == rendered(sandbox, name, context)
+
+
+def test_a_filled_cache_does_without_jinja2(tmp_path: Path) -> None:
+    code = (
+        "import sys; from tests.render.samples import fits_amply; from advisor.render import"
+        " document, render_markdown; render_markdown(document(fits_amply()));"
+        "sys.exit('jinja2' in sys.modules)"
+    )
+    environment = {**os.environ, "ADVISOR_CACHE_DIR": str(tmp_path)}
+    root = Path(__file__).parents[2]
+    runs = [
+        subprocess.run([sys.executable, "-c", code], check=False, env=environment, cwd=root)
+        for _ in range(2)
+    ]
+    assert [run.returncode for run in runs] == [1, 0]

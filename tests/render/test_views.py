@@ -22,7 +22,8 @@ from advisor.render.audit import contradictions
 from advisor.render.charts import cells
 from advisor.render.contract import Document
 from advisor.render.pages import escaped
-from advisor.render.prose import STANDARD_WORDS, report
+from advisor.render.prose import report
+from advisor.render.room import STANDARD_WORDS
 from advisor.render.text import command_lines
 from tests.render.runs import reference_hashes, run_hashes
 from tests.render.samples import SAMPLES, does_not_fit, fits_amply, too_big_vision
@@ -125,7 +126,7 @@ def test_no_speed_is_printed_for_what_does_not_fit() -> None:
 def test_both_sizes_stand_side_by_side() -> None:
     made = report(DOCS["does not fit"], "standard")
     figures = dict(made.figures)
-    assert figures["Rule of thumb"] == "28 GB for the weights alone; in full it is 29.9 GB"
+    assert figures["Rule of thumb"] == "28 GB for the weights alone, 29.9 GB in full"
     assert "27.8 GiB" in made.have
 
 

@@ -1,0 +1,129 @@
+"""The words that stand in no template: ``templates/words.txt``, a user's file in front of it.
+
+Figures are set into them (``about {speed}``), so placeholders arrive in templates ready to print.
+Which words are spoken is a matter of the report being written, as precision is of a decimal
+context: ``spoken`` sets it for a block, and everything that writes figures asks ``say``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from pathlib import Path
+from string import Formatter
+
+from advisor.errors import Source, TemplateError
+from advisor.resources import data_dir
+from advisor.suggest import did_you_mean
+
+FILE = "words.txt"
+_ONE, _EQUALS = ".one", " = "
+
+
+def read_words(folder: Path) -> tuple[dict[str, str], list[TemplateError]]:
+    """Read a folder's words and find every line that is wrong; no file is no words."""
+    try:
+        text = (folder / FILE).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}, []
+    except UnicodeDecodeError:
+        return {}, [TemplateError("the file is not UTF-8", source=_source(0))]
+    found, problems = dict[str, str](), list[TemplateError]()
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, equals, said = line.partition(_EQUALS)
+        if not equals or not said.strip():
+            hint = "Write 'name = text'."
+            problems.append(
+                TemplateError("this line names no text", source=_source(number), hint=hint)
+            )
+            continue
+        found[name.strip()] = said.strip()
+        problems += _wrong(name.strip(), said, number, folder)
+    return found, problems
+
+
+def _source(line: int) -> Source:
+    return Source(f"templates/{FILE}", line)
+
+
+def _wrong(name: str, text: str, line: int, folder: Path) -> Iterator[TemplateError]:
+    """Hold an entry of a user's file against the built-in one of this name."""
+    known = {} if folder == data_dir("templates") else _built_in()
+    try:
+        given = _figures_in(text)
+    except ValueError as bad:
+        yield TemplateError(f"'{name}': {bad}", source=_source(line), hint="Write figures as {n}.")
+        return
+    if not known:
+        return
+    if name not in known and name.removesuffix(_ONE) not in known:
+        hint = did_you_mean(name, sorted(known))
+        yield TemplateError(f"unknown name '{name}'.", source=_source(line), hint=hint)
+        return
+    wanted = _figures_in(known.get(name) or known[name.removesuffix(_ONE)])
+    for figure in sorted(given - wanted):
+        hint = f"It has {', '.join(sorted(wanted)) or 'none'}."
+        yield TemplateError(f"'{name}' has no '{{{figure}}}'.", source=_source(line), hint=hint)
+
+
+def _figures_in(text: str) -> frozenset[str]:
+    return frozenset(name for _, name, _, _ in Formatter().parse(text) if name is not None)
+
+
+@lru_cache(maxsize=1)
+def _built_in() -> Mapping[str, str]:
+    return read_words(data_dir("templates"))[0]
+
+
+@lru_cache(maxsize=8)
+def words_of(folder: Path | None) -> Mapping[str, str]:
+    """Give the words with a user's folder (or none) in front.
+
+    Raises:
+        TemplateError: The user's words.txt is wrong; its first problem.
+    """
+    if folder is None:
+        return _built_in()
+    own, problems = read_words(folder)
+    if problems:
+        raise problems[0]
+    return {**_built_in(), **own}
+
+
+_spoken: ContextVar[Mapping[str, str] | None] = ContextVar("spoken", default=None)
+
+
+@contextmanager
+def spoken(folder: Path | None) -> Iterator[None]:
+    """Write with the words of a folder inside this block.
+
+    Raises:
+        TemplateError: Its words.txt is wrong.
+    """
+    before = _spoken.set(words_of(folder))
+    try:
+        yield
+    finally:
+        _spoken.reset(before)
+
+
+def say(name: str, **figures: object) -> str:
+    """Give the text of a name, with figures set into it."""
+    text = (_spoken.get() or _built_in())[name]
+    return text.format_map(figures) if figures else text
+
+
+def known(kind: str, name: object) -> str:
+    """Give the text of a name of a kind; empty for a name that has none."""
+    return (_spoken.get() or _built_in()).get(f"{kind}.{name}", "")
+
+
+def counted(name: str, number: int, **figures: object) -> str:
+    """Give the text for a number of things, in the singular where there is one."""
+    texts = _spoken.get() or _built_in()
+    form = name + _ONE if number == 1 and name + _ONE in texts else name
+    return texts[form].format_map({"n": f"{number:,}", **figures})
