@@ -29,6 +29,14 @@ class Source:
         return ":".join([self.file, *(str(n) for n in (self.line, self.column) if n)])
 
 
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What to write instead of what stands at the place of a problem."""
+
+    old: str
+    new: str
+
+
 class AdvisorError(Exception):
     """A message for whoever must act, with where it happened and what to do.
 
@@ -36,12 +44,24 @@ class AdvisorError(Exception):
         message: What is wrong, one or two sentences.
         source: Where, when it is a place in a file.
         hint: What to do ("Did you mean 'memory.deficit'?").
+        lint: The kind of mistake (``unknown-fact``), for files that ``rules check`` reads.
+        edit: The correction, where only one is possible.
     """
 
-    def __init__(self, message: str, *, source: Source | None = None, hint: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        source: Source | None = None,
+        hint: str = "",
+        lint: str = "",
+        edit: Edit | None = None,
+    ) -> None:
         self.message = message
         self.source = source
         self.hint = hint
+        self.lint = lint
+        self.edit = edit
         super().__init__(message)
 
     def __str__(self) -> str:
