@@ -69,7 +69,12 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """Take an item as an attribute; filters ask in this way."""
         return self.getattr(obj, str(argument))
 
-    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+    def _parse(
+        self,
+        source: str,
+        name: str | None,
+        filename: str | None,  # noqa: ARG002  jinja2 hands it over
+    ) -> nodes.Template:
         """Refuse what the grammar does not allow before any code is made of it."""
         found = self.violations(source, name or "")
         if found:
