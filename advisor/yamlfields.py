@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
-from advisor.errors import Problems, Source, UserError
+from advisor.errors import Edit, Problems, Source, UserError
 from advisor.suggest import did_you_mean, nearest
 from advisor.yamlfile import Node, parse_yaml
 
 _SURE = 0.85
+_ONE_NAME = re.compile(r"Did you mean '([^']+)'\?")
 COMMA = "Between { } a comma ends the value: put a value with commas in quotes."
 
 
@@ -21,9 +23,17 @@ class Collector:
     error: type[UserError]
     errors: list[UserError] = field(default_factory=list)
 
-    def add(self, message: str, source: Source | None, hint: str = "") -> None:
+    def add(
+        self,
+        message: str,
+        source: Source | None,
+        hint: str = "",
+        *,
+        lint: str = "",
+        edit: Edit | None = None,
+    ) -> None:
         """Note a problem; ``message`` ends with a full stop."""
-        self.errors.append(self.error(message, source=source, hint=hint))
+        self.errors.append(self.error(message, source=source, hint=hint, lint=lint, edit=edit))
 
     def take(self, error: UserError) -> None:
         """Note what another reader raised."""
@@ -54,10 +64,11 @@ class Collector:
             return []
         if not isinstance(root.value, list):
             hint = f"Begin every entry with '{begin}'."
-            self.add("the file must be a list.", root.source, hint)
+            self.add("the file must be a list.", root.source, hint, lint="not-a-list")
             return []
         if not root.value:
-            self.add("the list is empty.", root.source, f"Begin every entry with '{begin}'.")
+            hint = f"Begin every entry with '{begin}'."
+            self.add("the list is empty.", root.source, hint, lint="empty-file")
         return root.value
 
 
@@ -66,6 +77,14 @@ def guess(word: str, choices: Collection[str]) -> str:
     names = nearest(word, choices)
     sure = names and SequenceMatcher(None, word.casefold(), names[0].casefold()).ratio() >= _SURE
     return did_you_mean(word, names[:1] if sure else names)
+
+
+def correction(word: str, hint: str) -> Edit | None:
+    """Give the edit that a hint asks for when it names one possibility alone."""
+    match = _ONE_NAME.fullmatch(hint)
+    if not match or SequenceMatcher(None, word.casefold(), match[1].casefold()).ratio() < _SURE:
+        return None
+    return Edit(word, match[1])
 
 
 def listed(names: Collection[str]) -> str:
@@ -94,7 +113,9 @@ class Fields:
         """
         if isinstance(node.value, Mapping):
             return cls(node.value, node.source, node.key_sources or {}, problems)
-        problems.add(f"{what} must be a mapping of keys to values.", node.source)
+        problems.add(
+            f"{what} must be a mapping of keys to values.", node.source, lint="wrong-shape"
+        )
         return None
 
     def __contains__(self, key: str) -> bool:
@@ -114,12 +135,15 @@ class Fields:
             if key not in known:
                 hint = guess(key, known) or f"Known keys: {', '.join(known)}."
                 hint = COMMA if node.value is None else hint
-                self.problems.add(f"unknown key '{key}'.", self.at(key), hint)
+                edit = correction(key, hint)
+                self.problems.add(
+                    f"unknown key '{key}'.", self.at(key), hint, lint="unknown-key", edit=edit
+                )
 
     def require(self, key: str, hint: str = "") -> Node | None:
         """Give the value of a key that must be there."""
         if key not in self.values:
-            self.problems.add(f"the key '{key}' is missing.", self.source, hint)
+            self.problems.add(f"the key '{key}' is missing.", self.source, hint, lint="missing-key")
         return self.values.get(key)
 
     def text(self, key: str) -> str | None:
@@ -130,10 +154,10 @@ class Fields:
     def scalar(self, key: str, node: Node) -> str | None:
         """Give the text of ``node``, which stands under ``key``."""
         if isinstance(node.value, list | Mapping):
-            self.problems.add(f"'{key}' must be a text.", node.source)
+            self.problems.add(f"'{key}' must be a text.", node.source, lint="wrong-shape")
             return None
         if not node.text.strip() or node.value is None:
-            self.problems.add(f"'{key}' is empty.", self.at(key))
+            self.problems.add(f"'{key}' is empty.", self.at(key), lint="empty-value")
             return None
         return node.text.strip()
 
@@ -152,7 +176,8 @@ class Fields:
         if node is None:
             return None
         if isinstance(node.value, bool) or not isinstance(node.value, int | float):
-            self.problems.add(f"'{key}' must be a number, not '{node.text}'.", node.source)
+            message = f"'{key}' must be a number, not '{node.text}'."
+            self.problems.add(message, node.source, lint="wrong-value")
             return None
         return float(node.value)
 
@@ -161,7 +186,8 @@ class Fields:
         node = self.node(key)
         if node is None or isinstance(node.value, bool):
             return node is not None and bool(node.value)
-        self.problems.add(f"'{key}' must be yes or no, not '{node.text}'.", node.source)
+        message = f"'{key}' must be yes or no, not '{node.text}'."
+        self.problems.add(message, node.source, lint="wrong-value")
         return False
 
     def choice(self, key: str, allowed: Collection[str]) -> str | None:
@@ -171,5 +197,11 @@ class Fields:
         if text is None or node is None or text in allowed:
             return text
         hint = guess(text, allowed) or f"It is one of {listed(allowed)}."
-        self.problems.add(f"unknown {key} '{text}'.", node.source, hint)
+        self.problems.add(
+            f"unknown {key} '{text}'.",
+            node.source,
+            hint,
+            lint="unknown-word",
+            edit=correction(text, hint),
+        )
         return None

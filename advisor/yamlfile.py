@@ -58,27 +58,28 @@ def parse_yaml(content: bytes, shown: str, error: type[UserError]) -> Node:
     _parsed(text, reader)
     raise_problems(reader.problems)
     if reader.root is None:
-        raise error("the file is empty.", source=Source(shown, 1, 1))
+        raise error("the file is empty.", source=Source(shown, 1, 1), lint="empty-file")
     return reader.root
 
 
 def _decoded(content: bytes, shown: str, error: type[UserError]) -> str:
     if len(content) > MAX_BYTES:
-        raise error(f"the file is larger than {MAX_BYTES // 10**6} MB.", source=Source(shown))
+        message = f"the file is larger than {MAX_BYTES // 10**6} MB."
+        raise error(message, source=Source(shown), lint="yaml-limits")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as bad:
         line = content.count(b"\n", 0, bad.start) + 1
         column = bad.start - content.rfind(b"\n", 0, bad.start)
         place = Source(shown, line, column)
-        raise error("the file is not UTF-8.", source=place, hint="Save it as UTF-8.") from None
+        hint = "Save it as UTF-8."
+        raise error("the file is not UTF-8.", source=place, hint=hint, lint="encoding") from None
     if bad_character := _NOT_ALLOWED.search(text):
         at = bad_character.start()
         place = Source(shown, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
         code = f"U+{ord(bad_character[0]):04X}"
-        raise error(
-            f"the character {code} is not allowed in YAML.", source=place, hint="Delete it."
-        )
+        message = f"the character {code} is not allowed in YAML."
+        raise error(message, source=place, hint="Delete it.", lint="encoding")
     return text
 
 
@@ -93,22 +94,25 @@ def _parsed(text: str, reader: _Reader) -> None:
     except yaml.MarkedYAMLError as bad:
         mark = bad.problem_mark or bad.context_mark
         place = reader.place(mark)
-        message, hint = _plain_problem(text, bad, place)
-        raise reader.error(message, source=place, hint=hint) from None
+        lint, message, hint = _plain_problem(text, bad, place)
+        raise reader.error(message, source=place, hint=hint, lint=lint) from None
     except yaml.YAMLError as bad:
         first = str(bad).splitlines()[0]
-        raise reader.error(f"not YAML: {first}.", source=Source(reader.shown)) from None
+        message = f"not YAML: {first}."
+        raise reader.error(message, source=Source(reader.shown), lint="yaml-syntax") from None
 
 
-def _plain_problem(text: str, bad: yaml.MarkedYAMLError, place: Source) -> tuple[str, str]:
+def _plain_problem(text: str, bad: yaml.MarkedYAMLError, place: Source) -> tuple[str, str, str]:
     lines = text.splitlines()
     line = lines[place.line - 1] if 0 < place.line <= len(lines) else ""
     if "\t" in line[: len(line) - len(line.lstrip())] or "'\\t'" in str(bad.problem):
-        return "a tab is used for indentation.", "Use spaces."
+        return "tab", "a tab is used for indentation.", "Use spaces."
     if symbol := _SYMBOL.search(line):
-        return f"'{symbol[1]}' cannot start a value.", "Write it in words: 'above', 'at least' ..."
+        hint = "Write it in words: 'above', 'at least' ..."
+        return "unknown-verb", f"'{symbol[1]}' cannot start a value.", hint
     context = f"{bad.context}: " if bad.context else ""
-    return f"not YAML: {context}{bad.problem}.", "Check the indentation and the quotes."
+    message = f"not YAML: {context}{bad.problem}."
+    return "yaml-syntax", message, "Check the indentation and the quotes."
 
 
 @dataclass(slots=True)
@@ -158,7 +162,8 @@ class _Reader:
         self.documents += 1
         if self.documents > 1:
             place = self.place(event.start_mark)
-            raise self.error("'---' starts a second document.", source=place, hint="Delete it.")
+            message = "'---' starts a second document."
+            raise self.error(message, source=place, hint="Delete it.", lint="yaml-extras")
 
     def _refuse_extras(self, event: yaml.NodeEvent) -> None:
         import yaml  # noqa: PLC0415
@@ -169,15 +174,18 @@ class _Reader:
                 "anchors ('&') and aliases ('*') are not allowed.",
                 source=place,
                 hint="Write the value out, or put it in quotes.",
+                lint="yaml-extras",
             )
         tag = getattr(event, "tag", None)
         if tag and tag != "!":
-            raise self.error("a tag ('!') is not allowed.", source=place, hint="Use quotes.")
+            message = "a tag ('!') is not allowed."
+            raise self.error(message, source=place, hint="Use quotes.", lint="yaml-extras")
 
     def _start(self, event: yaml.Event, items: list[Node] | None) -> None:
         place = self.place(event.start_mark)
         if len(self.stack) >= MAX_DEPTH:
-            raise self.error(f"nested deeper than {MAX_DEPTH} levels.", source=place)
+            message = f"nested deeper than {MAX_DEPTH} levels."
+            raise self.error(message, source=place, lint="yaml-limits")
         self.stack.append(_Open(place, items))
 
     def _end(self) -> None:
@@ -213,13 +221,16 @@ class _Reader:
     def _put_key(self, parent: _Open, node: Node) -> None:
         key = node.text
         if isinstance(node.value, list | dict):
-            self.problems.append(self.error("a key must be plain text.", source=node.source))
+            message = "a key must be plain text."
+            self.problems.append(self.error(message, source=node.source, lint="wrong-shape"))
             parent.ignored = True
         elif key in parent.pairs:
             first = parent.keys[key].line
             message = f"key '{key}' stands twice (first in line {first})."
             hint = "Keep one of them."
-            self.problems.append(self.error(message, source=node.source, hint=hint))
+            self.problems.append(
+                self.error(message, source=node.source, hint=hint, lint="duplicate-key")
+            )
             parent.ignored = True
         else:
             parent.keys[key] = node.source

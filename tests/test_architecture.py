@@ -28,7 +28,7 @@ LAYERS = (
     ("render",),
     ("bulk", "reverse"),
     ("batch",),
-    ("workbench",),
+    ("lint", "workbench"),
     ("cli",),
     ("__main__", "build_hook"),
 )

@@ -7,7 +7,7 @@ from typing import Literal, cast
 
 from advisor.rulefile.model import Case
 from advisor.rulefile.reading import Reading
-from advisor.yamlfields import Fields, guess
+from advisor.yamlfields import Fields, correction, guess
 from advisor.yamlfile import Node
 
 REQUEST_KEYS = (
@@ -44,7 +44,8 @@ def read_cases(
             continue
         if read[0].name in names:
             message = f"two cases are called '{read[0].name}'."
-            reading.problems.add(message, block.at("name"), "Give each its own name.")
+            hint = "Give each its own name."
+            reading.problems.add(message, block.at("name"), hint, lint="duplicate-case")
         names.add(read[0].name)
         found.append(read)
     return tuple(found)
@@ -56,7 +57,8 @@ def _items(fields: Fields, reading: Reading) -> Sequence[Node]:
         return ()
     if not isinstance(node.value, list):
         hint = "Begin every case with '- name: ...'."
-        reading.problems.add("'cases' must be a list.", fields.at("cases"), hint)
+        message = "'cases' must be a list."
+        reading.problems.add(message, fields.at("cases"), hint, lint="wrong-shape")
         return ()
     return node.value
 
@@ -76,7 +78,8 @@ def _case(
         for key in ("change", "rank", "says"):
             if key in block:
                 message = f"a case that expects silence cannot have '{key}'."
-                reading.problems.add(message, block.at(key), "Delete it.")
+                place = block.at(key)
+                reading.problems.add(message, place, "Delete it.", lint="wrong-case")
     if name is None or expect is None or given is None:
         return None
     fires: Expect = "silent" if expect == "silent" else "fires"
@@ -91,13 +94,17 @@ def _request(block: Fields, key: str, reading: Reading) -> Mapping[str, object] 
     if inner is None:
         return None
     if not inner.values:
-        reading.problems.add(f"'{key}' is empty.", block.at(key), "State at least one input.")
+        hint = "State at least one input."
+        reading.problems.add(f"'{key}' is empty.", block.at(key), hint, lint="empty-value")
     for name, value in inner.values.items():
         if name not in REQUEST_KEYS:
             hint = guess(name, REQUEST_KEYS) or f"Known inputs: {', '.join(REQUEST_KEYS)}."
-            reading.problems.add(f"unknown input '{name}'.", inner.at(name), hint)
+            edit = correction(name, hint)
+            message = f"unknown input '{name}'."
+            reading.problems.add(message, inner.at(name), hint, lint="unknown-input", edit=edit)
         elif isinstance(value.value, list | Mapping) or value.value is None:
-            reading.problems.add(f"the input '{name}' has no plain value.", inner.at(name))
+            message = f"the input '{name}' has no plain value."
+            reading.problems.add(message, inner.at(name), lint="wrong-shape")
     return cast("Mapping[str, object]", node.plain())
 
 
@@ -105,6 +112,6 @@ def _rank(block: Fields) -> int | None:
     rank = block.number("rank")
     if rank is not None and (rank < 1 or rank != int(rank)):
         message = "'rank' must be a whole number from 1."
-        block.problems.add(message, block.values["rank"].source)
+        block.problems.add(message, block.values["rank"].source, lint="wrong-value")
         return None
     return None if rank is None else int(rank)

@@ -6,14 +6,16 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
+from advisor.errors import Edit
 from advisor.facttype import FactType
 from advisor.rulefile.model import Test, Verb, When, all_tests
 from advisor.rulefile.reading import Reading
 from advisor.rulefile.verbs import BY_KIND, KINDS, split_verb, unknown_verb, verb_hint
 from advisor.units import UnitError, parse_quantity
-from advisor.yamlfields import COMMA, Fields, listed
+from advisor.yamlfields import COMMA, Fields, correction, listed
 from advisor.yamlfile import Node
 
+_WRITE = re.compile(r"Write '([^']+)'\.")
 _BETWEEN = re.compile(r"(.+?)\s+and\s+(.+)")
 _ORDER = ("above", "at least", "below", "at most")
 
@@ -24,7 +26,8 @@ def read_when(node: Node, reading: Reading) -> When:
     if block is None:
         return When(())
     if not block.values:
-        reading.problems.add("'when' is empty.", block.source, "Name at least one fact.")
+        hint = "Name at least one fact."
+        reading.problems.add("'when' is empty.", block.source, hint, lint="empty-value")
     return When(
         tuple(
             test
@@ -47,7 +50,8 @@ def _any(block: Fields, reading: Reading) -> tuple[When, ...]:
     node = block.values["any"]
     if not isinstance(node.value, list) or not node.value:
         hint = "Write each alternative as '- fact: verb value'."
-        reading.problems.add("'any' must be a list of blocks.", block.at("any"), hint)
+        message = "'any' must be a list of blocks."
+        reading.problems.add(message, block.at("any"), hint, lint="wrong-shape")
         return ()
     return tuple(read_when(item, reading) for item in node.value)
 
@@ -59,14 +63,15 @@ def _not(block: Fields, reading: Reading) -> When:
             if reading.vocabulary.facts[name].origin == "rules":
                 message = f"'not' cannot ask about {name}, which rules conclude."
                 hint = "Use 'is not', or conclude the opposite in a rule of its own."
-                reading.problems.add(message, test.source, hint)
+                reading.problems.add(message, test.source, hint, lint="not-about-concluded")
     return when
 
 
 def _entry(block: Fields, key: str, reading: Reading) -> tuple[Test, ...]:
     node = block.values[key]
     if node.value is None and key not in reading.vocabulary.facts:
-        reading.problems.add(f"'{key}' has no condition.", block.at(key), COMMA)
+        message = f"'{key}' has no condition."
+        reading.problems.add(message, block.at(key), COMMA, lint="empty-value")
         return ()
     fact = reading.fact(key, block.at(key))
     return read_condition(fact, node, reading) if fact else ()
@@ -76,7 +81,8 @@ def read_condition(fact: FactType, node: Node, reading: Reading) -> tuple[Test, 
     """Read one condition; ``between`` gives two tests, a mistake none."""
     if isinstance(node.value, list | Mapping) or node.value is None:
         hint = f"Write for example '{_example(fact)}'."
-        reading.problems.add(f"the condition of {fact.name} must be a text.", node.source, hint)
+        message = f"the condition of {fact.name} must be a text."
+        reading.problems.add(message, node.source, hint, lint="wrong-shape")
         return ()
     text = " ".join(node.text.split())
     split = split_verb(text)
@@ -102,10 +108,20 @@ def _no_verb(fact: FactType, text: str, node: Node, reading: Reading) -> None:
     if bare:
         verb = "for example 'above" if fact.kind == "number" else "'is"
         hint = f"Write {verb} {text}'."
-        reading.problems.add(f"'{text}' has no verb.", node.source, hint)
+        edit = None if fact.kind == "number" else Edit(text, f"is {text}")
+        message = f"'{text}' has no verb."
+        reading.problems.add(message, node.source, hint, lint="missing-verb", edit=edit)
         return
-    message = f"unknown verb '{unknown_verb(text)}' in '{text}'."
-    reading.problems.add(message, node.source, verb_hint(text))
+    written = unknown_verb(text)
+    message = f"unknown verb '{written}' in '{text}'."
+    hint = verb_hint(text)
+    edit = correction(written, hint) or _in_words(written, hint)
+    reading.problems.add(message, node.source, hint, lint="unknown-verb", edit=edit)
+
+
+def _in_words(written: str, hint: str) -> Edit | None:
+    match = _WRITE.fullmatch(hint)
+    return Edit(written, match[1]) if match else None
 
 
 def _is_number(text: str) -> bool:
@@ -125,11 +141,13 @@ def _fitting(fact: FactType, verb: str, rest: str, node: Node, reading: Reading)
         hint = f"Use {listed([*allowed, 'is known', 'is unknown'])}."
         if fact.kind == "flag" and verb == "is not" and rest in {"yes", "no"}:
             hint = f"Write 'is {'no' if rest == 'yes' else 'yes'}'."
-        reading.problems.add(message, node.source, hint)
+        edit = Edit(f"{verb} {rest}", hint[7:-2]) if hint.startswith("Write '") else None
+        reading.problems.add(message, node.source, hint, lint="wrong-verb", edit=edit)
         return False
     if not rest:
         hint = f"Write for example '{_example(fact)}'."
-        reading.problems.add(f"nothing stands after '{verb}'.", node.source, hint)
+        message = f"nothing stands after '{verb}'."
+        reading.problems.add(message, node.source, hint, lint="empty-value")
         return False
     return True
 
@@ -137,11 +155,11 @@ def _fitting(fact: FactType, verb: str, rest: str, node: Node, reading: Reading)
 def _fitting_known(fact: FactType, verb: str, rest: str, node: Node, reading: Reading) -> bool:
     if rest:
         message = f"'{rest}' cannot stand after '{verb}'."
-        reading.problems.add(message, node.source, "Delete it.")
+        reading.problems.add(message, node.source, "Delete it.", lint="wrong-verb")
     elif fact.origin == "rules":
         message = f"'{verb}' cannot ask about {fact.name}, which rules conclude."
         hint = "Name the values that matter."
-        reading.problems.add(message, node.source, hint)
+        reading.problems.add(message, node.source, hint, lint="wrong-verb")
     return not rest and fact.origin != "rules"
 
 
@@ -170,7 +188,8 @@ def _between(fact: FactType, rest: str, node: Node, reading: Reading) -> tuple[T
     if not match:
         numbers = f"1 and 8 {fact.unit}".rstrip()
         hint = f"Write for example 'between {numbers}'."
-        reading.problems.add("'between' needs two numbers.", node.source, hint)
+        message = "'between' needs two numbers."
+        reading.problems.add(message, node.source, hint, lint="wrong-number")
         return ()
     low_text, high_text = match[1].strip(), match[2].strip()
     low_text = _with_unit_of(low_text, high_text)
@@ -180,7 +199,8 @@ def _between(fact: FactType, rest: str, node: Node, reading: Reading) -> tuple[T
         return ()
     if low >= high:
         message = f"nothing lies between {low_text} and {high_text}."
-        reading.problems.add(message, node.source, "Put the smaller number first.")
+        hint = "Put the smaller number first."
+        reading.problems.add(message, node.source, hint, lint="wrong-number")
         return ()
     return (
         Test(fact.name, "at least", low, None, f"at least {low_text}", node.source),
@@ -201,7 +221,7 @@ def _other(fact: FactType, verb: str, name: str, node: Node, reading: Reading) -
     if other is None:
         return None
     if problem := _incomparable(fact, verb, other):
-        reading.problems.add(problem[0], node.source, problem[1])
+        reading.problems.add(problem[0], node.source, problem[1], lint="not-comparable")
         return None
     return other.name
 

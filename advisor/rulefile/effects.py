@@ -24,7 +24,7 @@ def read_effect(rule: Rule, fields: Fields, reading: Reading) -> Rule:
     if len(given) != 1:
         message = "a rule needs exactly one of conclude, recommend, veto and note."
         hint = f"It has {' and '.join(given)}: split it." if given else "Add one."
-        reading.problems.add(message, fields.source, hint)
+        reading.problems.add(message, fields.source, hint, lint="one-effect")
     for key in given:
         rule = _READERS[key](rule, fields, reading)
     return rule
@@ -35,7 +35,8 @@ def _conclude(rule: Rule, fields: Fields, reading: Reading) -> Rule:
     if block is None:
         return rule
     if not block.values:
-        reading.problems.add("'conclude' is empty.", fields.at("conclude"))
+        message = "'conclude' is empty."
+        reading.problems.add(message, fields.at("conclude"), lint="empty-value")
     found = {}
     for name, value_node in block.values.items():
         value = read_conclusion(name, value_node, block, reading)
@@ -63,7 +64,7 @@ def concludable(name: str, block: Fields, reading: Reading) -> bool:
         concluded = [f.name for f in reading.vocabulary.facts.values() if f.origin == "rules"]
         message = f"{name} cannot be concluded: it comes from {fact.origin}."
         hint = reading.vocabulary.suggest(name, concluded) or f"Rules conclude {listed(concluded)}."
-        reading.problems.add(message, block.at(name), hint)
+        reading.problems.add(message, block.at(name), hint, lint="not-concludable")
     return fact is not None and fact.origin == "rules"
 
 
@@ -118,7 +119,8 @@ def _sentence(key: str, fields: Fields, reading: Reading) -> str | None:
     text = fields.text(key)
     if text and len(text.encode()) > MAX_TEXT_BYTES:
         message = f"'{key}' is longer than {MAX_TEXT_BYTES} bytes."
-        reading.problems.add(message, fields.values[key].source, "Shorten it.")
+        place = fields.values[key].source
+        reading.problems.add(message, place, "Shorten it.", lint="engine-limits")
     return text
 
 

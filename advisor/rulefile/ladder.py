@@ -102,10 +102,12 @@ def _over(fields: Fields, reading: Reading) -> tuple[FactType, ...]:
         fact = reading.fact(item.text, item.source)
         if fact is not None and fact.kind != "number":
             hint = "A ladder goes over numbers; write rules for names."
-            reading.problems.add(f"{fact.name} is not a number.", item.source, hint)
+            message = f"{fact.name} is not a number."
+            reading.problems.add(message, item.source, hint, lint="wrong-ladder")
         found.append(fact)
     if not 1 <= len({item.text for item in items}) == len(items) <= _MOST_FACTS:
-        reading.problems.add("a ladder goes over one fact or two different ones.", node.source)
+        message = "a ladder goes over one fact or two different ones."
+        reading.problems.add(message, node.source, lint="wrong-ladder")
         return ()
     known = tuple(fact for fact in found if fact is not None and fact.kind == "number")
     return known if len(known) == len(items) else ()
@@ -121,7 +123,8 @@ def _rows(
         return ()
     if not isinstance(node.value, list) or not node.value:
         hint = "Write each row as '- {from: ..., to: ..., value: ...}'."
-        reading.problems.add("'rows' must be a list.", fields.at("rows"), hint)
+        message = "'rows' must be a list."
+        reading.problems.add(message, fields.at("rows"), hint, lint="wrong-shape")
         return ()
     rows = (_row(item, over, concluded, reading) for item in node.value)
     return tuple(row for row in rows if row is not None)
@@ -169,7 +172,8 @@ def _range(fields: Fields, fact: FactType, reading: Reading) -> _Range | None:
             ends[key] = value
     if ends["from"] >= ends["to"]:
         hint = "'from' is included and 'to' is not, so 'from' must be smaller."
-        reading.problems.add("the row covers nothing.", fields.source, hint)
+        message = "the row covers nothing."
+        reading.problems.add(message, fields.source, hint, lint="wrong-ladder")
         return None
     return _Range(ends["from"], ends["to"], texts["from"], texts["to"], fields.source)
 
@@ -185,11 +189,12 @@ def _check_cover(table: _Table, fields: Fields, reading: Reading) -> None:
         if len(inside) > 1:
             hint = "'from' is included, 'to' is not."
             message = f"two rows overlap: {_shown(cell, table)}."
-            reading.problems.add(message, inside[1].source, hint)
+            reading.problems.add(message, inside[1].source, hint, lint="ladder-overlap")
             return
         if not inside:
             message = f"no row covers {_shown(cell, table)}."
-            reading.problems.add(message, fields.at("rows"), "Add a row, or move a bound.")
+            hint = "Add a row, or move a bound."
+            reading.problems.add(message, fields.at("rows"), hint, lint="ladder-gap")
             return
 
 
@@ -214,7 +219,8 @@ def _check_cases(
     missing = [text for text in texts if text not in expected]
     if missing:
         message = f"no case of the ladder expects {' or '.join(missing)}."
-        reading.problems.add(message, fields.at("cases"), "Add a case for every value.")
+        hint = "Add a case for every value."
+        reading.problems.add(message, fields.at("cases"), hint, lint="missing-case")
 
 
 def _rule(about: Rule, text: str, table: _Table, cases: Sequence[tuple[Case, str]]) -> Rule:

@@ -11,7 +11,7 @@ from advisor.rulefile.effects import ACTION_FACT
 from advisor.rulefile.model import Rule, Test
 from advisor.rulefile.normal import Branch, branches
 from advisor.rulefile.reading import Reading
-from advisor.yamlfields import guess
+from advisor.yamlfields import correction, guess
 
 MAX_GROUPS = 8
 MAX_TESTS_PER_GROUP = 20
@@ -46,7 +46,8 @@ def _about_option(draft: Draft, reading: Reading) -> None:
     key = "recommend" if rule.action else "veto" if rule.veto else ""
     if key and not rule.per_option:
         hint = "Name an option.* fact in 'when', for example 'option.family: is quantize'."
-        reading.problems.add(f"'{key}' is about a what-if, and none is named.", draft.at(key), hint)
+        message = f"'{key}' is about a what-if, and none is named."
+        reading.problems.add(message, draft.at(key), hint, lint="no-option-named")
 
 
 def _action(draft: Draft, reading: Reading) -> None:
@@ -56,7 +57,8 @@ def _action(draft: Draft, reading: Reading) -> None:
         names = test.value if isinstance(test.value, tuple) else (test.value,)
         if rule.action and test.verb in {"is", "one of"} and rule.action not in names:
             message = f"the action '{rule.action}' can never meet '{ACTION_FACT}: {test.text}'."
-            reading.problems.add(message, draft.at("action"), "Make the two agree.")
+            hint = "Make the two agree."
+            reading.problems.add(message, draft.at("action"), hint, lint="action-never-meets")
 
 
 def _source(draft: Draft, reading: Reading) -> None:
@@ -64,7 +66,8 @@ def _source(draft: Draft, reading: Reading) -> None:
     figures = rule.score is not None or any(_is_figure(test) for test in scored_tests(rule))
     if figures and not rule.reference:
         hint = "Say in 'source:' where it comes from."
-        reading.problems.add(f"rule '{rule.id}' has a number without a source.", rule.source, hint)
+        message = f"rule '{rule.id}' has a number without a source."
+        reading.problems.add(message, rule.source, hint, lint="number-without-source")
 
 
 def _is_figure(test: Test) -> bool:
@@ -79,12 +82,16 @@ def _cases(draft: Draft, reading: Reading) -> None:
     for expect in ("fires", "silent"):
         if expect not in {case.expect for case in rule.cases}:
             message = f"rule '{rule.ladder or rule.id}' has no case with 'expect: {expect}'."
-            reading.problems.add(message, draft.at("cases"), "Add one under 'cases'.")
+            lint = "missing-case" if expect == "fires" else "missing-silent-case"
+            hint = "Add one under 'cases'."
+            reading.problems.add(message, draft.at("cases"), hint, lint=lint)
     for case in rule.cases:
         if case.rank is not None and not rule.action:
-            reading.problems.add("only a recommendation has a rank.", case.source)
+            message = "only a recommendation has a rank."
+            reading.problems.add(message, case.source, lint="wrong-case")
         if case.change is not None and not (rule.action or rule.veto):
-            reading.problems.add("only a recommendation or a veto has a change.", case.source)
+            message = "only a recommendation or a veto has a change."
+            reading.problems.add(message, case.source, lint="wrong-case")
 
 
 def _limits(draft: Draft, reading: Reading) -> None:
@@ -96,7 +103,8 @@ def _limits(draft: Draft, reading: Reading) -> None:
     for way in ways:
         message = _too_much(way)
         if message:
-            reading.problems.add(message, draft.at("when"), "Split the rule.")
+            place = draft.at("when")
+            reading.problems.add(message, place, "Split the rule.", lint="engine-limits")
             return
 
 
@@ -116,7 +124,8 @@ def _deprecated(draft: Draft, reading: Reading) -> None:
     if rule.status == "deprecated" and not rule.replaced_by:
         message = f"rule '{rule.id}' is deprecated without a replacement."
         hint = "Name the better rule in 'replaced_by', or delete this one."
-        reading.problems.add(message, draft.at("status"), hint)
+        lint = "deprecated-without-replacement"
+        reading.problems.add(message, draft.at("status"), hint, lint=lint)
 
 
 def _ids(drafts: Sequence[Draft], reading: Reading) -> None:
@@ -128,7 +137,8 @@ def _ids(drafts: Sequence[Draft], reading: Reading) -> None:
         other = first.setdefault(rule.id, rule)
         if other is not rule:
             message = f"the rule name '{rule.id}' is used twice (first at {other.source})."
-            reading.problems.add(message, rule.source, "Rename or delete one of them.")
+            hint = "Rename or delete one of them."
+            reading.problems.add(message, rule.source, hint, lint="duplicate-rule")
 
 
 def _references(drafts: Sequence[Draft], reading: Reading) -> None:
@@ -140,18 +150,21 @@ def _references(drafts: Sequence[Draft], reading: Reading) -> None:
                 continue
             hint = "Only recommendations can be superseded."
             message = f"rule '{name}' recommends nothing."
-            reading.problems.add(message, draft.at("supersedes"), hint)
+            reading.problems.add(message, draft.at("supersedes"), hint, lint="wrong-reference")
         if draft.rule.replaced_by:
             _refer(draft.rule.replaced_by, "replaced_by", draft, every, reading)
 
 
 def _refer(name: str, key: str, draft: Draft, every: set[str], reading: Reading) -> bool:
     if name == draft.rule.id:
-        reading.problems.add(f"rule '{name}' names itself in '{key}'.", draft.at(key), "Delete it.")
+        message = f"rule '{name}' names itself in '{key}'."
+        reading.problems.add(message, draft.at(key), "Delete it.", lint="wrong-reference")
         return False
     if name not in every:
         message = f"unknown rule '{name}' in '{key}'."
-        reading.problems.add(message, draft.at(key), guess(name, every))
+        hint = guess(name, every)
+        edit = correction(name, hint)
+        reading.problems.add(message, draft.at(key), hint, lint="unknown-rule", edit=edit)
     return name in every
 
 
@@ -162,7 +175,8 @@ def _never_concluded(drafts: Sequence[Draft], reading: Reading) -> None:
         for name, place in read_facts(draft.rule).items():
             if facts[name].origin == "rules" and name not in concluded:
                 hint = "Add a rule or ladder that concludes it."
-                reading.problems.add(f"no rule concludes {name}.", place, hint)
+                message = f"no rule concludes {name}."
+                reading.problems.add(message, place, hint, lint="fact-never-concluded")
 
 
 def _supersedes_cycle(drafts: Sequence[Draft], reading: Reading) -> None:
@@ -171,7 +185,8 @@ def _supersedes_cycle(drafts: Sequence[Draft], reading: Reading) -> None:
     for cycle in _cycles(graph):
         if len(cycle) > 1:
             message = f"rules supersede each other: {_round(cycle)}."
-            reading.problems.add(message, places[cycle[0]], "Delete one of these.")
+            hint = "Delete one of these."
+            reading.problems.add(message, places[cycle[0]], hint, lint="supersedes-cycle")
 
 
 def _conclusion_cycle(drafts: Sequence[Draft], reading: Reading) -> None:
@@ -186,7 +201,8 @@ def _conclusion_cycle(drafts: Sequence[Draft], reading: Reading) -> None:
         following = cycle[1 % len(cycle)]
         message = f"conclusions go round in a circle: {_round(cycle)}."
         hint = "Take one of these facts out of a 'when'."
-        reading.problems.add(message, places[cycle[0], following], hint)
+        place = places[cycle[0], following]
+        reading.problems.add(message, place, hint, lint="conclusion-cycle")
 
 
 def _round(cycle: Sequence[str]) -> str:

@@ -87,6 +87,7 @@ def _product(factors: Iterable[tuple[Branch, ...]], place: Source | None) -> tup
                 f"'any' and 'not' make more than {MAX_BRANCHES} combinations.",
                 source=place,
                 hint="Split the rule, or use 'one of' for lists of names.",
+                lint="engine-limits",
             )
     return product
 

@@ -10,7 +10,7 @@ from advisor.errors import Source
 from advisor.facttype import FactType
 from advisor.units import DIMENSIONS, Quantity, UnitError, UnknownUnitError, parse_quantity
 from advisor.vocabulary import Vocabulary
-from advisor.yamlfields import Collector, guess, listed
+from advisor.yamlfields import Collector, correction, guess, listed
 
 MAX_TEXT_BYTES = 1000
 _LEAST, _MOST = 1e-4, 1e16
@@ -35,7 +35,13 @@ class Reading:
         found = self.vocabulary.facts.get(name)
         if found is None:
             hint = self.vocabulary.suggest(name) or "'advisor rules facts' lists them all."
-            self.problems.add(f"unknown fact '{name}'.", source, hint)
+            self.problems.add(
+                f"unknown fact '{name}'.",
+                source,
+                hint,
+                lint="unknown-fact",
+                edit=correction(name.rpartition(".")[2], hint) or correction(name, hint),
+            )
         return found
 
     def means_fact(self, text: str) -> bool:
@@ -50,18 +56,23 @@ class Reading:
             quantity = parse_quantity(_as_sold(text) if fact.as_sold else text)
         except UnknownUnitError as bad:
             hint = guess(bad.unit, _units(fact)) or _takes(fact)
-            self.problems.add(f"unknown unit '{bad.unit}'.", source, hint)
+            edit = correction(bad.unit, hint)
+            self.problems.add(
+                f"unknown unit '{bad.unit}'.", source, hint, lint="wrong-unit", edit=edit
+            )
             return None
         except UnitError as bad:
-            self.problems.add(str(bad), source, _takes(fact))
+            self.problems.add(str(bad), source, _takes(fact), lint="wrong-number")
             return None
         if quantity.dimension != fact.dimension:
             message, hint = _wrong_dimension(fact, text, quantity)
-            self.problems.add(message, source, hint)
+            lint = "wrong-unit" if quantity.unit else "missing-unit"
+            self.problems.add(message, source, hint, lint=lint)
             return None
         if quantity.value and not _LEAST <= abs(quantity.value) < _MOST:
             message = f"'{text}' is outside the range that rules can compare."
-            self.problems.add(message, source, "In base units a number is 0 or from 1e-4 to 1e16.")
+            hint = "In base units a number is 0 or from 1e-4 to 1e16."
+            self.problems.add(message, source, hint, lint="wrong-number")
             return None
         return quantity.value
 
@@ -69,16 +80,20 @@ class Reading:
         """Read a value of an enum or a text."""
         if fact.kind == "enum" and text not in fact.values:
             hint = guess(text, fact.values) or f"It is one of {listed(fact.values)}."
-            self.problems.add(f"'{text}' is not a value of {fact.name}.", source, hint)
+            message = f"'{text}' is not a value of {fact.name}."
+            edit = correction(text, hint)
+            self.problems.add(message, source, hint, lint="unknown-enum", edit=edit)
             return None
         table = (self.names or {}).get(fact.of or "")
         if fact.kind == "text" and table is not None and text not in table:
             hint = guess(text, table) or f"Write it as in knowledge/, table {fact.of}."
-            self.problems.add(f"'{text}' is not a name of {fact.name}.", source, hint)
+            message = f"'{text}' is not a name of {fact.name}."
+            edit = correction(text, hint)
+            self.problems.add(message, source, hint, lint="unknown-enum", edit=edit)
             return None
         if len(text.encode()) > MAX_TEXT_BYTES:
             message = f"a value of {fact.name} is longer than {MAX_TEXT_BYTES} bytes."
-            self.problems.add(message, source, "Shorten it.")
+            self.problems.add(message, source, "Shorten it.", lint="engine-limits")
             return None
         return text
 
@@ -86,7 +101,7 @@ class Reading:
         """Read yes or no."""
         if text not in _FLAGS:
             message = f"'{text}' is not a value of {fact.name}."
-            self.problems.add(message, source, "It is yes or no.")
+            self.problems.add(message, source, "It is yes or no.", lint="unknown-enum")
         return _FLAGS.get(text)
 
     def value(self, fact: FactType, text: str, source: Source | None) -> float | str | bool | None:
@@ -101,7 +116,13 @@ class Reading:
         """Check that a template exists."""
         if self.templates is not None and name not in self.templates:
             hint = guess(name, self.templates) or "Create it in templates/."
-            self.problems.add(f"unknown template '{name}'.", source, hint)
+            self.problems.add(
+                f"unknown template '{name}'.",
+                source,
+                hint,
+                lint="unknown-template",
+                edit=correction(name, hint),
+            )
 
 
 def _as_sold(text: str) -> str:

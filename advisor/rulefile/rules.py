@@ -70,7 +70,8 @@ def _about(fields: Fields, kind: str, reading: Reading) -> Rule:
     rule_id = fields.text(kind) or ""
     if rule_id and not _ID.fullmatch(rule_id):
         hint = "Use small letters, digits and hyphens."
-        reading.problems.add(f"'{rule_id}' is not a rule name.", fields.values[kind].source, hint)
+        message = f"'{rule_id}' is not a rule name."
+        reading.problems.add(message, fields.values[kind].source, hint, lint="bad-rule-name")
     return Rule(
         id=rule_id,
         why=fields.text("why") or "",

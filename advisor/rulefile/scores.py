@@ -37,7 +37,7 @@ def read_base(fields: Fields, key: str) -> float:
     base = fields.number(key)
     if base is not None and not 0 <= base <= _HIGHEST:
         message = f"'{key}' must lie between 0 and {_HIGHEST}."
-        fields.problems.add(message, fields.values[key].source)
+        fields.problems.add(message, fields.values[key].source, lint="wrong-score")
     return base or 0.0
 
 
@@ -47,7 +47,8 @@ def _items(fields: Fields, key: str) -> Sequence[Node]:
         return ()
     if not isinstance(node.value, list):
         hint = "Begin every term with '- '."
-        fields.problems.add(f"'{key}' of a score must be a list.", fields.at(key), hint)
+        message = f"'{key}' of a score must be a list."
+        fields.problems.add(message, fields.at(key), hint, lint="wrong-shape")
         return ()
     return node.value
 
@@ -60,13 +61,15 @@ def _per_term(node: Node, reading: Reading) -> PerTerm | None:
     name, points = fields.require("per"), fields.require("points")
     cap = fields.number("cap")
     if cap is not None and cap <= 0:
-        reading.problems.add("'cap' must be above 0.", fields.values["cap"].source)
+        place = fields.values["cap"].source
+        reading.problems.add("'cap' must be above 0.", place, lint="wrong-score")
     fact = reading.fact(name.text, name.source) if name else None
     if name is None or points is None or fact is None:
         return None
     if fact.kind != "number":
         message = f"{fact.name} is not a number."
-        reading.problems.add(message, name.source, "Give points for it under 'when'.")
+        hint = "Give points for it under 'when'."
+        reading.problems.add(message, name.source, hint, lint="wrong-score")
         return None
     return _points_per(fact, points, cap, name.source, reading)
 
@@ -79,7 +82,8 @@ def _points_per(
     match = _PER.fullmatch(text)
     if not match:
         message = f"'{text}' does not say how many points per how much."
-        reading.problems.add(message, node.source, f"Write for example '-2 {each}'.")
+        hint = f"Write for example '-2 {each}'."
+        reading.problems.add(message, node.source, hint, lint="wrong-score")
         return None
     amount = match[2] or "1"
     amount = amount if amount[0].isdigit() else f"1 {amount}"
@@ -87,7 +91,8 @@ def _points_per(
     if value is None:
         return None
     if value <= 0:
-        reading.problems.add(f"'{amount}' must be above 0.", node.source)
+        message = f"'{amount}' must be above 0."
+        reading.problems.add(message, node.source, lint="wrong-score")
         return None
     return PerTerm(fact.name, float(match[1]), value, text, cap, source)
 
@@ -100,7 +105,8 @@ def _when_term(node: Node, reading: Reading) -> WhenTerm | None:
     points = fields.number("points")
     tests = read_tests(fields, reading, besides="points")
     if len(fields.values) == 1:
-        reading.problems.add("no condition earns these points.", fields.source, "Name a fact.")
+        message = "no condition earns these points."
+        reading.problems.add(message, fields.source, "Name a fact.", lint="wrong-score")
     if points is None or not tests:
         return None
     text = ", ".join(

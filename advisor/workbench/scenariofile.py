@@ -16,7 +16,7 @@ from advisor.rulefile.model import RuleSet, Test
 from advisor.rulefile.reading import Reading
 from advisor.rulefile.verbs import split_verb
 from advisor.vocabulary import Vocabulary
-from advisor.yamlfields import Collector, Fields, guess, listed
+from advisor.yamlfields import Collector, Fields, correction, guess, listed
 from advisor.yamlfile import Node
 
 FOLDER = SCENARIOS.rstrip("/")
@@ -110,7 +110,8 @@ class _Reader:
         name = block.text("scenario") or ""
         if name in self.names:
             message = f"two scenarios are called '{name}' (first at {self.names[name]})."
-            problems.add(message, block.at("scenario"), "Give each its own name.")
+            hint = "Give each its own name."
+            problems.add(message, block.at("scenario"), hint, lint="duplicate-case")
         self.names.setdefault(name, block.source)
         given = self._given(block)
         expected = self._expected(block)
@@ -129,7 +130,8 @@ class _Reader:
         inner.only(_EXPECTS)
         if not inner.values:
             hint = f"Say at least one of {listed(_EXPECTS)}."
-            block.problems.add("'expect' is empty.", block.at("expect"), hint)
+            message = "'expect' is empty."
+            block.problems.add(message, block.at("expect"), hint, lint="empty-value")
         actions = inner.words("actions") if "actions" in inner else None
         for action in actions or ():
             self._known(action, self._actions(), "action", inner.at("actions"))
@@ -154,7 +156,10 @@ class _Reader:
 
     def _known(self, name: str, known: Collection[str], what: str, source: Source) -> None:
         if name not in known:
-            self.reading.problems.add(f"unknown {what} '{name}'.", source, guess(name, known))
+            hint = guess(name, known)
+            message = f"unknown {what} '{name}'."
+            lint = "unknown-rule" if what == "rule" else "unknown-word"
+            self.reading.problems.add(message, source, hint, lint=lint)
 
     def _rules(self, inner: Fields, key: str) -> tuple[str, ...]:
         names = inner.words(key)
@@ -203,11 +208,15 @@ def _plain_map(
     if node is None or inner is None:
         return None
     if not inner.values:
-        block.problems.add(f"'{key}' is empty.", block.at(key), f"State at least one {what}.")
+        hint = f"State at least one {what}."
+        block.problems.add(f"'{key}' is empty.", block.at(key), hint, lint="empty-value")
     for name, value in inner.values.items():
         if name not in known:
             hint = guess(name, known) or f"Known: {', '.join(known)}."
-            block.problems.add(f"unknown {what} '{name}'.", inner.at(name), hint)
+            edit = correction(name, hint)
+            message = f"unknown {what} '{name}'."
+            block.problems.add(message, inner.at(name), hint, lint="unknown-input", edit=edit)
         elif isinstance(value.value, list | Mapping) or value.value is None:
-            block.problems.add(f"the {what} '{name}' has no plain value.", inner.at(name))
+            message = f"the {what} '{name}' has no plain value."
+            block.problems.add(message, inner.at(name), lint="wrong-shape")
     return cast("Mapping[str, object]", node.plain())
