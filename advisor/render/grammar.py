@@ -1,7 +1,7 @@
 """The small part of jinja2 that templates may use, checked when a template is parsed.
 
-Text, placeholders, ``if`` and, in report/ only, ``for``. No arithmetic, calls, includes or
-attributes of objects, so a template can neither compute a number nor reach the program. What is
+Text, placeholders, ``if``, ``vary`` and, in report/ only, ``for``. No arithmetic, calls, includes
+or attributes of objects, so a template can neither compute a number nor reach the program. What is
 left is bounded by its data: a loop inside a loop runs over a part of what the outer one runs over,
 and ``join`` is given a short separator and nothing that was joined before.
 """
@@ -12,8 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jinja2 import nodes
+from jinja2.ext import Extension
+from jinja2.parser import Parser
 
 from advisor.render.names import Kind, placeholders
+from advisor.render.varied import PICKS, SEED, place
 from advisor.suggest import did_you_mean
 
 FILTERS = frozenset({"capitalize", "first_upper", "lower", "join"})
@@ -21,7 +24,7 @@ LOOP = frozenset({"index", "index0", "first", "last", "length"})
 """What a loop may be asked."""
 FORBIDDEN, UNKNOWN = "template-forbidden", "unknown-placeholder"
 """What a lint calls a violation."""
-_TESTS = frozenset({"defined", "none"})
+_TESTS = frozenset({"defined", "none", PICKS})
 _COMPARISONS = frozenset({"eq", "ne", "in", "notin"})
 _SIGNS = {"gt": ">", "gteq": ">=", "lt": "<", "lteq": "<="}
 _TEXT: tuple[type[nodes.Node], ...] = (
@@ -201,3 +204,39 @@ def _root(node: nodes.Node) -> str:
 def _targets(node: nodes.Node) -> tuple[str, ...]:
     own = (node,) if isinstance(node, nodes.Name) else node.find_all(nodes.Name)
     return tuple(name.name for name in own)
+
+
+class Vary(Extension):
+    """``{% vary %} one wording {% or %} another {% endvary %}``, parsed into an ``if``."""
+
+    tags = {"vary"}  # noqa: RUF012 - as jinja2 declares it
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        """Make an ``if`` of the block: each wording is a branch, picked by the request's hash."""
+        line = next(parser.stream).lineno
+        number = self._counted(parser)
+        bodies = [parser.parse_statements(("name:or", "name:endvary"))]
+        while next(parser.stream).value == "or":
+            bodies.append(parser.parse_statements(("name:or", "name:endvary")))
+        at, count = place(parser.name or "", number), len(bodies)
+        branches = [
+            nodes.If(_picks(at, count, index, line), body, [], [], lineno=line)
+            for index, body in enumerate(bodies[:-1])
+        ]
+        if not branches:
+            parser.fail("a 'vary' block needs at least one {% or %}", line)
+        first, *others = branches
+        first.elif_, first.else_ = others, bodies[-1]
+        return first
+
+    def _counted(self, parser: Parser) -> int:
+        """Count the blocks of a template as they open."""
+        number: int = getattr(parser, "varied", 0)
+        parser.varied = number + 1  # type: ignore[attr-defined]  # the parser lives as long as its file
+        return number
+
+
+def _picks(at: int, count: int, index: int, line: int) -> nodes.Test:
+    given = [nodes.Const(value, lineno=line) for value in (at, count, index)]
+    seed = nodes.Name(SEED, "load", lineno=line)
+    return nodes.Test(seed, PICKS, given, [], None, None, lineno=line)

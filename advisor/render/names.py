@@ -14,6 +14,7 @@ Kind = Literal["actions", "notes", "report"]
 KINDS: tuple[Kind, ...] = ("actions", "notes", "report")
 
 SITUATION: Mapping[str, str] = {
+    "variation": "digits that hang on the request alone; vary blocks pick by them",
     "state": "fits, tight, needs_offload or too_big",
     "runs": "yes when the request fits, tightly or well",
     "tight": "yes when it fits with less than the usual margin",

@@ -13,12 +13,11 @@ import jinja2
 
 from advisor.render.grammar import Violation
 
-MAX_BYTES = 64 * 1024
-"""Of one template; the largest built-in one has 9 KiB."""
 _MAX_TAGS, _MAX_TOKENS, _MAX_BRACKETS, _MAX_BLOCKS = 1500, 80, 8, 16
-_MAX_DIGITS = 20
+_MAX_DIGITS, _MAX_BRANCHES = 20, 200
 _TAGS = ("variable_begin", "block_begin")
 _ENDS = ("variable_end", "block_end")
+_OPEN = ("if", "for", "vary")
 _SPLIT = "Split the template, or the condition."
 
 
@@ -42,40 +41,52 @@ def located(environment: jinja2.Environment, source: str, found: Violation) -> V
 
 def too_much(environment: jinja2.Environment, source: str) -> Violation | None:
     """Find what is nested or chained so far that a parser or a compiler could fail on it."""
-    tags = tokens = brackets = blocks = 0
-    spans = pairwise([_Token(1, 1, "", ""), *_tokens(environment, source)])
-    for before, token in spans:
-        message = ""
-        if token.kind in _TAGS:
-            tags, tokens, brackets = tags + 1, 0, 0
-            message = f"more than {_MAX_TAGS} tags" if tags > _MAX_TAGS else ""
-        elif token.kind not in _ENDS and token.kind != "data":
-            tokens += 1
-            brackets += (token.text in "([{") - (token.text in ")]}")
-            if before.kind == "block_begin":
-                blocks += _opens(token.text)
-            message = _too_deep(tokens, brackets, blocks) or _too_long(token)
+    count = _Count()
+    for before, token in pairwise([_Token(1, 1, "", ""), *_tokens(environment, source)]):
+        message = count.over(before, token)
         if message:
             return Violation(token.line, message, _SPLIT, token.text, column=token.column)
     return None
 
 
-def _opens(word: str) -> int:
-    return -1 if word.startswith("end") else word not in {"elif", "else"}
+@dataclass(slots=True)
+class _Count:
+    """How much of everything there was so far."""
+
+    tags: int = 0
+    tokens: int = 0
+    brackets: int = 0
+    blocks: int = 0
+    branches: int = 0
+
+    def over(self, before: _Token, token: _Token) -> str:
+        """Count a token, and say which bound it goes over."""
+        if token.kind == "data" or token.kind in _ENDS:
+            return ""
+        if token.kind in _TAGS:
+            self.tags, self.tokens, self.brackets = self.tags + 1, 0, 0
+            return f"more than {_MAX_TAGS} tags" if self.tags > _MAX_TAGS else ""
+        self.tokens += 1
+        self.brackets += (token.text in "([{") - (token.text in ")]}")
+        if before.kind == "block_begin":
+            self.branches += token.text in {"elif", "or"}
+            self.blocks += (token.text in _OPEN) - (token.text.startswith("end"))
+        return self._said() or _too_long(token)
+
+    def _said(self) -> str:
+        if self.tokens > _MAX_TOKENS:
+            return f"more than {_MAX_TOKENS} words and signs in one tag"
+        if self.brackets > _MAX_BRACKETS:
+            return f"brackets are nested deeper than {_MAX_BRACKETS}"
+        if self.blocks > _MAX_BLOCKS:
+            return f"blocks are nested deeper than {_MAX_BLOCKS}"
+        return f"more than {_MAX_BRANCHES} branches" if self.branches > _MAX_BRANCHES else ""
 
 
 def _too_long(token: _Token) -> str:
     if token.kind in {"integer", "float"} and len(token.text) > _MAX_DIGITS:
         return f"a number of more than {_MAX_DIGITS} digits"
     return ""
-
-
-def _too_deep(tokens: int, brackets: int, blocks: int) -> str:
-    if tokens > _MAX_TOKENS:
-        return f"more than {_MAX_TOKENS} words and signs in one tag"
-    if brackets > _MAX_BRACKETS:
-        return f"brackets are nested deeper than {_MAX_BRACKETS}"
-    return f"blocks are nested deeper than {_MAX_BLOCKS}" if blocks > _MAX_BLOCKS else ""
 
 
 def _tokens(environment: jinja2.Environment, source: str) -> Iterator[_Token]:

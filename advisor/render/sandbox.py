@@ -1,69 +1,58 @@
-"""The jinja2 environment: sandboxed, strict, restricted to ``grammar``, and cached.
+"""The jinja2 environment: sandboxed, strict, restricted to ``grammar``.
 
 Imported only when a template is rendered: jinja2 costs about 50 ms of start-up.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import CodeType
 
 import jinja2
 from jinja2 import nodes
-from jinja2.bccache import Bucket, BytecodeCache
 from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from advisor.cache import user_cache_dir
 from advisor.errors import Source, TemplateError
-from advisor.render.grammar import FILTERS, LOOP, Violation, violations
+from advisor.render.compiled import ESCAPED, MAX_BYTES, Writer, first_upper
+from advisor.render.compiled import attribute as attribute_of
+from advisor.render.compiling import Unsupported, code_of
+from advisor.render.grammar import FILTERS, LOOP, Vary, Violation, violations
 from advisor.render.names import KINDS, Kind
-from advisor.render.places import MAX_BYTES, located, too_much
+from advisor.render.places import located, too_much
+from advisor.render.varied import PICKS, picked
 from advisor.suggest import did_you_mean
 
-_GRAMMAR_VERSION = 2
 _UNDEFINED = jinja2.StrictUndefined
-_ESCAPED = (".html.j2", ".svg.j2")
-_MOST_WRITTEN = 4_000_000
-"""Characters of one rendering; the largest reports have a tenth of it."""
 SYNTAX = "template-syntax"
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
     """Renders templates of the restricted grammar from one or more folders, first one first."""
 
-    def __init__(self, folders: Sequence[Path], *, cached: bool = True) -> None:
+    def __init__(self, folders: Sequence[Path]) -> None:
         super().__init__(
             loader=_Files([str(folder) for folder in folders]),
             undefined=_UNDEFINED,
-            autoescape=lambda name: bool(name and name.endswith(_ESCAPED)),
+            autoescape=lambda name: bool(name and name.endswith(ESCAPED)),
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=False,
-            bytecode_cache=_Compiled() if cached else None,
-            extensions=(),
+            extensions=(Vary,),
             auto_reload=False,
         )
         self.folders = tuple(folders)
         self.globals.clear()
         allowed = {name: self.filters[name] for name in FILTERS if name in self.filters}
-        self.filters = allowed | {"first_upper": _first_upper}
+        self.filters = allowed | {"first_upper": first_upper}
+        self.tests[PICKS] = picked
 
     def getattr(self, obj: object, attribute: str) -> object:
         """Look into data, and into nothing else: no methods, no classes, no modules."""
-        if type(obj) is dict:
-            known = tuple(obj)
-            if attribute in obj:
-                return obj[attribute]
-        else:
-            known = _fields(obj)
-            if attribute in known:
-                return getattr(obj, attribute)
-        said = f"there is no '{attribute}' here. {did_you_mean(attribute, known)}".rstrip()
-        return self.undefined(hint=said, obj=obj, name=attribute)
+        if isinstance(obj, LoopContext) and attribute in LOOP:
+            return getattr(obj, attribute)
+        return attribute_of(obj, attribute)
 
     def getitem(self, obj: object, argument: object) -> object:
         """Take an item as an attribute; filters ask in this way."""
@@ -141,84 +130,57 @@ class _Files(jinja2.FileSystemLoader):
         return super().get_source(environment, template)
 
 
-def _fields(obj: object) -> tuple[str, ...]:
-    """Name what a record holds; nothing for text, lists and anything that is no data."""
-    if isinstance(obj, LoopContext):
-        return tuple(LOOP)
-    if is_dataclass(obj) and not isinstance(obj, type):
-        return tuple(field.name for field in fields(obj))
-    return tuple(getattr(type(obj), "_fields", ())) if isinstance(obj, tuple) else ()
-
-
-class _Compiled(BytecodeCache):
-    """Compiled templates in the user's cache folder; unusable folders cost time only."""
-
-    def __init__(self) -> None:
-        version = f"templates-{jinja2.__version__}-{_GRAMMAR_VERSION}"
-        self._folder = user_cache_dir() / version
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Read a compiled template if it is there and fits."""
-        try:
-            with (self._folder / bucket.key).open("rb") as file:
-                bucket.load_bytecode(file)
-        except OSError:
-            return
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Write a compiled template whole or not at all."""
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._folder, suffix=".tmp")
-            with os.fdopen(handle, "wb") as file:
-                bucket.write_bytecode(file)
-            Path(name).replace(self._folder / bucket.key)
-        except OSError:
-            return
-
-
-def _first_upper(text: str) -> str:
-    """Make the first letter a capital and leave the rest (``lower`` would spoil names)."""
-    return text[:1].upper() + text[1:]
-
-
 def kind_of(name: str) -> Kind:
     """The kind of template by its folder; notes, the strictest, for anything else."""
     folder = name.split("/", 1)[0]
     return next((kind for kind in KINDS if kind == folder), "notes")
 
 
-def rendered(sandbox: Sandbox, name: str, context: dict[str, object]) -> str:
-    """Render one template.
+def compiled(sandbox: Sandbox, name: str) -> CodeType | None:
+    """Compile one template; None where only jinja2 renders it.
 
     Raises:
-        TemplateError: It is missing, not UTF-8, broken, not allowed, or failed.
+        TemplateError: It is missing, not UTF-8, broken or not allowed.
     """
     try:
-        return _limited(sandbox.get_template(name).generate(context), name)
+        source, _, _ = sandbox.loader.get_source(sandbox, name)  # type: ignore[union-attr]  # set
+        return code_of(sandbox._parse(source, name, None), name)  # noqa: SLF001 - no public way
+    except Unsupported:
+        return None
     except jinja2.TemplateNotFound:
         raise TemplateError(f"there is no template '{name}'.", hint=_near(sandbox, name)) from None
     except jinja2.TemplateSyntaxError as bad:
         raise _as_error(bad, name) from None
     except UnicodeDecodeError:
         raise _not_utf8(name) from None
+
+
+def rendered(sandbox: Sandbox, name: str, context: Mapping[str, object]) -> str:
+    """Render one template.
+
+    Raises:
+        TemplateError: It is missing, not UTF-8, broken, not allowed, or failed.
+    """
+    try:
+        return _limited(sandbox.get_template(name).generate(dict(context)))
+    except jinja2.TemplateNotFound:
+        raise TemplateError(f"there is no template '{name}'.", hint=_near(sandbox, name)) from None
+    except jinja2.TemplateSyntaxError as bad:
+        raise _as_error(bad, name) from None
+    except UnicodeDecodeError:
+        raise _not_utf8(name) from None
+    except TemplateError as bad:
+        raise TemplateError(bad.message, source=_place(bad, name), hint=bad.hint) from None
     except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as bad:
         raise TemplateError(f"{bad}", source=_place(bad, name)) from None
 
 
-def _limited(pieces: Iterator[str], name: str) -> str:
+def _limited(pieces: Iterator[str]) -> str:
     """Put what a template writes together, as long as it stays within bounds."""
-    written, size = list[str](), 0
+    written = Writer()
     for piece in pieces:
-        written.append(piece)
-        size += len(piece)
-        if size > _MOST_WRITTEN:
-            raise TemplateError(
-                f"the template writes more than {_MOST_WRITTEN:,} characters",
-                source=Source(f"templates/{name}", 1, 1),
-                hint="A loop writes too much.",
-            )
-    return "".join(written)
+        written.add(piece)
+    return "".join(written.out)
 
 
 def _not_utf8(name: str) -> TemplateError:

@@ -1,20 +1,17 @@
 """Templates by name, from the built-in folder and a user's own in front of it.
 
-jinja2 is imported at the first rendering, never before.
+jinja2 is imported when a template has to be compiled, never before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from advisor.errors import Source, TemplateError
+from advisor.render.compiled import MAX_BYTES, Rendering, keep, kept, rendering
 from advisor.resources import data_dir
-
-if TYPE_CHECKING:
-    from advisor.render.sandbox import Sandbox
 
 SUFFIX = ".md.j2"
 _TITLE = "# "
@@ -25,7 +22,7 @@ class Templates:
 
     def __init__(self, folder: Path | None) -> None:
         self._folders = ([folder] if folder else []) + [data_dir("templates")]
-        self._sandbox: Sandbox | None = None
+        self._made: dict[str, Rendering] = {}
 
     def page(self, name: str, context: Mapping[str, object]) -> str:
         """Render a template as it stands.
@@ -33,11 +30,45 @@ class Templates:
         Raises:
             TemplateError: Missing, broken, or not allowed.
         """
-        from advisor.render import sandbox  # noqa: PLC0415
+        made = self._made.get(name) or self._make(name)
+        try:
+            return made(context)
+        except TemplateError as bad:
+            place = bad.source or _place(bad, name)
+            raise TemplateError(bad.message, source=place, hint=bad.hint) from None
+        except LookupError as bad:
+            raise TemplateError(f"{bad} is not given here", source=_place(bad, name)) from None
+        except (ArithmeticError, TypeError, ValueError) as bad:
+            raise TemplateError(f"{bad}", source=_place(bad, name)) from None
 
-        if self._sandbox is None:
-            self._sandbox = sandbox.Sandbox(self._folders)
-        return sandbox.rendered(self._sandbox, name, dict(context))
+    def _make(self, name: str) -> Rendering:
+        """Take a template from the cache of compiled ones or compile it, once in a process."""
+        source = self._source(name)
+        code = kept(name, source) if source is not None else None
+        if code is None or source is None:
+            from advisor.render import sandbox  # noqa: PLC0415
+
+            found = sandbox.Sandbox(self._folders)
+            code = sandbox.compiled(found, name)
+            if code is None or source is None:
+                self._made[name] = partial(sandbox.rendered, found, name)
+                return self._made[name]
+            keep(name, source, code)
+        self._made[name] = rendering(code)
+        return self._made[name]
+
+    def _source(self, name: str) -> bytes | None:
+        """Read the first file of this name; None leaves it to jinja2 to say what is wrong."""
+        if ".." in name.split("/"):
+            return None
+        for folder in self._folders:
+            path = folder / name
+            try:
+                if path.is_file():
+                    return path.read_bytes() if path.stat().st_size <= MAX_BYTES else None
+            except OSError:
+                continue
+        return None
 
     def text(self, name: str, context: Mapping[str, object]) -> str:
         """Render a template into one paragraph on one line."""
@@ -54,6 +85,15 @@ class Templates:
                 hint="Write '# Use {{ option_format }} weights', then the text below it.",
             )
         return title, text
+
+
+def _place(bad: Exception, name: str) -> Source:
+    line, trace = 0, bad.__traceback__
+    while trace:
+        if trace.tb_frame.f_code.co_filename.endswith(".j2"):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return Source(f"templates/{name}", line)
 
 
 @lru_cache(maxsize=8)
@@ -75,7 +115,7 @@ def template_problems(folder: Path) -> list[TemplateError]:
     """Find every mistake in every template of a folder, in order of files and lines."""
     from advisor.render import sandbox  # noqa: PLC0415
 
-    checked = sandbox.Sandbox([folder], cached=False)
+    checked = sandbox.Sandbox([folder])
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.j2"))
     problems = [found for name in names for found in sandbox.problems_in(checked, name)]
     return problems + [_no_title(name) for name in names if _lacks_title(folder / name, name)]

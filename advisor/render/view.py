@@ -10,6 +10,7 @@ from advisor.render.figures import Strings, flag
 from advisor.render.memory_view import memory_view, places_layers, split_of
 from advisor.render.proof import proof_view
 from advisor.render.unequal import disputed_figures, unequal_view
+from advisor.render.varied import SEED, variation
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document, GpuDoc
@@ -47,6 +48,7 @@ LONG_CONTEXT_TOKENS = 8192
 def situation_view(doc: Document) -> Strings:
     """Write every scenario figure out, for templates of all kinds."""
     return {
+        SEED: _seed(doc),
         **_state(doc),
         **_card(doc),
         **_model(doc),
@@ -56,6 +58,17 @@ def situation_view(doc: Document) -> Strings:
         **_host(doc),
         **proof_view(doc),
     }
+
+
+def _seed(doc: Document) -> str:
+    """Hash what was asked; computed figures are left out, so better figures change no wording."""
+    asked = doc["scenario"]
+    cards = [card["name"] for card in asked["cards"]] or [
+        asked["gpu"]["name"] if asked["gpu"] else ""
+    ]
+    how = (asked["gpus"], asked["precision"], asked["kv_cache"], asked["framework"])
+    much = (asked["context_tokens"], asked["batch"], asked["prefer"])
+    return variation([*cards, asked["model"]["name"], *how, *much])
 
 
 def _state(doc: Document) -> Strings:

@@ -11,7 +11,7 @@ import pytest
 
 from advisor.errors import TemplateError
 from advisor.render import document, template_problems
-from advisor.render.places import MAX_BYTES
+from advisor.render.compiled import MAX_BYTES
 from advisor.render.templating import Templates
 from tests.render.samples import does_not_fit
 
