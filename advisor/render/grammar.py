@@ -15,7 +15,7 @@ from jinja2 import nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 
-from advisor.render.names import Kind, placeholders
+from advisor.render.names import OPTION, Kind, placeholders
 from advisor.render.varied import PICKS, SEED, place
 from advisor.suggest import did_you_mean
 
@@ -164,6 +164,8 @@ def _unknown(node: nodes.Node, known: frozenset[str]) -> Violation | None:
     if not isinstance(node, nodes.Name) or node.ctx != "load" or node.name in known:
         return None
     hint = did_you_mean(node.name, sorted(known)) or "docs/templates.md lists them all."
+    if node.name in OPTION:
+        hint = "What is about a change is for templates/actions and templates/report."
     message = f"unknown placeholder '{node.name}'."
     return Violation(node.lineno, message, hint, node.name, UNKNOWN)
 
