@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli.rules_docs import docs
 from advisor.cli.rules_explain import explain, facts
 from advisor.cli.rules_sample import cover, diff
 from advisor.cli.rules_test import must_hold_rules, mutate, test
@@ -32,6 +33,7 @@ def check(folder: _Folder = None) -> None:
 rules_app.command()(test)
 rules_app.command()(cover)
 rules_app.command()(diff)
+rules_app.command()(docs)
 rules_app.command()(explain)
 rules_app.command()(facts)
 rules_app.command()(mutate)

@@ -10,9 +10,9 @@ from advisor import resources
 from advisor.errors import RequestError, Source, UserError
 from advisor.lint.problem import Problem, in_order, problem, problems_of
 from advisor.rulefile.model import Rule
+from advisor.rulefile.texts import SUFFIX, text_of
 from advisor.suggest import did_you_mean
 
-_SUFFIX = ".md.j2"
 _SENTENCES = ("actions/", "notes/", "report/")
 
 
@@ -97,7 +97,7 @@ class _Folder:
             yield problem(
                 "template-title", "the first line must be a title.", self.place(name, 1, 1), hint
             )
-        if not wrong and name.endswith(_SUFFIX) and name.startswith(_SENTENCES):
+        if not wrong and name.endswith(SUFFIX) and name.startswith(_SENTENCES):
             yield from self._numbers(name, text.decode())
 
     def _numbers(self, name: str, source: str) -> Iterator[Problem]:
@@ -126,15 +126,9 @@ def _between(
             yield problem("unused-template", *_unused(name, own, {**wanted, **built_in}))
 
 
-def text_of(rule: Rule) -> str:
-    """Name the template that a rule's advice or remark is written with; empty for others."""
-    if rule.action:
-        return f"actions/{rule.text or rule.action + _SUFFIX}"
-    return f"notes/{rule.text}" if rule.kind == "note" and rule.text else ""
-
-
 def _elsewhere(name: str, every: Mapping[str, bytes]) -> str:
-    same = [known for known in every if known.split("/")[-1] == name.split("/")[-1]]
+    own = name.partition("/")[2]
+    same = [known for known in every if known.partition("/")[2] == own]
     return f"'{same[0]}' is for something else." if same else _near(name, every)
 
 
@@ -151,4 +145,4 @@ def _near(name: str, choices: Iterable[str]) -> str:
     """Suggest a file of the same folder, comparing what tells names apart."""
     folder, _, own = name.partition("/")
     there = [known.partition("/")[2] for known in choices if known.startswith(f"{folder}/")]
-    return did_you_mean(own.removesuffix(_SUFFIX), [t.removesuffix(_SUFFIX) for t in there])
+    return did_you_mean(own.removesuffix(SUFFIX), [t.removesuffix(SUFFIX) for t in there])

@@ -105,7 +105,7 @@ class _Walk:
                 return branch.body
         return node.else_
 
-    def _value(self, node: nodes.Node, seen: dict[str, str]) -> object:
+    def _value(self, node: nodes.Node, seen: dict[str, str]) -> object:  # noqa: C901 - one per node
         """Give the value of an expression, and note the placeholders it takes."""
         from jinja2 import nodes  # noqa: PLC0415 - start-up
 

@@ -22,10 +22,9 @@ from advisor.render.using import WORDINGS, Use, use_of
 from advisor.render.varied import SEED
 from advisor.resources import data_dir
 from advisor.rulefile.model import Rule
+from advisor.rulefile.texts import text_name, text_of
 from advisor.suggest import did_you_mean
 from advisor.workbench.whynot import nearest_miss, why_not_lines
-
-_SUFFIX = ".md.j2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +94,6 @@ def preview(
     return Preview(advice.request.stated(), variants)
 
 
-def text_name(rule: Rule) -> str:
-    """Name the text of a rule without folder and ending; empty where it has none."""
-    if rule.action:
-        return (rule.text or rule.action).removesuffix(_SUFFIX)
-    return (rule.text or "").removesuffix(_SUFFIX)
-
-
 def named(advisor: Advisor, name: str) -> Sequence[Rule]:
     """Find the rules behind the name of an action, a rule or a text.
 
@@ -156,7 +148,7 @@ class _Stage:
             if rule.id in said:
                 fate = self._remarks.get(rule.id, f"not in the {self.length} report")
                 blank = Variant("", rule.id, "", fate, "", "", _NOTHING)
-                yield from self._worded(blank, f"notes/{rule.text}", views.situation)
+                yield from self._worded(blank, text_of(rule), views.situation)
 
     def _worded(self, blank: Variant, template: str, given: Mapping[str, str]) -> Iterator[Variant]:
         """Fill a template in; with ``every``, once for each wording."""
@@ -205,7 +197,7 @@ class _Stage:
     def _recommended(self, rule_id: str, key: str, score: float, rank: int) -> Recommendation:
         rule = self.advisor.ruleset.by_id[rule_id]
         option = next(option for option in self.advice.options if option.key == key)
-        text, confidence = rule.text or f"{option.action}{_SUFFIX}", confidence_of(option)
+        text, confidence = text_of(rule).partition("/")[2], confidence_of(option)
         return Recommendation(
             rank, rule_id, option, text, score, (), (), confidence, command="", alternatives=()
         )
