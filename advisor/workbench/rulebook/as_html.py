@@ -42,8 +42,9 @@ p { margin: .5rem 0; } ul { margin: .5rem 0; padding-left: 1.4rem; }
 code, pre { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: .88rem; }
 pre { background: var(--panel); border: 1px solid var(--edge); padding: .7rem; overflow-x: auto;
   white-space: pre-wrap; overflow-wrap: anywhere; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .93rem; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .7rem .3rem 0;
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; min-width: 60%; font-size: .93rem; }
+th, td { text-align: left; vertical-align: top; padding: .3rem 1.2rem .3rem 0;
   border-bottom: 1px solid var(--edge); }
 th { color: var(--soft); font-weight: 600; } .figure { text-align: right; white-space: nowrap; }
 figure { margin: 1rem 0; } figure .graph { max-width: none; }

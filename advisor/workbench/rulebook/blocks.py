@@ -25,6 +25,7 @@ class Link:
     code: bool = False
 
 
+NodeKind = Literal["fact", "concluded", "conclude", "recommend", "veto", "note", "more"]
 Inline = str | Code | Link
 Line = Sequence[Inline]
 
@@ -82,7 +83,7 @@ class Node:
     """A box of a picture."""
 
     name: str
-    kind: Literal["fact", "concluded", "conclude", "recommend", "veto", "note", "more"]
+    kind: NodeKind
     page: str = ""
     anchor: str = ""
     help: str = ""
@@ -99,6 +100,8 @@ class Picture:
     columns: Sequence[Sequence[Node]]
     arrows: Sequence[tuple[str, str]]
     """From box to box, by name."""
+    dashed: frozenset[tuple[str, str]] = frozenset()
+    """Arrows of facts that count in a score and decide nothing."""
     centre: str = ""
     """The box that the picture is about."""
 

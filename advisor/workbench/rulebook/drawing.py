@@ -14,7 +14,8 @@ from html import escape
 
 from advisor.workbench.rulebook.blocks import Node, Picture
 
-_LETTER, _HEIGHT, _STEP, _GAP, _MARGIN, _PAD = 6.7, 20, 26, 90, 12, 9
+_LETTER, _HEIGHT, _STEP, _MARGIN, _PAD = 6.7, 20, 26, 12, 9
+_GAP, _WIDEST_GAP = 80, 240
 _SWEEPS = 12
 STYLE = """
 .graph { --box: #f6f8fa; --line: #57606a; --ink: #1b1f24; --arrow: #8c959f; --mark: #0969da;
@@ -30,6 +31,7 @@ STYLE = """
 .graph .concluded rect { fill: var(--concluded); } .graph .more rect { stroke-dasharray: 3 3; }
 .graph .centre rect { stroke: var(--mark); stroke-width: 2.5; }
 .graph path { fill: none; stroke: var(--arrow); stroke-width: 1; stroke-opacity: .55; }
+.graph .counted { stroke-dasharray: 4 3; }
 .graph g:hover > path { stroke: var(--mark); stroke-opacity: 1; stroke-width: 1.6; }
 .graph a:hover rect { stroke: var(--mark); stroke-width: 2; }
 """
@@ -102,26 +104,30 @@ _Box = tuple[Node, float, float, float]
 def _placed(columns: Sequence[Sequence[Node]]) -> tuple[dict[str, _Box], int, int]:
     tallest = max((len(column) for column in columns), default=0)
     boxes: dict[str, _Box] = {}
-    left = float(_MARGIN)
+    left, gap = float(_MARGIN), min(_GAP + 2 * tallest, _WIDEST_GAP)
     for column in columns:
         wide = max(len(node.name) for node in column) * _LETTER + 2 * _PAD
         step = _STEP * min(max(tallest / len(column), 1.0), 2.0)
         top = _MARGIN + (tallest * _STEP - len(column) * step) / 2
         for at, node in enumerate(column):
             boxes[node.name] = (node, left, top + at * step + (step - _HEIGHT) / 2, wide)
-        left += wide + _GAP
-    return boxes, round(left - _GAP + _MARGIN), tallest * _STEP + 2 * _MARGIN
+        left += wide + gap
+    return boxes, round(left - gap + _MARGIN), tallest * _STEP + 2 * _MARGIN
 
 
 def _drawn(picture: Picture, boxes: Mapping[str, _Box], address: Address | None) -> Iterator[str]:
-    """Draw facts, then each rule in one group with its arrows, so that both light up together."""
+    """Draw each rule in one group with its arrows, so that they light up together, then facts.
+
+    Rules further to the right come first: their arrows then pass below what stands before them.
+    """
     facts = {"fact", "concluded"}
     arrows: dict[str, list[str]] = defaultdict(list)
     for start, end in picture.arrows:
         if start in boxes and end in boxes:
             owner = end if boxes[start][0].kind in facts else start
-            arrows[owner].append(_arrow(boxes[start], boxes[end]))
-    for name, box in boxes.items():
+            dashed = (start, end) in picture.dashed
+            arrows[owner].append(_arrow(boxes[start], boxes[end], dashed=dashed))
+    for name, box in reversed(list(boxes.items())):
         if box[0].kind not in facts:
             yield "<g>"
             yield from arrows.pop(name, ())
@@ -133,13 +139,14 @@ def _drawn(picture: Picture, boxes: Mapping[str, _Box], address: Address | None)
             yield _box(box, picture, address)
 
 
-def _arrow(start: _Box, end: _Box) -> str:
+def _arrow(start: _Box, end: _Box, *, dashed: bool) -> str:
     x1, y1 = start[1] + start[3], start[2] + _HEIGHT / 2
     x2, y2 = end[1], end[2] + _HEIGHT / 2
     bend = max((x2 - x1) / 2, 30)
     points = ((x1, y1), (x1 + bend, y1), (x2 - bend, y2), (x2, y2))
     start_at, *curve = (f"{x:.0f} {y:.0f}" for x, y in points)
-    return f'<path d="M{start_at}C{" ".join(curve)}"/>'
+    kind = ' class="counted"' if dashed else ""
+    return f'<path{kind} d="M{start_at}C{" ".join(curve)}"/>'
 
 
 def _box(box: _Box, picture: Picture, address: Address | None) -> str:

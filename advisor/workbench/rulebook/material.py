@@ -10,7 +10,7 @@ from advisor.pipeline import Advisor
 from advisor.rulefile.effects import ACTION_FACT
 from advisor.rulefile.model import Rule, Test, all_tests
 from advisor.vocabulary import FactType
-from advisor.workbench.dependencies import FactUse, fact_use, reads
+from advisor.workbench.dependencies import FactUse, fact_use
 from advisor.workbench.rulebook.blocks import Link
 from advisor.workbench.rulebook.coverage import Measured
 
@@ -89,14 +89,12 @@ class Material:
         """List the rules that may bar what a rule recommends, or the rules that a veto may bar."""
         if not (rule.action or rule.veto):
             return ()
-        mine = actions_of(rule)
-        wanted = (r for r in self.rules if r.veto if rule.action) if rule.action else self.rules
-        return [
-            other
-            for other in wanted
-            if (other.veto if rule.action else other.action)
-            and (mine is None or actions_of(other) is None or mine & (actions_of(other) or set()))
-        ]
+        others = (r for r in self.rules if (r.veto if rule.action else r.action))
+        return [other for other in others if _meet(actions_of(rule), actions_of(other))]
+
+
+def _meet(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
+    return one is None or other is None or bool(one & other)
 
 
 def actions_of(rule: Rule) -> frozenset[str] | None:
@@ -129,11 +127,6 @@ def topic_title(name: str) -> str:
     """Write a file's name as a title: ``recommend-format`` is ``Recommend: format``."""
     first, _, rest = name.replace("_", "-").partition("-")
     return f"{first.capitalize()} {rest.replace('-', ' ')}".strip()
-
-
-def is_read(rule: Rule, fact: str) -> bool:
-    """Whether a rule's conditions read a fact."""
-    return fact in reads(rule)
 
 
 def condition(test: Test) -> str:

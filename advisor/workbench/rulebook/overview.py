@@ -67,7 +67,7 @@ def _sample(material: Material) -> str:
 
 def _rules(material: Material, rules: Sequence[Rule]) -> Table:
     rows: list[Sequence[Line]] = [
-        ([rule_link(rule)], [does(rule)], [rule.why], [_fires(material, rule)]) for rule in rules
+        ([rule_link(rule)], does(rule), [rule.why], [_fires(material, rule)]) for rule in rules
     ]
     return Table(("rule", "does", "why", "fires"), rows, figures=(3,))
 

@@ -6,29 +6,30 @@ from collections.abc import Iterable, Sequence
 
 from advisor.rulefile.model import Rule
 from advisor.workbench.dependencies import reads
-from advisor.workbench.rulebook.blocks import Node, Picture
+from advisor.workbench.rulebook.blocks import Node, NodeKind, Picture
 from advisor.workbench.rulebook.material import Material, Topic, topic_title
+from advisor.workbench.showing import count
 
 _MOST = 14
 """Boxes of one kind beside a rule; the rest become one box."""
 _LEGEND = (
     "Round boxes are facts, darker where rules conclude them; square ones are rules that conclude "
     "(blue), recommend (green), bar (red) or remark (yellow). Arrows go from what is read to what "
-    "reads it."
+    "reads it; what counts in scores alone is left out."
 )
 
 
 def around(material: Material, rule: Rule) -> Picture:
     """Draw what a rule reads, what makes that, what it concludes and who reads that."""
-    read = sorted(reads(rule))
-    concluded = sorted(rule.conclude)
+    read, concluded = material.facts_read(rule), sorted(rule.conclude)
     makers = [made for made in material.rules if set(made.conclude) & set(read)]
-    readers = [other for other in material.rules if reads(other) & set(concluded)]
+    readers = material.readers(rule)
     before, makers_left = _at_most(makers, "rules before")
     after, readers_left = _at_most(readers, "rules after")
     arrows = [(name, rule.id) for name in read] + [(rule.id, name) for name in concluded]
-    arrows += [(m.id, name) for m in makers[: len(before)] for name in m.conclude if name in read]
-    arrows += [(n, r.id) for r in readers[: len(after)] for n in concluded if n in reads(r)]
+    arrows += [(made.id, name) for made in before for name in made.conclude if name in read]
+    arrows += [(n, r.id) for r in after for n in concluded if n in material.facts_read(r)]
+    decides = {(name, r.id) for r in (rule, *after) for name in reads(r)}
     columns = (
         [*(_rule(material, r) for r in before), *makers_left],
         [_fact(material, name) for name in read],
@@ -36,13 +37,25 @@ def around(material: Material, rule: Rule) -> Picture:
         [_fact(material, name) for name in concluded],
         [*(_rule(material, r) for r in after), *readers_left],
     )
-    described = (
-        f"{rule.id} reads {len(read)} facts"
-        + (f" and concludes {', '.join(concluded)}" if concluded else "")
-        + (f"; {len(readers)} rules read that" if readers else "")
-        + "."
+    into = {a for a in arrows if a[1] in {rule.id, *(r.id for r in after)}}
+    described = _around_in_words(rule, len(read), len(readers))
+    return Picture(
+        f"rule-{rule.id}",
+        f"Around {rule.id}",
+        described,
+        columns,
+        arrows,
+        frozenset(into - decides),
+        rule.id,
     )
-    return Picture(f"rule-{rule.id}", f"Around {rule.id}", described, columns, arrows, rule.id)
+
+
+def _around_in_words(rule: Rule, read: int, readers: int) -> str:
+    said = f"{rule.id} reads {count(read, 'fact')}"
+    if rule.conclude:
+        said += f" and concludes {', '.join(sorted(rule.conclude))}"
+        said += f", which {count(readers, 'rule')} read{'s' if readers == 1 else ''}"
+    return f"{said}. Broken arrows are facts that count in a score and decide nothing."
 
 
 def _at_most(rules: Sequence[Rule], what: str) -> tuple[Sequence[Rule], list[Node]]:
@@ -63,7 +76,7 @@ def of_topic(material: Material, topic: Topic) -> Picture:
         [_fact(material, name) for name in concluded],
     )
     title = f"Facts and rules: {topic_title(topic.name)}"
-    described = f"{len(topic.rules)} rules read {len(read)} facts. {_LEGEND}"
+    described = f"{count(len(topic.rules), 'rule')}, {count(len(read), 'fact')} read. {_LEGEND}"
     return Picture(
         f"topic-{topic.name}", title, described, columns, _arrows(topic.rules, backward=False)
     )
@@ -123,5 +136,5 @@ def _rule(material: Material, rule: Rule) -> Node:
 
 def _fact(material: Material, name: str) -> Node:
     fact = material.fact(name)
-    kind = "concluded" if fact.origin == "rules" else "fact"
+    kind: NodeKind = "concluded" if fact.origin == "rules" else "fact"
     return Node(name, kind, f"facts/{fact.group}", name, fact.help)

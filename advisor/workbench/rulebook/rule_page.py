@@ -31,12 +31,7 @@ from advisor.workbench.rulebook.material import (
 from advisor.workbench.rulebook.pictures import around
 from advisor.workbench.showing import request_line, share
 
-_DOES = {
-    "conclude": "concludes",
-    "recommend": "recommends",
-    "veto": "bars a what-if",
-    "note": "makes a remark",
-}
+_DOES = {"veto": "bars a what-if", "note": "makes a remark"}
 
 
 def rule_page(material: Material, rule: Rule) -> Page:
@@ -144,7 +139,7 @@ def _text(material: Material, rule: Rule) -> Iterator[Block]:
     known = {**SITUATION, **OPTION}
     used = [word for word in known if _names(source, word)]
     if used:
-        rows = [[[Code(word)], [known[word]]] for word in used]
+        rows: list[Sequence[Line]] = [([Code(word)], [known[word]]) for word in used]
         yield Table(("placeholder", "holds"), rows)
     example = material.examples.get(rule.id)
     if example:
@@ -189,7 +184,9 @@ def _cases(rule: Rule) -> Iterator[Block]:
     if not rule.cases:
         yield Para(["It has none."])
         return
-    rows = [[[case.name], [Code(request_line(case.given))], _expected(case)] for case in rule.cases]
+    rows: list[Sequence[Line]] = [
+        ([case.name], [Code(request_line(case.given))], _expected(case)) for case in rule.cases
+    ]
     yield Table(("case", "request", "expects"), rows)
 
 
@@ -207,7 +204,9 @@ def _expected(case: Case) -> Line:
 def _around(material: Material, rule: Rule) -> Iterator[Block]:
     items = [Item(["It reads:"], [_read(material, name) for name in material.facts_read(rule)])]
     if rule.conclude:
-        items.append(_listed("What it concludes is read by:", material.readers(rule), "nobody"))
+        items.append(
+            _listed("What it concludes is read or counted by:", material.readers(rule), "nobody")
+        )
     if rule.action or rule.supersedes:
         own = [material.advisor.ruleset.by_id[name] for name in rule.supersedes]
         items.append(_listed("It supersedes:", own, "no rule"))
@@ -237,6 +236,12 @@ def _commas(rules: Iterable[Rule]) -> list[Inline]:
     return found
 
 
-def does(rule: Rule) -> str:
-    """Say what kind of rule it is."""
-    return f"recommends {rule.action}" if rule.action else _DOES[rule.kind]
+def does(rule: Rule) -> Line:
+    """Say in a few words what a rule does."""
+    if rule.conclude:
+        found: list[Inline] = []
+        for name, value in rule.conclude.items():
+            word = ("yes" if value else "no") if isinstance(value, bool) else f"{value}"
+            found += [", " if found else "", fact_link(name), f" is {word}"]
+        return found
+    return [f"recommends {rule.action}" if rule.action else _DOES[rule.kind]]
