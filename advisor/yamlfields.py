@@ -136,6 +136,7 @@ class Fields:
                 hint = guess(key, known) or f"Known keys: {', '.join(known)}."
                 hint = COMMA if node.value is None else hint
                 edit = correction(key, hint)
+                edit = None if edit and edit.new in self.values else edit
                 self.problems.add(
                     f"unknown key '{key}'.", self.at(key), hint, lint="unknown-key", edit=edit
                 )

@@ -25,6 +25,7 @@ def repeated_ids(rules: Iterable[Rule]) -> Iterator[RuleFileError]:
                 f"rule '{rule.id}' is defined twice{where}.",
                 source=rule.source,
                 hint="Give one of them another id.",
+                lint="duplicate-rule",
             )
         seen.setdefault(rule.id, rule)
 

@@ -153,6 +153,7 @@ def _levels(
                 f"rules conclude facts in a circle: {circle}.",
                 source=makers[fact][0].source,
                 hint="Let one of them read other facts.",
+                lint="conclusion-cycle",
             )
         if fact not in levels:
             needed = {name for rule in makers[fact] for name in _read(flat[rule.id])} & concluded
@@ -225,9 +226,11 @@ def _oversized(rules: Iterable[CompiledRule]) -> Iterator[RuleFileError]:
                 message = (
                     f"rule '{rule.id}' reads more than {MAX_GROUPS} groups of facts: {groups}."
                 )
-                yield RuleFileError(message, source=rule.source, hint="Split it with 'conclude'.")
+                hint = "Split it with 'conclude'."
+                yield RuleFileError(message, source=rule.source, hint=hint, lint="engine-limits")
                 break
             if any(len(p.literals) + len(p.joins) > MAX_TESTS for p in branch.patterns):
                 message = f"rule '{rule.id}' puts more than {MAX_TESTS} tests on one group."
-                yield RuleFileError(message, source=rule.source, hint="Split it with 'conclude'.")
+                hint = "Split it with 'conclude'."
+                yield RuleFileError(message, source=rule.source, hint=hint, lint="engine-limits")
                 break

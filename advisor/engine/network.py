@@ -126,7 +126,8 @@ def chunked(rules: Sequence[EngineRule]) -> tuple[tuple[EngineRule, ...], ...]:
     if len(rules) == 1:
         rule = rules[0].rule
         message = f"rule '{rule.id}' has more conditions than the engine can hold."
-        raise RuleFileError(message, source=rule.source, hint="Split it with 'conclude'.")
+        hint = "Split it with 'conclude'."
+        raise RuleFileError(message, source=rule.source, hint=hint, lint="engine-limits")
     middle = len(rules) // 2
     return (*chunked(rules[:middle]), *chunked(rules[middle:]))
 

@@ -53,6 +53,7 @@ def _agreed(fact: str, makers: Sequence[tuple[CompiledRule, FactValue]]) -> Fact
                 f"for '{fact}': {value!r} and {other!r}.",
                 source=rule.source,
                 hint="Make their conditions exclude each other.",
+                lint="contradictory-conclude",
             )
     return value
 

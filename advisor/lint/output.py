@@ -9,17 +9,21 @@ from advisor import __version__
 from advisor.lint.problem import Problem
 from advisor.lint.registry import LINTS, Lint
 
-SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+SARIF_SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
 """The official schema, as its users name it; nothing fetches it."""
 
 
 def as_text(found: Sequence[Problem]) -> str:
-    """Write one line for each finding: place, kind, what is wrong and what to do."""
-    return "".join(f"{_place(p)}{p.lint.severity}[{p.lint.id}]: {p.text}\n" for p in found)
+    """Write one line for each finding: place, what is wrong, what to do, and its kind."""
+    return "".join(f"{_line(p)}\n" for p in found)
 
 
-def _place(found: Problem) -> str:
-    return f"{found.source}: " if found.source.file else ""
+def _line(found: Problem) -> str:
+    place = f"{found.source}: " if found.source.file else ""
+    weight = "" if found.is_error else "warning: "
+    return f"{place}{weight}{found.text} [{found.lint.id}]"
 
 
 def as_json(found: Sequence[Problem]) -> str:

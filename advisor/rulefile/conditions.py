@@ -80,7 +80,7 @@ def _entry(block: Fields, key: str, reading: Reading) -> tuple[Test, ...]:
 def read_condition(fact: FactType, node: Node, reading: Reading) -> tuple[Test, ...]:
     """Read one condition; ``between`` gives two tests, a mistake none."""
     if isinstance(node.value, list | Mapping) or node.value is None:
-        hint = f"Write for example '{_example(fact)}'."
+        hint = f"Write for example '{example(fact)}'."
         message = f"the condition of {fact.name} must be a text."
         reading.problems.add(message, node.source, hint, lint="wrong-shape")
         return ()
@@ -95,7 +95,8 @@ def read_condition(fact: FactType, node: Node, reading: Reading) -> tuple[Test, 
     return _tests(fact, verb, rest, node, reading)
 
 
-def _example(fact: FactType) -> str:
+def example(fact: FactType) -> str:
+    """Give a condition that the fact takes."""
     if fact.kind == "number":
         return f"at least 8 {fact.unit}".rstrip()
     if fact.kind == "flag":
@@ -145,7 +146,7 @@ def _fitting(fact: FactType, verb: str, rest: str, node: Node, reading: Reading)
         reading.problems.add(message, node.source, hint, lint="wrong-verb", edit=edit)
         return False
     if not rest:
-        hint = f"Write for example '{_example(fact)}'."
+        hint = f"Write for example '{example(fact)}'."
         message = f"nothing stands after '{verb}'."
         reading.problems.add(message, node.source, hint, lint="empty-value")
         return False

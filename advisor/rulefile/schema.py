@@ -8,11 +8,13 @@ from typing import get_args
 
 from advisor.facttype import FactType
 from advisor.rulefile.cases import REQUEST_KEYS
+from advisor.rulefile.conditions import example
 from advisor.rulefile.effects import ACTION_FACT, EFFECTS
 from advisor.rulefile.rules import Status
 from advisor.rulefile.verbs import BY_KIND, KINDS, VERBS
 from advisor.units import DIMENSIONS
 from advisor.vocabulary import Vocabulary
+from advisor.yamlfields import listed
 
 Schema = dict[str, object]
 Facts = Collection[FactType]
@@ -38,6 +40,8 @@ def rules_schema(vocabulary: Vocabulary) -> dict[str, object]:
         "type": "array",
         "minItems": 1,
         "items": {
+            "type": "object",
+            "properties": {"rule": _ID, "ladder": _ID},
             "if": {"required": ["ladder"]},
             "then": _ref("ladder"),
             "else": _ref("rule"),
@@ -60,6 +64,7 @@ def describe(fact: FactType) -> str:
     """Say in two lines what a fact is and which conditions it takes."""
     units = [unit for unit in DIMENSIONS.get(fact.dimension, ()) if unit]
     kind = f"a number in {fact.unit} ({', '.join(units)})" if units else KINDS[fact.kind]
+    kind = f"one of {', '.join(fact.values)}" if fact.values else kind
     verbs = ", ".join((*BY_KIND[fact.kind], "is known", "is unknown"))
     return f"{fact.help}\n{kind}, from {fact.origin}. Verbs: {verbs}."
 
@@ -153,12 +158,23 @@ def _condition(fact: FactType) -> Schema:
     return {
         "type": "string",
         "pattern": f"^({'|'.join(_patterns(fact))})$",
+        "patternErrorMessage": _wanted(fact),
         "description": describe(fact),
         "defaultSnippets": [
             {"label": f"{verb} ...", "description": VERBS[verb], "body": f"{verb} $1"}
             for verb in BY_KIND[fact.kind]
         ],
     }
+
+
+def _wanted(fact: FactType) -> str:
+    """Say what a condition needs, where the pattern would say nothing to a reader."""
+    known = () if fact.origin == "rules" else ("is known", "is unknown")
+    verbs = listed((*BY_KIND[fact.kind], *known))
+    units = [unit for unit in DIMENSIONS.get(fact.dimension, ()) if unit]
+    value = f"a number in {listed(units)}" if units else KINDS[fact.kind]
+    value = listed(fact.values) if fact.values else value
+    return f"Write for example '{example(fact)}'. {fact.name} takes {verbs}; it is {value}."
 
 
 def _patterns(fact: FactType) -> Sequence[str]:

@@ -170,6 +170,7 @@ def _contradiction(
         f"{values[1]!r}, for example with {given}.",
         source=rule.source,
         hint="Make their conditions exclude each other.",
+        lint="contradictory-conclude",
     )
 
 

@@ -1,0 +1,121 @@
+"""``advisor rules check``: what is wrong with rule files, for people, editors and CI."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli.rules_sample import KnowledgeFolder, TemplatesFolder, Workers, progress_line
+
+if TYPE_CHECKING:
+    from advisor.lint.check import Asked, Checked, Means
+
+_SAMPLE = 1000
+Paths = Annotated[
+    list[Path] | None,
+    typer.Argument(help="Folders or files of rules. [default: the built-in rules]"),
+]
+
+
+class CheckFormat(StrEnum):
+    """How findings are written."""
+
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+    github = "github"
+
+
+def check(
+    paths: Paths = None,
+    format_: Annotated[
+        CheckFormat, typer.Option("--format", help="How findings are written.")
+    ] = CheckFormat.text,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Correct what can only be meant one way; shows the edits.")
+    ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Show what --fix would edit, and write nothing.")
+    ] = False,
+    explain: Annotated[
+        str | None, typer.Option(help="Print the page of one kind of problem, by its id.")
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Only what needs no scenario: for editors and commit hooks."),
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 on warnings too.")] = False,
+    sample: Annotated[
+        int, typer.Option(help="Scenarios of the catalogue to try rules on.", min=0, max=1_000_000)
+    ] = _SAMPLE,
+    workers: Workers = None,
+    templates: TemplatesFolder = None,
+    knowledge: KnowledgeFolder = None,
+) -> None:
+    """Check rules: syntax, names, units, limits, cases and what never matters; all at once.
+
+    Each finding has a place, a kind in brackets and what to do. Nothing is asked of the network.
+    """
+    if explain is not None:
+        from advisor.lint.pages import page  # noqa: PLC0415
+
+        typer.echo(page(explain), nl=False)
+        return
+    from advisor.lint.check import Means, asked_for, check_all  # noqa: PLC0415
+
+    asked = asked_for(paths or [])
+    means = Means(knowledge, templates, 0 if quick else sample, not quick, workers, progress_line())
+    if fix or diff:
+        _correct(asked, means, write=not diff)
+        if diff:
+            return
+    checked = check_all(asked, means)
+    typer.echo(_shown(checked, format_), nl=False)
+    if any(one.is_error or strict for one in checked.problems):
+        raise typer.Exit(1)
+
+
+def _correct(asked: Sequence[Asked], means: Means, *, write: bool) -> None:
+    from advisor.lint.fixing import corrected  # noqa: PLC0415
+    from advisor.lint.replacing import differences, replace_files  # noqa: PLC0415
+
+    edited = corrected(asked, means)
+    typer.echo(differences(edited), nl=False, err=write)
+    if write:
+        replace_files(edited)
+        files = f"{len(edited)} file{'s' * (len(edited) != 1)}" if edited else "nothing"
+        typer.echo(f"{files} corrected", err=True)
+
+
+def _shown(checked: Checked, form: CheckFormat) -> str:
+    from advisor.lint.output import as_github, as_json, as_sarif, as_text  # noqa: PLC0415
+
+    if form is CheckFormat.json:
+        return as_json(checked.problems)
+    if form is CheckFormat.sarif:
+        return as_sarif(checked.problems)
+    if form is CheckFormat.github:
+        return as_github(checked.problems)
+    return as_text(checked.problems) + _summary(checked)
+
+
+def _summary(checked: Checked) -> str:
+    errors = sum(one.is_error for one in checked.problems)
+    warnings = len(checked.problems) - errors
+    looked = f"{checked.rules} rules in {checked.files} files" if checked.rules else ""
+    if checked.scenarios:
+        looked += f", tried on {checked.scenarios:,} scenarios"
+    counts = [
+        f"{n} {word}{'s' * (n != 1)}" for n, word in ((errors, "error"), (warnings, "warning")) if n
+    ]
+    said = " and ".join(counts) or "no problem found"
+    lines = [f"{looked}: {said}" if looked else said]
+    if checked.elsewhere:
+        lines.append(f"{checked.elsewhere} more in files that were not named")
+    if fixable := sum(one.edit is not None for one in checked.problems):
+        lines.append(f"--diff shows how {fixable} of them can be corrected, --fix does it")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,238 @@
+"""Everything that can be wrong with rule files, found in one go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from advisor.errors import RequestError, RuleFileError, UserError
+from advisor.lint.measured import look_at_tried, try_rules
+from advisor.lint.problem import Problem, in_order, problem, problems_of
+from advisor.lint.ruleset import look_at
+from advisor.pipeline import Advisor, all_option_facts
+from advisor.render.assemble import QUOTED_FACTS
+from advisor.resources import data_dir
+from advisor.rulefile.model import Rule, RuleSet
+from advisor.rulefile.places import Places, openable
+from advisor.vocabulary import load_vocabulary
+from advisor.workbench.cases import CaseResult, Runner
+from advisor.workbench.factstore import FactStore, Part, joined
+from advisor.workbench.scenariofile import FOLDER, load_scenarios, scenario_folder
+from advisor.workbench.standing import VERDICT
+from advisor.workbench.storing import Origin, Progress, sampled_facts
+
+READ_BY_THE_PROGRAM = frozenset({VERDICT, *QUOTED_FACTS})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One folder of rules to check."""
+
+    folder: Path | None = None
+    """Laid over the built-in rules; None: those."""
+    only: frozenset[str] | None = None
+    """Paths of the files to report on; None: all."""
+
+    def wants(self, file: str) -> bool:
+        """Whether findings in a file are asked for."""
+        return self.only is None or file in self.only
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What rules are checked against."""
+
+    knowledge: Path | None = None
+    templates: Path | None = None
+    sample: int = 0
+    """Scenarios of the catalogue to try rules on; 0: none."""
+    try_cases: bool = True
+    """Whether to run the cases."""
+    workers: int | None = None
+    progress: Progress | None = None
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was found, and in how much."""
+
+    problems: Sequence[Problem] = ()
+    rules: int = 0
+    files: int = 0
+    scenarios: int = 0
+    """On so many the rules were tried."""
+    elsewhere: int = 0
+    """Findings in files that were not asked for."""
+
+
+def asked_for(paths: Sequence[Path]) -> Sequence[Asked]:
+    """Group paths as typed into folders of rules, and single files within them.
+
+    Raises:
+        RequestError: A path is nothing that holds rules.
+    """
+    if not paths:
+        return [Asked()]
+    folders = [path for path in paths if path.is_dir()]
+    files: dict[Path, set[str]] = {}
+    for path in paths:
+        if not path.is_dir():
+            files.setdefault(_home(path), set()).add(openable(path))
+    return [
+        *(Asked(_own(_with_rules(folder))) for folder in folders),
+        *(Asked(_own(folder), frozenset(names)) for folder, names in files.items()),
+    ]
+
+
+def _own(folder: Path) -> Path | None:
+    return None if folder.resolve() == data_dir("rules") else folder
+
+
+def _with_rules(folder: Path) -> Path:
+    if not any(folder.rglob("*.yaml")) and not any(folder.rglob("*.yml")):
+        raise RequestError(f"{folder} holds no rule file (*.yaml)")
+    return folder
+
+
+def _home(path: Path) -> Path:
+    """The folder whose rules a file belongs to; scenario files lie one below."""
+    if not path.is_file():
+        raise RequestError(f"there is no file or folder '{path}'")
+    if path.suffix != ".yaml":
+        raise RequestError(f"{path} is no rule file", hint="A rule file ends in .yaml.")
+    built_in = data_dir("rules")
+    if path.resolve().is_relative_to(built_in):
+        return built_in
+    return path.parent.parent if path.parent.name == FOLDER else path.parent
+
+
+def check_all(asked: Sequence[Asked], means: Means) -> Checked:
+    """Check every folder; one that is broken hides nothing in the others.
+
+    Raises:
+        UserError: Only for what is not about rules: a sample cannot be worked out.
+    """
+    total = Checked()
+    found: list[Problem] = []
+    for one in asked:
+        done = _Check(one, means).run()
+        found += done.problems
+        total.rules += done.rules
+        total.files += done.files
+        total.scenarios += done.scenarios
+        total.elsewhere += done.elsewhere
+    total.problems = in_order(found)
+    return total
+
+
+@dataclass(slots=True)
+class _Check:
+    asked: Asked
+    means: Means
+    found: list[Problem] = field(default_factory=list)
+    tried: int = 0
+
+    def run(self) -> Checked:
+        """Load and look; what cannot be loaded is looked at as far as it goes."""
+        places = Places.of([None, self.asked.folder])
+        rules: Sequence[Rule] = ()
+        try:
+            advisor = Advisor.load(
+                rules=self.asked.folder,
+                knowledge=self.means.knowledge,
+                templates=self.means.templates,
+            )
+        except UserError as error:
+            self.found += problems_of(error)
+            self._scenario_files(None)
+        else:
+            rules = [rule for rule in advisor.ruleset.rules if self._reported(rule, places)]
+            self._scenario_files(advisor)
+            self.found += look_at(advisor.ruleset, rules, READ_BY_THE_PROGRAM)
+            self._try(advisor, rules)
+        placed = [_at(one, places) for one in self.found]
+        wanted = [one for one in placed if self.asked.wants(one.source.file)]
+        return Checked(
+            wanted,
+            len(rules),
+            len({rule.source.file for rule in rules if rule.source}),
+            self.tried,
+            len(placed) - len(wanted),
+        )
+
+    def _reported(self, rule: Rule, places: Places) -> bool:
+        if rule.source is None:
+            return True
+        path = places.source(rule.source).file
+        if self.asked.folder is not None and self.asked.only is None:
+            return path.startswith(f"{openable(self.asked.folder)}/")
+        return self.asked.wants(path)
+
+    def _scenario_files(self, advisor: Advisor | None) -> None:
+        """Read the scenario files; without rules nobody knows which names are wrong."""
+        try:
+            vocabulary = advisor.vocabulary if advisor else load_vocabulary(self.means.knowledge)
+            ruleset = advisor.ruleset if advisor else RuleSet((), "")
+            names = advisor.knowledge.names() if advisor else {}
+            load_scenarios(scenario_folder(self.asked.folder), vocabulary, ruleset, names)
+        except RuleFileError as error:
+            found = problems_of(error)
+            self.found += [p for p in found if advisor or p.lint.id != "unknown-rule"]
+        except UserError as error:
+            found = problems_of(error)
+            self.found += [p for p in found if p not in self.found]
+
+    def _try(self, advisor: Advisor, rules: Sequence[Rule]) -> None:
+        if not self.means.try_cases:
+            return
+        runner = Runner(advisor)
+        results = [_result(runner, rule, number) for rule in rules for number in _numbers(rule)]
+        stores = [_situations(runner)]
+        if self.means.sample:
+            origin = Origin(self.means.knowledge, workers=self.means.workers)
+            stores.append(sampled_facts(self.means.sample, origin, progress=self.means.progress))
+        tried, contradictions = try_rules(advisor.ruleset, stores)
+        self.tried = sum(map(len, stores))
+        self.found += contradictions
+        self.found += [_failure(one) for one in results if one is not None and not one.ok]
+        self.found += look_at_tried(tried, rules)
+
+
+def _numbers(rule: Rule) -> range:
+    return range(len(rule.cases))
+
+
+def _result(runner: Runner, rule: Rule, number: int) -> CaseResult | None:
+    """Run one case; None where rules contradict each other, which is a finding of its own."""
+    try:
+        return runner.case(rule, rule.cases[number])
+    except RuleFileError:
+        return None
+
+
+def _failure(result: CaseResult) -> Problem:
+    message = f"case '{result.name}' of rule '{result.rule}': {result.problem}"
+    if result.details:
+        message += f": {'; '.join(result.details)}"
+    hint = "Correct the rule or the case."
+    return problem("case-does-not-match", message, result.source, hint)
+
+
+def _situations(runner: Runner) -> FactStore:
+    """The facts of every request that a case asked."""
+    part = Part()
+    for key, ready in runner.facts.items():
+        part.take(json.loads(key), ready.facts, all_option_facts(ready))
+    return joined([part])
+
+
+def _at(found: Problem, places: Places) -> Problem:
+    return Problem(
+        found.lint,
+        places.text(found.message),
+        places.source(found.source),
+        found.hint,
+        found.edit,
+    )

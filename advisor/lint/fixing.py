@@ -1,0 +1,149 @@
+"""``--fix``: corrections written where their problem stands, each proved by checking again."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from advisor.lint.check import Asked, Means, check_all
+from advisor.lint.problem import Problem
+from advisor.lint.replacing import Edited
+from advisor.resources import data_dir, read_tree
+from advisor.rulefile.places import openable
+
+_ROUNDS = 10
+_BROKEN = {"yaml-syntax", "duplicate-key"}
+_BREAK = re.compile(r"\r\n|[\r\n\x85\u2028\u2029]")
+
+
+def corrected(asked: Sequence[Asked], means: Means) -> Sequence[Edited]:
+    """Give the files that corrections change, without writing any.
+
+    A correction stays only if its problem is gone afterwards and the file is still YAML. What
+    it lays open is corrected in turn.
+    """
+    quick = replace(means, sample=0, try_cases=False)
+    return [edited for one in asked for edited in _corrected(one, quick)]
+
+
+def _corrected(asked: Asked, means: Means) -> Sequence[Edited]:
+    own = asked.folder or data_dir("rules")
+    found = {name: _decoded(content) for name, content in read_tree(own, [".yaml"]).items()}
+    texts = {name: text for name, text in found.items() if text is not None}
+    after = dict(texts)
+    with tempfile.TemporaryDirectory() as folder:
+        trial = _Trial(asked, own, Path(folder) / own.resolve().name, means)
+        tried: set[tuple[str, str, str]] = set()
+        for _ in range(_ROUNDS):
+            fixes = [f for f in trial.fixes(after) if f.key not in tried]
+            tried |= {f.key for f in fixes}
+            if not fixes:
+                break
+            after = trial.kept(after, fixes)
+    return [
+        Edited(own / name, f"{openable(own)}/{name}", before, after[name])
+        for name, before in texts.items()
+        if after[name] != before
+    ]
+
+
+def _decoded(content: bytes) -> str | None:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fix:
+    name: str
+    """Of the file, below the folder."""
+    problem: Problem
+    begin: int
+    end: int
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What is put right, wherever it has moved."""
+        return (self.name, self.problem.lint.id, self.problem.message)
+
+    def applied(self, text: str) -> str:
+        """Write the correction; it must be the last in the file that is not written yet."""
+        assert self.problem.edit is not None
+        return text[: self.begin] + self.problem.edit.new + text[self.end :]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A copy of the folder on which corrections are tried."""
+
+    asked: Asked
+    own: Path
+    copy: Path
+    means: Means
+
+    def fixes(self, texts: Mapping[str, str]) -> Sequence[_Fix]:
+        """List the corrections that can be written, without those that overlap another."""
+        found: dict[tuple[str, int], _Fix] = {}
+        for name, one in self._problems(texts):
+            fix = _placed(name, one, texts[name]) if name in texts else None
+            if fix is not None:
+                found.setdefault((name, fix.begin), fix)
+        ordered = sorted(found.values(), key=lambda f: (f.name, f.begin))
+        apart: list[_Fix] = []
+        for fix in ordered:
+            if not apart or apart[-1].name != fix.name or apart[-1].end <= fix.begin:
+                apart.append(fix)
+        return apart
+
+    def kept(self, texts: Mapping[str, str], fixes: Sequence[_Fix]) -> dict[str, str]:
+        """Apply corrections, and again without those whose problem stays; one by one if need be."""
+        found = self._problems(_applied(texts, fixes))
+        left = {(name, one.lint.id, one.message) for name, one in found}
+        broken = {name for name, one in found if one.lint.id in _BROKEN}
+        if broken and len(fixes) > 1:
+            after = dict(texts)
+            for fix in sorted(fixes, key=lambda f: -f.begin):
+                after = self.kept(after, [fix])
+            return after
+        good = [fix for fix in fixes if fix.key not in left and fix.name not in broken]
+        return _applied(texts, good)
+
+    def _problems(self, texts: Mapping[str, str]) -> Sequence[tuple[str, Problem]]:
+        shutil.rmtree(self.copy, ignore_errors=True)
+        shutil.copytree(self.own, self.copy)
+        for name, text in texts.items():
+            (self.copy / name).write_bytes(text.encode())
+        checked = check_all([Asked(self.copy)], self.means)
+        begin = f"{openable(self.copy)}/"
+        named = [(p.source.file.removeprefix(begin), p) for p in checked.problems]
+        return [(name, p) for name, p in named if self.asked.wants(f"{openable(self.own)}/{name}")]
+
+
+def _applied(texts: Mapping[str, str], fixes: Iterable[_Fix]) -> dict[str, str]:
+    after = dict(texts)
+    for fix in sorted(fixes, key=lambda f: -f.begin):
+        after[fix.name] = fix.applied(after[fix.name])
+    return after
+
+
+def _placed(name: str, found: Problem, text: str) -> _Fix | None:
+    """Find the words to replace: on the line of the problem, from its column on."""
+    if found.edit is None or not found.source.line:
+        return None
+    begin = _line_start(text, found.source.line) + max(found.source.column - 1, 0)
+    begin += text.startswith("\ufeff")
+    line_end = _BREAK.search(text, begin)
+    whole = rf"(?<![\w.-]){re.escape(found.edit.old)}(?![\w.-])"
+    match = re.compile(whole).search(text, begin, line_end.start() if line_end else len(text))
+    return _Fix(name, found, *match.span()) if match else None
+
+
+def _line_start(text: str, line: int) -> int:
+    """Where a line begins, counted as YAML counts lines."""
+    starts = [0, *(found.end() for found in _BREAK.finditer(text))]
+    return starts[min(line, len(starts)) - 1]

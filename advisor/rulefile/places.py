@@ -1,0 +1,97 @@
+"""Where rule files lie on disk, so that a message names a path that can be opened.
+
+Compiled rules know a file by a short name that is the same on every machine
+(``rules/fit.yaml``); what a user reads is the path as they typed it or as it is from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from advisor.errors import Problems, Source, UserError
+from advisor.resources import data_dir, read_tree
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Short name of a file -> its path as a user would type it."""
+
+    paths: Mapping[str, str]
+
+    @classmethod
+    def of(cls, folders: Iterable[Path | None]) -> Places:
+        """Look up the YAML files of folders of rules; of two with one short name the last counts.
+
+        Args:
+            folders: As typed; None for the built-in rules.
+        """
+        paths: dict[str, str] = {}
+        for folder in folders:
+            own = folder or data_dir("rules")
+            if own.is_dir():
+                label, typed = short_name(own), openable(own)
+                names = read_tree(own, [".yaml", ".yml"])
+                paths |= {f"{label}/{name}": f"{typed}/{name}" for name in names}
+        return cls(paths)
+
+    def source(self, source: Source) -> Source:
+        """Give the same place with the path of its file."""
+        path = self.paths.get(source.file, source.file)
+        return Source(path, source.line, source.column)
+
+    def text(self, text: str) -> str:
+        """Put paths for the short names in a message (``first at rules/fit.yaml:1:3``)."""
+        for label, path in self.paths.items():
+            if f"{label}:" in text:
+                text = text.replace(f"{label}:", f"{path}:")
+        return text
+
+    def error(self, error: UserError) -> UserError:
+        """Give the same error, or all errors of a group, with paths."""
+        if isinstance(error, Problems):
+            return Problems(self.error(e) for e in error.errors if isinstance(e, UserError))
+        return type(error)(
+            self.text(error.message),
+            source=self.source(error.source) if error.source else None,
+            hint=error.hint,
+            lint=error.lint,
+            edit=error.edit,
+        )
+
+
+def short_name(folder: Path) -> str:
+    """Name a folder without its parents: what is compiled must not depend on where it lies."""
+    return "rules" if folder == data_dir("rules") else folder.resolve().name
+
+
+def openable(path: Path) -> str:
+    """Write a path as typed; an absolute one below the present folder as it is from there."""
+    if path.is_absolute():
+        here = Path.cwd()
+        return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
+    return path.as_posix()
+
+
+def telling_paths(
+    load: Callable[Concatenate[Path | None, _P], _T],
+) -> Callable[Concatenate[Path | None, _P], _T]:
+    """Let a function that reads a folder of rules raise errors that name paths.
+
+    The folder is its first argument, as typed; what it is laid over is built in.
+    """
+
+    @wraps(load)
+    def loading(folder: Path | None = None, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return load(folder, *args, **kwargs)
+        except UserError as error:
+            raise Places.of([None, folder]).error(error) from None
+
+    return loading
