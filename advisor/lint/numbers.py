@@ -12,7 +12,7 @@ from advisor.render.bare import BARE
 if TYPE_CHECKING:
     from jinja2 import nodes
 
-_BEFORE, _AFTER = 6, 5
+_BEFORE, _AFTER = 8, 5
 """Words in which a unit counts as near."""
 _END = re.compile(r"[.!?:](?=\s)")
 _TITLE_LINE = re.compile(r"\A\s*# [^\n]*")

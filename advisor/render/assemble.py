@@ -185,8 +185,7 @@ def _write_sentences(views: Views, advice: Advice, texts: Templates) -> None:
     doc["verdict"]["sentence"] = texts.text("report/verdict.md.j2", situation)
     for shown, item in zip(doc["recommendations"], advice.recommendations, strict=True):
         name = item.text_template or f"{item.option.action}.md.j2"
-        context = situation | views.option(shown)
-        shown["title"], shown["text"] = texts.titled(f"actions/{name}", context)
+        shown["title"], shown["text"] = texts.titled(f"actions/{name}", views.told(shown))
     doc["notes"] = [
         {"rule": note.rule, "text": text}
         for note in advice.notes

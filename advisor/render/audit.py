@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from advisor.render.figures import amount, rate
+from advisor.render.figures import amount, plain, rate
 from advisor.render.prose import report
 from advisor.units import GB, GIB
 
@@ -47,6 +47,8 @@ def contradictions(doc: Document) -> list[str]:
     figures = [("key figure", f"{label} {value}") for label, value in full.figures]
     sentences = [*whole, *notes, *remedies, ("first", full.first), *figures]
     sentences += [(f"summary {item.number}", item.summary) for item in full.remedies]
+    standard = report(doc, "standard")
+    sentences += [(f"in brief {item.number}", item.brief) for item in standard.remedies]
     return [
         *(problem for where, text in sentences for problem in _wrong_numbers(doc, where, text)),
         *(problem for where, text in whole for problem in _wrong_state(doc, where, text)),
@@ -109,7 +111,7 @@ def _unasked_speed(doc: Document, sentences: list[tuple[str, str]]) -> Iterator[
 def _wrong_numbers(doc: Document, where: str, text: str) -> Iterator[str]:
     known = _Known(doc)
     text = text.replace("less than 0.01 GiB", "")
-    for name in _names(doc):
+    for name in (*_names(doc), *_disputed(doc)):
         text = text.replace(name, "")
     for found in _SIZE.finditer(text):
         if not known.has_size(found[1], found[2]):
@@ -132,8 +134,16 @@ def _names(doc: Document) -> list[str]:
     found = each | {asked["model"]["name"], gpu["name"] if gpu else "", asked["draft_model"] or ""}
     for item in doc["recommendations"]:
         setup = item["setup"]
-        found |= {setup["gpu"] or "", setup["model"], setup["draft_model"] or ""}
+        each_setup = [setup, *(other["setup"] for other in item["alternatives"])]
+        found |= {name or "" for s in each_setup for name in (s["gpu"], s["model"])}
+        found.add(setup["draft_model"] or "")
     return sorted(found - {""}, key=lambda name: (-len(name), name))
+
+
+def _disputed(doc: Document) -> list[str]:
+    """The figures of the card that sources give differently, as they are quoted."""
+    gpu = doc["scenario"]["gpu"]
+    return [plain(value) for values in gpu["disputed"].values() for value in values] if gpu else []
 
 
 class _Known:

@@ -42,10 +42,14 @@ def title(action: str, change: Mapping[str, object], facts: Mapping[str, object]
 
 
 def barred(doc: Document) -> list[str]:
-    """Say what was not recommended and why, one line per reason."""
+    """Say what was not recommended and why, one line per reason; a format only once."""
     by_reason: dict[str, list[str]] = {}
+    told: dict[str, str] = {}
     for item in doc["not_recommended"]:
-        by_reason.setdefault(item["reason"], []).append(item["title"])
+        reason, named = item["reason"], item["title"]
+        subject = named.rpartition(_WHERE)[0] or named
+        if told.setdefault(subject, reason) == reason:
+            by_reason.setdefault(reason, []).append(named)
     return [f"{_folded(list(dict.fromkeys(names)))}: {why}" for why, names in by_reason.items()]
 
 

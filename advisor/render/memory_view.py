@@ -43,6 +43,8 @@ def _memory(doc: Document) -> Strings:
         "memory_required_gb": f.decimal_gb(memory["required_bytes"]),
         "memory_range": f"{low.removesuffix(' GiB')} to {high}" if low != high else "",
         "memory_deficit": "" if runs else f.amount(memory["deficit_bytes"]),
+        "memory_gap": "" if runs else str(doc["facts"].get("fit.gap", "")),
+        "memory_room": str(doc["facts"].get("headroom.class", "")) if runs else "",
         "memory_headroom": f.amount(memory["headroom_bytes"]) if runs else "",
         "memory_headroom_share": _headroom_share(doc) if runs else "",
         "memory_weights": f.amount(memory["weights_bytes"]),

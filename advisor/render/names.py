@@ -19,6 +19,7 @@ SITUATION: Mapping[str, str] = {
     "runs": "yes when the request fits, tightly or well",
     "tight": "yes when it fits with less than the usual margin",
     "offloadable": "yes when it does not fit but layers of it can be placed in system RAM",
+    "has_remedies": "yes when at least one change is recommended",
     "several_cards": "yes with two or more cards",
     "cards": "the GeForce RTX 4090, or 2 GeForce RTX 4090 cards",
     "unequal_cards": "unequal cards with their memory and bandwidth, empty for equal ones; "
@@ -30,6 +31,7 @@ SITUATION: Mapping[str, str] = {
     "gpu_architecture": "hardware generation",
     "gpu_vram": "memory of one card as sold, in GiB",
     "gpu_memory": "memory with its type: 24 GiB of GDDR6X",
+    "gpu_memory_kind": "type of its memory: GDDR6X, unified memory; empty when unknown",
     "gpu_bandwidth": "memory bandwidth of one card in GB/s",
     "gpu_bandwidth_class": "low, medium, high or very high, as the rules conclude it",
     "gpu_cores": "number and kind of cores: 16,384 CUDA cores",
@@ -71,6 +73,8 @@ SITUATION: Mapping[str, str] = {
     "request_several": "yes with two or more sequences",
     "request_kv_cache": "element type of the KV cache",
     "request_flash_attention": "yes when flash attention is on",
+    "request_depth": "tokens already cached where speeds are stated, empty for none",
+    "request_kind": "chat, long_context, serving, embedding or vision, as the rules conclude it",
     "request_prefer": "balanced, quality, speed or cost",
     "request_split": "how the request itself splits the model, empty without a split",
     "framework_name": "inference runtime",
@@ -87,6 +91,8 @@ SITUATION: Mapping[str, str] = {
     "memory_required_gb": "the same in decimal GB",
     "memory_range": "its range where a part is only known roughly",
     "memory_deficit": "what is missing on the fullest card, empty when it fits",
+    "memory_gap": "slight, moderate, large or extreme: how far it is from fitting; empty when it fits",
+    "memory_room": "scarce, modest or ample: how much stays free; empty when it does not fit",
     "memory_headroom": "what stays free on the fullest card, empty when it does not fit",
     "memory_headroom_share": "the same as a share of that card's usable memory",
     "memory_weights": "weights on the card",
@@ -231,7 +237,7 @@ _BY_KIND: Mapping[Kind, frozenset[str]] = {
         "options_table",
         "scatter",
     }
-    | {"provenance"},
+    | {"provenance", "break_even", "speeds_fall"},
 }
 
 

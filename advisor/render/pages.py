@@ -86,7 +86,7 @@ def _markdown_row(item: Remedy) -> dict[str, str]:
 
 
 _CELLS = (
-    "number", "title", "text", "summary", "required", "headroom", "speed", "quality", "effort",
+    "number", "title", "text", "brief", "summary", "required", "headroom", "speed", "quality", "effort",
     "cost", "confidence", "also",
 )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -18,12 +18,18 @@ if TYPE_CHECKING:
     from advisor.render.contract import CommandDoc, Document, RecommendationDoc
 
 Length = Literal["short", "standard", "full"]
-STANDARD_WORDS = 400
+STANDARD_WORDS = 500
+"""Everything a reader reads in a standard report: title, figures, sentences, headings, last line."""
+SHORT_WORDS = 150
+_FRAME_WORDS = 30
+"""Of those, headings and the last line."""
 _STANDARD_REMEDIES, _STANDARD_REMARKS = 6, 7
 _FED = "<<"
 """A command that is a whole script: of those only the first is shown, unless all is wanted."""
-_REMARKS_FIRST = 5
-"""So many remarks come before the texts of the second and further remedies."""
+_REMARKS_FIRST, _TEXTS_FIRST = 3, 2
+"""So many remarks, and then texts of further remedies, before more of either."""
+_FIGURE = ": "
+"""Between label and value of a key figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,8 @@ class Remedy:
     """Empty where only title and figures are given."""
     summary: str
     """``28.1 -> 15.3 GiB`` and the speed, for people in a hurry."""
+    brief: str
+    """The same in a sentence or two, for where there is no room for the text."""
     also: str
     """Runners-up of the same kind, empty when there are none."""
     command: str
@@ -77,9 +85,10 @@ def report(
 ) -> Report:
     """Write the report of a document in a length.
 
-    ``standard`` keeps to about 400 words: the best remedy in full, the others by name and
-    figures, then the best remarks and the texts of the other remedies as far as they fit in;
-    ``short`` is the verdict and the best remedy; ``full`` is everything.
+    ``standard`` keeps to 500 words, headings and figures included and commands apart: the best
+    remedy in full, the others by name and figures, then the best remarks and the texts of the
+    other remedies as far as they fit in; ``short`` is the verdict and the best remedy, 150 words;
+    ``full`` is everything.
 
     Raises:
         TemplateError: A template of templates/report is missing or broken.
@@ -88,28 +97,28 @@ def report(
     texts, situation = templates_for(templates), views.situation
     context = {**situation, "length": length}
     short = length == "short"
+    heading = texts.text("report/title.md.j2", situation)
     have = "" if short else texts.text("report/have.md.j2", context)
     happens = "" if short else texts.text("report/happens.md.j2", context)
-    first = _first(views, texts)
-    opening = [doc["verdict"]["sentence"], have, happens, first]
-    opening += doc["warnings"]
-    chosen = _chosen(doc, length, sum(_words(text) for text in opening))
+    first = _first(views, texts, length)
+    figures = _figures(views, texts, length)
+    run = "" if not doc["commands"] else doc["commands"][0]["text"]
+    gaps = unsaid(doc["commands"])
+    opening = [heading, doc["verdict"]["sentence"], have, happens, first, gaps, *doc["warnings"]]
+    opening += [word for figure in figures for word in figure]
+    chosen = _chosen(views, texts, length, sum(_words(text) for text in opening))
     return Report(
-        title=title(situation),
+        title=heading,
         verdict=doc["verdict"]["sentence"],
         state=doc["verdict"]["state"],
-        figures=tuple(
-            key_figures(situation)
-            + ([] if short else _tipping(texts.text("report/break_even.md.j2", context)))
-            + _speeds_hold(doc, situation)
-        ),
-        command=doc["commands"][0]["text"] if doc["commands"] else "",
-        unsaid=unsaid(doc["commands"]),
+        figures=tuple(figures),
+        command=run,
+        unsaid=gaps,
         have=have,
         happens=happens,
         first=first,
         remedies=tuple(
-            _remedy(views.option(item), item, chosen.told, length) for item in chosen.items
+            _remedy(views.option(item), item, chosen, length) for item in chosen.items
         ),
         watch=tuple(chosen.watch),
         warnings=tuple(doc["warnings"]),
@@ -118,16 +127,31 @@ def report(
     )
 
 
-def _tipping(text: str) -> list[tuple[str, str]]:
-    return [("Break-even", text)] if text else []
+def _figures(views: Views, texts: Templates, length: Length) -> list[tuple[str, str]]:
+    """Write the figures a reader looks for first, label and value, a line each."""
+    doc, situation = views.doc, views.situation
+    named = any(item["after"]["decode_tok_s"] for item in doc["recommendations"])
+    context = {
+        **situation,
+        "length": length,
+        "break_even": texts.text("report/break_even.md.j2", situation) if length != "short" else "",
+        "speeds_fall": f.flag(
+            named
+            and not situation["speed_known"]
+            and doc["scenario"]["context_tokens"] >= LONG_CONTEXT_TOKENS
+        ),
+    }
+    lines = texts.page("report/figures.md.j2", context).splitlines()
+    rows = (line.partition(_FIGURE) for line in lines)
+    return [(label.strip(), " ".join(value.split())) for label, _, value in rows if value.strip()]
 
 
-def _first(views: Views, texts: Templates) -> str:
+def _first(views: Views, texts: Templates, length: Length) -> str:
     doc, situation = views.doc, views.situation
     if not doc["recommendations"]:
         return texts.text("report/none.md.j2", situation)
     best = doc["recommendations"][0]
-    context = {**situation, **views.option(best), "action_text": best["text"]}
+    context = {**views.told(best), "action_text": best["text"], "length": length}
     return texts.text("report/first.md.j2", context)
 
 
@@ -141,183 +165,84 @@ class _Choice:
     told: frozenset[int]
     """Ranks of the remedies that are told in full, not only named with their figures."""
     watch: Sequence[str]
+    briefs: Mapping[int, str]
+    """By rank, of those that are not."""
 
 
-def _chosen(doc: Document, length: Length, used: int) -> _Choice:
+def _chosen(views: Views, texts: Templates, length: Length, used: int) -> _Choice:
+    doc = views.doc
     items, notes = doc["recommendations"], [note["text"] for note in doc["notes"]]
     if length == "short":
-        return _Choice(items[:1], _ranks(items[:1]), [])
+        return _Choice(items[:1], _ranks(items[:1]), [], {})
     if length == "full":
-        return _Choice(items, _ranks(items), notes)
+        return _Choice(items, _ranks(items), notes, {})
     shown = items[:_STANDARD_REMEDIES]
-    named = sum(_words(item["title"]) for item in shown[1:])
-    return _within(shown, notes, STANDARD_WORDS - used - named)
+    briefs = {
+        item["rank"]: texts.text("report/summary.md.j2", views.told(item))
+        for item in shown[1:]
+    }
+    room = STANDARD_WORDS - _FRAME_WORDS - used - sum(_words(item["title"]) for item in shown)
+    gaps = sum(_words(unsaid(item["commands"])) for item in shown[:1])
+    return _within(shown, notes, briefs, room - gaps - sum(map(_words, briefs.values())))
 
 
 def _ranks(items: Sequence[RecommendationDoc]) -> frozenset[int]:
     return frozenset(item["rank"] for item in items)
 
 
-def _within(items: Sequence[RecommendationDoc], notes: Sequence[str], room: int) -> _Choice:
-    """Take the best remarks, then remedies' texts, then more remarks, while words are left.
+def _within(
+    items: Sequence[RecommendationDoc], notes: Sequence[str], briefs: Mapping[int, str], room: int
+) -> _Choice:
+    """Take the best remarks, then remedies' texts, then more of both, while words are left.
 
-    A remedy that is not told still stands there with its title and figures.
+    A remedy that is not told still stands there with its title and a brief word.
     """
-    first, room = _that_fit(notes, room, _REMARKS_FIRST)
-    texts, room = _that_fit([item["text"] for item in items[1:]], room, len(items))
-    later, _ = _that_fit(
-        [note for note in notes if note not in first], room, _STANDARD_REMARKS - len(first)
-    )
-    told = _ranks([item for item in items[1:] if item["text"] in texts]) | _ranks(items[:1])
-    return _Choice(items, told, [note for note in notes if note in {*first, *later}])
+    filling = _Filling(room)
+    remarks = filling.take(notes, _REMARKS_FIRST)
+    gained = {briefs[item["rank"]]: item for item in items[1:]}
+    told = filling.instead(gained, _TEXTS_FIRST)
+    left = [note for note in notes if note not in remarks]
+    remarks += filling.take(left, _STANDARD_REMARKS - len(remarks))
+    told |= filling.instead({b: i for b, i in gained.items() if i["rank"] not in told}, len(items))
+    kept = [note for note in notes if note in remarks]
+    return _Choice(items, told | _ranks(items[:1]), kept, briefs)
 
 
-def _that_fit(texts: Sequence[str], room: int, most: int) -> tuple[list[str], int]:
-    """Take texts in order while they fit; give them and the words that are left."""
-    taken = list[str]()
-    for text in texts:
-        if len(taken) < most and _words(text) <= room:
-            taken.append(text)
-            room -= _words(text)
-    return taken, room
+@dataclass(slots=True)
+class _Filling:
+    """Words that are left, and what is taken out of them."""
+
+    room: int
+
+    def take(self, texts: Sequence[str], most: int) -> list[str]:
+        """Take texts in order while they fit."""
+        taken = list[str]()
+        for text in texts:
+            if len(taken) < most and _words(text) <= self.room:
+                taken.append(text)
+                self.room -= _words(text)
+        return taken
+
+    def instead(self, briefs: Mapping[str, RecommendationDoc], most: int) -> frozenset[int]:
+        """Put texts in place of their brief words, in order while they fit; give the ranks."""
+        told = list[int]()
+        for brief, item in briefs.items():
+            more = _words(item["text"]) - _words(brief)
+            if len(told) < most and more <= self.room:
+                told.append(item["rank"])
+                self.room -= more
+        return frozenset(told)
 
 
-def title(situation: Strings) -> str:
-    """Name what the report is about."""
-    named = situation["gpu_name"] if situation["unequal_cards"] else situation["cards"]
-    card = named.removeprefix("the ")
-    return f"{situation['model_name']} in {situation['weights_format']} on {card}"
-
-
-def key_figures(s: Strings) -> list[tuple[str, str]]:
-    """List the figures a reader looks for first, label and value."""
-    parts = [
-        f"weights {s['memory_weights']}",
-        f"KV cache {s['memory_kv_cache']}" if s["memory_kv_cache"] else "",
-        f"work buffers {s['memory_compute_buffer']}",
-        f"overhead {s['memory_overhead']}",
-    ]
-    rows = [
-        ("Needs", s["memory_required"] + (f" ({s['memory_range']})" if s["memory_range"] else "")),
-        ("Made of", ", ".join(part for part in parts if part)),
-        ("Rule of thumb", _nominal(s)),
-        ("Usable", _usable(s)),
-        ("Free", _with_share(s)),
-        ("By card", s["card_shares"]),
-        ("Missing", s["memory_deficit"] + _fullest(s) if s["memory_deficit"] else ""),
-        ("In system RAM", s["memory_host"]),
-        ("System RAM", _short_of_ram(s)),
-        ("Speed", _speed(s)),
-        ("With draft", s["speed_speculative"]),
-        ("Prompt speed", s["speed_prefill"]),
-        ("First token", _first_token(s)),
-        ("All sequences", s["speed_aggregate"]),
-        ("Limits", _limits(s)),
-        ("Cache room", _cache_room(s)),
-        ("Setup", ", ".join(part for part in _setup(s) if part)),
-        ("Unknown", s["missing_figures"]),
-    ]
-    return [(label, value) for label, value in rows if value]
-
-
-def _first_token(s: Strings) -> str:
-    wait = s["speed_first_token"]
-    return f"{wait} after a prompt of {s['speed_prompt']} tokens" if wait else ""
-
-
-def _setup(s: Strings) -> list[str]:
-    return [
-        s["weights_format"],
-        f"{s['request_context']} tokens of context",
-        f"{s['request_batch']} sequence{'s' if s['request_several'] else ''}",
-        f"KV cache {s['request_kv_cache']}" if s["memory_kv_cache"] else "",
-        s["framework_name"] + (f" with {s['backend']}" if s["backend_unusual"] else ""),
-        f"{s['request_draft_model']} as draft model" if s["request_draft_model"] else "",
-        s["request_split"],
-    ]
-
-
-def _nominal(s: Strings) -> str:
-    if not s["weights_nominal"] or s["memory_host"]:
-        return ""
-    return f"{s['weights_nominal']} for the weights alone; in full it is {s['memory_required_gb']}"
-
-
-def _short_of_ram(s: Strings) -> str:
-    if not s["host_ram_short"]:
-        return ""
-    return f"{s['host_ram']} stated, at least {s['host_ram_needed']} needed for the rest"
-
-
-def _speeds_hold(doc: Document, s: Strings) -> list[tuple[str, str]]:
-    """Say what the speeds of the remedies stand for where the request itself has none."""
-    named = any(item["after"]["decode_tok_s"] for item in doc["recommendations"])
-    asked = doc["scenario"]
-    if s["speed_known"] or not named or asked["context_tokens"] < LONG_CONTEXT_TOKENS:
-        return []
-    depth = f.count(asked["depth_tokens"])
-    when = f"with {depth} tokens cached" if asked["depth_tokens"] else "with an empty cache"
-    return [("Speeds below", f"{when}; they fall as a conversation fills it")]
-
-
-def _usable(s: Strings) -> str:
-    if not s["memory_usable"]:
-        return ""
-    kind = s["memory_capacity"] if s["several_cards"] else s["gpu_memory"]
-    return f"{s['memory_usable']} of {kind.replace(' of memory', '').replace(' of ', ' ')}"
-
-
-def _fullest(s: Strings) -> str:
-    return " on the fullest card" if s["several_cards"] else ""
-
-
-def _with_share(s: Strings) -> str:
-    if not s["memory_headroom"]:
-        return ""
-    share = f" ({s['memory_headroom_share']})" if s["memory_headroom_share"] else ""
-    return s["memory_headroom"] + share + _fullest(s)
-
-
-def _speed(s: Strings) -> str:
-    if s["speed_known"]:
-        return f"{s['speed_decode']} {s['speed_when']}; {s['speed_evidence']}"
-    if not s["runs"]:
-        return "none, because it does not fit"
-    if not s["gpu_bandwidth"]:
-        return "not known: the memory bandwidth is missing"
-    return "not known" if s["model_generates"] else "not estimated for models that write no text"
-
-
-def _limits(s: Strings) -> str:
-    if not s["runs"]:
-        return ""
-    context, batch = s["memory_max_context"], s["memory_max_batch"]
-    parts = [f"at most {context} tokens of context"] if context else []
-    if batch:
-        most = "" if batch.startswith("at least") or context else "at most "
-        plural = "" if batch == "1" else "s"
-        parts.append(f"{most}{batch} sequence{plural} of {s['request_context']} tokens")
-    return " or ".join(parts)
-
-
-def _cache_room(s: Strings) -> str:
-    if not s["cache_room"]:
-        return ""
-    tokens = f"{s['cache_tokens']} tokens, or " if s["cache_tokens"] else ""
-    plural = "s" if s["cache_serves_several"] else ""
-    at_once = f"{s['cache_sequences']} sequence{plural} of {s['request_context']} tokens"
-    why = ", since computing them takes room too" if s["cache_not_all"] else ""
-    return f"{s['cache_room']}: {tokens}{at_once} at once{why}"
-
-
-def _remedy(s: Strings, item: RecommendationDoc, told: frozenset[int], length: Length) -> Remedy:
+def _remedy(s: Strings, item: RecommendationDoc, chosen: _Choice, length: Length) -> Remedy:
     shown = length == "full" or item["rank"] == 1 or _FED not in item["command"]
     return Remedy(
         number=str(item["rank"]),
         title=item["title"],
-        text=item["text"] if item["rank"] in told else "",
+        text=item["text"] if item["rank"] in chosen.told else "",
         summary=_summary(s),
-        also=s["option_alternatives"],
+        brief=chosen.briefs.get(item["rank"], ""),
+        also=s["option_alternatives"] if length == "full" and item["rank"] > 1 else "",
         command=item["command"] if shown else "",
         unsaid=unsaid(item["commands"]),
         required=s["option_required"],

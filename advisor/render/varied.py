@@ -14,12 +14,18 @@ SEED = "variation"
 """The placeholder that holds the hash."""
 PICKS = "picks"
 """The test that a ``vary`` block becomes when its template is parsed."""
-_DIGITS = 4
+_DIGITS, _TURN = 4, 7
 
 
 def variation(asked: Iterable[object]) -> str:
     """Hash a request into 64 hexadecimal digits."""
     return hashlib.sha256("\0".join(map(str, asked)).encode()).hexdigest()
+
+
+def turned(seed: str, by: int) -> str:
+    """Turn a hash, for the texts of one of several things in a report."""
+    start = _TURN * by % len(seed)
+    return seed[start:] + seed[:start]
 
 
 def place(template: str, number: int) -> int:

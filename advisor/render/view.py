@@ -76,6 +76,7 @@ def _state(doc: Document) -> Strings:
     return {
         "state": state,
         "runs": flag(state in {"fits", "tight"}),
+        "has_remedies": flag(doc["recommendations"]),
         "tight": flag(state == "tight"),
         "offloadable": flag(state == "needs_offload" and places_layers(doc)),
     }
@@ -106,6 +107,7 @@ def _card(doc: Document) -> Strings:
         "gpu_architecture": "" if gpu["vendor"] == "Apple" else gpu["architecture"],
         "gpu_vram": memory,
         "gpu_memory": f"{memory} of {kind}" if memory else "",
+        "gpu_memory_kind": kind if kind != "memory" else "",
         "gpu_bandwidth": f.quantity(gpu["bandwidth_bytes_s"], "GB/s"),
         "gpu_bandwidth_class": str(doc["facts"].get("gpu.bandwidth_class", "")).replace("_", " "),
         "gpu_cores": _cores(gpu["vendor"], gpu["cores"]),
@@ -122,7 +124,8 @@ def _card(doc: Document) -> Strings:
 
 
 _CARD_KEYS = (
-    "gpu_name", "gpu_vendor", "gpu_architecture", "gpu_vram", "gpu_memory", "gpu_bandwidth",
+    "gpu_name", "gpu_vendor", "gpu_architecture", "gpu_vram", "gpu_memory", "gpu_memory_kind",
+    "gpu_bandwidth",
     "gpu_bandwidth_class", "gpu_cores", "gpu_tensor_cores", "gpu_compute", "gpu_tdp",
     "gpu_tdp_all", "gpu_launch_price", "gpu_release_year", "gpu_unified_memory", "gpu_laptop",
     "gpu_datacenter", "gpu_disputed",
@@ -183,6 +186,8 @@ def _request(doc: Document) -> Strings:
         "request_several": flag(asked["batch"] > 1),
         "request_kv_cache": asked["kv_cache"],
         "request_flash_attention": flag(asked["flash_attention"]),
+        "request_depth": f.count(asked["depth_tokens"] or None),
+        "request_kind": str(doc["facts"].get("workload.kind", "")),
         "request_prefer": asked["prefer"],
         "request_split": split_of(doc),
         "framework_name": asked["framework"],

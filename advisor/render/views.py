@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.render.figures import Strings
 from advisor.render.option import option_view
+from advisor.render.varied import SEED, turned
 from advisor.render.view import situation_view
 
 if TYPE_CHECKING:
@@ -33,3 +34,11 @@ class Views:
         if found is None:
             found = self.options[item["rank"]] = option_view(self.doc, item)
         return found
+
+    def told(self, item: RecommendationDoc) -> Strings:
+        """Give the placeholders that a recommendation's own texts are written from.
+
+        Each has its own turn of the variation, so that neighbours differ within a report too.
+        """
+        seed = turned(self.situation[SEED], item["rank"])
+        return {**self.situation, **self.option(item), SEED: seed}
