@@ -33,6 +33,8 @@ class Use:
     """Lines with text that was written."""
     lines: frozenset[int]
     """All lines with text."""
+    pieces: frozenset[tuple[int, str]] = frozenset()
+    """Line and text of what was written, which tells wordings apart."""
 
 
 def use_of(folders: Sequence[Path], name: str, given: Mapping[str, str]) -> Use:
@@ -57,7 +59,8 @@ def use_of(folders: Sequence[Path], name: str, given: Mapping[str, str]) -> Use:
     walk = _Walk(given)
     walk.statements(tree.body)
     asked = {n: v for n, v in walk.asked.items() if n not in walk.printed and n != SEED}
-    return Use(walk.printed, asked, frozenset(walk.reached), _text_lines(tree))
+    reached, pieces = frozenset(walk.reached), frozenset(walk.pieces)
+    return Use(walk.printed, asked, reached, _text_lines(tree), pieces)
 
 
 def _text_lines(tree: nodes.Template) -> frozenset[int]:
@@ -85,6 +88,7 @@ class _Walk:
     printed: dict[str, str] = field(default_factory=dict)
     asked: dict[str, str] = field(default_factory=dict)
     reached: set[int] = field(default_factory=set)
+    pieces: set[tuple[int, str]] = field(default_factory=set)
 
     def statements(self, found: Sequence[nodes.Node]) -> None:
         """Follow statements as they would be rendered."""
@@ -96,7 +100,9 @@ class _Walk:
             elif isinstance(node, nodes.Output):
                 self.reached.update(_lines(node))
                 for item in node.nodes:
-                    if not isinstance(item, nodes.TemplateData):
+                    if isinstance(item, nodes.TemplateData):
+                        self.pieces.add((item.lineno, item.data))
+                    else:
                         self._value(item, self.printed)
 
     def _branch(self, node: nodes.If) -> Sequence[nodes.Node]:

@@ -88,7 +88,7 @@ def preview(
     rules = named(advisor, name)
     stage = _Stage(advisor, advice, length, templates, every)
     made = stage.advised(rules) if rules[0].action else stage.remarked(rules)
-    variants = list({(v.subject, v.title, v.text): v for v in reversed(list(made))}.values())[::-1]
+    variants = list(made)
     if not variants:
         raise _does_not_arise(advisor, advice, name, rules)
     return Preview(advice.request.stated(), variants)
@@ -151,16 +151,20 @@ class _Stage:
                 yield from self._worded(blank, text_of(rule), views.situation)
 
     def _worded(self, blank: Variant, template: str, given: Mapping[str, str]) -> Iterator[Variant]:
-        """Fill a template in; with ``every``, once for each wording."""
+        """Fill a template in; with ``every``, until each of its wordings was seen."""
         texts = templates_for(self.templates)
+        seen = set[tuple[int, str]]()
         for seed in (given[SEED], *(WORDINGS if self.every else ())):
             values = {**given, SEED: seed}
+            use = use_of(self._folders, template, values)
+            if seen and use.pieces <= seen:
+                continue
+            seen |= use.pieces
             title, text = (
                 texts.titled(template, values)
                 if template.startswith("actions/")
                 else ("", texts.text(template, values))
             )
-            use = use_of(self._folders, template, values)
             shown = self._shown(template)
             yield replace(blank, template=shown, title=title, text=text, use=use)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from textwrap import wrap
 
 from advisor.workbench.preview import Preview, Variant
@@ -11,6 +12,7 @@ from advisor.workbench.showing import count, request_line
 
 _WIDTH = 88
 _EMPTY = "(empty)"
+_INDENT = "    "
 
 
 def preview_text(shown: Preview) -> str:
@@ -20,33 +22,49 @@ def preview_text(shown: Preview) -> str:
 
 def _lines(shown: Preview) -> Iterator[str]:
     yield f"for {request_line(shown.asked)}"
-    if len(shown.variants) > 1:
-        yield count(len(shown.variants), "different text")
-    for variant in shown.variants:
+    groups = [
+        list(own)
+        for _, own in groupby(shown.variants, key=lambda v: (v.template, v.rule, v.subject))
+    ]
+    if len(groups) > 1:
+        yield f"{count(len(groups), 'what-if')}, {count(len(shown.variants), 'text')}"
+    for group in groups:
         yield ""
-        yield from _variant(variant)
+        yield from _group(group)
     if shown.unreached:
         yield ""
     for template, lines in shown.unreached.items():
         yield f"not reached in {template}: {_spans(lines)}"
 
 
-def _variant(variant: Variant) -> Iterator[str]:
-    yield f"{variant.template}, by rule {variant.rule}"
-    if variant.subject:
-        yield f"what-if {variant.subject}"
-    yield variant.fate
+def _group(variants: Sequence[Variant]) -> Iterator[str]:
+    """Write the wordings of one text, then the placeholders of all of them."""
+    first = variants[0]
+    yield f"{first.template}, by rule {first.rule}"
+    if first.subject:
+        yield f"what-if {first.subject}"
+    yield first.fate
+    for number, variant in enumerate(variants):
+        yield ""
+        if number:
+            yield "  or, in other words:"
+        for text in filter(None, (variant.title, variant.text)):
+            yield from wrap(text, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
+        if not variant.text:
+            yield f"{_INDENT}(no text: the remark is left out)"
     yield ""
-    for text in filter(None, (variant.title, variant.text)):
-        yield from wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")
-    if not variant.text:
-        yield "    (no text: the remark is left out)"
-    yield ""
-    wide = max(map(len, (*variant.use.printed, *variant.use.asked)), default=0)
-    yield from (f"  {n.ljust(wide)}  {v or _EMPTY}" for n, v in variant.use.printed.items())
-    if variant.use.asked:
+    yield from _placeholders(variants)
+
+
+def _placeholders(variants: Sequence[Variant]) -> Iterator[str]:
+    printed = {name: value for v in variants for name, value in v.use.printed.items()}
+    asked = {name: value for v in variants for name, value in v.use.asked.items()}
+    only_asked = {name: value for name, value in asked.items() if name not in printed}
+    wide = max(map(len, (*printed, *only_asked)), default=0)
+    yield from (f"  {name.ljust(wide)}  {value or _EMPTY}" for name, value in printed.items())
+    if only_asked:
         yield "  asked about, not written:"
-    yield from (f"  {n.ljust(wide)}  {v or _EMPTY}" for n, v in variant.use.asked.items())
+    yield from (f"  {name.ljust(wide)}  {value or _EMPTY}" for name, value in only_asked.items())
 
 
 def _spans(numbers: Sequence[int]) -> str:
