@@ -28,6 +28,8 @@ class Bare:
     word: str
     """The placeholder, or the number as it is written."""
     hint: str
+    written: bool = False
+    """Whether it stands in the text itself."""
 
 
 def numbers_without_unit(tree: nodes.Template) -> Iterator[Bare]:
@@ -47,8 +49,12 @@ def numbers_without_unit(tree: nodes.Template) -> Iterator[Bare]:
 
 def _written(data: nodes.TemplateData) -> Iterator[Bare]:
     for match in _ALONE.finditer(data.data):
+        before = data.data[: match.start()].split()
+        if before and before[-1] != before[-1].lower():
+            continue  # part of a name: RTX 4090
         line = data.lineno + data.data.count("\n", 0, match.start())
-        yield Bare(line, match[1], "Say what it counts, or take a placeholder, which has a unit.")
+        hint = "Say what it counts, or take a placeholder, which has a unit."
+        yield Bare(line, match[1], hint, written=True)
 
 
 def _is_near(tree: nodes.Template, name: nodes.Name) -> bool:

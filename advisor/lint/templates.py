@@ -106,9 +106,13 @@ class _Folder:
         from advisor.render.places import located  # noqa: PLC0415 - likewise
 
         for bare in numbers_without_unit(self._sandbox.tree(source, name)):
-            at = located(self._sandbox, source, Violation(bare.line, "", word=bare.word))
+            if bare.written:
+                column = source.splitlines()[bare.line - 1].find(bare.word) + 1
+                place = self.place(name, bare.line, column)
+            else:
+                at = located(self._sandbox, source, Violation(bare.line, "", word=bare.word))
+                place = self.place(name, at.line, at.column)
             message = f"'{bare.word}' is a number, and nothing near it says of what."
-            place = self.place(name, at.line, at.column)
             yield problem("number-without-unit", message, place, bare.hint)
 
 
