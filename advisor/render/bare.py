@@ -20,7 +20,7 @@ BARE: Mapping[str, tuple[str, ...]] = {
     "model_experts": _EXPERTS,
     "model_experts_used": _EXPERTS,
     "model_layers": _LAYERS,
-    "model_images_held": ("images", "image"),
+    "model_images_held": ("images", "image", "of"),
     "model_trained_context": _TOKENS,
     "weights_bits": ("bits", "bit"),
     "request_context": _TOKENS,
