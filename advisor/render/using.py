@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,16 @@ def use_of(folders: Sequence[Path], name: str, given: Mapping[str, str]) -> Use:
     Raises:
         TemplateError: It is missing or not as it must be.
     """
+    tree = _parsed(tuple(folders), name)
+    walk = _Walk(given)
+    walk.statements(tree.body)
+    asked = {n: v for n, v in walk.asked.items() if n not in walk.printed and n != SEED}
+    reached, pieces = frozenset(walk.reached), frozenset(walk.pieces)
+    return Use(walk.printed, asked, reached, _text_lines(tree), pieces)
+
+
+@lru_cache(maxsize=128)
+def _parsed(folders: tuple[Path, ...], name: str) -> nodes.Template:
     from advisor.render.sandbox import Sandbox, problems_in  # noqa: PLC0415 - start-up
 
     sandbox = Sandbox(folders)
@@ -55,12 +66,7 @@ def use_of(folders: Sequence[Path], name: str, given: Mapping[str, str]) -> Use:
     if wrong or sandbox.loader is None:
         raise wrong[0] if wrong else TemplateError(f"there is no template '{name}'.")
     source = sandbox.loader.get_source(sandbox, name)[0]
-    tree = sandbox.tree(source, name)
-    walk = _Walk(given)
-    walk.statements(tree.body)
-    asked = {n: v for n, v in walk.asked.items() if n not in walk.printed and n != SEED}
-    reached, pieces = frozenset(walk.reached), frozenset(walk.pieces)
-    return Use(walk.printed, asked, reached, _text_lines(tree), pieces)
+    return sandbox.tree(source, name)
 
 
 def _text_lines(tree: nodes.Template) -> frozenset[int]:

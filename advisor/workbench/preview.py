@@ -135,7 +135,7 @@ class _Stage:
             replace(self.advice, recommendations=whole), templates=self.templates
         )
         for item in [*said, *others] if self.every else said or others[:1]:
-            given = {**views.situation, **views.option(doc["recommendations"][item.rank - 1])}
+            given = views.told(doc["recommendations"][item.rank - 1])
             fate = self._places.get(item.rank) or self._fate(item)
             blank = Variant(item.option.key, item.rule, "", fate, "", "", _NOTHING)
             yield from self._worded(blank, f"actions/{item.text_template}", given)
@@ -229,7 +229,7 @@ class _Stage:
             for item in self.advice.recommendations
         }
         for remedy in made.remedies:
-            how = "told in full" if remedy.text else "named with its figures alone"
+            how = "told in full" if remedy.text else "told in a sentence of its own"
             places[int(remedy.number)] = f"number {remedy.number} {where}, {how}"
         told = {
             note["rule"]: f"told {where}" for note in doc["notes"] if note["text"] in made.watch

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from advisor import resources
+from advisor.advice import Advice
 from advisor.errors import RequestError, UserError
 from advisor.pipeline import Advisor
 from advisor.requests import request_from
-from advisor.rulefile.model import Rule
+from advisor.rulefile.model import Case, Rule
 from advisor.rulefile.texts import text_of
 from advisor.workbench.preview import preview
 from advisor.workbench.rulebook import as_html, as_markdown
@@ -92,24 +93,35 @@ def _head(text: str) -> str:
 
 def _examples(advisor: Advisor, templates: Path | None) -> Iterator[tuple[str, Example]]:
     """Let each rule with a text speak in the first of its cases in which it is said."""
+    given: dict[str, Advice | None] = {}
     for rule in advisor.ruleset.rules:
-        if not text_of(rule):
-            continue
-        for case in rule.cases:
-            if case.expect == "fires" and (made := _example(advisor, rule, case.given, templates)):
-                yield rule.id, made
-                break
+        for case in rule.cases if text_of(rule) else ():
+            line = request_line(case.given)
+            if case.expect == "fires" and line not in given:
+                given[line] = _advice(advisor, case)
+            advice = given.get(line)
+            if case.expect == "fires" and advice:
+                made = _example(advisor, rule, line, advice, templates)
+                if made:
+                    yield rule.id, made
+                    break
+
+
+def _advice(advisor: Advisor, case: Case) -> Advice | None:
+    try:
+        return advisor.advise(request_from(case.given))
+    except UserError:
+        return None
 
 
 def _example(
-    advisor: Advisor, rule: Rule, given: Mapping[str, object], templates: Path | None
+    advisor: Advisor, rule: Rule, line: str, advice: Advice, templates: Path | None
 ) -> Example | None:
     try:
-        advice = advisor.advise(request_from(given))
         shown = preview(advisor, advice, rule.id, templates=templates).variants[0]
     except UserError:
         return None
-    return Example(request_line(given), shown.title, shown.text) if shown.text else None
+    return Example(line, shown.title, shown.text) if shown.text else None
 
 
 def write_book(book: Book, folder: Path, form: Form) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from advisor.render.names import OPTION, SITUATION
@@ -137,7 +138,8 @@ def _text(material: Material, rule: Rule) -> Iterator[Block]:
     yield Para(["The template ", Code(f"templates/{name}"), ":"])
     yield Listing(source)
     known = {**SITUATION, **OPTION}
-    used = [word for word in known if _names(source, word)]
+    inside = _words(source)
+    used = [word for word in known if word in inside]
     if used:
         rows: list[Sequence[Line]] = [([Code(word)], [known[word]]) for word in used]
         yield Table(("placeholder", "holds"), rows)
@@ -147,11 +149,10 @@ def _text(material: Material, rule: Rule) -> Iterator[Block]:
         yield Listing("\n\n".join(filter(None, (example.title, example.text))))
 
 
-def _names(source: str, word: str) -> bool:
-    import re  # noqa: PLC0415 - only here
-
+def _words(source: str) -> frozenset[str]:
+    """Collect the words inside the tags of a template."""
     tags = re.findall(r"\{[{%](.*?)[%}]\}", source, re.DOTALL)
-    return any(re.search(rf"\b{word}\b", tag) for tag in tags)
+    return frozenset(re.findall(r"\w+", " ".join(tags)))
 
 
 def _coverage(material: Material, rule: Rule) -> Iterator[Block]:
