@@ -84,7 +84,8 @@ class _Folder:
 
     def problems(self, name: str) -> Iterator[Problem]:
         """Find what is wrong with one template."""
-        from advisor.render.sandbox import problems_in  # noqa: PLC0415 - start-up
+        from advisor.render.places import too_much  # noqa: PLC0415 - start-up
+        from advisor.render.sandbox import problems_in  # noqa: PLC0415 - likewise
 
         wrong = problems_in(self._sandbox, name)
         for error in wrong:
@@ -97,8 +98,11 @@ class _Folder:
             yield problem(
                 "template-title", "the first line must be a title.", self.place(name, 1, 1), hint
             )
-        if not wrong and name.endswith(SUFFIX) and name.startswith(_SENTENCES):
-            yield from self._numbers(name, text.decode())
+        unread = {error.lint for error in wrong} & {"template-syntax", "encoding"}
+        if not unread and name.endswith(SUFFIX) and name.startswith(_SENTENCES):
+            source = text.decode()
+            if too_much(self._sandbox, source) is None:
+                yield from self._numbers(name, source)
 
     def _numbers(self, name: str, source: str) -> Iterator[Problem]:
         from advisor.lint.numbers import numbers_without_unit  # noqa: PLC0415 - start-up
