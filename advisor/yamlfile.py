@@ -92,8 +92,8 @@ def _parsed(text: str, reader: _Reader) -> None:
         for event in yaml.parse(text, loader):
             reader.take(event)
     except yaml.MarkedYAMLError as bad:
-        mark = bad.problem_mark or bad.context_mark
-        place = reader.place(mark)
+        unclosed = bad.context == "while scanning a quoted scalar" and bad.context_mark
+        place = reader.place(unclosed or bad.problem_mark or bad.context_mark)
         lint, message, hint = _plain_problem(text, bad, place)
         raise reader.error(message, source=place, hint=hint, lint=lint) from None
     except yaml.YAMLError as bad:
@@ -107,6 +107,8 @@ def _plain_problem(text: str, bad: yaml.MarkedYAMLError, place: Source) -> tuple
     line = lines[place.line - 1] if 0 < place.line <= len(lines) else ""
     if "\t" in line[: len(line) - len(line.lstrip())] or "'\\t'" in str(bad.problem):
         return "tab", "a tab is used for indentation.", "Use spaces."
+    if bad.context == "while scanning a quoted scalar":
+        return "yaml-syntax", "a quote is opened and not closed.", "Close it on the same line."
     if symbol := _SYMBOL.search(line):
         hint = "Write it in words: 'above', 'at least' ..."
         return "unknown-verb", f"'{symbol[1]}' cannot start a value.", hint

@@ -87,7 +87,7 @@ def _correct(asked: Sequence[Asked], means: Means, *, write: bool) -> None:
     typer.echo(differences(edited), nl=False, err=write)
     if write:
         replace_files(edited)
-        files = f"{len(edited)} file{'s' * (len(edited) != 1)}" if edited else "nothing"
+        files = _many(len(edited), "file") if edited else "nothing"
         typer.echo(f"{files} corrected", err=True)
 
 
@@ -106,16 +106,18 @@ def _shown(checked: Checked, form: CheckFormat) -> str:
 def _summary(checked: Checked) -> str:
     errors = sum(one.is_error for one in checked.problems)
     warnings = len(checked.problems) - errors
-    looked = f"{checked.rules} rules in {checked.files} files" if checked.rules else ""
+    looked = f"{_many(checked.rules, 'rule')} in {_many(checked.files, 'file')}"
     if checked.scenarios:
-        looked += f", tried on {checked.scenarios:,} scenarios"
-    counts = [
-        f"{n} {word}{'s' * (n != 1)}" for n, word in ((errors, "error"), (warnings, "warning")) if n
-    ]
-    said = " and ".join(counts) or "no problem found"
-    lines = [f"{looked}: {said}" if looked else said]
+        looked += f", tried on {_many(checked.scenarios, 'scenario')}"
+    counts = ((errors, "error"), (warnings, "warning"))
+    said = " and ".join(_many(n, word) for n, word in counts if n) or "no problem found"
+    lines = [f"{looked}: {said}" if checked.rules else said]
     if checked.elsewhere:
         lines.append(f"{checked.elsewhere} more in files that were not named")
     if fixable := sum(one.edit is not None for one in checked.problems):
         lines.append(f"--diff shows how {fixable} of them can be corrected, --fix does it")
     return "\n".join(lines) + "\n"
+
+
+def _many(number: int, word: str) -> str:
+    return f"{number:,} {word}{'s' * (number != 1)}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +22,7 @@ from advisor.cli.rules_sample import (
 from advisor.errors import RequestError, UserError
 
 if TYPE_CHECKING:
+    from advisor.rulefile.places import Places
     from advisor.workbench.cases import CaseResult
     from advisor.workbench.watching import Session, Stamp
 
@@ -67,25 +69,39 @@ def test(
     from advisor.workbench.rulenames import find_rules  # noqa: PLC0415
     from advisor.workbench.watching import stamp  # noqa: PLC0415
 
-    session = _session(folder, scenarios)
+    places = _places(folder, scenarios)
+    session = _session(folder, scenarios, places)
     begun = stamp(session.folders)
     only = find_rules(session.runner.advisor.ruleset, rule) if rule else None
     if accept:
         typer.echo(f"{session.accept()} scenarios brought up to date; look at the difference")
         session.reload()
-    results = list(session.run(only, () if only else session.scenarios))
+    results = _placed(session.run(only, () if only else session.scenarios), places)
     if not results and not watch:
         raise RequestError("no case was run", hint="Add cases to the rules.")
     typer.echo(_json(results) if format_ is Format.json else _text(results), nl=False)
     if junit:
         write(junit_xml(results), junit)
     if watch:
-        _watch(session, only, begun)
+        _watch(session, only, begun, places)
     if not all(result.ok for result in results):
         raise typer.Exit(1)
 
 
-def _session(folder: Path | None, scenarios: Path | None) -> Session:
+def _places(folder: Path | None, scenarios: Path | None) -> Places:
+    from advisor.rulefile.places import Places  # noqa: PLC0415
+
+    return Places.of([None, folder, *([scenarios.parent, scenarios] if scenarios else [])])
+
+
+def _placed(results: Iterable[CaseResult], places: Places) -> list[CaseResult]:
+    return [
+        replace(result, source=places.source(result.source)) if result.source else result
+        for result in results
+    ]
+
+
+def _session(folder: Path | None, scenarios: Path | None, places: Places) -> Session:
     from advisor import resources  # noqa: PLC0415
     from advisor.pipeline import Advisor, text_names  # noqa: PLC0415
     from advisor.workbench.cases import Runner  # noqa: PLC0415
@@ -98,7 +114,10 @@ def _session(folder: Path | None, scenarios: Path | None) -> Session:
     advisor = Advisor.load(rules=folder)
     where = scenarios or scenario_folder(folder)
     names = advisor.knowledge.names()
-    found = load_scenarios(where, advisor.vocabulary, advisor.ruleset, names)
+    try:
+        found = load_scenarios(where, advisor.vocabulary, advisor.ruleset, names)
+    except UserError as error:
+        raise places.error(error) from None
     if scenarios is not None and not found:
         raise RequestError(f"{scenarios} holds no scenario", hint="Add a file that ends in .yaml.")
     templates = text_names(resources.overlaid("templates", None, [".j2"]))
@@ -148,7 +167,7 @@ def _json(results: Sequence[CaseResult]) -> str:
     return json.dumps(made, indent=2) + "\n"
 
 
-def _watch(session: Session, only: frozenset[str] | None, seen: Stamp) -> None:
+def _watch(session: Session, only: frozenset[str] | None, seen: Stamp, places: Places) -> None:
     import time  # noqa: PLC0415
 
     from advisor.workbench.watching import until_changed  # noqa: PLC0415
@@ -160,9 +179,11 @@ def _watch(session: Session, only: frozenset[str] | None, seen: Stamp) -> None:
         try:
             concerned, scenarios = session.reload()
             wanted = concerned if only is None else concerned & only
-            results = list(session.run(wanted, scenarios if only is None else ()))
+            found = session.run(wanted, scenarios if only is None else ())
+            results = _placed(found, places)
         except UserError as error:
-            typer.echo(f"error: {error}")
+            for line in str(places.error(error)).splitlines():
+                typer.echo(f"error: {line}")
             continue
         typer.echo(_text(results), nl=False)
         typer.echo(f"({len(concerned)} rules concerned, {time.perf_counter() - begun:.2f} s)")

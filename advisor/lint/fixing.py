@@ -136,7 +136,7 @@ def _placed(name: str, found: Problem, text: str) -> _Fix | None:
     if found.edit is None or not found.source.line:
         return None
     begin = _line_start(text, found.source.line) + max(found.source.column - 1, 0)
-    begin += text.startswith("\ufeff")
+    begin += found.source.line == 1 and text.startswith("\ufeff")
     line_end = _BREAK.search(text, begin)
     whole = rf"(?<![\w.-]){re.escape(found.edit.old)}(?![\w.-])"
     match = re.compile(whole).search(text, begin, line_end.start() if line_end else len(text))

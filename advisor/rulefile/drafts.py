@@ -19,6 +19,9 @@ class Draft:
     partial: bool = False
     """Whether something in it could not be read, so that what seems missing may be there."""
 
+    text: str = ""
+    """Of a partial one, the whole file as it is: what seems to be missing may stand in it."""
+
     def at(self, key: str) -> Source | None:
         """Where a key stands, or where the rule begins."""
         return self.places.get(key, self.rule.source)

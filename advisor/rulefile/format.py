@@ -48,6 +48,11 @@ def formatted(content: bytes, shown: str) -> str:
         RuleFileError: It is not YAML, or could not be written with the same meaning.
     """
     written = read_written(content, shown)
+    root = written.root
+    if root.kind != "list" or not root.items:
+        hint = "Begin every entry with '- rule: NAME'."
+        raise RuleFileError("the file holds no list of rules.", source=Source(shown), hint=hint)
+    root.flow = False
     lines = list(_Writer(written, give_remarks(written)).lines())
     text = "\n".join(lines) + "\n"
     _same_meaning(content, text, written, shown)
@@ -80,12 +85,8 @@ class _Writer:
 
     def lines(self) -> Iterator[str]:
         """Give the lines of the file, one empty line between entries."""
-        root = self.written.root
-        if root.flow or root.kind == "scalar":
-            yield from self._value("", root, 0, "", "")
-            return
         first = True
-        for item in root.items:
+        for item in self.written.root.items:
             block = _single_spaced(self._item(item, 0, ""))
             if not first:
                 yield ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from advisor.errors import RuleFileError, Source
 from advisor.rulefile.drafts import Draft, read_facts, scored_tests
@@ -13,6 +15,7 @@ from advisor.rulefile.normal import Branch, branches
 from advisor.rulefile.reading import Reading
 from advisor.yamlfields import correction, guess
 
+_NAMED = re.compile(r"\b(?:rule|ladder):\s*[\"']?([a-z0-9-]+)")
 MAX_GROUPS = 8
 MAX_TESTS_PER_GROUP = 20
 
@@ -29,10 +32,8 @@ def check(drafts: Sequence[Draft], reading: Reading) -> None:
             for one in (_action, _source, _cases, _limits, _deprecated):
                 one(draft, reading)
     _ids(drafts, reading)
-    if all(draft.rule.id for draft in drafts) and not any(map(_is_broken_ladder, drafts)):
-        _references(drafts, reading)
-    if not any(draft.partial for draft in drafts):
-        _never_concluded(drafts, reading)
+    _references(drafts, reading)
+    _never_concluded(drafts, reading)
     _supersedes_cycle(drafts, reading)
     _conclusion_cycle(drafts, reading)
 
@@ -77,6 +78,8 @@ def _is_figure(test: Test) -> bool:
 
 def _cases(draft: Draft, reading: Reading) -> None:
     rule = draft.rule
+    if draft.partial and not rule.cases and "cases" in draft.places:
+        return  # they are there and could not be read
     if rule.ladder and "silent" in {case.expect for case in rule.cases}:
         return
     for expect in ("fires", "silent"):
@@ -142,38 +145,58 @@ def _ids(drafts: Sequence[Draft], reading: Reading) -> None:
 
 
 def _references(drafts: Sequence[Draft], reading: Reading) -> None:
-    every = {draft.rule.id for draft in drafts}
+    names = _Names(frozenset(draft.rule.id for draft in drafts) - {""}, _unread(drafts))
     advising = {draft.rule.id for draft in drafts if draft.rule.action}
     for draft in drafts:
         for name in draft.rule.supersedes:
-            if not _refer(name, "supersedes", draft, every, reading) or name in advising:
+            if not _refer(name, "supersedes", draft, names, reading) or name in advising:
                 continue
             hint = "Only recommendations can be superseded."
             message = f"rule '{name}' recommends nothing."
             reading.problems.add(message, draft.at("supersedes"), hint, lint="wrong-reference")
         if draft.rule.replaced_by:
-            _refer(draft.rule.replaced_by, "replaced_by", draft, every, reading)
+            _refer(draft.rule.replaced_by, "replaced_by", draft, names, reading)
 
 
-def _refer(name: str, key: str, draft: Draft, every: set[str], reading: Reading) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The rules that were read, and files in which something could not be read."""
+
+    read: frozenset[str]
+    unread: Collection[str]
+
+    def may_hold(self, rule: str) -> bool:
+        """Whether such a file seems to hold a rule, or the ladder that it comes from."""
+        names = {name for text in self.unread for name in _NAMED.findall(text)}
+        return any(rule == name or rule.startswith(f"{name}-") for name in names)
+
+
+def _unread(drafts: Sequence[Draft]) -> Collection[str]:
+    return {draft.text for draft in drafts if draft.partial}
+
+
+def _refer(name: str, key: str, draft: Draft, names: _Names, reading: Reading) -> bool:
     if name == draft.rule.id:
         message = f"rule '{name}' names itself in '{key}'."
         reading.problems.add(message, draft.at(key), "Delete it.", lint="wrong-reference")
         return False
-    if name not in every:
+    if name not in names.read and not names.may_hold(name):
         message = f"unknown rule '{name}' in '{key}'."
-        hint = guess(name, every)
+        hint = guess(name, names.read)
         edit = correction(name, hint)
         reading.problems.add(message, draft.at(key), hint, lint="unknown-rule", edit=edit)
-    return name in every
+    return name in names.read
 
 
 def _never_concluded(drafts: Sequence[Draft], reading: Reading) -> None:
     concluded = {name for draft in drafts for name in draft.rule.conclude}
     facts = reading.vocabulary.facts
+    unread = [text.partition("conclude")[2] for text in _unread(drafts)]
     for draft in drafts:
         for name, place in read_facts(draft.rule).items():
-            if facts[name].origin == "rules" and name not in concluded:
+            if facts[name].origin == "rules" and not (
+                name in concluded or any(name in text for text in unread)
+            ):
                 hint = "Add a rule or ladder that concludes it."
                 message = f"no rule concludes {name}."
                 reading.problems.add(message, place, hint, lint="fact-never-concluded")

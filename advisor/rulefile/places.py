@@ -6,6 +6,7 @@ Compiled rules know a file by a short name that is the same on every machine
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -50,7 +51,7 @@ class Places:
         """Put paths for the short names in a message (``first at rules/fit.yaml:1:3``)."""
         for label, path in self.paths.items():
             if f"{label}:" in text:
-                text = text.replace(f"{label}:", f"{path}:")
+                text = re.sub(rf"(?<![\w./-]){re.escape(label)}:", lambda _: f"{path}:", text)  # noqa: B023
         return text
 
     def error(self, error: UserError) -> UserError:
@@ -72,10 +73,15 @@ def short_name(folder: Path) -> str:
 
 
 def openable(path: Path) -> str:
-    """Write a path as typed; an absolute one below the present folder as it is from there."""
-    if path.is_absolute():
-        here = Path.cwd()
-        return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
+    """Write a path as typed; an absolute one below the present folder as it is from there.
+
+    The built-in rules of an installed advisor are nobody's to edit, and keep their short name.
+    """
+    here, built_in = Path.cwd(), data_dir("rules")
+    if path.is_absolute() and path.is_relative_to(here):
+        path = path.relative_to(here)
+    elif path.is_relative_to(built_in):
+        path = Path("rules") / path.relative_to(built_in)
     return path.as_posix()
 
 

@@ -32,13 +32,15 @@ def read_rules(content: bytes, shown: str, reading: Reading) -> Sequence[Draft]:
     """
     entries = reading.problems.entries(content, shown, "- rule: NAME")
     if not entries:
-        return [Draft(Rule("", "", When(())), partial=True)]
+        text = content.decode(errors="replace")
+        return [Draft(Rule("", "", When(())), partial=True, text=text)]
     drafts: list[Draft] = []
     for node in entries:
         fields = Fields.of(node, "a rule", reading.problems)
         if fields is not None:
             drafts.extend(_entry(fields, reading))
-    return drafts
+    text = content.decode(errors="replace")
+    return [replace(draft, text=text) if draft.partial else draft for draft in drafts]
 
 
 def _entry(fields: Fields, reading: Reading) -> Sequence[Draft]:

@@ -135,7 +135,7 @@ def _wanted(advisor: Advisor, advice: Advice, scenario: ScenarioCase) -> Iterato
         facts[VERDICT] = expected.verdict
     wrong = {fact: value for fact, value in facts.items() if advice.facts.get(fact) != value}
     said = {recommendation.option.action for recommendation in advice.recommendations}
-    actions = {expected.first, *(expected.actions or ()), *expected.changes} - said
+    actions = {expected.first, *(expected.actions or ()), *expected.changes} - said - {None}
     asked = {*(expected.notes or ()), *expected.fires}
     for rule in advisor.ruleset.rules:
         concludes = any(rule.conclude.get(fact) == value for fact, value in wrong.items())

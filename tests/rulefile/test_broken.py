@@ -1,18 +1,22 @@
 """Every kind of mistake has a file with that mistake alone and its exact message."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from advisor.errors import RuleFileError, UserError
+from advisor.errors import Problems, RuleFileError, UserError
+from advisor.lint.registry import LINTS
 from advisor.rulefile import parse_rules
 from advisor.vocabulary import Vocabulary
+from tests.cli.running import run
 
 FOLDER = Path(__file__).parent / "broken"
 FILES = sorted(FOLDER.glob("*.yaml"))
 EXPECTED = (FOLDER / "expected.txt").read_text(encoding="utf-8").splitlines()
 TEMPLATES = frozenset({"quantize.md.j2"})
 NAMES = {"frameworks": ["llama.cpp", "vLLM"]}
+TAKEN_AS_THEY_ARE = {"duplicate-rule.yaml"}
 
 
 def problems(contents: dict[str, bytes], vocabulary: Vocabulary) -> list[str]:
@@ -56,9 +60,26 @@ def test_problems_of_one_rule_are_reported_at_once(vocabulary: Vocabulary) -> No
     ]  # fmt: skip
 
 
-def test_a_broken_file_does_not_make_others_look_incomplete(vocabulary: Vocabulary) -> None:
+@pytest.mark.parametrize(
+    ("broken", "also"),
+    [
+        ("- rule: x\n\tconclude: {workload.kind: chat}\n", []),
+        ("- rule: x\n\twhy: y\n", ["b.yaml:5:20: no rule concludes workload.kind."]),
+    ],
+)
+def test_what_a_broken_file_seems_to_conclude_is_not_missing(
+    broken: str, also: list[str], vocabulary: Vocabulary
+) -> None:
     reader = (FOLDER / "never-concluded.yaml").read_bytes()
-    found = problems({"a.yaml": b"- rule: x\n\twhy: y\n", "b.yaml": reader}, vocabulary)
+    first, *rest = problems({"a.yaml": broken.encode(), "b.yaml": reader}, vocabulary)
+    assert first == "a.yaml:2:1: a tab is used for indentation. Use spaces."
+    assert [line.partition(" Add")[0] for line in rest] == also
+
+
+def test_what_a_broken_file_seems_to_name_is_not_unknown(vocabulary: Vocabulary) -> None:
+    reader = (FOLDER / "supersedes-unknown.yaml").read_bytes()
+    broken = b"- rule: offload-layer\n\twhy: y\n"
+    found = problems({"a.yaml": broken, "b.yaml": reader}, vocabulary)
     assert found == ["a.yaml:2:1: a tab is used for indentation. Use spaces."]
 
 
@@ -68,3 +89,56 @@ def test_errors_are_rule_file_errors_with_a_place(vocabulary: Vocabulary) -> Non
         parse_rules({"f.yaml": content}, vocabulary)
     assert caught.value.source is not None
     assert (caught.value.source.line, caught.value.source.column) == (5, 5)
+
+
+def in_one_folder() -> dict[str, bytes]:
+    """All files, each rule with a name of its own: one name twice is a mistake of its own."""
+    contents = {}
+    for number, path in enumerate(FILES):
+        content = path.read_bytes()
+        if path.name not in TAKEN_AS_THEY_ARE:
+            content = content.replace(b"hot-card", b"hot-%04d" % number)
+            content = content.replace(b"quantize-to-fit", b"quantize-fit%03d" % number)
+        contents[path.name] = content
+    return contents
+
+
+def test_one_run_over_the_folder_finds_every_mistake(vocabulary: Vocabulary) -> None:
+    found = {
+        re.sub(r"'(hot|quantize)-[^']*'", "''", one)
+        for one in problems(in_one_folder(), vocabulary)
+    }
+    expected = {re.sub(r"'(hot|quantize)-[^']*'", "''", line) for line in EXPECTED}
+    assert expected - found == set()
+    assert {line for line in found - expected if "is used twice" not in line} == set()
+
+
+def test_one_command_over_the_folder_names_every_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken").mkdir()
+    for name, content in in_one_folder().items():
+        (Path("broken") / name).write_bytes(content)
+    outcome = run(capsys, "rules", "check", "broken")
+    assert outcome.code == 1
+    assert "Traceback" not in outcome.out + outcome.err
+    named = set(re.findall(r"^broken/([^:]+):\d+:\d+: ", outcome.out, re.MULTILINE))
+    built_in_concludes_it = {"never-concluded.yaml"}
+    assert named == {path.name for path in FILES} - built_in_concludes_it
+
+
+def test_every_kind_of_error_has_a_fixture_or_a_page(vocabulary: Vocabulary) -> None:
+    seen = set()
+    for path in FILES:
+        with pytest.raises(UserError) as caught:
+            parse_rules({path.name: path.read_bytes()}, vocabulary, TEMPLATES, NAMES)
+        errors = caught.value.errors if isinstance(caught.value, Problems) else [caught.value]
+        seen |= {error.lint for error in errors}
+    assert "" not in seen
+    loads = {"cannot-load", "case-does-not-match", "contradictory-conclude", "unused-placeholder"}
+    assert seen == {lint.id for lint in LINTS.values() if lint.severity == "error"} - loads
+
+
+def test_there_are_at_least_sixty_kinds() -> None:
+    assert len(FILES) >= 60

@@ -293,3 +293,12 @@ def test_accepting_writes_what_is_seen_and_leaves_the_rest(session: Session) -> 
         ("memory.deficit", "above 1 GiB"),
     ]
     assert session.accept() == 0
+
+
+def test_a_wrong_verdict_is_explained_by_the_rules_that_give_the_right_one(
+    advisor: Advisor, tmp_path: Path
+) -> None:
+    result = run(advisor, tmp_path, "{verdict: fits}")
+    assert result.details
+    assert all(line.startswith("verdict-fits: ") for line in result.details)
+    assert "short by 3.8 GiB" in result.details[0]
