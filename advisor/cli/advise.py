@@ -114,11 +114,16 @@ def advise(
     ] = None,
     prefer: Annotated[
         Prefer | None,
-        typer.Option(help="What matters most. (default: balanced)", rich_help_panel=_RUN),
+        typer.Option(
+            metavar="<word>",
+            help="What matters most: balanced, quality, speed or cost. (default: balanced)",
+            rich_help_panel=_RUN,
+        ),
     ] = None,
     use: Annotated[
         Use | None,
         typer.Option(
+            metavar="<word>",
             help="How fast it has to be: interactive (read along), batch (left to run) or none. "
             "[default: interactive]",
             rich_help_panel=_RUN,
@@ -197,10 +202,21 @@ def advise(
     ] = None,
     cpu_cores: Annotated[int | None, typer.Option(help="CPU cores.", rich_help_panel=_HOST)] = None,
     format_: Annotated[
-        Format, typer.Option("--format", help="How the report is written.", rich_help_panel=_OUTPUT)
+        Format,
+        typer.Option(
+            "--format",
+            metavar="<word>",
+            help="How the report is written: text, markdown, html or json.",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = Format.text,
     length: Annotated[
-        Length, typer.Option(help="How much is said.", rich_help_panel=_OUTPUT)
+        Length,
+        typer.Option(
+            metavar="<word>",
+            help="How much is said: short (at most 150 words), standard (at most 500) or full.",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = Length.standard,
     memory: Annotated[
         bool,

@@ -24,6 +24,7 @@ from advisor.reverse.documents import reverse_doc, written_csv, written_json
 from advisor.reverse.view import (
     USED,
     Column,
+    caches,
     card_columns,
     cards_named,
     frameworks,
@@ -32,6 +33,7 @@ from advisor.reverse.view import (
     narrowed,
     tight_rows,
     with_bars,
+    writes,
 )
 from advisor.reverse.wish import NO_LIMIT, Reader
 from advisor.reverse.words import left_out_words, ranking_words
@@ -284,13 +286,14 @@ def _setup(found: Found, usual: int | None = None) -> Iterator[str]:
     parts = [
         f"{context:,} tokens of context" if context else _USUAL_CONTEXT,
         f"{batch} sequences" if batch > 1 else "one sequence",
-        f"KV cache {wish.kv_type.name}",
     ]
+    if caches(found) or not found.rows:
+        parts.append(f"KV cache {wish.kv_type.name}")
     used = frameworks(found)
     if len(used) == 1:
         parts.append(used[0])
-    speed = "speed of one sequence with an empty cache, in brackets its 80 % range"
-    yield f"With {', '.join(parts)}; {speed}."
+    speed = "; speed of one sequence with an empty cache, in brackets its 80 % range"
+    yield f"With {', '.join(parts)}{speed if writes(found) else ''}."
 
 
 def _notes(found: Found) -> list[str]:

@@ -21,13 +21,15 @@ Length = Literal["short", "standard", "full"]
 STANDARD_WORDS = 500
 """Everything a reader reads in a standard report: title, figures, sentences, headings, last line."""
 SHORT_WORDS = 150
-_FRAME_WORDS = 30
-"""Of those, headings and the last line."""
+_FRAME_WORDS, _RUN_WORDS, _OWN_WORDS = 21, 6, 3
+"""Of those, headings and last line; what leads to the command; the user's own measurements."""
 _STANDARD_REMEDIES, _STANDARD_REMARKS = 6, 7
 _FED = "<<"
 """A command that is a whole script: of those only the first is shown, unless all is wanted."""
-_REMARKS_FIRST, _TEXTS_FIRST = 3, 2
+_REMARKS_FIRST, _TEXTS_FIRST = 5, 2
 """So many remarks, and then texts of further remedies, before more of either."""
+_REMARKS_SURE, _REMEDIES_SURE = 3, 4
+"""So many of the best remarks are there; remedies after the fourth go without a mention for them."""
 _FIGURE = ": "
 """Between label and value of a key figure."""
 
@@ -118,7 +120,7 @@ def report(
         happens=happens,
         first=first,
         remedies=tuple(
-            _remedy(views.option(item), item, chosen, length) for item in chosen.items
+            _remedy(views.option(item), item, chosen, length, gaps) for item in chosen.items
         ),
         watch=tuple(chosen.watch),
         warnings=tuple(doc["warnings"]),
@@ -156,7 +158,13 @@ def _first(views: Views, texts: Templates, length: Length) -> str:
 
 
 def _words(text: str) -> int:
-    return len(text.split())
+    """Count what holds a letter or a digit; of what else stands alone there is only ``%``."""
+    return len(text.split()) - text.count(" %")
+
+
+def _frame(doc: Document) -> int:
+    own = _OWN_WORDS if doc["provenance"]["measurements_sha256"] else 0
+    return _FRAME_WORDS + own + (_RUN_WORDS if doc["commands"] else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,14 +184,16 @@ def _chosen(views: Views, texts: Templates, length: Length, used: int) -> _Choic
         return _Choice(items[:1], _ranks(items[:1]), [], {})
     if length == "full":
         return _Choice(items, _ranks(items), notes, {})
+    room = STANDARD_WORDS - _frame(doc) - used
+    named = {item["rank"]: texts.text("report/summary.md.j2", views.told(item)) for item in items}
+    taken = {item["rank"]: _words(item["title"]) for item in items}
+    taken |= {rank: taken[rank] + _words(named[rank]) for rank in list(named)[1:]}
+    least = sum(map(_words, notes[:_REMARKS_SURE]))
     shown = items[:_STANDARD_REMEDIES]
-    briefs = {
-        item["rank"]: texts.text("report/summary.md.j2", views.told(item))
-        for item in shown[1:]
-    }
-    room = STANDARD_WORDS - _FRAME_WORDS - used - sum(_words(item["title"]) for item in shown)
+    while len(shown) > _REMEDIES_SURE and sum(taken[i["rank"]] for i in shown) + least > room:
+        shown = shown[:-1]
     gaps = sum(_words(unsaid(item["commands"])) for item in shown[:1])
-    return _within(shown, notes, briefs, room - gaps - sum(map(_words, briefs.values())))
+    return _within(shown, notes, named, room - gaps - sum(taken[item["rank"]] for item in shown))
 
 
 def _ranks(items: Sequence[RecommendationDoc]) -> frozenset[int]:
@@ -234,7 +244,11 @@ class _Filling:
         return frozenset(told)
 
 
-def _remedy(s: Strings, item: RecommendationDoc, chosen: _Choice, length: Length) -> Remedy:
+def _remedy(
+    s: Strings, item: RecommendationDoc, chosen: _Choice, length: Length, said: str
+) -> Remedy:
+    """Put a recommendation as the views show it; ``said`` is what its command need not repeat."""
+    gaps = unsaid(item["commands"])
     shown = length == "full" or item["rank"] == 1 or _FED not in item["command"]
     return Remedy(
         number=str(item["rank"]),
@@ -244,7 +258,7 @@ def _remedy(s: Strings, item: RecommendationDoc, chosen: _Choice, length: Length
         brief=chosen.briefs.get(item["rank"], ""),
         also=s["option_alternatives"] if length == "full" and item["rank"] > 1 else "",
         command=item["command"] if shown else "",
-        unsaid=unsaid(item["commands"]),
+        unsaid="" if gaps == said else gaps,
         required=s["option_required"],
         headroom=s["option_headroom"] or "does not fit",
         speed=_drafted(s) or s["option_speed"] or "not known",

@@ -39,7 +39,8 @@ _MISSING = {
     "weights.quality_loss": "the quality loss of this weight format",
 }
 _BEYOND_NOMINAL = 0.02
-_WRITES = frozenset({"text", "vision"})
+WRITES = frozenset({"text", "vision"})
+"""What models take in that answer in text."""
 _OFFLOADS = frozenset({"offload-layers", "offload-experts"})
 LONG_CONTEXT_TOKENS = 8192
 """From here on sentences say for which part of a conversation a speed holds."""
@@ -158,7 +159,7 @@ def _model(doc: Document) -> Strings:
         "model_experts": f.count(model["experts"]),
         "model_experts_used": f.count(model["experts_used"]),
         "model_layers": f.count(model["layers"]),
-        "model_generates": flag(model["modality"] in _WRITES),
+        "model_generates": flag(model["modality"] in WRITES),
         "model_vision": flag(model["modality"] == "vision"),
         "model_vision_parameters": f.billions(model["vision_parameters"] or None),
         "model_image_tokens": clauses.image_tokens(model["image_tokens"]),

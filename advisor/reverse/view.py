@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from advisor.facts import headroom_percent
 from advisor.render import figures as f
 from advisor.render.assemble import speed_doc
+from advisor.render.view import WRITES
 from advisor.reverse.cards import power_w, price_usd
 
 if TYPE_CHECKING:
@@ -121,8 +122,19 @@ def _shared(found: Found) -> Iterator[Column]:
     )
     yield _column("free", found, lambda row: f.amount(row.answer.memory.headroom_bytes), right=True)
     yield _column("max context", found, _context, right=True)
-    yield _column("tok/s (range)", found, _speed, right=True)
-    yield _column("evidence", found, _evidence)
+    if writes(found):
+        yield _column("tok/s (range)", found, _speed, right=True)
+        yield _column("evidence", found, _evidence)
+
+
+def writes(found: Found) -> bool:
+    """Whether any of the models writes text, so that a speed in tokens means something."""
+    return any(row.answer.scenario.model.modality in WRITES for row in found.rows)
+
+
+def caches(found: Found) -> bool:
+    """Whether any of the models keeps a KV cache."""
+    return any(row.answer.memory.kv_cache_bytes for row in found.rows)
 
 
 def frameworks(found: Found) -> Sequence[str]:

@@ -125,7 +125,7 @@ def test_no_speed_is_printed_for_what_does_not_fit() -> None:
 def test_both_sizes_stand_side_by_side() -> None:
     made = report(DOCS["does not fit"], "standard")
     figures = dict(made.figures)
-    assert figures["Rule of thumb"] == "28 GB for the weights alone; in full it is 29.9 GB"
+    assert figures["Rule of thumb"] == "28 GB for the weights alone, 29.9 GB in full"
     assert "27.8 GiB" in made.have
 
 
