@@ -14,7 +14,6 @@ from types import CodeType
 from advisor.cache import user_cache_dir
 from advisor.errors import TemplateError
 from advisor.render.varied import picked
-from advisor.suggest import did_you_mean
 
 Rendering = Callable[[Mapping[str, object]], str]
 _FORMAT = 1
@@ -51,6 +50,8 @@ def attribute(of: object, key: str) -> object:
         known = tuple(getattr(type(of), "__dataclass_fields__", getattr(type(of), "_fields", ())))
         if key in known:
             return getattr(of, key)
+    from advisor.suggest import did_you_mean  # noqa: PLC0415 - for mistakes only
+
     raise TemplateError(f"there is no '{key}' here", hint=did_you_mean(key, known))
 
 
