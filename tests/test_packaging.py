@@ -39,6 +39,7 @@ def test_the_wheel_carries_data_and_its_compiled_form(wheel: Path) -> None:
         "advisor/data/rules/fit.yaml",
         "advisor/data/templates/report/report.md.j2",
         "advisor/data/knowledge/facts.yaml",
+        "advisor/data/lints/unknown-fact.md",
         "advisor/py.typed",
     ):
         assert expected in names

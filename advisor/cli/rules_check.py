@@ -14,10 +14,10 @@ from advisor.cli.rules_sample import KnowledgeFolder, TemplatesFolder, Workers, 
 if TYPE_CHECKING:
     from advisor.lint.check import Asked, Checked, Means
 
-_SAMPLE = 1000
+_SAMPLE = 400
 Paths = Annotated[
     list[Path] | None,
-    typer.Argument(help="Folders or files of rules. [default: the built-in rules]"),
+    typer.Argument(help="Folders or files of rules. (default: the built-in rules)"),
 ]
 
 
@@ -75,7 +75,7 @@ def check(
             return
     checked = check_all(asked, means)
     typer.echo(_shown(checked, format_), nl=False)
-    if any(one.is_error or strict for one in checked.problems):
+    if checked.elsewhere or any(one.is_error or strict for one in checked.problems):
         raise typer.Exit(1)
 
 
@@ -113,7 +113,8 @@ def _summary(checked: Checked) -> str:
     said = " and ".join(_many(n, word) for n, word in counts if n) or "no problem found"
     lines = [f"{looked}: {said}" if checked.rules else said]
     if checked.elsewhere:
-        lines.append(f"{checked.elsewhere} more in files that were not named")
+        errors_there = _many(checked.elsewhere, "error")
+        lines.append(f"not tried: {errors_there} in files that were not named")
     if fixable := sum(one.edit is not None for one in checked.problems):
         lines.append(f"--diff shows how {fixable} of them can be corrected, --fix does it")
     return "\n".join(lines) + "\n"

@@ -64,7 +64,7 @@ class Checked:
     scenarios: int = 0
     """On so many the rules were tried."""
     elsewhere: int = 0
-    """Findings in files that were not asked for."""
+    """Errors in files that were not asked for; they keep the rest from being tried."""
 
 
 def asked_for(paths: Sequence[Path]) -> Sequence[Asked]:
@@ -148,7 +148,7 @@ class _Check:
             self.found += problems_of(error)
             self._scenario_files(None)
         else:
-            rules = [rule for rule in advisor.ruleset.rules if self._reported(rule, places)]
+            rules = self._reported(advisor.ruleset.rules, places)
             self._scenario_files(advisor)
             self.found += look_at(advisor.ruleset, rules, READ_BY_THE_PROGRAM)
             self._try(advisor, rules)
@@ -159,16 +159,14 @@ class _Check:
             len(rules),
             len({rule.source.file for rule in rules if rule.source}),
             self.tried,
-            len(placed) - len(wanted),
+            sum(one.is_error for one in placed) - sum(one.is_error for one in wanted),
         )
 
-    def _reported(self, rule: Rule, places: Places) -> bool:
-        if rule.source is None:
-            return True
-        path = places.source(rule.source).file
-        if self.asked.folder is not None and self.asked.only is None:
-            return path.startswith(f"{openable(self.asked.folder)}/")
-        return self.asked.wants(path)
+    def _reported(self, rules: Sequence[Rule], places: Places) -> Sequence[Rule]:
+        """The rules of the folder itself, in the files that were asked for."""
+        own = set(Places.of([self.asked.folder]).paths.values())
+        files = {rule.id: places.source(rule.source).file if rule.source else "" for rule in rules}
+        return [r for r in rules if files[r.id] in own and self.asked.wants(files[r.id])]
 
     def _scenario_files(self, advisor: Advisor | None) -> None:
         """Read the scenario files; without rules nobody knows which names are wrong."""

@@ -45,7 +45,7 @@ def _corrected(asked: Asked, means: Means) -> Sequence[Edited]:
                 break
             after = trial.kept(after, fixes)
     return [
-        Edited(own / name, f"{openable(own)}/{name}", before, after[name])
+        Edited(own / name, openable(own / name), before, after[name])
         for name, before in texts.items()
         if after[name] != before
     ]
@@ -119,9 +119,9 @@ class _Trial:
         for name, text in texts.items():
             (self.copy / name).write_bytes(text.encode())
         checked = check_all([Asked(self.copy)], self.means)
-        begin = f"{openable(self.copy)}/"
-        named = [(p.source.file.removeprefix(begin), p) for p in checked.problems]
-        return [(name, p) for name, p in named if self.asked.wants(f"{openable(self.own)}/{name}")]
+        names = {openable(self.copy / name): name for name in texts}
+        named = [(names[p.source.file], p) for p in checked.problems if p.source.file in names]
+        return [(name, p) for name, p in named if self.asked.wants(openable(self.own / name))]
 
 
 def _applied(texts: Mapping[str, str], fixes: Iterable[_Fix]) -> dict[str, str]:

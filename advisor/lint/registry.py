@@ -19,8 +19,8 @@ FALLBACK = "cannot-load"
 class Lint:
     """One kind of problem.
 
-    An error keeps the rules from loading or makes them contradict themselves; a warning is a rule
-    that runs and is probably not what its author meant.
+    An error keeps rules from loading, contradicts a case or another rule, or shows readers a gap;
+    a warning is a rule that runs and is probably not what its author meant.
     """
 
     id: str

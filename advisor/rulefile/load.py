@@ -11,7 +11,8 @@ from advisor.cache import compiled
 from advisor.errors import RuleFileError, raise_problems
 from advisor.resources import data_dir, digest, read_tree
 from advisor.rulefile.model import Rule, RuleSet
-from advisor.rulefile.places import short_name, telling_paths
+from advisor.rulefile.places import short_name as _label
+from advisor.rulefile.places import telling_paths
 from advisor.rulefile.stored import restored, stored
 from advisor.vocabulary import Vocabulary
 
@@ -47,10 +48,10 @@ def load_rules(
     """
     own = folder or data_dir("rules")
     files = _files(own)
-    shown = {name: f"{short_name(own)}/{name}" for name in files}
+    shown = {name: f"{_label(own)}/{name}" for name in files}
     if over is not None:
         below = _files(over)
-        shown = {name: f"{short_name(over)}/{name}" for name in below} | shown
+        shown = {name: f"{_label(over)}/{name}" for name in below} | shown
         files = {**below, **files}
     contents = {shown[name]: files[name] for name in sorted(files)}
     key = _key(contents, vocabulary, templates, names)
@@ -105,7 +106,7 @@ def _files(folder: Path) -> Mapping[str, bytes]:
     except OSError as bad:
         raise RuleFileError(f"cannot read '{bad.filename}': {bad.strerror}.") from None
     if misnamed:
-        name = f"{short_name(folder)}/{misnamed[0]}"
+        name = f"{_label(folder)}/{misnamed[0]}"
         raise RuleFileError(f"'{name}' would not be read.", hint="Rename it to end in .yaml.")
     if not files:
         hint = "A rule file ends in .yaml."

@@ -37,9 +37,9 @@ class Places:
         for folder in folders:
             own = folder or data_dir("rules")
             if own.is_dir():
-                label, typed = short_name(own), openable(own)
+                label = short_name(own)
                 names = read_tree(own, [".yaml", ".yml"])
-                paths |= {f"{label}/{name}": f"{typed}/{name}" for name in names}
+                paths |= {f"{label}/{name}": openable(own / name) for name in names}
         return cls(paths)
 
     def source(self, source: Source) -> Source:

@@ -82,7 +82,10 @@ def test_one_file_can_be_named(folder: Path, capsys: Capture) -> None:
     outcome = run(capsys, "rules", "check", "mine/b.yaml", "--quick")
     assert outcome.out.count("mine/b.yaml:") == 1
     assert "mine/a.yaml" not in outcome.out
-    assert "1 more in files that were not named" in outcome.out
+    assert "not tried: 1 error in files that were not named" in outcome.out
+    put(folder, RULE.replace("my-card", "other"), "b.yaml")
+    outcome = run(capsys, "rules", "check", "mine/b.yaml", "--quick")
+    assert outcome.code == 1, "what is named is right, and still cannot be loaded"
 
 
 def test_a_warning_does_not_fail_unless_strict(folder: Path, capsys: Capture) -> None:

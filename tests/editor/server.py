@@ -8,11 +8,13 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 OLDEST_NODE = 18
+_PATIENCE_S = 300
 _HERE = Path(__file__).parent
 _PINNED = ("package.json", "package-lock.json")
 
@@ -67,6 +69,9 @@ class Server:
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
+        self.patience = threading.Timer(_PATIENCE_S, self.process.kill)
+        """Ends a server that no longer answers, so that reading ends too."""
+        self.patience.start()
         self._begin()
 
     def _begin(self) -> None:
@@ -113,6 +118,7 @@ class Server:
         self.ask("shutdown", None)
         self._tell("exit", None)
         self.process.communicate(timeout=20)
+        self.patience.cancel()
 
     def ask(self, method: str, params: object) -> Any:
         """Send a request and give its result, taking everything that comes before."""
