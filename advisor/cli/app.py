@@ -22,6 +22,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "knowledge": ("knowledge", "knowledge_app"),
     "measure": ("measure", "measure_app"),
     "rules": ("rules", "rules_app"),
+    "templates": ("templates", "templates_app"),
 }
 """Command -> module of this package and name in it: a function, or a Typer of its own."""
 

@@ -7,6 +7,7 @@ import json
 import typer
 
 from advisor.cli.rules_check import check
+from advisor.cli.rules_docs import docs
 from advisor.cli.rules_explain import explain, facts
 from advisor.cli.rules_format import format_
 from advisor.cli.rules_sample import cover, diff
@@ -18,6 +19,7 @@ rules_app.command("format")(format_)
 rules_app.command()(test)
 rules_app.command()(cover)
 rules_app.command()(diff)
+rules_app.command()(docs)
 rules_app.command()(explain)
 rules_app.command()(facts)
 rules_app.command()(mutate)

@@ -83,6 +83,16 @@ _ERRORS: Mapping[str, str] = {
     "unused-placeholder": "A placeholder is never filled",
     "deprecated-without-replacement": "A deprecated rule names no better one",
 }
+TEMPLATES: Mapping[str, str] = {
+    "template-syntax": "A template cannot be read",
+    "template-forbidden": "A template does what templates may not",
+    "unknown-placeholder": "A placeholder is not known",
+    "template-title": "An action's template has no title",
+    "number-without-unit": "A number stands without a unit",
+    "missing-template": "A rule's text does not exist",
+    "unused-template": "No rule names a text",
+}
+"""Kinds of ``advisor templates check``."""
 _WARNINGS: Mapping[str, str] = {
     "never-fires": "A rule never fires",
     "always-fires": "A rule always fires",
@@ -94,6 +104,6 @@ _WARNINGS: Mapping[str, str] = {
 }
 
 LINTS: Mapping[str, Lint] = {
-    **{name: Lint(name, "error", title) for name, title in _ERRORS.items()},
+    **{name: Lint(name, "error", title) for name, title in {**_ERRORS, **TEMPLATES}.items()},
     **{name: Lint(name, "warning", title) for name, title in _WARNINGS.items()},
 }

@@ -12,12 +12,19 @@ from pathlib import Path
 from types import CodeType
 
 from advisor.cache import user_cache_dir
+from advisor.errors import TemplateError
 from advisor.render.varied import picked
 
 Rendering = Callable[[Mapping[str, object]], str]
 _FORMAT = 1
 """Rises when ``compiling`` or ``grammar`` changes what it makes of a template."""
 _HASH_BYTES = 32
+MAX_BYTES = 64 * 1024
+"""Of one template; the largest built-in one has 9 KiB."""
+_MOST_WRITTEN = 4_000_000
+"""Characters of one rendering; the largest reports have a tenth of it."""
+ESCAPED = (".html.j2", ".svg.j2")
+"""Endings of templates in which placeholders are escaped."""
 
 
 def first_upper(text: str) -> str:
@@ -30,12 +37,42 @@ def _join(items: Iterable[object], between: str = "") -> str:
 
 
 def attribute(of: object, key: str) -> object:
-    """Look a field up in a row of a table or in a record; nothing else has attributes here."""
+    """Look a field up in a row of a table or in a record; nothing else has attributes here.
+
+    Raises:
+        TemplateError: There is none of this name.
+    """
     if isinstance(of, dict):
-        return of[key]
-    if key in getattr(type(of), "__dataclass_fields__", ()):
-        return getattr(of, key)
-    raise LookupError(key)
+        if key in of:
+            return of[key]
+        known = tuple(of)
+    else:
+        known = tuple(getattr(type(of), "__dataclass_fields__", getattr(type(of), "_fields", ())))
+        if key in known:
+            return getattr(of, key)
+    from advisor.suggest import did_you_mean  # noqa: PLC0415 - for mistakes only
+
+    raise TemplateError(f"there is no '{key}' here", hint=did_you_mean(key, known))
+
+
+class Writer:
+    """Takes what a template with loops writes, as long as it stays within bounds."""
+
+    def __init__(self) -> None:
+        self.out: list[str] = []
+        self._left = _MOST_WRITTEN
+
+    def add(self, piece: str) -> None:
+        """Take one piece.
+
+        Raises:
+            TemplateError: It is too much.
+        """
+        self._left -= len(piece)
+        if self._left < 0:
+            message = f"the template writes more than {_MOST_WRITTEN:,} characters"
+            raise TemplateError(message, hint="A loop writes too much.")
+        self.out.append(piece)
 
 
 def _escape(value: object) -> str:
@@ -55,6 +92,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
 def rendering(code: CodeType) -> Rendering:
     """Make the function of a compiled template."""
     names: dict[str, object] = {
+        "Writer": Writer,
         "attribute": attribute,
         "escape": _escape,
         "picked": picked,

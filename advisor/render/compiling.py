@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from jinja2 import nodes
 
-from advisor.render.compiled import FILTERS
+from advisor.render.compiled import ESCAPED, FILTERS
 from advisor.render.varied import PICKS
 
 _COMPARED: Mapping[str, type[ast.cmpop]] = {
@@ -40,10 +40,12 @@ def code_of(tree: nodes.Template, filename: str) -> CodeType:
     Raises:
         Unsupported: It holds a construct that only jinja2 renders.
     """
+    loops = tree.find(nodes.For) is not None
+    begin = ["writer = Writer()", "out = writer.out"] if loops else ["out = []"]
     body = [
-        _statement("out = []"),
-        _statement(f"{_ADD} = out.append"),
-        *_Block(frozenset(), escapes=filename.endswith(".html.j2")).statements(tree.body),
+        *map(_statement, begin),
+        _statement(f"{_ADD} = {'writer.add' if loops else 'out.append'}"),
+        *_Block(frozenset(), escapes=filename.endswith(ESCAPED)).statements(tree.body),
         _statement("return ''.join(out)"),
     ]
     function = ast.parse("def rendering(given): pass").body[0]

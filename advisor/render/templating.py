@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from advisor.errors import Source, TemplateError
-from advisor.render.compiled import Rendering, keep, kept, rendering
+from advisor.render.compiled import MAX_BYTES, Rendering, keep, kept, rendering
 from advisor.render.wording import read_words
 from advisor.resources import data_dir
 
@@ -34,6 +34,9 @@ class Templates:
         made = self._made.get(name) or self._make(name)
         try:
             return made(context)
+        except TemplateError as bad:
+            place = bad.source or _place(bad, name)
+            raise TemplateError(bad.message, source=place, hint=bad.hint) from None
         except LookupError as bad:
             raise TemplateError(f"{bad} is not given here", source=_place(bad, name)) from None
         except (ArithmeticError, TypeError, ValueError) as bad:
@@ -60,8 +63,10 @@ class Templates:
         if ".." in name.split("/"):
             return None
         for folder in self._folders:
+            path = folder / name
             try:
-                return (folder / name).read_bytes()
+                if path.is_file():
+                    return path.read_bytes() if path.stat().st_size <= MAX_BYTES else None
             except OSError:
                 continue
         return None

@@ -25,11 +25,12 @@ def facts_list(vocabulary: Vocabulary) -> str:
     wide = max(map(len, vocabulary.facts))
     for group, facts in by_group(vocabulary).items():
         lines += ["", group] if lines else [group]
-        lines += [f"  {f.name.ljust(wide)}  {_kind(f)}: {f.help}" for f in facts]
+        lines += [f"  {f.name.ljust(wide)}  {kind_of_fact(f)}: {f.help}" for f in facts]
     return "\n".join(lines) + "\n"
 
 
-def _kind(fact: FactType) -> str:
+def kind_of_fact(fact: FactType) -> str:
+    """Say what values a fact takes."""
     if fact.kind == "number":
         return fact.unit or "count"
     if fact.kind == "flag":
@@ -37,6 +38,11 @@ def _kind(fact: FactType) -> str:
     if fact.kind == "text":
         return f"name of {fact.of}" if fact.of else "name"
     return "one of " + ", ".join(fact.values)
+
+
+def origin_of(fact: FactType) -> str:
+    """Say where a fact comes from."""
+    return _FROM[fact.origin]
 
 
 def use_text(use: FactUse) -> str:
@@ -47,7 +53,7 @@ def use_text(use: FactUse) -> str:
 def _lines(use: FactUse) -> Iterator[str]:
     fact = use.fact
     yield f"{fact.name}: {fact.help}"
-    yield f"  {_kind(fact)}; {_FROM[fact.origin]}"
+    yield f"  {kind_of_fact(fact)}; {origin_of(fact)}"
     if fact.as_sold:
         yield "  a size as sold: GB means GiB here"
     yield ""

@@ -1,21 +1,26 @@
 """Every kind of problem has a page, and the examples on it are what they say."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from advisor.lint.pages import page, pages_dir
-from advisor.lint.registry import LINTS
+from advisor.lint.registry import LINTS, TEMPLATES
+from advisor.lint.templates import check_templates
 from tests.lint.conftest import Check
 
 NOT_SHOWN = {"cannot-load", "encoding", "yaml-limits"}
 """Kinds whose example is no text: tests/rulefile/broken has them."""
-SHOWN = sorted(set(LINTS) - NOT_SHOWN)
+BETWEEN_FILES = {"missing-template", "unused-template"}
+"""Kinds that need more than one file; test_templates.py has them."""
+TEXTS = sorted(set(TEMPLATES) - BETWEEN_FILES)
+SHOWN = sorted(set(LINTS) - NOT_SHOWN - set(TEMPLATES))
 HEADINGS = ["What it finds", "Why", "Avoid", "Prefer", "How to put it right"]
 
 
-def examples(lint: str) -> list[str]:
-    return re.findall(r"```yaml\n(.*?)```", page(lint), re.DOTALL)
+def examples(lint: str, language: str = "yaml") -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page(lint), re.DOTALL)
 
 
 def test_every_kind_has_a_page_and_every_page_a_kind() -> None:
@@ -27,7 +32,8 @@ def test_page_says_what_why_and_how(lint: str) -> None:
     text = page(lint)
     about = LINTS[lint]
     assert text.startswith(f"# {lint}\n\n{about.title}. Severity: {about.severity}.\n")
-    wanted = [h for h in HEADINGS if lint in SHOWN or h not in {"Avoid", "Prefer"}]
+    shown = lint not in NOT_SHOWN | BETWEEN_FILES
+    wanted = [h for h in HEADINGS if shown or h not in {"Avoid", "Prefer"}]
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == wanted
 
 
@@ -50,3 +56,14 @@ def test_example_to_avoid_has_the_problem(lint: str, check: Check) -> None:
 def test_example_to_prefer_has_no_problem(lint: str, check: Check) -> None:
     _, good = examples(lint)
     assert [f"{p.source} {p.text}" for p in check(**{"rules.yaml": good})] == []
+
+
+@pytest.mark.parametrize("lint", TEXTS)
+def test_texts_to_avoid_and_to_prefer_are_what_they_say(lint: str, tmp_path: Path) -> None:
+    place = tmp_path / "actions" / "quantize.md.j2"
+    place.parent.mkdir()
+    found = []
+    for text in examples(lint, "jinja"):
+        place.write_text(text, encoding="utf-8")
+        found.append([problem.lint.id for problem in check_templates(tmp_path).problems])
+    assert found == [[lint], []]

@@ -356,7 +356,7 @@ def fits_amply() -> Advice:
                    memory(card, 7.2, 0.5), 98.0, effort="rebuild"),
         ),
         notes=("cooling", "bandwidth-limited", "monitoring", "room-to-grow", "drivers",
-               "start-small", "licence", "long-context-speed", "serving-framework"),
+               "start-small", "kv-heavy", "long-context-speed", "serving-framework"),
         limits=Limits(8192, 27),
         facts={"speed.class": "fast", "gpu.bandwidth_class": "high"},
     )  # fmt: skip

@@ -123,7 +123,7 @@ def test_an_unknown_placeholder_is_named_with_the_nearest(tmp_path: Path) -> Non
     with pytest.raises(TemplateError) as caught:
         document(does_not_fit(), templates=tmp_path)
     message = str(caught.value)
-    assert message.startswith("templates/actions/quantize.md.j2:3: unknown placeholder")
+    assert message.startswith("templates/actions/quantize.md.j2:3:4: unknown placeholder")
     assert "'memory_required'" in message
 
 

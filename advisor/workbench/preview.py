@@ -1,0 +1,270 @@
+"""What a text says in one situation: every what-if, every wording, and where its figures go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import get_args
+
+from advisor.advice import Action, Advice, Recommendation
+from advisor.confidence import confidence_of
+from advisor.errors import RequestError
+from advisor.optionfacts import option_facts
+from advisor.options import Base
+from advisor.pipeline import Advisor
+from advisor.ranking import score_of
+from advisor.render.assemble import document_and_views
+from advisor.render.prose import Length, report
+from advisor.render.templating import templates_for
+from advisor.render.using import WORDINGS, Use, use_of
+from advisor.render.varied import SEED
+from advisor.resources import data_dir
+from advisor.rulefile.model import Rule
+from advisor.rulefile.texts import text_name, text_of
+from advisor.suggest import did_you_mean
+from advisor.workbench.whynot import nearest_miss, why_not_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One text that a template gives."""
+
+    subject: str
+    """Key of the what-if; empty for a remark."""
+    rule: str
+    template: str
+    """The file, named as the user names its folder."""
+    fate: str
+    """What becomes of it in the report."""
+    title: str
+    """Empty for a remark."""
+    text: str
+    use: Use
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Everything ``advisor templates preview`` shows."""
+
+    asked: Mapping[str, object]
+    variants: Sequence[Variant]
+
+    @property
+    def unreached(self) -> Mapping[str, Sequence[int]]:
+        """Template -> its lines that none of the variants reaches."""
+        found: dict[str, set[int]] = {}
+        for variant in self.variants:
+            found.setdefault(variant.template, set(variant.use.lines))
+        for variant in self.variants:
+            found[variant.template] -= variant.use.reached
+        return {template: sorted(lines) for template, lines in found.items() if lines}
+
+
+def preview(
+    advisor: Advisor,
+    advice: Advice,
+    name: str,
+    *,
+    length: Length = "standard",
+    templates: Path | None = None,
+    every: bool = False,
+) -> Preview:
+    """Write the text of an action or remark with the facts of one situation.
+
+    Args:
+        advisor: Who gave the advice.
+        advice: About the situation.
+        name: An action, a rule, or a text without its ending.
+        length: The report that the text is for.
+        templates: The user's templates, over the built-in ones.
+        every: All what-ifs and all wordings; otherwise what is said.
+
+    Raises:
+        RequestError: The name is unknown, or the text does not arise here.
+        TemplateError: The template is wrong.
+    """
+    rules = named(advisor, name)
+    stage = _Stage(advisor, advice, length, templates, every)
+    made = stage.advised(rules) if rules[0].action else stage.remarked(rules)
+    variants = list(made)
+    if not variants:
+        raise _does_not_arise(advisor, advice, name, rules)
+    return Preview(advice.request.stated(), variants)
+
+
+def named(advisor: Advisor, name: str) -> Sequence[Rule]:
+    """Find the rules behind the name of an action, a rule or a text.
+
+    Raises:
+        RequestError: There is none.
+    """
+    rules = [rule for rule in advisor.ruleset.rules if text_name(rule)]
+    for found in (
+        [rule for rule in rules if rule.action == name],
+        [rule for rule in rules if rule.id == name],
+        [rule for rule in rules if text_name(rule) == name],
+    ):
+        if found:
+            return found
+    if name in get_args(Action):
+        raise RequestError(f"no rule recommends '{name}'", hint="Add one to your rules.")
+    known = {known for r in rules for known in (r.id, r.action, text_name(r)) if known}
+    hint = did_you_mean(name, sorted(known)) or f"Actions: {', '.join(get_args(Action))}."
+    raise RequestError(f"'{name}' is no action, no rule with a text and no text", hint=hint)
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """One situation, and how much of it to show."""
+
+    advisor: Advisor
+    advice: Advice
+    length: Length
+    templates: Path | None
+    every: bool
+
+    def advised(self, rules: Sequence[Rule]) -> Iterator[Variant]:
+        """Write the texts of recommendations: those said, or all that rules would give."""
+        ids = {rule.id for rule in rules}
+        said = [item for item in self.advice.recommendations if item.rule in ids]
+        others = self._unsaid(ids, {item.option.key for item in said})
+        whole = (*self.advice.recommendations, *others)
+        doc, views = document_and_views(
+            replace(self.advice, recommendations=whole), templates=self.templates
+        )
+        for item in [*said, *others] if self.every else said or others[:1]:
+            given = views.told(doc["recommendations"][item.rank - 1])
+            fate = self._places.get(item.rank) or self._fate(item)
+            blank = Variant(item.option.key, item.rule, "", fate, "", "", _NOTHING)
+            yield from self._worded(blank, f"actions/{item.text_template}", given)
+
+    def remarked(self, rules: Sequence[Rule]) -> Iterator[Variant]:
+        """Write the texts of remarks that are made here."""
+        _, views = document_and_views(self.advice, templates=self.templates)
+        said = {rule.id for rule in rules} & {note.rule for note in self.advice.notes}
+        for rule in rules:
+            if rule.id in said:
+                fate = self._remarks.get(rule.id, f"not in the {self.length} report")
+                blank = Variant("", rule.id, "", fate, "", "", _NOTHING)
+                yield from self._worded(blank, text_of(rule), views.situation)
+
+    def _worded(self, blank: Variant, template: str, given: Mapping[str, str]) -> Iterator[Variant]:
+        """Fill a template in; with ``every``, until each of its wordings was seen."""
+        texts = templates_for(self.templates)
+        seen = set[tuple[int, str]]()
+        for seed in (given[SEED], *(WORDINGS if self.every else ())):
+            values = {**given, SEED: seed}
+            use = use_of(self._folders, template, values)
+            if seen and use.pieces <= seen:
+                continue
+            seen |= use.pieces
+            title, text = (
+                texts.titled(template, values)
+                if template.startswith("actions/")
+                else ("", texts.text(template, values))
+            )
+            shown = self._shown(template)
+            yield replace(blank, template=shown, title=title, text=text, use=use)
+
+    @property
+    def _folders(self) -> Sequence[Path]:
+        return ([self.templates] if self.templates else []) + [data_dir("templates")]
+
+    def _shown(self, template: str) -> str:
+        if self.templates is not None and (self.templates / template).is_file():
+            return f"{self.templates.as_posix()}/{template}"
+        return f"templates/{template}"
+
+    def _unsaid(self, ids: set[str], said: set[str]) -> list[Recommendation]:
+        """Make a recommendation of every what-if that the rules want and the report leaves out."""
+        advice = self.advice
+        base = Base(
+            advice.request, advice.scenario, advice.memory, advice.speed, self.advisor.knowledge
+        )
+        values = {item.key: item.values for item in option_facts(base, advice.options)}
+        options = {option.key: option for option in advice.options}
+        best: dict[str, tuple[float, str]] = {}
+        for rule_id, key in advice.fired:
+            score = self.advisor.ruleset.by_id[rule_id].score
+            if rule_id in ids and key in options and key not in said and score:
+                scored = (-score_of(score, advice.facts, values[key]), rule_id)
+                best[key] = min(best.get(key, scored), scored)
+        ordered = sorted(best, key=lambda key: (best[key], key))
+        rank = len(advice.recommendations)
+        return [
+            self._recommended(best[key][1], key, -best[key][0], rank + number)
+            for number, key in enumerate(ordered, start=1)
+        ]
+
+    def _recommended(self, rule_id: str, key: str, score: float, rank: int) -> Recommendation:
+        rule = self.advisor.ruleset.by_id[rule_id]
+        option = next(option for option in self.advice.options if option.key == key)
+        text, confidence = text_of(rule).partition("/")[2], confidence_of(option)
+        return Recommendation(
+            rank, rule_id, option, text, score, (), (), confidence, command="", alternatives=()
+        )
+
+    def _fate(self, item: Recommendation) -> str:
+        """Say why a what-if that a rule wants is not in the report."""
+        key = item.option.key
+        for barred in self.advice.not_recommended:
+            if barred.option.key == key:
+                return f"not said: {barred.rule} bars it"
+        for _, superseded, by in self.advice.superseded:
+            if superseded == key:
+                return f"not said: {by} supersedes it"
+        if key in self.advice.dominated:
+            return "not said: another of its kind is as good in everything and better in something"
+        return f"not said: another of its kind is better (score {item.score:g})"
+
+    @cached_property
+    def _report(self) -> tuple[Mapping[int, str], Mapping[str, str]]:
+        doc, views = document_and_views(self.advice, templates=self.templates)
+        made = report(doc, self.length, self.templates, views)
+        where = f"in the {self.length} report"
+        places = {
+            item.rank: f"number {item.rank} of the recommendations, not {where}"
+            for item in self.advice.recommendations
+        }
+        for remedy in made.remedies:
+            how = "told in full" if remedy.text else "told in a sentence of its own"
+            places[int(remedy.number)] = f"number {remedy.number} {where}, {how}"
+        told = {
+            note["rule"]: f"told {where}" for note in doc["notes"] if note["text"] in made.watch
+        }
+        return places, told
+
+    @property
+    def _places(self) -> Mapping[int, str]:
+        return self._report[0]
+
+    @property
+    def _remarks(self) -> Mapping[str, str]:
+        return self._report[1]
+
+
+_NOTHING = Use({}, {}, frozenset(), frozenset())
+
+
+def _does_not_arise(
+    advisor: Advisor, advice: Advice, name: str, rules: Sequence[Rule]
+) -> RequestError:
+    """Say why a text is not used here, and which ones are."""
+    nearest = min(
+        rules,
+        key=lambda rule: sum(
+            not t.holds for t in nearest_miss(advisor, advice, rule).trace.nearest
+        ),
+    )
+    lines = [
+        f"'{name}' does not arise here: the verdict is {advice.state}",
+        f"nearest is the rule {nearest.id}:",
+        *(f"  {line}" for line in why_not_lines(advisor, advice, nearest)),
+    ]
+    actions = ", ".join(item.option.action for item in advice.recommendations) or "no action"
+    notes = ", ".join(note.rule for note in advice.notes) or "none"
+    return RequestError(
+        "\n".join([*lines, f"what arises: {actions}", f"remarks: {notes}"]),
+    )

@@ -1,0 +1,156 @@
+"""The whole book: what is gathered, which pages it has, and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from advisor import resources
+from advisor.advice import Advice
+from advisor.errors import RequestError, UserError
+from advisor.pipeline import Advisor
+from advisor.requests import request_from
+from advisor.rulefile.model import Case, Rule
+from advisor.rulefile.texts import text_of
+from advisor.workbench.preview import preview
+from advisor.workbench.rulebook import as_html, as_markdown
+from advisor.workbench.rulebook.blocks import Book
+from advisor.workbench.rulebook.coverage import Measured
+from advisor.workbench.rulebook.material import Example, Material, Topic
+from advisor.workbench.rulebook.overview import fact_pages, index_page, picture_page, topic_pages
+from advisor.workbench.rulebook.rule_page import rule_page
+from advisor.workbench.showing import request_line
+
+Form = Literal["html", "md"]
+LIST = "rulebook-files.txt"
+"""Names what a book consists of, so that the next one can clear away pages of deleted rules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Folders over the built-in ones."""
+
+    rules: Path | None = None
+    templates: Path | None = None
+
+
+def make_book(advisor: Advisor, sources: Sources, measured: Measured | None) -> Book:
+    """Write all pages.
+
+    Args:
+        advisor: With the rules that the book is about.
+        sources: Where the user's own rules and templates lie.
+        measured: How often rules fire, where it was measured.
+    """
+    templates = resources.overlaid("templates", sources.templates, [".j2"])
+    named = {text_of(rule) for rule in advisor.ruleset.rules}
+    material = Material(
+        advisor,
+        list(_topics(advisor, sources.rules)),
+        {name: templates[name].decode() for name in sorted(named) if name in templates},
+        dict(_examples(advisor, sources.templates)),
+        measured,
+    )
+    return Book(
+        [
+            index_page(material),
+            *topic_pages(material),
+            *(rule_page(material, rule) for rule in material.rules),
+            *fact_pages(material),
+            picture_page(material),
+        ]
+    )
+
+
+def _topics(advisor: Advisor, rules: Path | None) -> Iterator[Topic]:
+    by_file: dict[str, list[Rule]] = {}
+    for rule in advisor.ruleset.rules:
+        by_file.setdefault(rule.source.file if rule.source else "rules.yaml", []).append(rule)
+    contents = resources.overlaid("rules", rules, [".yaml"])
+    taken: set[str] = set()
+    for file, own in by_file.items():
+        inside = file.partition("/")[2]
+        name = inside.removesuffix(".yaml").replace("/", "-") or "rules"
+        while name in taken:
+            name += "-2"
+        taken.add(name)
+        yield Topic(name, _head(contents.get(inside, b"").decode()), own)
+
+
+def _head(text: str) -> str:
+    """Take the comment at the head of a file; lines for editors are none."""
+    found: list[str] = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        words = line.lstrip("#").strip()
+        if words and not words.startswith("yaml-language-server"):
+            found.append(words)
+    return " ".join(found)
+
+
+def _examples(advisor: Advisor, templates: Path | None) -> Iterator[tuple[str, Example]]:
+    """Let each rule with a text speak in the first of its cases in which it is said."""
+    given: dict[str, Advice | None] = {}
+    for rule in advisor.ruleset.rules:
+        for case in rule.cases if text_of(rule) else ():
+            line = request_line(case.given)
+            if case.expect == "fires" and line not in given:
+                given[line] = _advice(advisor, case)
+            advice = given.get(line)
+            if case.expect == "fires" and advice:
+                made = _example(advisor, rule, line, advice, templates)
+                if made:
+                    yield rule.id, made
+                    break
+
+
+def _advice(advisor: Advisor, case: Case) -> Advice | None:
+    try:
+        return advisor.advise(request_from(case.given))
+    except UserError:
+        return None
+
+
+def _example(
+    advisor: Advisor, rule: Rule, line: str, advice: Advice, templates: Path | None
+) -> Example | None:
+    try:
+        shown = preview(advisor, advice, rule.id, templates=templates).variants[0]
+    except UserError:
+        return None
+    return Example(line, shown.title, shown.text) if shown.text else None
+
+
+def write_book(book: Book, folder: Path, form: Form) -> int:
+    """Write a book into a folder and clear away what only an older book had; give its pages.
+
+    Raises:
+        RequestError: The folder holds something else, or cannot be written.
+    """
+    made = dict((as_html if form == "html" else as_markdown).files(book))
+    listed = folder / LIST
+    try:
+        if folder.exists() and any(folder.iterdir()) and not listed.is_file():
+            hint = "Name another --output, or an empty folder."
+            raise RequestError(f"{folder} holds something else than a rulebook", hint=hint)
+        old = listed.read_text(encoding="utf-8").split("\n") if listed.is_file() else []
+        for name in {*old} - {*made}:
+            _remove(folder, name)
+        for name, text in made.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+        listed.write_text("\n".join(sorted(made)) + "\n", encoding="utf-8", newline="\n")
+    except OSError as bad:
+        raise RequestError(f"{folder} cannot be written: {bad.strerror}") from None
+    return len(book.pages)
+
+
+def _remove(folder: Path, name: str) -> None:
+    path = folder / name
+    inside = path.resolve().is_relative_to(folder.resolve())
+    if name and inside and path.suffix in {".html", ".md", ".svg", ".css"}:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,134 @@
+"""Everything the pages are made of, put together once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from advisor.pipeline import Advisor
+from advisor.rulefile.effects import ACTION_FACT
+from advisor.rulefile.model import Rule, Test, all_tests
+from advisor.vocabulary import FactType
+from advisor.workbench.dependencies import FactUse, fact_use
+from advisor.workbench.rulebook.blocks import Link
+from advisor.workbench.rulebook.coverage import Measured
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What a rule's text says in one of its own cases."""
+
+    request: str
+    """As flags of ``advisor advise``."""
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A rule file."""
+
+    name: str
+    """The file without folder and ending."""
+    about: str
+    """The comment at its head."""
+    rules: Sequence[Rule]
+
+
+@dataclass(frozen=True)
+class Material:
+    """Rules, facts and what is known about them."""
+
+    advisor: Advisor
+    topics: Sequence[Topic]
+    templates: Mapping[str, str]
+    """Text of each template that a rule names, as ``actions/quantize.md.j2``."""
+    examples: Mapping[str, Example]
+    """By rule."""
+    measured: Measured | None
+
+    @property
+    def rules(self) -> Sequence[Rule]:
+        """All rules, in file and definition order."""
+        return self.advisor.ruleset.rules
+
+    @cached_property
+    def uses(self) -> Mapping[str, FactUse]:
+        """What is around each fact, by its name."""
+        known = self.advisor.vocabulary
+        return {name: fact_use(name, known, self.advisor.ruleset) for name in known.facts}
+
+    @cached_property
+    def topic_of(self) -> Mapping[str, Topic]:
+        """Topic of each rule, by its name."""
+        return {rule.id: topic for topic in self.topics for rule in topic.rules}
+
+    def fact(self, name: str) -> FactType:
+        """Find a fact."""
+        return self.advisor.vocabulary.facts[name]
+
+    def facts_read(self, rule: Rule) -> Sequence[str]:
+        """Name the facts of a rule's conditions, then those of its score alone, in order."""
+        found = dict.fromkeys(n for t in all_tests(rule.when) for n in (t.fact, t.other) if n)
+        if rule.score:
+            found |= dict.fromkeys(term.fact for term in rule.score.add)
+            tests = (test for term in rule.score.when for test in term.tests)
+            found |= dict.fromkeys(n for t in tests for n in (t.fact, t.other) if n)
+        return tuple(found)
+
+    def readers(self, rule: Rule) -> Sequence[Rule]:
+        """List the rules that read or count what a rule concludes."""
+        return [r for r in self.rules if set(rule.conclude) & set(self.facts_read(r))]
+
+    def superseded_by(self, rule: Rule) -> Sequence[Rule]:
+        """List the rules that make a recommendation needless."""
+        return [other for other in self.rules if rule.id in other.supersedes]
+
+    def vetoes(self, rule: Rule) -> Sequence[Rule]:
+        """List the rules that may bar what a rule recommends, or the rules that a veto may bar."""
+        if not (rule.action or rule.veto):
+            return ()
+        others = (r for r in self.rules if (r.veto if rule.action else r.action))
+        return [other for other in others if _meet(actions_of(rule), actions_of(other))]
+
+
+def _meet(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
+    return one is None or other is None or bool(one & other)
+
+
+def actions_of(rule: Rule) -> frozenset[str] | None:
+    """Name the actions that a rule can be about; None when it names none."""
+    if rule.action:
+        return frozenset({rule.action})
+    for test in rule.when.tests:
+        if test.fact == ACTION_FACT and test.verb in {"is", "one of"}:
+            return frozenset(test.value if isinstance(test.value, tuple) else (str(test.value),))
+    return None
+
+
+def rule_link(rule: Rule | str) -> Link:
+    """Link to a rule's page."""
+    name = rule if isinstance(rule, str) else rule.id
+    return Link(name, f"rules/{name}", code=True)
+
+
+def fact_link(name: str) -> Link:
+    """Link to a fact in the reference."""
+    return Link(name, f"facts/{name.partition('.')[0]}", name, code=True)
+
+
+def topic_link(topic: Topic) -> Link:
+    """Link to a topic's page."""
+    return Link(topic_title(topic.name), f"topics/{topic.name}")
+
+
+def topic_title(name: str) -> str:
+    """Write a file's name as a title: ``recommend-format`` is ``Recommend: format``."""
+    first, _, rest = name.replace("_", "-").partition("-")
+    return f"{first.capitalize()} {rest.replace('-', ' ')}".strip()
+
+
+def condition(test: Test) -> str:
+    """Write a condition without its fact: ``is at most 5 %``."""
+    return test.text if test.text.startswith("is") else f"is {test.text}"

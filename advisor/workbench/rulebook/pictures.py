@@ -1,0 +1,140 @@
+"""Pictures of facts and rules: around one rule, of a topic, and of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from advisor.rulefile.model import Rule
+from advisor.workbench.dependencies import reads
+from advisor.workbench.rulebook.blocks import Node, NodeKind, Picture
+from advisor.workbench.rulebook.material import Material, Topic, topic_title
+from advisor.workbench.showing import count
+
+_MOST = 14
+"""Boxes of one kind beside a rule; the rest become one box."""
+_LEGEND = (
+    "Round boxes are facts, darker where rules conclude them; square ones are rules that conclude "
+    "(blue), recommend (green), bar (red) or remark (yellow). Arrows go from what is read to what "
+    "reads it; what counts in scores alone is left out."
+)
+
+
+def around(material: Material, rule: Rule) -> Picture:
+    """Draw what a rule reads, what makes that, what it concludes and who reads that."""
+    read, concluded = material.facts_read(rule), sorted(rule.conclude)
+    makers = [made for made in material.rules if set(made.conclude) & set(read)]
+    readers = material.readers(rule)
+    before, makers_left = _at_most(makers, "rules before")
+    after, readers_left = _at_most(readers, "rules after")
+    arrows = [(name, rule.id) for name in read] + [(rule.id, name) for name in concluded]
+    arrows += [(made.id, name) for made in before for name in made.conclude if name in read]
+    arrows += [(n, r.id) for r in after for n in concluded if n in material.facts_read(r)]
+    decides = {(name, r.id) for r in (rule, *after) for name in reads(r)}
+    columns = (
+        [*(_rule(material, r) for r in before), *makers_left],
+        [_fact(material, name) for name in read],
+        [_rule(material, rule)],
+        [_fact(material, name) for name in concluded],
+        [*(_rule(material, r) for r in after), *readers_left],
+    )
+    into = {a for a in arrows if a[1] in {rule.id, *(r.id for r in after)}}
+    described = _around_in_words(rule, len(read), len(readers))
+    return Picture(
+        f"rule-{rule.id}",
+        f"Around {rule.id}",
+        described,
+        columns,
+        arrows,
+        frozenset(into - decides),
+        rule.id,
+    )
+
+
+def _around_in_words(rule: Rule, read: int, readers: int) -> str:
+    said = f"{rule.id} reads {count(read, 'fact')}"
+    if rule.conclude:
+        said += f" and concludes {', '.join(sorted(rule.conclude))}"
+        said += f", which {count(readers, 'rule')} read{'s' if readers == 1 else ''}"
+    return f"{said}. Broken arrows are facts that count in a score and decide nothing."
+
+
+def _at_most(rules: Sequence[Rule], what: str) -> tuple[Sequence[Rule], list[Node]]:
+    if len(rules) <= _MOST:
+        return rules, []
+    kept = rules[: _MOST - 1]
+    names = ", ".join(rule.id for rule in rules[len(kept) :])
+    return kept, [Node(f"{len(rules) - len(kept)} more {what}", "more", help=names)]
+
+
+def of_topic(material: Material, topic: Topic) -> Picture:
+    """Draw the rules of a topic with the facts they read and conclude."""
+    concluded = sorted({name for rule in topic.rules for name in rule.conclude})
+    read = sorted({name for rule in topic.rules for name in reads(rule)} - set(concluded))
+    columns = (
+        [_fact(material, name) for name in read],
+        [_rule(material, rule) for rule in topic.rules],
+        [_fact(material, name) for name in concluded],
+    )
+    title = f"Facts and rules: {topic_title(topic.name)}"
+    described = f"{count(len(topic.rules), 'rule')}, {count(len(read), 'fact')} read. {_LEGEND}"
+    return Picture(
+        f"topic-{topic.name}", title, described, columns, _arrows(topic.rules, backward=False)
+    )
+
+
+def of_all(material: Material) -> Picture:
+    """Draw every rule and every fact that a rule reads or concludes."""
+    level = _levels(material.rules)
+    tallest = max(level.values(), default=0)
+    columns: list[list[Node]] = [[] for _ in range(tallest + 1)]
+    for name in material.advisor.vocabulary.facts:
+        if name in level:
+            columns[level[name]].append(_fact(material, name))
+    for rule in material.rules:
+        columns[level[rule.id]].append(_rule(material, rule))
+    facts = len(level) - len(material.rules)
+    described = f"{len(material.rules)} rules and {facts} facts. {_LEGEND}"
+    return Picture("all", "All facts and rules", described, columns, _arrows(material.rules))
+
+
+def _arrows(rules: Iterable[Rule], *, backward: bool = True) -> list[tuple[str, str]]:
+    """Pair facts with the rules that read them, and rules with what they conclude."""
+    rules = list(rules)
+    own = {name for rule in rules for name in rule.conclude}
+    found = [
+        (name, rule.id)
+        for rule in rules
+        for name in sorted(reads(rule))
+        if backward or name not in own
+    ]
+    return found + [(rule.id, name) for rule in rules for name in sorted(rule.conclude)]
+
+
+def _levels(rules: Sequence[Rule]) -> dict[str, int]:
+    """Number the columns: a rule stands behind all it reads, a fact behind all that conclude it.
+
+    Conclusions never go round in a circle (the check of rules refuses that), so this ends.
+    """
+    level = {name: 0 for rule in rules for name in (*reads(rule), *rule.conclude)}
+    changed = True
+    while changed:
+        changed = False
+        for rule in rules:
+            own = 1 + max((level[name] for name in reads(rule)), default=0)
+            changed |= level.get(rule.id) != own
+            level[rule.id] = own
+            for name in rule.conclude:
+                changed |= level[name] <= own
+                level[name] = max(level[name], own + 1)
+    return level
+
+
+def _rule(material: Material, rule: Rule) -> Node:
+    known = rule.id in material.topic_of
+    return Node(rule.id, rule.kind, f"rules/{rule.id}" if known else "", "", rule.why)
+
+
+def _fact(material: Material, name: str) -> Node:
+    fact = material.fact(name)
+    kind: NodeKind = "concluded" if fact.origin == "rules" else "fact"
+    return Node(name, kind, f"facts/{fact.group}", name, fact.help)
