@@ -38,10 +38,11 @@ _LARGEST = {
     "logits_rows": 2**20,
     "depth": 2**27,
     "cpu_cores": 4096,
+    "mtp": 16,
     "ram_gib": 1_048_576,
     "ram_bandwidth_gb_s": 100_000,
 }
-_SMALLEST = {"depth": 0}
+_SMALLEST = {"depth": 0, "mtp": 0}
 _T = TypeVar("_T")
 
 
@@ -320,6 +321,7 @@ def assembled(
         cpu_cores=request.cpu_cores,
         prefer=request.prefer or "balanced",
         draft_model=draft,
+        mtp=request.mtp or 0,
         use=request.use or "interactive",
         cards=cards.each if cards else (),
     )
@@ -369,6 +371,17 @@ def _impossible(request: Request, scenario: Scenario) -> Iterator[UserError]:
             hint="Give a depth below the context.",
         )
     yield from _impossible_cache(scenario)
+    yield from _impossible_drafts(scenario)
+
+
+def _impossible_drafts(scenario: Scenario) -> Iterator[UserError]:
+    if not scenario.mtp:
+        return
+    if scenario.draft_model:
+        yield RequestError("mtp and a draft model exclude each other", hint="Leave one of them out.")
+    why = support.no_head(scenario.framework, scenario.model)
+    if why:
+        yield RequestError(why, hint="Leave mtp out, or name a --draft-model.")
 
 
 def _impossible_cache(scenario: Scenario) -> Iterator[UserError]:

@@ -51,6 +51,15 @@ def supports_model(framework: Framework, model: Model) -> bool:
     return not (model.vision_parameters and framework.vision is False)
 
 
+def no_head(framework: Framework, model: Model) -> str:
+    """Say in one clause why no head of the model's own can draft here; empty where one can."""
+    if not model.shape.mtp_layers:
+        return f"{model.name} has no layer for multi-token prediction"
+    if model.shape.model_type not in framework.mtp_model_types:
+        return f"{framework.name} is not known to draft with the head of {model.name}"
+    return ""
+
+
 def unsized(framework: Framework, shape: Shape) -> str:
     """Say in one clause why the framework's memory for this architecture is unknown, if it is."""
     kind = framework.memory_model

@@ -96,7 +96,6 @@ def _is_plain(scenario: Scenario) -> bool:
     return (
         scenario.kv_cache_k.name == scenario.kv_cache_v.name
         and scenario.model.origin == "knowledge"
-        and scenario.draft_model is None
         and scenario.gpu_layers is None
         and not scenario.cpu_experts
     )

@@ -145,6 +145,8 @@ class Tables:
     pcie_prefill: Curve
     ranges: Mapping[str, Range]
     """80 % ranges as factors on the figure, by situation."""
+    speculation: Mapping[str, Range]
+    """Slowest and fastest of the pairs with and without drafts, as factors on the plain speed."""
     small_gib: float
     deep_tokens: float
     measured_depth_tokens: int
@@ -230,6 +232,10 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
         nvlink_prefill=cards.curve("nvlink_prefill_gain"),
         pcie_prefill=cards.curve("pcie_prefill_gain"),
         ranges=_ranges(policy.group("ranges"), fitted.group("ranges")),
+        speculation={
+            name: (pairs.number("low"), pairs.number("high"))
+            for name, pairs in fitted.group("speculation").groups().items()
+        },
         small_gib=limits.number("small_gib"),
         deep_tokens=limits.number("deep_tokens"),
         measured_depth_tokens=int(limits.number("measured_depth_tokens")),

@@ -72,6 +72,7 @@ class SetupDoc(TypedDict):
     layers: int
     cpu_experts: int
     draft_model: str | None
+    mtp: int
     ram_bytes: int | None
 
 
@@ -116,6 +117,8 @@ class ScenarioDoc(TypedDict):
     prefer: str
     use: str
     draft_model: str | None
+    mtp: int
+    """Tokens that the model's own head drafts at once; 0: none."""
 
 
 class CardDoc(TypedDict):
@@ -293,7 +296,7 @@ class AlternativeDoc(TypedDict):
 
 
 class SpanDoc(TypedDict):
-    """Tokens per second that a draft model may lead to; it can lose."""
+    """Tokens per second that a draft model or an own head may lead to; it can lose."""
 
     low: float
     high: float

@@ -233,6 +233,7 @@ def _setup(s: Strings) -> list[str]:
         f"KV cache {s['request_kv_cache']}" if s["memory_kv_cache"] else "",
         s["framework_name"] + (f" with {s['backend']}" if s["backend_unusual"] else ""),
         f"{s['request_draft_model']} as draft model" if s["request_draft_model"] else "",
+        f"{s['request_mtp']} tokens drafted by its own head" if s["request_mtp"] else "",
         s["request_split"],
     ]
 

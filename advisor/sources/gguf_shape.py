@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from advisor.sources.gguf_families import GGUF_FAMILIES, GgufFamily
@@ -85,7 +85,7 @@ def shape_of(
     notes: tuple[str, ...] = ()
     if spare:
         notes = (f"{spare} layers for multi-token prediction in the file are not loaded.",)
-    return _shape(model, listed), notes
+    return replace(_shape(model, listed), mtp_layers=spare), notes
 
 
 _INSIDE: Final = frozenset({"layer", "spare"})
