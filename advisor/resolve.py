@@ -370,41 +370,8 @@ def _impossible(request: Request, scenario: Scenario) -> Iterator[UserError]:
             f"depth is {scenario.depth_tokens:,}, the context {scenario.context_tokens:,}",
             hint="Give a depth below the context.",
         )
-    yield from _impossible_cache(scenario)
-    yield from _impossible_drafts(scenario)
-
-
-def _impossible_drafts(scenario: Scenario) -> Iterator[UserError]:
-    if not scenario.mtp:
-        return
-    if scenario.draft_model:
-        yield RequestError("mtp and a draft model exclude each other", hint="Leave one of them out.")
-    why = support.no_head(scenario.framework, scenario.model)
-    if why:
-        yield RequestError(why, hint="Leave mtp out, or name a --draft-model.")
-
-
-def _impossible_cache(scenario: Scenario) -> Iterator[UserError]:
-    framework, key, value = scenario.framework, scenario.kv_cache_k, scenario.kv_cache_v
-    for kind in {key.name: key, value.name: value}.values():
-        if not support.runs_kv(framework, kind, scenario.gpu):
-            yield RequestError(
-                f"{framework.name} cannot keep the KV cache as {kind.name}"
-                f"{f' on {scenario.gpu.name}' if scenario.gpu else ''}",
-                hint=f"It keeps: {', '.join(framework.kv_types)}.",
-            )
-    if framework.memory_model != "llama.cpp":
-        return
-    if value.needs_flash_attention and not scenario.flash_attention:
-        yield RequestError(
-            f"a {value.name} V cache needs flash attention",
-            hint="Turn it on: --flash-attention on.",
-        )
-    if scenario.model.shape.mla and key.name != value.name:
-        yield RequestError(
-            f"{scenario.model.name} keeps one latent cache, so its K and V types must be equal",
-            hint="Give --kv-cache alone.",
-        )
+    yield from support.cache_problems(scenario)
+    yield from support.draft_problems(scenario)
 
 
 def apply_change(request: Request, change: dict[str, object]) -> Request:

@@ -1,4 +1,4 @@
-"""What drafting did to one stream: pairs of runs with and without it, as factors on the plain one."""
+"""What drafting did to one stream: pairs of runs with and without it, as factors."""
 
 from __future__ import annotations
 

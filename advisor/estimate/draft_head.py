@@ -1,7 +1,7 @@
 """What a model's own draft head takes: layers for multi-token prediction behind the others.
 
 Such a head is one more decoder layer of full attention and a projection of two hidden states into
-one. That count agrees to the parameter with what the checkpoints of 24 models hold beyond the main
+one. That count agrees to the parameter with what the checkpoints of 25 models hold beyond the main
 model (tests/estimate/test_draft_head.py). It keeps a cache of its own, and in llama.cpp a context
 with a compute buffer of its own (``common/speculative.cpp`` of llama-cpp-python 0.3.36). Drafted
 tokens that are refused must be taken back, so every runtime keeps a recurrent state per token.
