@@ -256,6 +256,8 @@ def _rough_parts(scenario: Scenario, deep_tokens: float, rate: Rate) -> Iterator
     if scenario.gpus > 1:
         tensor = scenario.framework.multi_gpu[0] == "tensor"
         yield "tensor_parallel" if tensor else "layer_split"
+        if tensor and scenario.batch > 1:
+            yield "batch_tensor_parallel"
     if is_split(scenario):
         yield "offload_experts" if scenario.cpu_experts else "offload"
 
