@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import exp, hypot, log
 
 from advisor.estimate.kv_cache import kv_read_bytes
 from advisor.estimate.result import Evidence, Figure, Memory, Speed
@@ -108,15 +109,18 @@ def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tu
 def _with_drafts(scenario: Scenario, speed: Speed, speeds: Speeds, knowledge: Knowledge) -> Speed:
     """Add the span that a draft model or the model's own head may lead to.
 
-    Speculation can lose, so the span contains the plain figure, which never includes it. Its ends
-    are those of the plain range, times the slowest and the fastest of the measured pairs.
+    Speculation can lose, so the span contains the plain figure, which never includes it. It is as
+    wide as the plain range and that of the measured pairs together, taken as independent.
     """
     spans = speeds.tables.speculation
     low, high = spans["mtp" if scenario.mtp else "draft_model"]
     if scenario.mtp and _is_small(scenario, speeds, knowledge):
         low = min(low, spans["mtp_small"][0])
     plain = speed.decode_tok_s
-    return replace(speed, speculative_tok_s=(plain.low * low, plain.high * high))
+    below = hypot(log(plain.estimate / plain.low), log(low))
+    above = hypot(log(plain.high / plain.estimate), log(high))
+    span = (plain.estimate * exp(-below), plain.estimate * exp(above))
+    return replace(speed, speculative_tok_s=span)
 
 
 def _is_small(scenario: Scenario, speeds: Speeds, knowledge: Knowledge) -> bool:

@@ -123,10 +123,10 @@ def test_small_models_may_lose_most_of_their_speed() -> None:
     def lowest(model: str) -> float:
         _, speed = estimates(gpu="RTX 4090", model=model, precision="FP16", mtp=2)
         assert speed.speculative_tok_s is not None
-        return speed.speculative_tok_s[0] / speed.decode_tok_s.low
+        return speed.speculative_tok_s[0] / speed.decode_tok_s.estimate
 
     assert lowest("Qwen3.5-0.8B") < 0.4
-    assert lowest("Qwen3.5-9B") > 0.9
+    assert 0.7 < lowest("Qwen3.5-9B") < 1
 
 
 def test_the_span_is_that_of_the_carried_pairs() -> None:
@@ -136,9 +136,10 @@ def test_the_span_is_that_of_the_carried_pairs() -> None:
     assert len(found["mtp"].factors) >= 30
     _, speed = estimates(**FITS, mtp=2)
     assert speed.speculative_tok_s is not None
-    assert speed.speculative_tok_s[1] / speed.decode_tok_s.high == pytest.approx(
-        found["mtp"].high, rel=1e-3
-    )
+    plain, (low, high) = speed.decode_tok_s, speed.speculative_tok_s
+    assert low <= plain.low
+    assert high / plain.estimate == pytest.approx(found["mtp"].high, rel=0.02)
+    assert high / plain.estimate > found["mtp"].high
 
 
 @pytest.mark.parametrize(
