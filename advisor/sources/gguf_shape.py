@@ -84,7 +84,8 @@ def shape_of(
     model = GgufModel(keys, family, blocks, outside)
     notes: tuple[str, ...] = ()
     if spare:
-        notes = (f"{spare} layers for multi-token prediction in the file are not loaded.",)
+        what = f"{spare} layer{'s' if spare > 1 else ''} for multi-token prediction"
+        notes = (f"{what} in the file: loaded only to draft (--mtp).",)
     return replace(_shape(model, listed), mtp_layers=spare), notes
 
 

@@ -21,6 +21,7 @@ from advisor.models import model_from_record
 from advisor.pipeline import Advisor
 from advisor.resolve import resolve
 from advisor.scenario import Request, Scenario
+from advisor.sources.config import read_config
 
 GIB = 2**30
 _HOLDS = re.compile(r"holds ([\d.]+) B with its multi-token-prediction layer\.")
@@ -179,3 +180,13 @@ def test_a_report_offers_it_with_low_confidence() -> None:
     found = [r for r in advice.recommendations if r.option.change == {"mtp": 2}]
     assert [r.confidence for r in found] == ["low"]
     assert found[0].rule == "own-head-for-speed"
+
+
+@pytest.mark.parametrize("key", ["num_nextn_predict_layers", "mtp_num_hidden_layers"])
+def test_a_config_says_whether_there_is_a_head(key: str) -> None:
+    config = dict(known().models["MiMo-7B-RL"].config)
+    config.pop("num_nextn_predict_layers")
+    assert read_config(config, "x").mtp_layers == 0
+    assert read_config({**config, key: 1}, "x").mtp_layers == 1
+    for wrong in (0, -1, "one", None, 10_000):
+        assert read_config({**config, key: wrong}, "x").mtp_layers == 0
