@@ -4,7 +4,7 @@ Such a head is one more decoder layer of full attention and a projection of two 
 one. That count agrees to the parameter with what the checkpoints of 25 models hold beyond the main
 model (tests/estimate/test_draft_head.py). It keeps a cache of its own, and in llama.cpp a context
 with a compute buffer of its own (``common/speculative.cpp`` of llama-cpp-python 0.3.36). Drafted
-tokens that are refused must be taken back, so every runtime keeps a recurrent state per token.
+tokens that are refused must be taken back, so runtimes keep a recurrent state per token.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 HEAD_GUESSED = "draft head: its weight format and buffers differ between files and runtimes"
 _MAY_COPY = frozenset({"deepseek_v3", "deepseek_v32", "glm4_moe", "glm4_moe_lite"})
 """Architectures some of whose checkpoints repeat embedding and output in the head."""
+_TAKEN_BACK = frozenset({"qwen3_5", "qwen3_5_moe", "nemotron_h"})
+"""Whose recurrent states llama.cpp keeps per drafted token (``llm_arch_supports_rs_rollback``)."""
 _FULL_BITS = 16
 _BYTE = 8
 
@@ -102,9 +104,11 @@ def _working_memory(scenario: Scenario) -> tuple[int, int, int]:
     cache = cache_shape_of(block)
     cells = cells_of(block, cache)
     held = cells.bytes_of(cache, 0, len(cache.full_sums) - 1)
-    states = cache_shape_of(scenario).state_sums[-1]
-    held += scenario.mtp * scenario.batch * states
-    if scenario.framework.memory_model != "llama.cpp":
+    in_llamacpp = scenario.framework.memory_model == "llama.cpp"
+    if not in_llamacpp or scenario.model.shape.model_type in _TAKEN_BACK:
+        states = cache_shape_of(scenario).state_sums[-1]
+        held += scenario.mtp * scenario.batch * states
+    if not in_llamacpp:
         return held, 0, 0
     graph = graph_shape(block.model)
     found = llamacpp_buffers(block, graph, cache, cells, len(cache.full_sums))

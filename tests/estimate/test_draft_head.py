@@ -99,6 +99,12 @@ def test_every_drafted_token_keeps_a_recurrent_state() -> None:
     assert two - one == pytest.approx(states, rel=0.05)
 
 
+def test_llama_cpp_keeps_no_such_states_for_qwen3_next() -> None:
+    asked = {"gpu": "RTX 5090", "model": "Qwen3-Next-80B-A3B-Instruct", "precision": "Q2_K"}
+    one, two = (estimates(**asked, mtp=n)[0].kv_cache_bytes for n in (1, 2))
+    assert one == two
+
+
 def test_a_tensor_split_shares_the_head() -> None:
     asked = {"gpu": "H200 SXM", "gpus": 8, "model": "DeepSeek-R1", "framework": "vLLM"}
     plain, _ = estimates(**asked, precision="FP8")
