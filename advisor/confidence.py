@@ -14,10 +14,13 @@ Confidence = Literal["high", "medium", "low"]
 def confidence_of(option: Option) -> Confidence:
     """Grade an option.
 
-    Low: a rough speed, or a fit that the upper end of the memory range would undo. High: memory
-    by exact formulas but for the runtime's own, and a speed from this card or none needed.
+    Low: drafts, whose gain hangs on what is written; a rough speed; a fit that the upper end of
+    the memory range would undo. High: memory by exact formulas but for the runtime's own, and a
+    speed from this card or none needed.
     """
     memory = option.memory
+    if option.action == "speculative":
+        return "low"
     if certainty_of(memory) not in {"sure", None}:
         return "low"
     if option.speed and option.speed.decode_tok_s.evidence == "extrapolated":

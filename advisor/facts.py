@@ -72,6 +72,7 @@ def _request(request: Request, scenario: Scenario) -> Pairs:
     yield "request.framework_stated", request.framework is not None
     yield "request.context_beyond_training", bool(trained and scenario.context_tokens > trained)
     yield "request.draft_model", scenario.draft_model is not None
+    yield "request.mtp", scenario.mtp > 0
 
 
 def _gpu(gpu: Gpu) -> Pairs:
@@ -142,6 +143,7 @@ def _model(model: Model, scenario: Scenario) -> Pairs:
     yield "model.vision_parameters", model.vision_parameters or None
     yield "model.image_tokens", most_image_tokens(model) if model.vision_parameters else None
     yield "model.origin", model.origin
+    yield "model.mtp", model.shape.mtp_layers > 0
 
 
 def _weights(base: Base) -> Pairs:

@@ -94,6 +94,7 @@ def _put_scenario(facts: dict[str, FactValue], base: Base, option: Option) -> No
     facts["option.gpus"] = float(after.gpus)
     facts["option.framework"] = after.framework.name
     facts["option.flash_attention"] = after.flash_attention
+    facts["option.mtp"] = after.mtp > 0
     facts["option.parameters"] = float(after.model.parameters)
     if option.action == "smaller-model":
         facts["option.related"] = any(

@@ -38,10 +38,11 @@ _LARGEST = {
     "logits_rows": 2**20,
     "depth": 2**27,
     "cpu_cores": 4096,
+    "mtp": 16,
     "ram_gib": 1_048_576,
     "ram_bandwidth_gb_s": 100_000,
 }
-_SMALLEST = {"depth": 0}
+_SMALLEST = {"depth": 0, "mtp": 0}
 _T = TypeVar("_T")
 
 
@@ -320,6 +321,7 @@ def assembled(
         cpu_cores=request.cpu_cores,
         prefer=request.prefer or "balanced",
         draft_model=draft,
+        mtp=request.mtp or 0,
         use=request.use or "interactive",
         cards=cards.each if cards else (),
     )
@@ -368,30 +370,8 @@ def _impossible(request: Request, scenario: Scenario) -> Iterator[UserError]:
             f"depth is {scenario.depth_tokens:,}, the context {scenario.context_tokens:,}",
             hint="Give a depth below the context.",
         )
-    yield from _impossible_cache(scenario)
-
-
-def _impossible_cache(scenario: Scenario) -> Iterator[UserError]:
-    framework, key, value = scenario.framework, scenario.kv_cache_k, scenario.kv_cache_v
-    for kind in {key.name: key, value.name: value}.values():
-        if not support.runs_kv(framework, kind, scenario.gpu):
-            yield RequestError(
-                f"{framework.name} cannot keep the KV cache as {kind.name}"
-                f"{f' on {scenario.gpu.name}' if scenario.gpu else ''}",
-                hint=f"It keeps: {', '.join(framework.kv_types)}.",
-            )
-    if framework.memory_model != "llama.cpp":
-        return
-    if value.needs_flash_attention and not scenario.flash_attention:
-        yield RequestError(
-            f"a {value.name} V cache needs flash attention",
-            hint="Turn it on: --flash-attention on.",
-        )
-    if scenario.model.shape.mla and key.name != value.name:
-        yield RequestError(
-            f"{scenario.model.name} keeps one latent cache, so its K and V types must be equal",
-            hint="Give --kv-cache alone.",
-        )
+    yield from support.cache_problems(scenario)
+    yield from support.draft_problems(scenario)
 
 
 def apply_change(request: Request, change: dict[str, object]) -> Request:

@@ -78,6 +78,8 @@ class Scenario:
     prefer: Prefer
     draft_model: Model | None = None
     """A small model that proposes tokens (speculative decoding)."""
+    mtp: int = 0
+    """Tokens that the model's own head proposes at once (multi-token prediction); 0: none."""
     use: Use = "interactive"
     cards: tuple[Gpu, ...] = ()
     """Every card in order where they are unequal; then ``gpu`` is the least of them in every
@@ -154,6 +156,7 @@ class Request:
     ram_bandwidth_gb_s: float | None = None
     cpu_cores: int | None = None
     draft_model: str | None = None
+    mtp: int | None = None
     config: str | None = None
     prefer: Prefer | None = None
     use: Use | None = None

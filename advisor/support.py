@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
-from advisor.scenario import Model
+from advisor.scenario import Model, Scenario
 from advisor.sources.shape import Shape
 
 _CACHE_ENCODERS = frozenset({"transformers", "vllm"})
@@ -49,6 +49,15 @@ def supports_model(framework: Framework, model: Model) -> bool:
     if "*" not in framework.model_types and kind not in framework.model_types:
         return False
     return not (model.vision_parameters and framework.vision is False)
+
+
+def no_head(framework: Framework, model: Model) -> str:
+    """Say in one clause why no head of the model's own can draft here; empty where one can."""
+    if not model.shape.mtp_layers:
+        return f"{model.name} has no layer for multi-token prediction"
+    if model.shape.model_type not in framework.mtp_model_types:
+        return f"{framework.name} is not known to draft with the head of {model.name}"
+    return ""
 
 
 def unsized(framework: Framework, shape: Shape) -> str:
@@ -297,3 +306,40 @@ def is_native(precision: Format, gpu: Gpu) -> bool | None:
     if gpu.vendor != "NVIDIA":
         return None
     return bool(_native(gpu.compute_capability, precision.native_compute_capability))
+
+
+def draft_problems(scenario: Scenario) -> Iterator[RequestError]:
+    """Say what keeps the model's own head from drafting as asked."""
+    if not scenario.mtp:
+        return
+    if scenario.draft_model:
+        yield RequestError(
+            "mtp and a draft model exclude each other", hint="Leave one of them out."
+        )
+    why = no_head(scenario.framework, scenario.model)
+    if why:
+        yield RequestError(why, hint="Leave mtp out, or name a --draft-model.")
+
+
+def cache_problems(scenario: Scenario) -> Iterator[RequestError]:
+    """Say what keeps the cache from having the types asked for."""
+    framework, key, value = scenario.framework, scenario.kv_cache_k, scenario.kv_cache_v
+    for kind in {key.name: key, value.name: value}.values():
+        if not runs_kv(framework, kind, scenario.gpu):
+            yield RequestError(
+                f"{framework.name} cannot keep the KV cache as {kind.name}"
+                f"{f' on {scenario.gpu.name}' if scenario.gpu else ''}",
+                hint=f"It keeps: {', '.join(framework.kv_types)}.",
+            )
+    if framework.memory_model != "llama.cpp":
+        return
+    if value.needs_flash_attention and not scenario.flash_attention:
+        yield RequestError(
+            f"a {value.name} V cache needs flash attention",
+            hint="Turn it on: --flash-attention on.",
+        )
+    if scenario.model.shape.mla and key.name != value.name:
+        yield RequestError(
+            f"{scenario.model.name} keeps one latent cache, so its K and V types must be equal",
+            hint="Give --kv-cache alone.",
+        )

@@ -24,6 +24,7 @@ REQUESTS = {
     "32 streams, vLLM": Request(
         gpu="A100 SXM4 80 GB", model="qwen2.5-7b", precision="FP16", framework="vLLM", batch=32
     ),
+    "own draft head": Request(gpu="RTX 4090", model="Qwen3.6-27B", precision="Q4_K_M", mtp=2),
     "experts in system RAM": Request(
         gpu="RTX 4070", model="qwen3-30b-a3b", precision="Q4_K_M", cpu_experts="all",
         ram_gib=64, ram_bandwidth_gb_s=80,

@@ -9,6 +9,7 @@ from statistics import median
 from advisor.calibration.calibrate import Material
 from advisor.calibration.carried import odd_rows
 from advisor.calibration.plots import scatter_svg
+from advisor.calibration.power import power_section
 from advisor.calibration.ranges import LEAST_CARDS, LEAST_GROUPS, Spread, fitted_ranges
 from advisor.calibration.strata import Result, noise_floor, off_by, percentile
 from advisor.calibration.validate import Held
@@ -44,7 +45,8 @@ def page(
     """Write the page."""
     parts = (
         _INTRO, *_table(results), _STATEMENT, *_notes(results), *_flat(results), *_plots(results),
-        *_worst(results), *_floor(material), *_ranges(spreads, material), *_rows(material, held),
+        *_worst(results), *_floor(material), *power_section(held), *_ranges(spreads, material),
+        *_rows(material, held),
     )  # fmt: skip
     return "\n".join(parts).rstrip("\n") + "\n"
 
@@ -160,9 +162,15 @@ def _worst(results: Sequence[Result]) -> Iterator[str]:
             streams = f", {run.scenario.batch} streams" if run.scenario.batch > 1 else ""
             yield (
                 f"| {result.stratum.name} | {row} | {what}{at}{streams} | {run.tok_s:.4g}"
-                f" | {held.predicted:.4g} | {reasons.get(row, 'Not explained.')} |"
+                f" | {held.predicted:.4g} | {_reason(held, reasons)} |"
             )
     yield ""
+
+
+def _reason(held: Held, reasons: Mapping[str, str]) -> str:
+    if held.held_out == "model" and held.run.scenario.gpus > 1:
+        return "No other model shows how the exchange between cards grows with streams."
+    return reasons.get(held.run.rows[0], "Not explained.")
 
 
 def _worst_of(held: Sequence[Held]) -> list[Held]:

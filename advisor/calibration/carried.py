@@ -47,6 +47,13 @@ def name_rows() -> Sequence[Row]:
 
 
 @cache
+def speculation_rows() -> Sequence[Row]:
+    """Read the pairs of runs with and without drafts: row ids, or figures with a source."""
+    with (measurements_dir() / "speculation.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@cache
 def odd_rows() -> Mapping[str, str]:
     """Read why single rows are far off, by row id."""
     with (measurements_dir() / "odd.csv").open(encoding="utf-8", newline="") as file:

@@ -75,6 +75,10 @@ def _engine(held: Held, name: str) -> bool:
     return held.kind == "engine" and held.held_out == "configuration" and is_engine
 
 
+def _streams(held: Held) -> bool:
+    return held.kind == "batch" and not held.run.family
+
+
 STRATA = (
     Stratum(
         "dense, one card, known card",
@@ -111,7 +115,15 @@ STRATA = (
     Stratum("MLX-LM, one stream", lambda h: _engine(h, "MLX-LM")),
     Stratum(
         "vLLM, 2 to 64 streams",
-        lambda h: h.kind == "batch" and not h.run.family and h.run.scenario.batch <= 64, 0.2,  # noqa: PLR2004
+        lambda h: _streams(h) and h.held_out == "configuration" and h.run.scenario.batch <= 64, 0.2,  # noqa: PLR2004
+    ),
+    Stratum(
+        "the same, one card, model left out",
+        lambda h: _streams(h) and h.held_out == "model" and h.run.scenario.gpus == 1,
+    ),
+    Stratum(
+        "the same, tensor parallel, model left out",
+        lambda h: _streams(h) and h.held_out == "model" and h.run.scenario.gpus > 1,
     ),
     Stratum("llama.cpp, 2 to 32 streams", lambda h: h.kind == "batch" and h.run.family),
     Stratum(

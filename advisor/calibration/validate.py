@@ -22,7 +22,7 @@ from advisor.calibration.runs import Run
 from advisor.estimate.speed_rates import MODELLED_FROM_GPUS
 from advisor.units import GIB
 
-HeldOut = Literal["configuration", "card", "source", "nothing"]
+HeldOut = Literal["configuration", "card", "source", "model", "nothing"]
 _FOLDS = 10
 
 
@@ -61,6 +61,7 @@ def validate(material: Material, fitted: Fitted, *, sources: bool = False) -> Se
     found += _single(material, fitted, "card", lambda run: run.card[0])
     if sources:
         found += _single(material, fitted, "source", lambda run: run.source)
+        found += _models(material, fitted)
     found += _prompts(material, fitted, "configuration", _fold)
     found += _prompts(material, fitted, "card", lambda run: run.card[0])
     found += _engines(material, fitted, "configuration", _engine_fold)
@@ -165,6 +166,22 @@ def _extras(material: Material, fitted: Fitted) -> Iterator[Held]:
                     yield Held(run, speed, "configuration", group, kind)
 
 
+def _models(material: Material, fitted: Fitted) -> Iterator[Held]:
+    """Hold out whole models of engines with many streams, from the engine's own fit as well."""
+    batches = [run for run in material.batches if not run.family]
+    for name in sorted({run.scenario.model.name for run in batches}):
+        alone = [run for run in material.engines if run.scenario.model.name != name]
+        engines = fit_engines(alone, start=fitted.engines.values)
+        parts = Parts(material.policy, fitted.decode, fitted.prefill, engines, fitted.tflops)
+        rest = [run for run in material.batches if run.scenario.model.name != name]
+        terms = batch_terms(parts.alone, parts.reached)
+        model = fit_extra(rest, terms, start=fitted.batch.values)
+        for run in batches:
+            seconds = model.seconds(run) if run.scenario.model.name == name else None
+            if seconds is not None:
+                yield Held(run, run.scenario.batch / seconds, "model", name, "batch")
+
+
 def _several_cards(material: Material, fitted: Fitted) -> Iterator[Held]:
     """Compare with what is decided by hand: nothing is fitted, so nothing is held out."""
     parts = Parts(material.policy, fitted.decode, fitted.prefill, fitted.engines, fitted.tflops)
@@ -184,6 +201,8 @@ def situation(held: Held, material: Material) -> str | None:
     These are the names that the estimator looks ranges up by.
     """
     run, policy = held.run, material.policy
+    if held.held_out == "model":
+        return None
     if held.kind == "decode":
         return _decode_situation(held, policy.small_gib, policy.deep_tokens)
     if held.kind == "prefill":

@@ -12,6 +12,7 @@ from advisor.calibration.calibrate import Fitted, Material
 from advisor.calibration.decode import residuals_of, spreads_of
 from advisor.calibration.fit import Values
 from advisor.calibration.ranges import Spread, fitted_ranges
+from advisor.calibration.speculation import pairs_of_situations
 from advisor.estimate.speed_prefill import generation_of
 
 FITTED_FILE = "calibration-fitted.yaml"
@@ -32,6 +33,7 @@ def fitted_text(material: Material, fitted: Fitted, spreads: Mapping[str, Spread
         *_prefill(material, fitted),
         *_engines(material, fitted),
         *_extras(material, fitted),
+        *_speculation(),
         *_ranges(material, spreads),
     )
     return "\n".join(parts) + "\n"
@@ -226,6 +228,18 @@ def _extras(material: Material, fitted: Fitted) -> Iterator[str]:
     ):
         yield f"  {key}: {_number(exp(offload[name]))}"
     yield f"  hand_over_us: {_number(1e6 * exp(offload['hand over']))}"
+
+
+def _speculation() -> Iterator[str]:
+    yield "\n# ---- drafts: speed with them over the same run without, slowest and fastest pair"
+    yield "speculation:"
+    yield "  source: measurements/speculation.csv"
+    for name, pairs in pairs_of_situations().items():
+        line = _flow((
+            ("low", pairs.low), ("median", pairs.middle), ("high", pairs.high),
+            ("pairs", len(pairs.factors)), ("cards", pairs.cards),
+        ))  # fmt: skip
+        yield f"  {name}: {line}"
 
 
 def _ranges(material: Material, spreads: Mapping[str, Spread]) -> Iterator[str]:

@@ -194,6 +194,13 @@ def advise(
     draft_model: Annotated[
         str | None, typer.Option(help="A small model that drafts tokens.", rich_help_panel=_MEMORY)
     ] = None,
+    mtp: Annotated[
+        int | None,
+        typer.Option(
+            help="Tokens that the model's own head drafts at once (multi-token prediction).",
+            rich_help_panel=_MEMORY,
+        ),
+    ] = None,
     ram: Annotated[
         str | None, typer.Option(help="System RAM, for example 64GB.", rich_help_panel=_HOST)
     ] = None,
@@ -307,6 +314,7 @@ def advise(
         ram_bandwidth_gb_s=read_bandwidth("--ram-bandwidth", ram_bandwidth),
         cpu_cores=cpu_cores,
         draft_model=draft_model,
+        mtp=mtp,
         prefer=prefer.value if prefer else None,
         use=use.value if use else None,
     )

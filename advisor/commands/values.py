@@ -81,6 +81,7 @@ def needed_settings(scenario: Scenario) -> Iterator[str]:
         "kv_unified": not scenario.kv_unified and scenario.batch > 1,
         "swa_full": scenario.swa_full,
         "draft_model": scenario.draft_model is not None,
+        "mtp": scenario.mtp > 0,
         "backend": _devices(scenario) is not None,
     }
     yield from (key for key, stated in values.items() if stated)
@@ -233,6 +234,8 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
         if s.scenario.draft_model
         else None
     ),
+    "mtp": lambda s: _count(s.scenario.mtp, unless=0),
+    "mtp_checked": lambda s: str(s.scenario.mtp + 1),
     "memory_fraction": lambda s: (
         None
         if s.scenario.framework.memory_fraction is None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.estimate.activations import CARD_DEPENDENT, activation_bytes
 from advisor.estimate.buffers import cuda_cache_copies, graph_shape, llamacpp_buffers
+from advisor.estimate.draft_head import HEAD_GUESSED, head_memory
 from advisor.estimate.kv_cache import CacheShape, Cells, cache_shape_of, cells_of
 from advisor.estimate.overhead import Card, cards_of, communication
 from advisor.estimate.placement import Placement, place, splits_by_layer
@@ -132,6 +133,8 @@ def _fresh_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card
     demand = _demand(scenario, knowledge, cards)
     if scenario.draft_model is not None:
         _add_draft(demand, scenario, knowledge, cards)
+    if scenario.mtp:
+        _add_head(demand, scenario)
     return demand
 
 
@@ -259,6 +262,19 @@ def _add_draft(
     demand.host_compute += draft.host_compute
     extra = tuple(phrase for phrase in draft.approximate if phrase not in demand.approximate)
     demand.approximate += extra
+
+
+def _add_head(demand: _Demand, scenario: Scenario) -> None:
+    """Add the model's own draft head: the last card has it, or every one a shard."""
+    head = head_memory(scenario, demand.bits_per_weight or 16)
+    holders = demand.cards[-1:] if splits_by_layer(scenario) else demand.cards
+    for share in holders:
+        share.weights += -(-head.weights // len(holders))
+        share.kv_cache += -(-head.kv_cache // len(holders))
+        share.compute += head.compute
+        share.below += -(-head.below // len(holders))
+        share.above += -(-head.above // len(holders))
+    demand.approximate += (HEAD_GUESSED,)
 
 
 def _memory(scenario: Scenario, demand: _Demand, cards: Sequence[Card]) -> Memory:

@@ -123,6 +123,9 @@ class Speed:
     prompt_tokens: int = 0
     cards: int = 0
     """Measured cards behind the figures of this kind of card or engine."""
+    speculative_tok_s: tuple[float, float] | None = None
+    """Span of one stream with the draft model or own draft head of the scenario; the other
+    figures are without."""
 
 
 @dataclass(frozen=True, slots=True)

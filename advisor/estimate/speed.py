@@ -15,6 +15,8 @@ were checked.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from math import exp, hypot, log
 
 from advisor.estimate.kv_cache import kv_read_bytes
 from advisor.estimate.result import Evidence, Figure, Memory, Speed
@@ -30,9 +32,6 @@ from advisor.knowledge.types import Knowledge
 from advisor.scenario import Scenario, changed
 from advisor.units import GIB
 
-_SPECULATION = (0.63, 1.93)
-"""Slowest and fastest of six draft-model runs against the same run without one, RTX 3090, one
-stream (LottoLottoLotto/4x3090-llm-benchmarks); the median is 1.18."""
 _GENERATES = frozenset({"text", "vision"})
 
 
@@ -56,11 +55,20 @@ def estimate_speed(scenario: Scenario, memory: Memory, knowledge: Knowledge) -> 
     """
     if memory.deficit_bytes or not _can_decode(scenario):
         return None
+    speeds = speeds_of(knowledge)
+    found = _plain_speed(scenario, memory, speeds, knowledge)
+    if found is None or speeds is None or not (scenario.mtp or scenario.draft_model):
+        return found
+    return _with_drafts(scenario, found, speeds, knowledge)
+
+
+def _plain_speed(
+    scenario: Scenario, memory: Memory, speeds: Speeds | None, knowledge: Knowledge
+) -> Speed | None:
     if scenario.cards:
         return speed_of_unequal(
             scenario, memory, lambda one: estimate_speed(one, memory, knowledge)
         )
-    speeds = speeds_of(knowledge)
     rate = rate_of(scenario, speeds)
     if speeds is None or rate is None:
         return None
@@ -98,18 +106,30 @@ def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tu
     return tuple(missing)
 
 
-def speculative_range(scenario: Scenario, speed: Speed) -> tuple[float, float] | None:
-    """Give the span of tokens/s of one stream that a draft model may lead to.
+def _with_drafts(scenario: Scenario, speed: Speed, speeds: Speeds, knowledge: Knowledge) -> Speed:
+    """Add the span that a draft model or the model's own head may lead to.
 
-    Speculation can lose, so the span contains the plain figure, which never includes it.
-
-    Returns:
-        Lowest and highest tokens/s, or None without a draft model.
+    Speculation can lose, so the span contains the plain figure, which never includes it. It is as
+    wide as the plain range and that of the measured pairs together, taken as independent.
     """
-    if scenario.draft_model is None:
-        return None
-    plain = speed.decode_tok_s.estimate
-    return plain * _SPECULATION[0], plain * _SPECULATION[1]
+    spans = speeds.tables.speculation
+    low, high = spans["mtp" if scenario.mtp else "draft_model"]
+    if scenario.mtp and _is_small(scenario, speeds, knowledge):
+        low = min(low, spans["mtp_small"][0])
+    plain = speed.decode_tok_s
+    below = hypot(log(plain.estimate / plain.low), log(low))
+    above = hypot(log(plain.high / plain.estimate), log(high))
+    span = (plain.estimate * exp(-below), plain.estimate * exp(above))
+    return replace(speed, speculative_tok_s=span)
+
+
+def _is_small(scenario: Scenario, speeds: Speeds, knowledge: Knowledge) -> bool:
+    """Whether a token reads so little that the host sets the pace, that of drafts included."""
+    weights = weights_of(
+        scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types
+    )
+    share = scenario.model.active_parameters / scenario.model.parameters
+    return weights.profile.total_bytes * share < speeds.tables.small_gib * GIB
 
 
 def _can_decode(scenario: Scenario) -> bool:
@@ -240,10 +260,10 @@ def _rough_parts(scenario: Scenario, deep_tokens: float, rate: Rate) -> Iterator
     if scenario.gpus > 1:
         tensor = scenario.framework.multi_gpu[0] == "tensor"
         yield "tensor_parallel" if tensor else "layer_split"
+        if tensor and scenario.batch > 1:
+            yield "batch_tensor_parallel"
     if is_split(scenario):
         yield "offload_experts" if scenario.cpu_experts else "offload"
-    if scenario.draft_model is not None:
-        yield "draft_model"
 
 
 def _figure(estimate: float, spread: Range, evidence: Evidence) -> Figure:

@@ -29,23 +29,18 @@ class Measured:
     """Over all streams."""
     source: str
     date: str
-    own: bool
-    """From the user's own file."""
 
 
 class MeasuredSpeeds:
     """The measured configurations of one knowledge base."""
 
-    def __init__(self, built_in: object, own: object) -> None:
+    def __init__(self, stored: object) -> None:
         """Hold the stored texts by card; anything else counts as none."""
-        self._texts = (
-            (built_in if isinstance(built_in, Mapping) else {}, False),
-            (own if isinstance(own, Mapping) else {}, True),
-        )
+        self._texts = stored if isinstance(stored, Mapping) else {}
         self._read: dict[str, dict[_Key, list[Measured]]] = {}
 
     def find(self, scenario: Scenario, shallow_tokens: int) -> Measured | None:
-        """Find the speed measured in this very situation; the user's own goes first.
+        """Find the speed measured in this very situation, without drafts.
 
         Args:
             scenario: Its format, cache, split and depth must be those measured.
@@ -57,17 +52,15 @@ class MeasuredSpeeds:
             return None
         depth = scenario.depth_tokens
         same = [m for m in found if _same_depth(m.depth_tokens, depth, shallow_tokens)]
-        own = [m for m in same if m.own]
-        return min(own or same, key=lambda m: abs(m.depth_tokens - depth), default=None)
+        return min(same, key=lambda m: abs(m.depth_tokens - depth), default=None)
 
     def _of(self, gpu: str) -> dict[_Key, list[Measured]]:
         lines = self._read.get(gpu)
         if lines is None:
             lines = self._read[gpu] = {}
-            for texts, own in self._texts:
-                for line in str(texts.get(gpu, "")).splitlines():
-                    key, measured = _parsed(line, own=own)
-                    lines.setdefault(key, []).append(measured)
+            for line in str(self._texts.get(gpu, "")).splitlines():
+                key, measured = _parsed(line)
+                lines.setdefault(key, []).append(measured)
         return lines
 
 
@@ -83,20 +76,19 @@ def _key(scenario: Scenario) -> _Key:
     )
 
 
-def _parsed(line: str, *, own: bool) -> tuple[_Key, Measured]:
+def _parsed(line: str) -> tuple[_Key, Measured]:
     """Read a line that the knowledge was checked to hold."""
     model, precision, framework, backend, gpus, batch, cache, depth, tok_s, source, date = (
         line.split(SEPARATOR)
     )
     key = (model, precision, framework, backend, int(gpus), int(batch), cache)
-    return key, Measured(int(depth), float(tok_s), source, date, own)
+    return key, Measured(int(depth), float(tok_s), source, date)
 
 
 def _is_plain(scenario: Scenario) -> bool:
     return (
         scenario.kv_cache_k.name == scenario.kv_cache_v.name
         and scenario.model.origin == "knowledge"
-        and scenario.draft_model is None
         and scenario.gpu_layers is None
         and not scenario.cpu_experts
     )

@@ -46,7 +46,6 @@ def _setup(scenario: Scenario) -> Setup | None:
     plain = (
         scenario.kv_cache_k.name == scenario.kv_cache_v.name == "f16"
         and scenario.model.origin == "knowledge"
-        and scenario.draft_model is None
         and not is_split(scenario)
     )
     if gpu is None or backend is None or not plain:

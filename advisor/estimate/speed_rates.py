@@ -104,7 +104,7 @@ def speeds_of(knowledge: Knowledge) -> Speeds | None:
         return found
     if not calibration or not calibration.get("fitted"):
         return None
-    measured = MeasuredSpeeds(calibration.get("measured"), calibration.get("user_measured"))
+    measured = MeasuredSpeeds(calibration.get("measured"))
     tables = read_tables(calibration)
     made = Speeds(calibration, tables, measured, knowledge.gpus, {}, {}, knowledge.own)
     _KEPT[key] = made

@@ -1,8 +1,7 @@
 """The calibration as frozen records: what the speed model knows of cards and engines.
 
 ``calibration.yaml`` holds what people decide, ``calibration-fitted.yaml`` what
-``advisor calibrate`` computes from the measurements; a user's ``calibration-user.yaml`` adds
-factors of own cards.
+``advisor calibrate`` computes from the measurements.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from advisor.knowledge.types import Gpu
 
 _POLICY = "calibration.yaml"
 _FITTED = "calibration-fitted.yaml"
-_USER = "calibration-user.yaml"
 _PER_LAYER_S = 1e-3 / 32
 """Overheads of the files are milliseconds per 32 layers."""
 Range = tuple[float, float]
@@ -145,6 +143,8 @@ class Tables:
     pcie_prefill: Curve
     ranges: Mapping[str, Range]
     """80 % ranges as factors on the figure, by situation."""
+    speculation: Mapping[str, Range]
+    """Slowest and fastest of the pairs with and without drafts, as factors on the plain speed."""
     small_gib: float
     deep_tokens: float
     measured_depth_tokens: int
@@ -199,12 +199,11 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
     """
     policy = Fields(calibration, "", _POLICY)
     fitted = Fields(calibration.get("fitted"), "", _FITTED)
-    user = Fields(calibration.get("user", {}), "", _USER)
     cards = policy.group("multi_gpu")
     batch, offload = fitted.group("batch"), fitted.group("offload")
     limits = policy.group("limits")
     return Tables(
-        family=_family(policy, fitted.group("decode"), user),
+        family=_family(policy, fitted.group("decode")),
         matches=tuple(map(_match, policy.lines("architecture_of"))),
         engines=_engines(policy.group("engines"), fitted.group("engines")),
         kernels_s={
@@ -230,19 +229,21 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
         nvlink_prefill=cards.curve("nvlink_prefill_gain"),
         pcie_prefill=cards.curve("pcie_prefill_gain"),
         ranges=_ranges(policy.group("ranges"), fitted.group("ranges")),
+        speculation={
+            name: (pairs.number("low"), pairs.number("high"))
+            for name, pairs in fitted.group("speculation").groups().items()
+        },
         small_gib=limits.number("small_gib"),
         deep_tokens=limits.number("deep_tokens"),
         measured_depth_tokens=int(limits.number("measured_depth_tokens")),
     )
 
 
-def _family(policy: Fields, decode: Fields, user: Fields) -> FamilySpeed:
+def _family(policy: Fields, decode: Fields) -> FamilySpeed:
     groups = decode.group("formats").numbers()
     offsets = {
         (line.text("gpu"), line.text("backend")): line.number("factor")
-        for part in (decode, user)
-        if "cards" in part.found
-        for line in part.lines("cards")
+        for line in decode.lines("cards")
     }
     return FamilySpeed(
         efficiency=decode.number("efficiency"),

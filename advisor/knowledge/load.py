@@ -24,6 +24,16 @@ from advisor.resources import data_dir, digest, read_tree
 
 _SUFFIXES = (".yaml", ".csv")
 _NOT_READ = "measurements/"
+_GONE_WHY = "this file is not read any more: own figures have one home, measurements.csv"
+_GONE = {
+    "measurements-user.csv": (
+        "Move it out of the folder and run 'advisor measure add measurements-user.csv', with"
+        " --knowledge if the figures are to stay in this folder."
+    ),
+    "calibration-user.yaml": (
+        "Delete it. A card's factor now comes from what was measured on it: advisor measure add."
+    ),
+}
 _loaded: dict[str, Knowledge] = {}
 
 
@@ -190,16 +200,19 @@ def _unique(table: Sequence[Parsed], kind: str, problems: list[UserError]) -> li
 
 
 def _calibration(files: Mapping[str, bytes], problems: list[UserError]) -> dict[str, object]:
-    """Join what people decide, what was fitted, and what a user measured."""
+    """Join what people decide, what was fitted, and what was published."""
     from advisor.knowledge.speeds import measured_by_card  # noqa: PLC0415 - not needed when the cache is warm
 
+    problems += [
+        KnowledgeError(_GONE_WHY, source=Source(name), hint=do)
+        for name, do in _GONE.items()
+        if name in files
+    ]
     found = _mapping(files, "calibration.yaml", problems)
-    for key, name in (("fitted", "calibration-fitted.yaml"), ("user", "calibration-user.yaml")):
-        if name in files:
-            found[key] = _mapping(files, name, problems)
-    for key, name in (("measured", "measured.csv"), ("user_measured", "measurements-user.csv")):
-        if name in files:
-            found[key] = measured_by_card(files[name], name, problems)
+    if "calibration-fitted.yaml" in files:
+        found["fitted"] = _mapping(files, "calibration-fitted.yaml", problems)
+    if "measured.csv" in files:
+        found["measured"] = measured_by_card(files["measured.csv"], "measured.csv", problems)
     return found
 
 

@@ -33,6 +33,8 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "draft_model": ("draft_model",),
     "draft_gguf": ("draft_model",),
     "draft_folder": ("draft_model",),
+    "mtp": ("mtp",),
+    "mtp_checked": (),
     "memory_fraction": (),
 }
 """Placeholder -> the settings (keys of ``change``) that a piece with it carries."""

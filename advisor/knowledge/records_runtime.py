@@ -184,6 +184,7 @@ def _framework(record: Record) -> _Fields:
         "not_on": record.texts("not_on"),
         "formats": record.texts("formats"),
         "model_types": record.texts("model_types"),
+        "mtp_model_types": record.texts("mtp_model_types"),
         "kv_types": record.texts("kv_types"),
         "memory_model": record.choice("memory_model", MEMORY_MODELS, required=True) or "none",
         **_abilities(record),

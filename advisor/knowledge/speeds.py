@@ -14,16 +14,13 @@ _COLUMNS = (
     "tok_s", "source", "date",
 )  # fmt: skip
 _NEEDED = tuple(name for name in _COLUMNS if name != "cache")
-_METRICS = frozenset({"decode_tok_s", "total_throughput_tok_s"})
 _SEPARATOR = "\t"
 
 
 def measured_by_card(content: bytes, name: str, problems: list[UserError]) -> dict[str, str]:
     """Turn a table of measured speeds into one text per card.
 
-    Repeated configurations become their median, in the order of their first line. A column
-    ``metric`` picks the generation speeds, a column ``gen_tokens`` moves the depth to the middle
-    of what was generated; both are optional, as in a user's own file.
+    Repeated configurations become their median, in the order of their first line.
 
     Args:
         content: CSV with a header line, UTF-8.
@@ -60,20 +57,15 @@ def _lines(
             place = Source(name, reader.line_num)
             problems.append(KnowledgeError(str(bad), source=place, hint="Correct the line."))
             continue
-        if found is not None:
-            yield found
+        yield found
 
 
-def _line(row: Mapping[str, str]) -> tuple[tuple[str, ...], float] | None:
-    if row.get("metric", "decode_tok_s") not in _METRICS:
-        return None
+def _line(row: Mapping[str, str]) -> tuple[tuple[str, ...], float]:
     batch = _whole(row, "batch", 1)
     tok_s = _number(row, "tok_s")
     if tok_s <= 0:
         raise ValueError(f"tok_s is {tok_s:g}, not above 0")
-    if row.get("metric") == "decode_tok_s":
-        tok_s *= batch
-    depth = _whole(row, "depth_tokens", 0) + _whole(row, "gen_tokens", 0) // 2
+    depth = _whole(row, "depth_tokens", 0)
     key = (
         row["gpu"], row["model"], row["precision"], row["framework"], row["backend"],
         str(_whole(row, "gpus", 1)), str(batch), row.get("cache") or "f16", str(depth),

@@ -198,6 +198,8 @@ class Framework:
     flash_attention: bool | None = None
     paged_kv: bool | None = None
     speculative: bool | None = None
+    mtp_model_types: tuple[str, ...] = ()
+    """``model_type``s of the text part whose own draft head it runs."""
     vision: bool | None = None
     memory_fraction: float | None = None
     """Share of the card it claims by default (vLLM 0.92); None: it takes what it needs."""

@@ -6,7 +6,12 @@ from collections.abc import Iterator
 
 from advisor.advice import Option
 from advisor.estimate.result import Limits
-from advisor.options.alternatives import draft_options, framework_options, smaller_model_options
+from advisor.options.alternatives import (
+    draft_options,
+    framework_options,
+    own_head_options,
+    smaller_model_options,
+)
 from advisor.options.base import Base
 from advisor.options.combine import combine_options
 from advisor.options.expected import expected_options
@@ -52,3 +57,4 @@ def _all(base: Base, limits: Limits) -> Iterator[Option]:
     yield from smaller_model_options(base)
     yield from framework_options(base)
     yield from draft_options(base)
+    yield from own_head_options(base)

@@ -1,4 +1,4 @@
-"""What-ifs that keep the card: another model, another framework, a draft model."""
+"""What-ifs that keep the card: another model, another framework, a draft model or own head."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from advisor import support
-from advisor.advice import Option
+from advisor.advice import Effort, Option
 from advisor.errors import UserError
 from advisor.knowledge import catalogue
 from advisor.knowledge.types import Knowledge
@@ -167,7 +167,7 @@ def draft_options(base: Base) -> Iterator[Option]:
     scenario = base.scenario
     if not (base.card_fits and scenario.framework.speculative and scenario.draft_model is None):
         return
-    if scenario.model.modality != "text" or scenario.batch > 1:
+    if scenario.mtp or scenario.model.modality != "text" or scenario.batch > 1:
         return
     others = relatives(base.knowledge, scenario.model)
     padding = _DRAFT_PADDING if scenario.framework.memory_model == "llama.cpp" else 0
@@ -175,6 +175,19 @@ def draft_options(base: Base) -> Iterator[Option]:
     if draft:
         other = changed(scenario, draft_model=draft)
         yield make_option(base, "speculative", {"draft_model": draft.name}, other, "download")
+
+
+def own_head_options(base: Base) -> Iterator[Option]:
+    """The model's own head drafts (multi-token prediction), where the framework can run it."""
+    scenario = base.scenario
+    if not base.card_fits or scenario.draft_model or scenario.mtp or scenario.batch > 1:
+        return
+    if support.no_head(scenario.framework, scenario.model):
+        return
+    tokens = int(base.knowledge.policy["mtp_tokens"])
+    other = changed(scenario, mtp=tokens)
+    effort: Effort = "download" if scenario.framework.memory_model == "llama.cpp" else "setting"
+    yield make_option(base, "speculative", {"mtp": tokens}, other, effort)
 
 
 def _draft_for(model: Model, others: Sequence[Model], padding: int) -> Model | None:

@@ -10,7 +10,6 @@ from advisor.advice import Expected
 from advisor.commands import commands_for
 from advisor.estimate.certainty import certainty_of
 from advisor.estimate.room import sequences_at_once
-from advisor.estimate.speed import speculative_range
 from advisor.render.barred import title
 from advisor.render.figures import plain, typed
 from advisor.render.picture import picture_doc
@@ -115,7 +114,7 @@ def _numbers(advice: Advice) -> Document:
         "memory": memory_doc(advice.memory, advice.limits),
         "break_even": _break_even(advice),
         "speed": speed,
-        "speculative_tok_s": _span(advice.scenario, advice.speed) if speed else None,
+        "speculative_tok_s": _span(advice.speed),
         "verdict": {"state": advice.state, "sentence": ""},
         "commands": _commands(advice.scenario) if _runs(advice) else [],
         "recommendations": [
@@ -227,7 +226,7 @@ def _recommendation(
         "command": item.command,
         "commands": _commands(item.option.scenario),
         "alternatives": [_alternative(option) for option in item.alternatives],
-        "speculative_tok_s": _span(item.option.scenario, item.option.speed),
+        "speculative_tok_s": _span(item.option.speed),
         "rule": item.rule,
         "yours": yours,
         "score": item.score,
@@ -259,8 +258,8 @@ def _alternative(option: Option) -> AlternativeDoc:
     }
 
 
-def _span(scenario: Scenario, speed: Speed | None) -> SpanDoc | None:
-    span = speculative_range(scenario, speed) if speed else None
+def _span(speed: Speed | None) -> SpanDoc | None:
+    span = speed.speculative_tok_s if speed else None
     return {"low": span[0], "high": span[1]} if span else None
 
 

@@ -73,6 +73,7 @@ class SetupDoc(TypedDict):
     layers: int
     cpu_experts: int
     draft_model: str | None
+    mtp: int
     ram_bytes: int | None
 
 
@@ -117,6 +118,8 @@ class ScenarioDoc(TypedDict):
     prefer: str
     use: str
     draft_model: str | None
+    mtp: int
+    """Tokens that the model's own head drafts at once; 0: none."""
 
 
 class CardDoc(TypedDict):
@@ -294,7 +297,7 @@ class AlternativeDoc(TypedDict):
 
 
 class SpanDoc(TypedDict):
-    """Tokens per second that a draft model may lead to; it can lose."""
+    """Tokens per second that a draft model or an own head may lead to; it can lose."""
 
     low: float
     high: float

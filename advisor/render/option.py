@@ -87,6 +87,7 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
         "option_layers": _layers(setup),
         "option_cpu_experts": f.count(setup["cpu_experts"] or None),
         "option_draft_model": setup["draft_model"] or "",
+        "option_mtp": f.count(setup["mtp"] or None),
         "option_cost": f.dollars(cost["cost_usd"]),
         "option_effort": known("effort", effort) or effort,
         "option_effort_kind": effort,
@@ -122,7 +123,7 @@ _OWN: Mapping[str, frozenset[str]] = {
     "upgrade-gpu": frozenset({"gpu", "gpus"}),
     "smaller-model": frozenset({"model"}),
     "change-framework": frozenset({"framework", "precision"}),
-    "speculative": frozenset({"draft_model"}),
+    "speculative": frozenset({"draft_model", "mtp"}),
     "cloud": frozenset({"gpu", "gpus"}),
 }
 """What the title and text of an action speak of."""
@@ -195,6 +196,8 @@ def _smaller_differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, 
         yield "cpu_experts", say("change.experts", n=setup["cpu_experts"])
     if setup["draft_model"] and setup["draft_model"] != asked["draft_model"]:
         yield "draft_model", say("change.draft", model=setup["draft_model"])
+    if setup["mtp"] and setup["mtp"] != asked["mtp"]:
+        yield "mtp", say("change.mtp", n=setup["mtp"])
 
 
 def _option_memory(item: RecommendationDoc) -> Strings:

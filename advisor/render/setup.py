@@ -54,6 +54,7 @@ def scenario_doc(scenario: Scenario) -> ScenarioDoc:
         "prefer": scenario.prefer,
         "use": scenario.use,
         "draft_model": plain(scenario.draft_model.name) if scenario.draft_model else None,
+        "mtp": scenario.mtp,
     }
 
 
@@ -78,6 +79,7 @@ def setup_doc(scenario: Scenario) -> SetupDoc:
         "layers": scenario.model.shape.layers,
         "cpu_experts": scenario.cpu_experts,
         "draft_model": plain(scenario.draft_model.name) if scenario.draft_model else None,
+        "mtp": scenario.mtp,
         "ram_bytes": scenario.ram_bytes,
     }
 

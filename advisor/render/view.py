@@ -178,6 +178,7 @@ def _request(doc: Document) -> Strings:
         "framework_places_layers": flag(places_layers(doc)),
         "framework_split": asked["framework_split"] or "",
         "request_draft_model": asked["draft_model"] or "",
+        "request_mtp": f.count(asked["mtp"] or None),
         "backend": asked["backend"] or "",
         "backend_unusual": flag(asked["backend_usual"] is False),
     }

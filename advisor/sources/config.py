@@ -27,6 +27,8 @@ _CONTEXT = (
     "context_length",
 )
 _LONGEST_CONTEXT = 10**10
+_MTP_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
+_MOST_MTP_LAYERS = 16
 
 
 def load_config(path: Path) -> Shape:
@@ -142,8 +144,15 @@ def _shape(outer: Keys, a: Arch, family: Family, model_type: str, wrapper: Wrapp
         counts=_counts(outer, a, family, wrapper, vision),
         role=family.role,
         encoder_positions=family.encoder_positions(a) if family.encoder_positions else None,
+        mtp_layers=_mtp_layers(a.keys),
         cache_unknown=family.cache_unknown,
     )
+
+
+def _mtp_layers(text: Keys) -> int:
+    """Layers that draft, by the key of DeepSeek and its followers or by that of Qwen3.5."""
+    found = (text.data.get(name) for name in _MTP_KEYS)
+    return next((n for n in found if isinstance(n, int) and 0 < n <= _MOST_MTP_LAYERS), 0)
 
 
 def _trained_context(text: Keys, outer: Keys) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from advisor.sources.gguf_families import GGUF_FAMILIES, GgufFamily
@@ -84,8 +84,9 @@ def shape_of(
     model = GgufModel(keys, family, blocks, outside)
     notes: tuple[str, ...] = ()
     if spare:
-        notes = (f"{spare} layers for multi-token prediction in the file are not loaded.",)
-    return _shape(model, listed), notes
+        what = f"{spare} layer{'s' if spare > 1 else ''} for multi-token prediction"
+        notes = (f"{what} in the file: loaded only to draft (--mtp).",)
+    return replace(_shape(model, listed), mtp_layers=spare), notes
 
 
 _INSIDE: Final = frozenset({"layer", "spare"})

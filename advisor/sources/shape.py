@@ -116,6 +116,8 @@ class Shape:
     """Outputs of an encoder that every decoder layer caches besides its own tokens: a fixed number
     (Whisper), 0 for as many as the input has tokens (T5), None without cross-attention to an
     encoder."""
+    mtp_layers: int = 0
+    """Layers for multi-token prediction behind the others; they run only where they draft."""
     cache_unknown: str = ""
     """Why the cache cannot be sized although the parameters can; a clause for a message,
     empty where it can."""

@@ -42,6 +42,7 @@ CHANGES: tuple[dict[str, object], ...] = (
     {"gpu_layers": 0},
     {"cpu_experts": 3},
     {"draft_model": "llama-3.2-1b"},
+    {"mtp": 2},
     {"backend": "Vulkan", "gpus": 2},
 )
 
@@ -84,7 +85,7 @@ def test_the_sample_reaches_every_program_and_setting() -> None:
     assert len(scenarios()) > 1500
     assert {key for s in scenarios() for key in needed_settings(s)} >= {
         "batch", "gpus", "kv_cache_k", "ubatch", "gpu_layers", "cpu_experts", "flash_attention",
-        "kv_unified", "swa_full", "draft_model", "backend",
+        "kv_unified", "swa_full", "draft_model", "mtp", "backend",
     }  # fmt: skip
 
 
@@ -107,6 +108,7 @@ SPELLED: dict[str, tuple[str, ...]] = {
     "ubatch": ("-ub ",), "gpu_layers": ("-ngl ", "num_gpu ", "--gpu "),
     "cpu_experts": ("-ncmoe ",), "swa_full": ("--swa-full",),
     "draft_model": ("-md ", "speculative-", "--draft-model", "assistant_model"),
+    "mtp": ("draft-mtp", "num_speculative_tokens", "NEXTN"),
     "flash_attention": ("-fa off", "OLLAMA_FLASH_ATTENTION=0", "'eager'"),
     "backend": ("-dev Vulkan0",), "kv_unified": ("--no-kv-unified",),
     "kv_cache": ("-ctk ", "--kv-cache-dtype ", "KV_CACHE_TYPE=", "--cache-mode ", "--kv-bits ",

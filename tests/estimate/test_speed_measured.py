@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from advisor.calibration.record import Measurement
 from advisor.errors import KnowledgeError
 from advisor.estimate.result import Figure
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.load import load_knowledge
-from advisor.knowledge.types import Knowledge, KvType
+from advisor.knowledge.types import KvType
 from advisor.models import model_from_record
 from advisor.scenario import Scenario
-from tests.estimate.test_speed import SMALL, framework, gguf, memory, scenario
+from tests.estimate.test_speed import framework, gguf, memory, scenario
 
 BUILT_IN = load_knowledge()
 LLAMA_3_8B = model_from_record(BUILT_IN.models["Meta-Llama-3-8B"], BUILT_IN)
@@ -56,7 +55,6 @@ def test_the_models_own_figure_stands_beside_it() -> None:
         {"depth_tokens": 900},
         {"kv_cache_k": KvType("q8_0", 8.5)},
         {"gpu_layers": 20, "ram_bandwidth_bytes_s": 8e10},
-        {"draft_model": SMALL},
         {"model": replace(LLAMA_3_8B, origin="config")},
     ],
     ids=lambda changes: next(iter(changes)),
@@ -132,42 +130,39 @@ def test_every_single_stream_measurement_is_found_again() -> None:
     assert off < 0.03 * len(plain)
 
 
-def own_measurement(tmp_path: Path, text: str) -> Knowledge:
-    (tmp_path / "measurements-user.csv").write_text(text, encoding="utf-8")
-    return load_knowledge(tmp_path)
-
-
-HEADER = ",".join(Measurement.__dataclass_fields__)
-
-
-def test_a_users_own_measurement_goes_before_the_built_in_one(tmp_path: Path) -> None:
-    own = own_measurement(
-        tmp_path,
-        f"{HEADER}\nGeForce RTX 4090,1,Meta-Llama-3-8B,Q4_K_M,llama.cpp,b9000,CUDA,0,128,0,1,"
-        "decode_tok_s,150.5,,2026-11-20,my desk,\n",
+def test_a_wrong_line_of_the_published_table_is_named(tmp_path: Path) -> None:
+    header = "gpu,model,precision,framework,backend,gpus,batch,cache,depth_tokens,tok_s,source,date"
+    (tmp_path / "measured.csv").write_text(
+        f"{header}\nGeForce RTX 4090,Meta-Llama-3-8B,Q4_K_M,llama.cpp,CUDA,1,1,f16,0,fast,me,\n",
+        encoding="utf-8",
     )
-    found = estimate_speed(KNOWN, memory(), own)
+    with pytest.raises(KnowledgeError, match=r"measured\.csv:2.*tok_s is 'fast'"):
+        load_knowledge(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "do"),
+    [
+        ("measurements-user.csv", "advisor measure add measurements-user.csv"),
+        ("calibration-user.yaml", "Delete it."),
+    ],
+)
+def test_files_of_the_older_way_are_named_with_what_to_do(
+    tmp_path: Path, name: str, do: str
+) -> None:
+    (tmp_path / name).write_text("", encoding="utf-8")
+    with pytest.raises(KnowledgeError, match="not read any more") as found:
+        load_knowledge(tmp_path)
+    assert name in str(found.value)
+    assert do in str(found.value)
+
+
+def test_drafts_leave_the_measured_figure_as_it_is() -> None:
+    drafted = replace(
+        KNOWN, draft_model=model_from_record(BUILT_IN.models["Llama-3.2-1B"], BUILT_IN)
+    )
+    plain, found = (estimate_speed(what, memory(), BUILT_IN) for what in (KNOWN, drafted))
+    assert plain is not None
     assert found is not None
-    assert found.decode_tok_s.estimate == pytest.approx(150.5)
-    assert found.decode_tok_s.source == "my desk, 2026-11-20"
-    assert estimate_speed(KNOWN, memory(), BUILT_IN) != found
-
-
-def test_a_wrong_line_of_ones_own_is_named(tmp_path: Path) -> None:
-    with pytest.raises(KnowledgeError, match=r"measurements-user\.csv:2.*tok_s is 'fast'"):
-        own_measurement(
-            tmp_path,
-            f"{HEADER}\nGeForce RTX 4090,1,Meta-Llama-3-8B,Q4_K_M,llama.cpp,,CUDA,0,128,0,1,"
-            "decode_tok_s,fast,,,me,\n",
-        )
-
-
-def test_a_users_own_card_factor_replaces_the_built_in_one(tmp_path: Path) -> None:
-    (tmp_path / "calibration-user.yaml").write_text(
-        "cards:\n  - {gpu: GeForce RTX 4090, backend: CUDA, factor: 0.5}\n", encoding="utf-8"
-    )
-    slow = estimate_speed(replace(KNOWN, depth_tokens=900), memory(), load_knowledge(tmp_path))
-    usual = estimate_speed(replace(KNOWN, depth_tokens=900), memory(), BUILT_IN)
-    assert slow is not None
-    assert usual is not None
-    assert slow.decode_tok_s.estimate < 0.6 * usual.decode_tok_s.estimate
+    assert found.decode_tok_s == plain.decode_tok_s
+    assert found.decode_tok_s.evidence == "measured"

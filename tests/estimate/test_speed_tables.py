@@ -118,8 +118,8 @@ def test_mistakes_are_named(file: str, place: tuple[str, str], value: object, me
         read_tables(changed)
 
 
-def test_a_user_file_needs_only_what_it_changes() -> None:
-    own = {"cards": [{"gpu": "GeForce RTX 4090", "backend": "CUDA", "factor": 1.07}]}
-    tables = read_tables({**RAW, "user": own})
-    assert tables.family.offsets["GeForce RTX 4090", "CUDA"] == 1.07
-    assert len(tables.family.offsets) == len(TABLES.family.offsets)
+def test_drafts_have_a_span_around_the_plain_speed() -> None:
+    assert set(TABLES.speculation) == {"draft_model", "mtp", "mtp_small"}
+    for name in ("draft_model", "mtp"):
+        low, high = TABLES.speculation[name]
+        assert 0 < low < 1 < high

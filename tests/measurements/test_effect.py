@@ -155,7 +155,6 @@ def test_other_cards_backends_and_engines_stay_as_they_are(change: dict[str, str
         {"precision": "Q5_K_M"},
         {"framework": "Ollama"},
         {"gpu_layers": 20, "ram_bandwidth_gb_s": 80.0},
-        {"draft_model": "Llama-3.2-3B"},
     ],
 )
 def test_another_setup_is_not_the_measured_one(change: dict[str, object]) -> None:

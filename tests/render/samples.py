@@ -259,13 +259,22 @@ def option(
         change=change,
         scenario=card,
         memory=held,
-        speed=speed(decode) if decode else None,
+        speed=_drafted(speed(decode), card) if decode else None,
         fits=held.deficit_bytes == 0,
         steps=1,
         quality_loss_percent=loss,
         quality_cost_percent=loss,
         cost_usd=cost,
         effort=effort,  # type: ignore[arg-type]  # test data
+    )
+
+
+def _drafted(found: Speed, card: Scenario) -> Speed:
+    plain = found.decode_tok_s
+    return (
+        replace(found, speculative_tok_s=(plain.low * 0.6, plain.high * 1.8))
+        if card.draft_model
+        else found
     )
 
 

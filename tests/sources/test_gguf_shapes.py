@@ -100,11 +100,14 @@ def test_heads_may_be_listed_per_layer(tmp_path: Path) -> None:
     assert read_gguf(tiny(tmp_path, feed_forward_length=[96, 128])).shape.intermediate == 128
 
 
-def test_layers_for_multi_token_prediction_are_not_loaded(tmp_path: Path) -> None:
+def test_layers_for_multi_token_prediction_are_told_apart(tmp_path: Path) -> None:
     metadata = tiny_metadata("glm4moe", block_count=3, nextn_predict_layers=1)
     stored = read_gguf(write(tmp_path / "x.gguf", metadata, tiny_tensors(3)))
     assert stored.shape.layers == 2
-    assert stored.notes == ("1 layers for multi-token prediction in the file are not loaded.",)
+    assert stored.shape.mtp_layers == 1
+    assert stored.notes == (
+        "1 layer for multi-token prediction in the file: loaded only to draft (--mtp).",
+    )
     two = read_gguf(write(tmp_path / "y.gguf", tiny_metadata("glm4moe"), tiny_tensors(2)))
     assert stored.shape.counts == two.shape.counts
 
