@@ -10,6 +10,7 @@ from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.scenario import Model
 from advisor.sources.shape import Shape
+from advisor.splits import divides
 
 _CACHE_ENCODERS = frozenset({"transformers", "vllm"})
 """Memory models whose cache of an encoder's output was read in their sources."""
@@ -33,14 +34,12 @@ def runs_kv(framework: Framework, kind: KvType, gpu: Gpu | None) -> bool:
 
 
 def can_share(framework: Framework, model: Model, cards: int) -> bool:
-    """Whether a framework divides a model among this many cards.
+    """Whether a framework divides a model among this many cards in the way it prefers.
 
     Frameworks that split every tensor need a number that divides the attention heads.
     """
-    if cards == 1:
-        return True
     ways = framework.multi_gpu
-    return bool(ways) and (ways[0] != "tensor" or model.shape.heads % cards == 0)
+    return cards == 1 or (bool(ways) and divides(ways[0], framework, model, cards))
 
 
 def supports_model(framework: Framework, model: Model) -> bool:

@@ -7,14 +7,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from advisor.estimate.activations import CARD_DEPENDENT, activation_bytes
-from advisor.estimate.buffers import cuda_cache_copies, graph_shape, llamacpp_buffers
+from advisor.estimate.buffers import (
+    cuda_cache_copies,
+    graph_shape,
+    llamacpp_buffers,
+    scratch_of_rows,
+)
 from advisor.estimate.kv_cache import CacheShape, Cells, cache_shape_of, cells_of
-from advisor.estimate.overhead import Card, cards_of, communication
-from advisor.estimate.placement import Placement, place, splits_by_layer
+from advisor.estimate.overhead import Card, cards_of, communication, trades
+from advisor.estimate.placement import Placement, is_pipeline, place, splits_by_layer
 from advisor.estimate.result import CacheRoom, CardMemory, Memory
 from advisor.estimate.room import cache_room, claims_memory
 from advisor.estimate.weights import Weights, weights_of
 from advisor.scenario import size_key
+from advisor.splits import split_of
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
@@ -30,6 +36,7 @@ _COMMUNICATION_UNKNOWN = (
     "overhead: without the buffers between cards, for which nobody has a figure"
 )
 _SPLIT = "split: unequal cards are taken to share the layers by the memory that is free on them"
+_ROWS = "split: small tensors are taken as divided by rows too, scratch memory as the upper end"
 _RULES = "KV cache: this runtime's rules were read, not measured"
 _CHECKED_CACHES = frozenset({"llama.cpp", "transformers"})
 
@@ -160,7 +167,7 @@ def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> 
         _add_llamacpp_compute(demand, scenario, cache, cells, placement)
     else:
         _add_activations(demand, scenario, cache, cells, knowledge)
-    if scenario.cards and len(placement.cards) > 1:
+    if scenario.cards and len(placement.cards) > 1 and not is_pipeline(scenario):
         demand.approximate += (_SPLIT,)
     if cache.loose:
         for share in shares:
@@ -205,7 +212,11 @@ def _add_llamacpp_compute(
         return
     compute = found.device + cuda_cache_copies(scenario, graph, cells)
     below = found.device - found.device_low
-    if len(demand.cards) > 1:
+    above = found.device_high - found.device
+    if split_of(scenario) == "row":
+        above += scratch_of_rows(scenario, graph)
+        demand.approximate += (_ROWS,)
+    elif len(demand.cards) > 1:
         compute += found.pipeline
         below += found.pipeline
         demand.approximate += (_PIPELINE,)
@@ -214,7 +225,7 @@ def _add_llamacpp_compute(
     for share in demand.cards:
         share.compute = compute
         share.below += below
-        share.above += found.device_high - found.device
+        share.above += above
 
 
 def _add_activations(
@@ -229,8 +240,10 @@ def _add_activations(
     if scenario.framework.memory_model not in _CHECKED_CACHES:
         demand.approximate += (_RULES,)
     if scenario.gpus > 1 and not splits_by_layer(scenario):
+        demand.approximate += (_TENSOR,)
+    if trades(scenario):
         known = communication(scenario.backend, knowledge.policy).central
-        demand.approximate += (_TENSOR, _COMMUNICATION if known else _COMMUNICATION_UNKNOWN)
+        demand.approximate += (_COMMUNICATION if known else _COMMUNICATION_UNKNOWN,)
 
 
 def _add_draft(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from advisor.estimate.memo import by_identity
-from advisor.estimate.placement import splits_by_layer
+from advisor.estimate.placement import is_pipeline, splits_by_layer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,14 +106,19 @@ def cards_of(scenario: Scenario, knowledge: Knowledge) -> tuple[Card, ...]:
     found = tuple(
         card_of(gpu, backend, framework, knowledge) for gpu in scenario.cards or (scenario.gpu,)
     )
-    if not splits_by_layer(scenario):
+    if trades(scenario):
         traded = communication(backend, knowledge.policy)
         found = tuple(replace(card, overhead=card.overhead + traded) for card in found)
     return found if scenario.cards else found * scenario.gpus
 
 
+def trades(scenario: Scenario) -> bool:
+    """Whether the cards pass on results through a library with buffers of its own."""
+    return scenario.gpus > 1 and (not splits_by_layer(scenario) or is_pipeline(scenario))
+
+
 def communication(backend: str | None, policy: Mapping[str, float]) -> Range:
-    """Size the buffers through which one card of a tensor split trades results.
+    """Size the buffers through which a card of a tensor split or a pipeline passes on results.
 
     Nothing where no figure is published: ``Memory.approximate`` then says that it is left out.
     """

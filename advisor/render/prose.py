@@ -333,6 +333,7 @@ def _remedy(s: Strings, item: RecommendationDoc, told: frozenset[int], length: L
 
 _SETTINGS = {
     "gpus": "number of cards",
+    "split": "how the cards share the model",
     "gpu_layers": "layers on the card",
     "cpu_experts": "experts in system RAM",
     "kv_cache": "KV-cache type",
