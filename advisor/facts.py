@@ -73,6 +73,7 @@ def _request(request: Request, scenario: Scenario) -> Pairs:
     yield "request.framework_stated", request.framework is not None
     yield "request.context_beyond_training", bool(trained and scenario.context_tokens > trained)
     yield "request.split", split_of(scenario)
+    yield "request.split_stated", scenario.split is not None
     yield "request.draft_model", scenario.draft_model is not None
 
 

@@ -55,15 +55,15 @@ def can_split(scenario: Scenario) -> bool:
 def impossible_split(scenario: Scenario) -> Iterator[RequestError]:
     """Say why the cards cannot share the model as stated, or in no way at all, and what can be."""
     framework, stated = scenario.framework, scenario.split
-    if scenario.gpus == 1 or not framework.multi_gpu:
+    if scenario.gpus == 1 or not (stated or framework.multi_gpu):
         return
     ways = split_ways(scenario)
     if ways and (stated is None or stated in ways):
         return
     hints = [f"It can by {' or '.join(ways)}: --split {ways[0]}."] if ways else []
-    if stated is None or stated in framework.multi_gpu:
-        shown = stated or framework.multi_gpu[0]
-        hints += _counts_for(shown, scenario)
+    way = stated or framework.multi_gpu[0]
+    if way != "row" and way in framework.multi_gpu:
+        hints += _counts_for(way, scenario)
     yield RequestError(f"{framework.name} {_why_not_split(scenario)}", hint=" ".join(hints))
 
 

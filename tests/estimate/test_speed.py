@@ -11,7 +11,16 @@ from advisor.errors import KnowledgeError
 from advisor.estimate.result import Memory, Speed
 from advisor.estimate.speed import estimate_speed, missing_inputs, speculative_range
 from advisor.knowledge.load import load_knowledge
-from advisor.knowledge.types import Format, Framework, GgmlType, Gpu, Knowledge, KvType, Split, Vendor
+from advisor.knowledge.types import (
+    Format,
+    Framework,
+    GgmlType,
+    Gpu,
+    Knowledge,
+    KvType,
+    Split,
+    Vendor,
+)
 from advisor.scenario import Model, Scenario
 from advisor.sources.shape import Counts, Moe, Shape
 from advisor.units import GIB
