@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from advisor.estimate.gguf_tensors import Tensor
 from advisor.knowledge.types import GgmlType
@@ -93,6 +95,17 @@ class Site:
     """Query heads per key/value head."""
 
 
+class Sites(NamedTuple):
+    """What a run of numbered tensors has in common; see ``Site``."""
+
+    numbers: int
+    up_to: int
+    """``Site.count``."""
+    layers: int
+    experts: int
+    grouping: int
+
+
 def _more_bits(index: int, count: int) -> bool:
     return (
         index < count // 8 or index >= 7 * count // 8 or (index - count // 8) % 3 == 2  # noqa: PLR2004
@@ -139,6 +152,15 @@ _DOWN: Mapping[str, _Choices] = {
     "Q4_K_M": (("spread", "Q6_K"),),
     "Q5_K_M": (("spread", "Q6_K"),),
 }
+_BY_INDEX: Mapping[str, frozenset[str]] = {
+    category: frozenset(
+        ftype
+        for ftype, choices in table.items()
+        if any(when not in {"always", "grouped"} for when, _ in choices)
+    )
+    for category, table in (("V", _V), ("DOWN", _DOWN))
+}
+"""File types whose rules for a category look at where a tensor stands."""
 _OUT_OF_ATTENTION: Mapping[str, str] = {
     "Q2_K": "Q3_K",
     "IQ3_XXS": "IQ3_S",
@@ -182,29 +204,29 @@ class Rules:
         self.base = BASE_TYPES.get(ftype, ftype)
         self.low_bit = ftype in _LOW_BIT
         self._types = types
-        self._seventy_b = seventy_b
+        self.seventy_b = seventy_b
 
     def matrix_type(self, tensor: Tensor, *, as_output: bool) -> str:
         """Give the type of the input embedding or the output matrix."""
         if self.ftype in UNQUANTISED:
             return self.base
-        return self._fitting(tensor, self._output(tensor) if as_output else self._embedding())
+        return self.fitting(tensor, self._output(tensor) if as_output else self._embedding())
 
     def varies(self, category: str) -> bool:
         """Whether tensors of a category get different types in different blocks."""
         if self.ftype in UNQUANTISED or self.ftype == "MXFP4_MOE":
             return False
         if category == "DOWN":
-            return self.low_bit or self.ftype in _DOWN
+            return self.low_bit or self.ftype in _BY_INDEX["DOWN"]
         if category == "V":
-            return not self.low_bit and self.ftype in _V
+            return not self.low_bit and self.ftype in _BY_INDEX["V"]
         return self.ftype == "IQ3_XS" and category in {"UP", "GATE"}
 
     def block_type(self, tensor: Tensor, category: str, site: Site) -> str:
         """Give the type of a tensor that is quantised."""
         if self.ftype in UNQUANTISED:
             return self.base
-        return self._fitting(tensor, self._preferred(tensor, category, site))
+        return self.fitting(tensor, self._preferred(tensor, category, site))
 
     def _output(self, tensor: Tensor) -> str:
         if self.ftype in {"MXFP4_MOE", "Q8_0"}:
@@ -223,6 +245,10 @@ class Rules:
     def _preferred(self, tensor: Tensor, category: str, site: Site) -> str:
         if self.ftype == "MXFP4_MOE":
             return "MXFP4" if tensor.ne2 > 1 else "Q8_0"
+        return self.preferred(category, site)
+
+    def preferred(self, category: str, site: Site) -> str:
+        """Give the type before it is fitted to a tensor's rows; not for MXFP4_MOE."""
         chosen = self._low(category, site) if self.low_bit else self._usual(category, site)
         return chosen or self.base
 
@@ -265,9 +291,9 @@ class Rules:
 
     def _value(self, site: Site) -> str | None:
         chosen = _first(_V.get(self.ftype, ()), site)
-        return "Q5_K" if self._seventy_b and (chosen or self.base) in {"Q3_K", "Q4_K"} else chosen
+        return "Q5_K" if self.seventy_b and (chosen or self.base) in {"Q3_K", "Q4_K"} else chosen
 
-    def _fitting(self, tensor: Tensor, chosen: str) -> str:
+    def fitting(self, tensor: Tensor, chosen: str) -> str:
         """Replace a type whose blocks do not divide the tensor's rows."""
         if tensor.ne0 % self._types[chosen].block_elements == 0:
             return chosen
@@ -278,3 +304,28 @@ class Rules:
 
 def _first(choices: _Choices, site: Site) -> str | None:
     return next((kind for when, kind in choices if _WHEN[when](site)), None)
+
+
+@lru_cache(maxsize=8_192)
+def preferred_types(ftype: str, category: str, sites: Sites, *, seventy_b: bool) -> tuple[str, ...]:
+    """List what the rules prefer for the tensors of a category that differ by place.
+
+    The same for every model of so many layers and experts, so kept for all of them.
+
+    Args:
+        ftype: A file type.
+        category: As ``category_of`` names it.
+        sites: How far the tensors are numbered, and in what they stand.
+        seventy_b: As for ``Rules``.
+
+    Returns:
+        Type names by number of the tensor (or of its block).
+    """
+    rules = Rules(ftype, {}, seventy_b=seventy_b)
+    return tuple(
+        rules.preferred(
+            category,
+            Site(number, sites.up_to, number, sites.layers, sites.experts, sites.grouping),
+        )
+        for number in range(sites.numbers)
+    )

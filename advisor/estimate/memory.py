@@ -13,12 +13,13 @@ from advisor.estimate.buffers import (
     llamacpp_buffers,
     scratch_of_rows,
 )
-from advisor.estimate.kv_cache import CacheShape, Cells, cache_shape_of, cells_of
+from advisor.estimate.fixed import fixed_of
+from advisor.estimate.kv_cache import CacheShape, Cells, cells_of
 from advisor.estimate.overhead import Card, cards_of, communication, trades
-from advisor.estimate.placement import Placement, is_pipeline, place, splits_by_layer
+from advisor.estimate.placement import Placement, is_pipeline, splits_by_layer
 from advisor.estimate.result import CacheRoom, CardMemory, Memory
 from advisor.estimate.room import cache_room, claims_memory
-from advisor.estimate.weights import Weights, weights_of
+from advisor.estimate.weights import Weights
 from advisor.scenario import size_key
 from advisor.splits import split_of
 
@@ -143,14 +144,9 @@ def _fresh_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card
 
 
 def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> _Demand:
-    weights = weights_of(
-        scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types
-    )
-    cache = cache_shape_of(scenario)
+    fixed = fixed_of(scenario, knowledge, cards)
+    weights, cache, placement = fixed.weights, fixed.cache, fixed.placement
     cells = cells_of(scenario, cache)
-    unequal = cards if scenario.cards else ()
-    room = [(card.usable or 0) - card.overhead.central for card in unequal]
-    placement = place(scenario, weights, room)
     shares = _shares(scenario, cache, cells, placement)
     demand = _Demand(
         cards=shares,

@@ -170,8 +170,9 @@ def _matches(knowledge: Knowledge, words: Collection[str]) -> list[_Match]:
         return []
     probe = max(words, key=len)
     best: dict[str, _Match] = {}
+    needed = frozenset(words)
     for name, spelled, core in index_of(knowledge)["gpus"]:
-        if probe in spelled and all(word in spelled.split() for word in words):
+        if probe in spelled and needed.issubset(spelled.split()):
             match = _Match(name, frozenset(core.split()).difference(words))
             if name not in best or len(match.surplus) < len(best[name].surplus):
                 best[name] = match
