@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -189,6 +189,7 @@ def find_model_named(text: str, knowledge: Knowledge) -> Model:
     return model_from_path(path)
 
 
+@lru_cache(maxsize=8192)
 def _is_path(text: str) -> bool:
     """Whether a text can only be a path: ``publisher/model`` is a Hugging Face id."""
     return text.startswith((".", "/", "~")) or Path(text).suffix in _MODEL_FILES or "\\" in text

@@ -7,7 +7,6 @@ checked against its dry run on 990 model and file-type pairs (tests/data/llamacp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -80,14 +79,13 @@ _CATEGORIES = (
 _FALLBACK = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """Where a tensor stands: what the rules look at besides its name."""
 
-    index: int
+    number: int
     """Number of tensors of its category before it (or its block, see ``Rules``)."""
-    count: int
-    """What ``index`` runs to."""
+    up_to: int
+    """What ``number`` runs to."""
     block: int
     layers: int
     experts: int
@@ -100,7 +98,7 @@ class Sites(NamedTuple):
 
     numbers: int
     up_to: int
-    """``Site.count``."""
+    """``Site.up_to``."""
     layers: int
     experts: int
     grouping: int
@@ -115,12 +113,12 @@ def _more_bits(index: int, count: int) -> bool:
 _WHEN: Mapping[str, Callable[[Site], bool]] = {
     "always": lambda _: True,
     "grouped": lambda s: s.grouping >= _GROUPED,
-    "first two": lambda s: s.index < 2,  # noqa: PLR2004
-    "first four": lambda s: s.index < 4,  # noqa: PLR2004
-    "first sixteenth": lambda s: s.index < s.layers // 16,
-    "first eighth": lambda s: s.index < s.layers // 8,
-    "spread": lambda s: _more_bits(s.index, s.count),
-    "spread, 8 experts": lambda s: s.experts == _MIXTRAL_EXPERTS and _more_bits(s.index, s.count),
+    "first two": lambda s: s.number < 2,  # noqa: PLR2004
+    "first four": lambda s: s.number < 4,  # noqa: PLR2004
+    "first sixteenth": lambda s: s.number < s.layers // 16,
+    "first eighth": lambda s: s.number < s.layers // 8,
+    "spread": lambda s: _more_bits(s.number, s.up_to),
+    "spread, 8 experts": lambda s: s.experts == _MIXTRAL_EXPERTS and _more_bits(s.number, s.up_to),
 }
 _Choices = tuple[tuple[str, str], ...]
 _ALL_Q4: _Choices = (("always", "Q4_K"),)
@@ -260,7 +258,7 @@ class Rules:
         if category == "K":
             return "Q4_K" if site.experts == _MIXTRAL_EXPERTS else None
         if category == "DOWN":
-            early = site.index < site.layers // 8
+            early = site.number < site.layers // 8
             return ("IQ3_S" if small else "Q2_K") if early else None
         if category == "O":
             if site.experts == _MIXTRAL_EXPERTS:

@@ -63,8 +63,7 @@ class _Demand:
     host_kv_cache: int
     host_compute: int
     approximate: tuple[str, ...]
-    nominal_gb: float | None
-    bits_per_weight: float | None
+    weights: Weights
     shape: CacheShape
     cells: Cells
 
@@ -154,8 +153,7 @@ def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> 
         host_kv_cache=cells.bytes_of(cache, 0, placement.start) if placement.start else 0,
         host_compute=0,
         approximate=weights.approximate + cache.approximate,
-        nominal_gb=_nominal_gb(scenario),
-        bits_per_weight=_bits_per_weight(scenario, weights),
+        weights=weights,
         shape=cache,
         cells=cells,
     )
@@ -299,12 +297,12 @@ def _memory(scenario: Scenario, demand: _Demand, cards: Sequence[Card]) -> Memor
         host_weights_bytes=demand.host_weights,
         host_kv_cache_bytes=demand.host_kv_cache,
         host_compute_bytes=demand.host_compute,
-        nominal_weights_gb=demand.nominal_gb,
+        nominal_weights_gb=_nominal_gb(scenario),
         per_gpu=each if known else (),
         low_bytes=required - below,
         high_bytes=required + above,
         approximate=approximate,
-        bits_per_weight=demand.bits_per_weight,
+        bits_per_weight=_bits_per_weight(scenario, demand.weights),
         cache_room=_room(scenario, demand, each) if known and claims_memory(scenario) else None,
     )
 

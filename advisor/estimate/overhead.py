@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from advisor.estimate.memo import by_identity
+from advisor.estimate.memo import by_identity_up_to
 from advisor.estimate.placement import is_pipeline, splits_by_layer
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ _SHARES_WHAT_IS_FREE = frozenset({"tensorrt-llm"})
 """Runtimes whose memory fraction is of what is free beside the weights, not of the card."""
 _LIBRARIES = {"CUDA": "nccl", "ROCm": "rccl"}
 _PERCENT = 100
+_MOST_CARDS = 16_384
+"""Room for every card of a catalogue in every framework."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Card:
         return usable - round((1 - self.cache_share) * max(usable - beside_cache, 0))
 
 
-@by_identity
+@by_identity_up_to(_MOST_CARDS)
 def card_of(
     gpu: Gpu | None, backend: str | None, framework: Framework, knowledge: Knowledge
 ) -> Card:

@@ -168,7 +168,7 @@ def _matches(knowledge: Knowledge, words: Collection[str]) -> list[_Match]:
     """List the cards that have every word, each with its closest spelling."""
     if not words:
         return []
-    probe = max(words, key=len)
+    probe = max(words, key=lambda word: (not word.isalpha(), len(word)))
     best: dict[str, _Match] = {}
     needed = frozenset(words)
     for name, spelled, core in index_of(knowledge)["gpus"]:
