@@ -1,4 +1,4 @@
-"""The known models that no figure is given for: one sentence each, and no other model among them."""
+"""The known models that no figure is given for: one sentence each, and no other among them."""
 
 from __future__ import annotations
 
