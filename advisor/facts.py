@@ -17,6 +17,7 @@ from advisor.options.base import Base, exam_loss, quality_loss
 from advisor.options.dominance import dominators_in_kind
 from advisor.options.lastresort import proof_of
 from advisor.scenario import Model, Request, Scenario
+from advisor.splits import split_of
 
 Pairs = Iterable[tuple[str, FactValue | None]]
 _IMAGE_TOKENS = re.compile(r"\b(\d{2,6})\b")
@@ -71,6 +72,8 @@ def _request(request: Request, scenario: Scenario) -> Pairs:
     yield "request.offload_stated", scenario.gpu_layers is not None or scenario.cpu_experts > 0
     yield "request.framework_stated", request.framework is not None
     yield "request.context_beyond_training", bool(trained and scenario.context_tokens > trained)
+    yield "request.split", split_of(scenario)
+    yield "request.split_stated", scenario.split is not None
     yield "request.draft_model", scenario.draft_model is not None
     yield "request.mtp", scenario.mtp > 0
 

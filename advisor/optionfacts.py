@@ -14,6 +14,7 @@ from advisor.options.base import Base, exam_loss
 from advisor.options.dominance import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind
 from advisor.options.marks import marks_of
 from advisor.scenario import Scenario
+from advisor.splits import split_of
 
 
 def option_facts(base: Base, options: Sequence[Option]) -> list[OptionFacts]:
@@ -92,6 +93,8 @@ def _put_scenario(facts: dict[str, FactValue], base: Base, option: Option) -> No
     facts["option.context"] = float(after.context_tokens)
     facts["option.batch"] = float(after.batch)
     facts["option.gpus"] = float(after.gpus)
+    if way := split_of(after):
+        facts["option.split"] = way
     facts["option.framework"] = after.framework.name
     facts["option.flash_attention"] = after.flash_attention
     facts["option.mtp"] = after.mtp > 0

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from advisor.errors import RequestError, Source, UserError, raise_problems
+from advisor.knowledge.types import SPLITS
 from advisor.scenario import Request
 from advisor.suggest import did_you_mean
 from advisor.units import UnitError, parse_quantity, parse_size_as_sold
 
 _TEXT = {
     "gpu", "model", "precision", "kv_cache", "kv_cache_k", "kv_cache_v", "framework", "backend",
-    "draft_model", "config", "prefer", "use",
+    "draft_model", "config", "prefer", "use", "split",
 }  # fmt: skip
 FLAGS = {"flash_attention", "kv_unified", "swa_full"}
 """Switches, true or false."""
@@ -22,6 +23,7 @@ _SIZES = {"ram": "ram_gib", "ram_bandwidth": "ram_bandwidth_gb_s"}
 _CHOICES = {
     "prefer": ("balanced", "quality", "speed", "cost"),
     "use": ("interactive", "batch", "none"),
+    "split": SPLITS,
 }
 KEYS = (*(field.name for field in fields(Request)), *_SIZES)
 """Every key a request may hold; ``ram`` and ``ram_bandwidth`` take units as on the command line."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from advisor.knowledge.cards import Cards, find_cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models import model_from_path, model_from_record
 from advisor.scenario import Model, Request, Scenario
+from advisor.splits import impossible_split
 from advisor.suggest import did_you_mean
 from advisor.units import GB, GIB
 
@@ -29,7 +30,6 @@ BACKENDS_OF_VENDOR = {
     "Apple": ("Metal", "Vulkan"),
 }
 BACKENDS = ("CUDA", "ROCm", "Vulkan", "Metal", "SYCL")
-_BACKEND_OF_VENDOR = {"NVIDIA": "CUDA", "AMD": "ROCm", "Intel": "SYCL", "Apple": "Metal"}
 _LARGEST = {
     "context": 2**27,
     "batch": 65_536,
@@ -190,6 +190,7 @@ def find_model_named(text: str, knowledge: Knowledge) -> Model:
     return model_from_path(path)
 
 
+@lru_cache(maxsize=8192)
 def _is_path(text: str) -> bool:
     """Whether a text can only be a path: ``publisher/model`` is a Hugging Face id."""
     return text.startswith((".", "/", "~")) or Path(text).suffix in _MODEL_FILES or "\\" in text
@@ -239,7 +240,7 @@ def _kv_types(request: Request, knowledge: Knowledge) -> tuple[KvType, KvType]:
 
 def _backend(request: Request, gpu: Gpu | None) -> str | None:
     if not request.backend:
-        return _BACKEND_OF_VENDOR[gpu.vendor] if gpu else None
+        return BACKENDS_OF_VENDOR[gpu.vendor][0] if gpu else None
     word = (request.backend.split() or [""])[0].casefold()
     for backend in BACKENDS:
         if backend.casefold() == word:
@@ -278,7 +279,7 @@ def default_context(model: Model) -> int:
 
 def default_backend(gpu: Gpu) -> str:
     """The backend of a vendor's cards."""
-    return _BACKEND_OF_VENDOR[gpu.vendor]
+    return BACKENDS_OF_VENDOR[gpu.vendor][0]
 
 
 def assembled(
@@ -324,6 +325,7 @@ def assembled(
         mtp=request.mtp or 0,
         use=request.use or "interactive",
         cards=cards.each if cards else (),
+        split=request.split,
     )
 
 
@@ -333,9 +335,7 @@ def _is_split(request: Request) -> bool:
 
 def _gpu_layers(request: Request, model: Model) -> int | None:
     stated = request.gpu_layers
-    if stated is None or stated == "all" or isinstance(stated, str):
-        return None
-    return None if stated > model.shape.layers else stated
+    return stated if isinstance(stated, int) and stated <= model.shape.layers else None
 
 
 def _cpu_experts(request: Request, model: Model) -> int:
@@ -370,6 +370,7 @@ def _impossible(request: Request, scenario: Scenario) -> Iterator[UserError]:
             f"depth is {scenario.depth_tokens:,}, the context {scenario.context_tokens:,}",
             hint="Give a depth below the context.",
         )
+    yield from impossible_split(scenario)
     yield from support.cache_problems(scenario)
     yield from support.draft_problems(scenario)
 

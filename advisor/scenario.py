@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
-from advisor.knowledge.types import Format, Framework, Gpu, KvType
+from advisor.knowledge.types import Format, Framework, Gpu, KvType, Split
 
 if TYPE_CHECKING:
     from advisor.sources.shape import Shape
@@ -84,6 +84,8 @@ class Scenario:
     cards: tuple[Gpu, ...] = ()
     """Every card in order where they are unequal; then ``gpu`` is the least of them in every
     figure. Empty: ``gpus`` equal cards."""
+    split: Split | None = None
+    """As stated; ``support.split_of`` says how the cards then share the model."""
 
 
 _NAMES = tuple(Scenario.__dataclass_fields__)
@@ -160,6 +162,7 @@ class Request:
     config: str | None = None
     prefer: Prefer | None = None
     use: Use | None = None
+    split: Split | None = None
 
     def stated(self) -> Mapping[str, object]:
         """The keys the user gave, in field order."""

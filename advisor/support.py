@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.scenario import Model, Scenario
 from advisor.sources.shape import Shape
+from advisor.splits import divides
 
 _CACHE_ENCODERS = frozenset({"transformers", "vllm"})
 """Memory models whose cache of an encoder's output was read in their sources."""
+_MOST_SHOWN = 8
 _FAMILY_BITS = {
     "int8": 8, "8bit": 8, "q8": 8, "w8": 8,
     "int4": 4, "4bit": 4, "q4": 4, "w4": 4,
@@ -33,20 +36,31 @@ def runs_kv(framework: Framework, kind: KvType, gpu: Gpu | None) -> bool:
 
 
 def can_share(framework: Framework, model: Model, cards: int) -> bool:
-    """Whether a framework divides a model among this many cards.
+    """Whether a framework divides a model among this many cards in the way it prefers.
 
     Frameworks that split every tensor need a number that divides the attention heads.
     """
-    if cards == 1:
-        return True
     ways = framework.multi_gpu
-    return bool(ways) and (ways[0] != "tensor" or model.shape.heads % cards == 0)
+    return cards == 1 or (bool(ways) and divides(ways[0], framework, model, cards))
+
+
+_listed_names: dict[int, tuple[Framework, frozenset[str], frozenset[str]]] = {}
+
+
+def _listed(framework: Framework) -> tuple[Framework, frozenset[str], frozenset[str]]:
+    """Give the architectures and the formats of a framework as sets, beside itself."""
+    found = _listed_names.get(id(framework))
+    if found is None or found[0] is not framework:
+        sets = frozenset(framework.model_types), frozenset(framework.formats)
+        found = _listed_names[id(framework)] = (framework, *sets)
+    return found
 
 
 def supports_model(framework: Framework, model: Model) -> bool:
     """Whether a framework knows the model's architecture, image tower included."""
     kind = model.shape.outer_type or model.shape.model_type
-    if "*" not in framework.model_types and kind not in framework.model_types:
+    known = _listed(framework)[1]
+    if "*" not in known and kind not in known:
         return False
     return not (model.vision_parameters and framework.vision is False)
 
@@ -152,7 +166,7 @@ def frameworks_for(
     knowledge: Knowledge, precision: Format, gpu: Gpu | None, model: Model
 ) -> Iterator[Framework]:
     """List the frameworks that run it, in knowledge order."""
-    return (f for f in knowledge.frameworks.values() if runs(f, precision, gpu, model))
+    return (f for f in _frameworks(knowledge) if runs(f, precision, gpu, model))
 
 
 def default_framework(
@@ -167,7 +181,8 @@ def first_pair(
 ) -> tuple[Format, Framework] | None:
     """Find the first framework that runs one of the formats, and its best one."""
     for candidate in candidates:
-        fitting = [f for f in formats if runs(candidate, f, gpu, model)]
+        listed = _listed(candidate)[2]
+        fitting = [f for f in formats if f.name in listed and runs(candidate, f, gpu, model)]
         if fitting:
             order = {name: place for place, name in enumerate(candidate.formats)}
             return min(fitting, key=lambda f: (*quality_order(f), order[f.name])), candidate
@@ -180,8 +195,20 @@ def candidates(
     """List the frameworks to choose from: the stated one, or all, or all that place layers."""
     if framework:
         return [framework]
-    known = knowledge.frameworks.values()
-    return [f for f in known if f.memory_model == "llama.cpp"] if split else list(known)
+    known = _frameworks(knowledge)
+    return [f for f in known if f.memory_model == "llama.cpp"] if split else known
+
+
+_kept_frameworks: dict[int, tuple[Knowledge, tuple[Framework, ...]]] = {}
+
+
+def _frameworks(knowledge: Knowledge) -> tuple[Framework, ...]:
+    """List the frameworks in knowledge order, as a tuple that is made once."""
+    found = _kept_frameworks.get(id(knowledge))
+    if found is None or found[0] is not knowledge:
+        made = tuple(knowledge.frameworks.values())
+        found = _kept_frameworks[id(knowledge)] = (knowledge, made)
+    return found[1]
 
 
 def choose(
@@ -229,7 +256,7 @@ def _card_free(
     Its buffers are the ones known apart from any card, for nearly every architecture that can be
     sized.
     """
-    for framework in knowledge.frameworks.values():
+    for framework in _frameworks(knowledge):
         if framework.memory_model == "llama.cpp":
             if unsized(framework, model.shape):
                 return None
@@ -271,25 +298,23 @@ def _what_runs(
     knowledge: Knowledge, framework: Framework | None, gpu: Gpu | None, model: Model
 ) -> str:
     if framework and (runnable := _runnable(knowledge, framework, gpu, model)):
-        return f"{framework.name} runs: {', '.join(runnable[:8])}."
+        return f"{framework.name} runs: {', '.join(runnable)}."
     pairs = (
         (f.name, runnable)
         for f in knowledge.frameworks.values()
         if (runnable := _runnable(knowledge, f, gpu, model))
     )
     name, runnable = next(pairs, ("", []))
-    return (
-        f"{name} runs: {', '.join(runnable[:8])}."
-        if name
-        else "Nothing known here runs this model."
-    )
+    return f"{name} runs: {', '.join(runnable)}." if name else "Nothing known here runs this model."
 
 
 def _runnable(
     knowledge: Knowledge, framework: Framework, gpu: Gpu | None, model: Model
 ) -> list[str]:
+    """Name the first formats that it runs, as many as a message shows."""
     formats = (knowledge.formats[name] for name in framework.formats)
-    return [f.name for f in formats if f.offered and runs(framework, f, gpu, model)]
+    running = (f.name for f in formats if f.offered and runs(framework, f, gpu, model))
+    return list(islice(running, _MOST_SHOWN))
 
 
 @lru_cache(maxsize=4096)

@@ -17,6 +17,7 @@ LAYERS = (
     ("engine",),
     ("scenario",),
     ("shapes", "requests"),
+    ("splits",),
     ("models", "support"),
     ("resolve",),
     ("estimate",),

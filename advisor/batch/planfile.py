@@ -37,6 +37,7 @@ from advisor.yamlfile import Node
 _PREFER = ("balanced", "quality", "speed", "cost")
 _FIXED = (
     "ram", "ram_bandwidth", "cpu_cores", "ubatch", "depth", "kv_unified", "swa_full",
+    "split",
 )  # fmt: skip
 _LISTS = (
     "gpus", "models", "formats", "frameworks", "contexts", "batch", "kv_cache", "gpu_counts",

@@ -30,7 +30,7 @@ from advisor.resolve import resolve
 from advisor.scenario import Model, Request, Scenario
 
 _MOST_SHOWN = 1000
-_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
 class ParametersDoc(TypedDict):

@@ -36,6 +36,14 @@ class Use(StrEnum):
     none = "none"
 
 
+class Split(StrEnum):
+    """How several cards share the model."""
+
+    layer = "layer"
+    row = "row"
+    tensor = "tensor"
+
+
 class Format(StrEnum):
     """How a report is written."""
 
@@ -111,6 +119,14 @@ def advise(
     ] = None,
     gpus: Annotated[
         int | None, typer.Option(help="Number of equal cards. (default: 1)", rich_help_panel=_RUN)
+    ] = None,
+    split: Annotated[
+        Split | None,
+        typer.Option(
+            help="How several cards share the model: whole layers (a pipeline in servers), rows "
+            "of every matrix (llama.cpp) or every tensor. (default: as the framework does)",
+            rich_help_panel=_RUN,
+        ),
     ] = None,
     prefer: Annotated[
         Prefer | None,
@@ -317,6 +333,7 @@ def advise(
         mtp=mtp,
         prefer=prefer.value if prefer else None,
         use=use.value if use else None,
+        split=split.value if split else None,
     )
     from advisor.cli.show import write_report  # noqa: PLC0415
     from advisor.pipeline import Advisor  # noqa: PLC0415  start-up: --help must not pay for it

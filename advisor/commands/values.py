@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from advisor.knowledge.types import Format
+from advisor.knowledge.types import Format, Split
 from advisor.resolve import DEFAULT_UBATCH, default_backend
 from advisor.scenario import Model, Scenario
+from advisor.splits import is_usual_split, split_of
 
 _PLAIN_CACHE = frozenset({"f16", "auto"})
 _LOGICAL_BATCH = 2048
@@ -72,6 +73,7 @@ def needed_settings(scenario: Scenario) -> Iterator[str]:
     values: Mapping[str, bool] = {
         "batch": scenario.batch > 1,
         "gpus": scenario.gpus > 1 and not scenario.cards,
+        "split": not is_usual_split(scenario),
         "kv_cache_k": scenario.kv_cache_k.name not in _PLAIN_CACHE,
         "kv_cache_v": scenario.kv_cache_v.name not in _PLAIN_CACHE,
         "ubatch": scenario.ubatch != DEFAULT_UBATCH,
@@ -186,6 +188,10 @@ def _visible(started: Started, backend: str) -> str | None:
     return ",".join(str(number) for number in range(scenario.gpus))
 
 
+def _shared(started: Started) -> Split | None:
+    return split_of(started.scenario)
+
+
 def _projector(scenario: Scenario) -> str | None:
     name = _file_word(scenario.model.name)
     return f"mmproj-{name}.gguf" if scenario.model.vision_parameters else None
@@ -221,6 +227,9 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "kv_k": lambda s: _kv_side(s, s.scenario.kv_cache_k.name),
     "kv_v": lambda s: _kv_side(s, s.scenario.kv_cache_v.name),
     "gpus": lambda s: _count(s.scenario.gpus, unless=1),
+    "tensor_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "tensor" else None,
+    "pipeline_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "layer" else None,
+    "split_mode": _shared,
     "equal_shares": lambda s: _equal_shares(s.scenario),
     "cuda_devices": lambda s: _visible(s, "CUDA"),
     "hip_devices": lambda s: _visible(s, "ROCm"),
@@ -263,6 +272,8 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "flash_off": lambda s: not s.scenario.flash_attention,
     "full_window_cache": lambda s: s.scenario.swa_full,
     "several_cards": lambda s: s.scenario.gpus > 1,
+    "shares_layers": lambda s: _shared(s) == "layer",
+    "shares_tensors": lambda s: _shared(s) == "tensor",
     "kv_set": lambda s: s.kv_set,
     "kv_plain": lambda s: not s.kv_set,
     "makes_format": lambda s: s.makes_format,

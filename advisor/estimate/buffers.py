@@ -192,6 +192,16 @@ def _state_bytes(graph: GraphShape, sequences: int, u: int) -> int:
     return _FLOAT * (sequences * each + u * graph.inner)
 
 
+def scratch_of_rows(scenario: Scenario, graph: GraphShape) -> int:
+    """Bound what the kernels of a split by rows take beside the buffers: one layer's widest part.
+
+    Source: ``ggml_cuda_op_mul_mat``, which keeps a matrix's input and its rows of the output in a
+    pool on every card; read, not measured.
+    """
+    tokens = min(scenario.context_tokens * scenario.batch, LOGICAL_BATCH, scenario.ubatch)
+    return 4 * tokens * graph.ffn
+
+
 def cuda_cache_copies(scenario: Scenario, graph: GraphShape, cells: Cells) -> int:
     """Size the f16 copies of one layer's cache that the CUDA attention kernels make.
 

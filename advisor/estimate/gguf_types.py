@@ -7,7 +7,8 @@ checked against its dry run on 990 model and file-type pairs (tests/data/llamacp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from advisor.estimate.gguf_tensors import Tensor
 from advisor.knowledge.types import GgmlType
@@ -78,19 +79,29 @@ _CATEGORIES = (
 _FALLBACK = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """Where a tensor stands: what the rules look at besides its name."""
 
-    index: int
+    number: int
     """Number of tensors of its category before it (or its block, see ``Rules``)."""
-    count: int
-    """What ``index`` runs to."""
+    up_to: int
+    """What ``number`` runs to."""
     block: int
     layers: int
     experts: int
     grouping: int
     """Query heads per key/value head."""
+
+
+class Sites(NamedTuple):
+    """What a run of numbered tensors has in common; see ``Site``."""
+
+    numbers: int
+    up_to: int
+    """``Site.up_to``."""
+    layers: int
+    experts: int
+    grouping: int
 
 
 def _more_bits(index: int, count: int) -> bool:
@@ -102,12 +113,12 @@ def _more_bits(index: int, count: int) -> bool:
 _WHEN: Mapping[str, Callable[[Site], bool]] = {
     "always": lambda _: True,
     "grouped": lambda s: s.grouping >= _GROUPED,
-    "first two": lambda s: s.index < 2,  # noqa: PLR2004
-    "first four": lambda s: s.index < 4,  # noqa: PLR2004
-    "first sixteenth": lambda s: s.index < s.layers // 16,
-    "first eighth": lambda s: s.index < s.layers // 8,
-    "spread": lambda s: _more_bits(s.index, s.count),
-    "spread, 8 experts": lambda s: s.experts == _MIXTRAL_EXPERTS and _more_bits(s.index, s.count),
+    "first two": lambda s: s.number < 2,  # noqa: PLR2004
+    "first four": lambda s: s.number < 4,  # noqa: PLR2004
+    "first sixteenth": lambda s: s.number < s.layers // 16,
+    "first eighth": lambda s: s.number < s.layers // 8,
+    "spread": lambda s: _more_bits(s.number, s.up_to),
+    "spread, 8 experts": lambda s: s.experts == _MIXTRAL_EXPERTS and _more_bits(s.number, s.up_to),
 }
 _Choices = tuple[tuple[str, str], ...]
 _ALL_Q4: _Choices = (("always", "Q4_K"),)
@@ -139,6 +150,15 @@ _DOWN: Mapping[str, _Choices] = {
     "Q4_K_M": (("spread", "Q6_K"),),
     "Q5_K_M": (("spread", "Q6_K"),),
 }
+_BY_INDEX: Mapping[str, frozenset[str]] = {
+    category: frozenset(
+        ftype
+        for ftype, choices in table.items()
+        if any(when not in {"always", "grouped"} for when, _ in choices)
+    )
+    for category, table in (("V", _V), ("DOWN", _DOWN))
+}
+"""File types whose rules for a category look at where a tensor stands."""
 _OUT_OF_ATTENTION: Mapping[str, str] = {
     "Q2_K": "Q3_K",
     "IQ3_XXS": "IQ3_S",
@@ -182,29 +202,29 @@ class Rules:
         self.base = BASE_TYPES.get(ftype, ftype)
         self.low_bit = ftype in _LOW_BIT
         self._types = types
-        self._seventy_b = seventy_b
+        self.seventy_b = seventy_b
 
     def matrix_type(self, tensor: Tensor, *, as_output: bool) -> str:
         """Give the type of the input embedding or the output matrix."""
         if self.ftype in UNQUANTISED:
             return self.base
-        return self._fitting(tensor, self._output(tensor) if as_output else self._embedding())
+        return self.fitting(tensor, self._output(tensor) if as_output else self._embedding())
 
     def varies(self, category: str) -> bool:
         """Whether tensors of a category get different types in different blocks."""
         if self.ftype in UNQUANTISED or self.ftype == "MXFP4_MOE":
             return False
         if category == "DOWN":
-            return self.low_bit or self.ftype in _DOWN
+            return self.low_bit or self.ftype in _BY_INDEX["DOWN"]
         if category == "V":
-            return not self.low_bit and self.ftype in _V
+            return not self.low_bit and self.ftype in _BY_INDEX["V"]
         return self.ftype == "IQ3_XS" and category in {"UP", "GATE"}
 
     def block_type(self, tensor: Tensor, category: str, site: Site) -> str:
         """Give the type of a tensor that is quantised."""
         if self.ftype in UNQUANTISED:
             return self.base
-        return self._fitting(tensor, self._preferred(tensor, category, site))
+        return self.fitting(tensor, self._preferred(tensor, category, site))
 
     def _output(self, tensor: Tensor) -> str:
         if self.ftype in {"MXFP4_MOE", "Q8_0"}:
@@ -223,6 +243,10 @@ class Rules:
     def _preferred(self, tensor: Tensor, category: str, site: Site) -> str:
         if self.ftype == "MXFP4_MOE":
             return "MXFP4" if tensor.ne2 > 1 else "Q8_0"
+        return self.preferred(category, site)
+
+    def preferred(self, category: str, site: Site) -> str:
+        """Give the type before it is fitted to a tensor's rows; not for MXFP4_MOE."""
         chosen = self._low(category, site) if self.low_bit else self._usual(category, site)
         return chosen or self.base
 
@@ -234,7 +258,7 @@ class Rules:
         if category == "K":
             return "Q4_K" if site.experts == _MIXTRAL_EXPERTS else None
         if category == "DOWN":
-            early = site.index < site.layers // 8
+            early = site.number < site.layers // 8
             return ("IQ3_S" if small else "Q2_K") if early else None
         if category == "O":
             if site.experts == _MIXTRAL_EXPERTS:
@@ -265,9 +289,9 @@ class Rules:
 
     def _value(self, site: Site) -> str | None:
         chosen = _first(_V.get(self.ftype, ()), site)
-        return "Q5_K" if self._seventy_b and (chosen or self.base) in {"Q3_K", "Q4_K"} else chosen
+        return "Q5_K" if self.seventy_b and (chosen or self.base) in {"Q3_K", "Q4_K"} else chosen
 
-    def _fitting(self, tensor: Tensor, chosen: str) -> str:
+    def fitting(self, tensor: Tensor, chosen: str) -> str:
         """Replace a type whose blocks do not divide the tensor's rows."""
         if tensor.ne0 % self._types[chosen].block_elements == 0:
             return chosen
@@ -278,3 +302,28 @@ class Rules:
 
 def _first(choices: _Choices, site: Site) -> str | None:
     return next((kind for when, kind in choices if _WHEN[when](site)), None)
+
+
+@lru_cache(maxsize=8_192)
+def preferred_types(ftype: str, category: str, sites: Sites, *, seventy_b: bool) -> tuple[str, ...]:
+    """List what the rules prefer for the tensors of a category that differ by place.
+
+    The same for every model of so many layers and experts, so kept for all of them.
+
+    Args:
+        ftype: A file type.
+        category: As ``category_of`` names it.
+        sites: How far the tensors are numbered, and in what they stand.
+        seventy_b: As for ``Rules``.
+
+    Returns:
+        Type names by number of the tensor (or of its block).
+    """
+    rules = Rules(ftype, {}, seventy_b=seventy_b)
+    return tuple(
+        rules.preferred(
+            category,
+            Site(number, sites.up_to, number, sites.layers, sites.experts, sites.grouping),
+        )
+        for number in range(sites.numbers)
+    )

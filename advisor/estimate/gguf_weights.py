@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from advisor.estimate.gguf_tensors import Layout, Tensor
-from advisor.estimate.gguf_types import Rules, Site, category_of, kept_type
+from advisor.estimate.gguf_types import (
+    Rules,
+    Site,
+    Sites,
+    category_of,
+    kept_type,
+    preferred_types,
+)
+from advisor.estimate.memo import by_identity
 from advisor.knowledge.types import GgmlType
 from advisor.sources.shape import Shape
 
@@ -88,22 +97,45 @@ def _is_seventy_b(shape: Shape, layout: Layout) -> bool:
 
 
 def _span(tensor: Tensor, kind: str, types: Mapping[str, GgmlType]) -> Span:
-    block = types[kind]
-    rows = tensor.ne1 * tensor.ne2
-    stored = block.block_bytes * (tensor.ne0 // block.block_elements) * rows
+    stored = _stored(tensor, types[kind])
     return Span(stored, -(-stored // ALIGNMENT) * ALIGNMENT)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+def _stored(tensor: Tensor, block: GgmlType) -> int:
+    return block.block_bytes * (tensor.ne0 // block.block_elements) * tensor.ne1 * tensor.ne2
+
+
+class _Part(NamedTuple):
+    """A tensor of a block, with what its name says."""
+
+    tensor: Tensor
+    category: str
+    kept: str | None
+    """Its type where it is never quantised."""
+    expert: bool
+
+
+class _Kind(NamedTuple):
     """One kind of block: what every such block holds, and the tensors that differ by place."""
 
     fixed: Span
     fixed_experts: Span
-    varying: tuple[tuple[Tensor, str], ...]
+    varying: tuple[_Part, ...]
     values: int
     """Tensors of category V, which the quantiser numbers."""
     downs: int
+
+
+@by_identity
+def _parts(layout: Layout) -> Mapping[str, tuple[_Part, ...]]:
+    """Read the names of a layout's blocks, once for all file types."""
+    return {kind: tuple(map(_part, tensors)) for kind, tensors in layout.blocks.items()}
+
+
+def _part(tensor: Tensor) -> _Part:
+    kept = kept_type(tensor)
+    category = "" if kept else category_of(tensor.name)
+    return _Part(tensor, category, kept, "_exps." in tensor.name)
 
 
 class _Blocks:
@@ -118,67 +150,87 @@ class _Blocks:
         self._types = types
         self._experts = shape.moe.experts if shape.moe else 0
         self._grouping = shape.heads // shape.kv_heads if shape.kv_heads else 1
-        self._kinds = {kind: self._kind(tensors) for kind, tensors in layout.blocks.items()}
-        self._known: dict[tuple[int, tuple[str, ...]], tuple[Span, Span]] = {}
+        self._kinds = {kind: self._kind(parts) for kind, parts in _parts(layout).items()}
+        self._known: dict[tuple[str, ...], tuple[Span, Span]] = {}
 
     def sized(self) -> list[tuple[Span, Span]]:
         """Give bytes of every block and of its routed experts."""
-        kinds = [self._kinds[name] for name in self._layout.kinds]
+        names = self._layout.kinds
+        if not any(kind.varying for kind in self._kinds.values()):
+            alike = {n: (kind.fixed, kind.fixed_experts) for n, kind in self._kinds.items()}
+            return [alike[name] for name in names]
+        kinds = [self._kinds[name] for name in names]
         values = sum(kind.values for kind in kinds)
-        value = down = 0
-        found = []
-        for index, kind in enumerate(kinds):
-            found.append(self._block(index, kind, (value, values), down))
+        downs = sum(kind.downs for kind in kinds)
+        series = {
+            "V": self._series("V", values, values),
+            "DOWN": self._series("DOWN", max(downs, len(kinds)), self._shape.layers),
+            "UP": self._series("UP", len(kinds), self._shape.layers),
+            "GATE": self._series("GATE", len(kinds), self._shape.layers),
+        }
+        return list(self._in_order(names, kinds, series))
+
+    def _series(self, category: str, numbers: int, count: int) -> Sequence[str]:
+        if not self._rules.varies(category):
+            return ()
+        sites = Sites(numbers, count, self._shape.layers, self._experts, self._grouping)
+        rules = self._rules
+        return preferred_types(rules.ftype, category, sites, seventy_b=rules.seventy_b)
+
+    def _in_order(
+        self, names: Sequence[str], kinds: Sequence[_Kind], series: Mapping[str, Sequence[str]]
+    ) -> Iterator[tuple[Span, Span]]:
+        """Number the tensors block by block; experts' DOWN go by block where the rules say so."""
+        by_block = self._experts > 1 and not self._rules.low_bit
+        known, value, down = self._known, 0, 0
+        for index, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+            key, downs = [name], down
+            for part in kind.varying:
+                category = part.category
+                if category == "V":
+                    number = value
+                elif category == "DOWN":
+                    number, downs = index if by_block else downs, downs + 1
+                else:
+                    number = index
+                key.append(series[category][number])
+            found = known.get(tuple(key))
+            if found is None:
+                found = known[tuple(key)] = self._sum(kind, key[1:])
+            yield found
             value += kind.values
             down += kind.downs
-        return found
 
-    def _kind(self, tensors: Iterable[Tensor]) -> _Kind:
+    def _kind(self, parts: Iterable[_Part]) -> _Kind:
+        rules, types = self._rules, self._types
         anywhere = Site(0, 0, 0, self._shape.layers, self._experts, self._grouping)
-        fixed = experts = NOTHING
+        stored = placed = expert_stored = expert_placed = 0
         varying = []
-        for tensor in tensors:
-            chosen = kept_type(tensor)
-            category = "" if chosen else category_of(tensor.name)
-            if self._rules.varies(category):
-                varying.append((tensor, category))
+        for part in parts:
+            if rules.varies(part.category):
+                varying.append(part)
                 continue
-            name = chosen or self._rules.block_type(tensor, category, anywhere)
-            span = _span(tensor, name, self._types)
-            fixed += span
-            experts += span if _is_expert(tensor) else NOTHING
-        numbered = [category for _, category in varying]
-        return _Kind(fixed, experts, tuple(varying), numbered.count("V"), numbered.count("DOWN"))
+            name = part.kept or rules.block_type(part.tensor, part.category, anywhere)
+            size = _stored(part.tensor, types[name])
+            aligned = -(-size // ALIGNMENT) * ALIGNMENT
+            stored += size
+            placed += aligned
+            if part.expert:
+                expert_stored += size
+                expert_placed += aligned
+        numbered = [part.category for part in varying]
+        return _Kind(
+            Span(stored, placed),
+            Span(expert_stored, expert_placed),
+            tuple(varying),
+            numbered.count("V"),
+            numbered.count("DOWN"),
+        )
 
-    def _block(
-        self, index: int, kind: _Kind, value: tuple[int, int], down: int
-    ) -> tuple[Span, Span]:
-        chosen = tuple(self._chosen(index, kind, value, down))
-        key = (id(kind), chosen)
-        if key not in self._known:
-            self._known[key] = self._sum(kind, chosen)
-        return self._known[key]
-
-    def _chosen(self, index: int, kind: _Kind, value: tuple[int, int], down: int) -> Iterator[str]:
-        """Give the types of the tensors that differ by place."""
-        layers, experts = self._shape.layers, self._experts
-        by_block = experts > 1 and not self._rules.low_bit
-        for tensor, category in kind.varying:
-            number, count = value if category == "V" else (down, layers)
-            if category == "DOWN":
-                number = index if by_block else down
-                down += 1
-            site = Site(number, count, index, layers, experts, self._grouping)
-            yield self._rules.block_type(tensor, category, site)
-
-    def _sum(self, kind: _Kind, chosen: tuple[str, ...]) -> tuple[Span, Span]:
+    def _sum(self, kind: _Kind, chosen: Iterable[str]) -> tuple[Span, Span]:
         whole, routed = kind.fixed, kind.fixed_experts
-        for (tensor, _), name in zip(kind.varying, chosen, strict=True):
-            span = _span(tensor, name, self._types)
+        for part, preferred in zip(kind.varying, chosen, strict=True):
+            span = _span(part.tensor, self._rules.fitting(part.tensor, preferred), self._types)
             whole += span
-            routed += span if _is_expert(tensor) else NOTHING
+            routed += span if part.expert else NOTHING
         return whole, routed
-
-
-def _is_expert(tensor: Tensor) -> bool:
-    return "_exps." in tensor.name

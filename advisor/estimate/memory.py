@@ -7,15 +7,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from advisor.estimate.activations import CARD_DEPENDENT, activation_bytes
-from advisor.estimate.buffers import cuda_cache_copies, graph_shape, llamacpp_buffers
+from advisor.estimate.buffers import (
+    cuda_cache_copies,
+    graph_shape,
+    llamacpp_buffers,
+    scratch_of_rows,
+)
 from advisor.estimate.draft_head import HEAD_GUESSED, head_memory
-from advisor.estimate.kv_cache import CacheShape, Cells, cache_shape_of, cells_of
-from advisor.estimate.overhead import Card, cards_of, communication
-from advisor.estimate.placement import Placement, place, splits_by_layer
+from advisor.estimate.fixed import fixed_of
+from advisor.estimate.kv_cache import CacheShape, Cells, cells_of
+from advisor.estimate.overhead import Card, cards_of, communication, trades
+from advisor.estimate.placement import Placement, is_pipeline, splits_by_layer
 from advisor.estimate.result import CacheRoom, CardMemory, Memory
 from advisor.estimate.room import cache_room, claims_memory
-from advisor.estimate.weights import Weights, weights_of
+from advisor.estimate.weights import Weights
 from advisor.scenario import size_key
+from advisor.splits import split_of
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
@@ -31,6 +38,7 @@ _COMMUNICATION_UNKNOWN = (
     "overhead: without the buffers between cards, for which nobody has a figure"
 )
 _SPLIT = "split: unequal cards are taken to share the layers by the memory that is free on them"
+_ROWS = "split: small tensors are taken as divided by rows too, scratch memory as the upper end"
 _RULES = "KV cache: this runtime's rules were read, not measured"
 _CHECKED_CACHES = frozenset({"llama.cpp", "transformers"})
 
@@ -56,8 +64,7 @@ class _Demand:
     host_kv_cache: int
     host_compute: int
     approximate: tuple[str, ...]
-    nominal_gb: float | None
-    bits_per_weight: float | None
+    weights: Weights
     shape: CacheShape
     cells: Cells
 
@@ -139,14 +146,9 @@ def _fresh_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card
 
 
 def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> _Demand:
-    weights = weights_of(
-        scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types
-    )
-    cache = cache_shape_of(scenario)
+    fixed = fixed_of(scenario, knowledge, cards)
+    weights, cache, placement = fixed.weights, fixed.cache, fixed.placement
     cells = cells_of(scenario, cache)
-    unequal = cards if scenario.cards else ()
-    room = [(card.usable or 0) - card.overhead.central for card in unequal]
-    placement = place(scenario, weights, room)
     shares = _shares(scenario, cache, cells, placement)
     demand = _Demand(
         cards=shares,
@@ -154,8 +156,7 @@ def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> 
         host_kv_cache=cells.bytes_of(cache, 0, placement.start) if placement.start else 0,
         host_compute=0,
         approximate=weights.approximate + cache.approximate,
-        nominal_gb=_nominal_gb(scenario),
-        bits_per_weight=_bits_per_weight(scenario, weights),
+        weights=weights,
         shape=cache,
         cells=cells,
     )
@@ -163,7 +164,7 @@ def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> 
         _add_llamacpp_compute(demand, scenario, cache, cells, placement)
     else:
         _add_activations(demand, scenario, cache, cells, knowledge)
-    if scenario.cards and len(placement.cards) > 1:
+    if scenario.cards and len(placement.cards) > 1 and not is_pipeline(scenario):
         demand.approximate += (_SPLIT,)
     if cache.loose:
         for share in shares:
@@ -208,7 +209,11 @@ def _add_llamacpp_compute(
         return
     compute = found.device + cuda_cache_copies(scenario, graph, cells)
     below = found.device - found.device_low
-    if len(demand.cards) > 1:
+    above = found.device_high - found.device
+    if split_of(scenario) == "row":
+        above += scratch_of_rows(scenario, graph)
+        demand.approximate += (_ROWS,)
+    elif len(demand.cards) > 1:
         compute += found.pipeline
         below += found.pipeline
         demand.approximate += (_PIPELINE,)
@@ -217,7 +222,7 @@ def _add_llamacpp_compute(
     for share in demand.cards:
         share.compute = compute
         share.below += below
-        share.above += found.device_high - found.device
+        share.above += above
 
 
 def _add_activations(
@@ -232,8 +237,10 @@ def _add_activations(
     if scenario.framework.memory_model not in _CHECKED_CACHES:
         demand.approximate += (_RULES,)
     if scenario.gpus > 1 and not splits_by_layer(scenario):
+        demand.approximate += (_TENSOR,)
+    if trades(scenario):
         known = communication(scenario.backend, knowledge.policy).central
-        demand.approximate += (_TENSOR, _COMMUNICATION if known else _COMMUNICATION_UNKNOWN)
+        demand.approximate += (_COMMUNICATION if known else _COMMUNICATION_UNKNOWN,)
 
 
 def _add_draft(
@@ -266,7 +273,7 @@ def _add_draft(
 
 def _add_head(demand: _Demand, scenario: Scenario) -> None:
     """Add the model's own draft head: the last card has it, or every one a shard."""
-    head = head_memory(scenario, demand.bits_per_weight or 16)
+    head = head_memory(scenario, _bits_per_weight(scenario, demand.weights) or 16)
     holders = demand.cards[-1:] if splits_by_layer(scenario) else demand.cards
     for share in holders:
         share.weights += -(-head.weights // len(holders))
@@ -306,12 +313,12 @@ def _memory(scenario: Scenario, demand: _Demand, cards: Sequence[Card]) -> Memor
         host_weights_bytes=demand.host_weights,
         host_kv_cache_bytes=demand.host_kv_cache,
         host_compute_bytes=demand.host_compute,
-        nominal_weights_gb=demand.nominal_gb,
+        nominal_weights_gb=_nominal_gb(scenario),
         per_gpu=each if known else (),
         low_bytes=required - below,
         high_bytes=required + above,
         approximate=approximate,
-        bits_per_weight=demand.bits_per_weight,
+        bits_per_weight=_bits_per_weight(scenario, demand.weights),
         cache_room=_room(scenario, demand, each) if known and claims_memory(scenario) else None,
     )
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from advisor.estimate.memo import by_identity
-from advisor.estimate.placement import splits_by_layer
+from advisor.estimate.memo import by_identity_up_to
+from advisor.estimate.placement import is_pipeline, splits_by_layer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,8 @@ _SHARES_WHAT_IS_FREE = frozenset({"tensorrt-llm"})
 """Runtimes whose memory fraction is of what is free beside the weights, not of the card."""
 _LIBRARIES = {"CUDA": "nccl", "ROCm": "rccl"}
 _PERCENT = 100
+_MOST_CARDS = 16_384
+"""Room for every card of a catalogue in every framework."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Card:
         return usable - round((1 - self.cache_share) * max(usable - beside_cache, 0))
 
 
-@by_identity
+@by_identity_up_to(_MOST_CARDS)
 def card_of(
     gpu: Gpu | None, backend: str | None, framework: Framework, knowledge: Knowledge
 ) -> Card:
@@ -106,14 +108,19 @@ def cards_of(scenario: Scenario, knowledge: Knowledge) -> tuple[Card, ...]:
     found = tuple(
         card_of(gpu, backend, framework, knowledge) for gpu in scenario.cards or (scenario.gpu,)
     )
-    if not splits_by_layer(scenario):
+    if trades(scenario):
         traded = communication(backend, knowledge.policy)
         found = tuple(replace(card, overhead=card.overhead + traded) for card in found)
     return found if scenario.cards else found * scenario.gpus
 
 
+def trades(scenario: Scenario) -> bool:
+    """Whether the cards pass on results through a library with buffers of its own."""
+    return scenario.gpus > 1 and (not splits_by_layer(scenario) or is_pipeline(scenario))
+
+
 def communication(backend: str | None, policy: Mapping[str, float]) -> Range:
-    """Size the buffers through which one card of a tensor split trades results.
+    """Size the buffers through which a card of a tensor split or a pipeline passes on results.
 
     Nothing where no figure is published: ``Memory.approximate`` then says that it is left out.
     """

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+from advisor.splits import PIPELINES, split_of
+
 if TYPE_CHECKING:
     from advisor.estimate.weights import Weights
     from advisor.scenario import Scenario
@@ -44,6 +46,8 @@ def place(scenario: Scenario, weights: Weights, room: Sequence[int]) -> Placemen
         weights: Bytes by layer.
         room: Free bytes of every unequal card before loading; only their proportions count.
     """
+    if is_pipeline(scenario):
+        return _pipeline(scenario, weights)
     layers = len(weights.layer_sums) - 1
     asked = scenario.gpu_layers
     placed = layers + 1 if asked is None else min(asked, layers + 1)
@@ -60,15 +64,65 @@ def place(scenario: Scenario, weights: Weights, room: Sequence[int]) -> Placemen
         if scenario.framework.embedding_in_ram and not weights.profile.tied and placed:
             cards[0].weights -= weights.embedding
             host += weights.embedding
+    if len(cards) > 1 and split_of(scenario) == "row":
+        _spread_rows(scenario, cards, weights)
     return Placement(start, placed, cards, host)
 
 
 def splits_by_layer(scenario: Scenario) -> bool:
     """Whether several cards take whole layers each, not a shard of every tensor."""
-    ways = scenario.framework.multi_gpu
-    if ways:
-        return ways[0] == "layer"
+    way = split_of(scenario)
+    if way:
+        return way != "tensor"
     return scenario.framework.memory_model in {"llama.cpp", "transformers", "exllama", "mlx"}
+
+
+def is_pipeline(scenario: Scenario) -> bool:
+    """Whether the cards are the ranks of a server's pipeline, each with whole layers."""
+    kind = scenario.framework.memory_model
+    return scenario.gpus > 1 and kind in PIPELINES and split_of(scenario) == "layer"
+
+
+def _pipeline(scenario: Scenario, weights: Weights) -> Placement:
+    """Deal out layers as evenly as they go; the first rank embeds, the last one has the output.
+
+    A tied matrix lies on both. Source: ``get_pp_indices`` of vLLM and of SGLang,
+    ``Mapping.pp_layers`` of TensorRT-LLM, ``make_layers`` and the ``is_last_rank`` branches of
+    vLLM's models.
+    """
+    sums = weights.layer_sums
+    layers = len(sums) - 1
+    edges = (0, *accumulate(_stages(scenario.framework.memory_model, layers, scenario.gpus)))
+    cards = tuple(CardShare(a, b, sums[b] - sums[a]) for a, b in pairwise(edges))
+    host = _place_whole(cards, weights, len(cards) - 1)
+    if weights.profile.tied:
+        cards[-1].weights += weights.embedding
+    return Placement(0, layers + 1, cards, host)
+
+
+def _stages(kind: str, layers: int, ranks: int) -> list[int]:
+    """Count the layers of every rank: where they do not divide, who takes one more differs."""
+    each, rest = divmod(layers, ranks)
+    first = {"vllm": ranks - 1 - rest, "sglang": ranks - rest}.get(kind, 0)
+    return [each + (first <= rank < first + rest) for rank in range(ranks)]
+
+
+def _spread_rows(scenario: Scenario, cards: tuple[CardShare, ...], weights: Weights) -> None:
+    """Divide the matrices by rows; experts and the image tower stay where their layer lies.
+
+    Equal cards take equal parts, unequal ones parts by their memory. Source: ``get_row_split``
+    and ``supports_op`` of ``ggml-cuda.cu``, which takes no matrix with a third dimension.
+    """
+    sums, kept = weights.expert_sums, []
+    for card in cards:
+        moved = min(max(scenario.cpu_experts, card.first), card.last)
+        kept.append(sums[card.last] - sums[moved])
+    kept[0] += weights.profile.vision_bytes
+    rows = sum(card.weights for card in cards) - sum(kept)
+    parts = [card.vram_bytes or 1 for card in scenario.cards] or [1] * len(cards)
+    edges = [rows * part // sum(parts) for part in (0, *accumulate(parts))]
+    for card, own, (first, last) in zip(cards, kept, pairwise(edges), strict=True):
+        card.weights = own + last - first
 
 
 def _shares(scenario: Scenario, weights: Weights, room: Sequence[int]) -> tuple[int, ...]:

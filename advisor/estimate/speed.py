@@ -30,8 +30,11 @@ from advisor.estimate.speed_tables import Range
 from advisor.estimate.weights import Weights, weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.scenario import Scenario, changed
+from advisor.splits import split_of
 from advisor.units import GIB
 
+_TIMED_SPLITS = frozenset({"layer", "tensor"})
+"""Splits that measurements were published of."""
 _GENERATES = frozenset({"text", "vision"})
 
 
@@ -86,7 +89,7 @@ def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tu
         knowledge: With it, engines, backends and formats without calibration are named too.
 
     Returns:
-        Fact names, or ``calibration of ...`` for an engine without figures; empty when nothing
+        Fact names, or in words what nobody has measured; empty when nothing
         is missing or when speed does not apply (no card, no text generation).
     """
     if scenario.gpu is None or scenario.model.modality not in _GENERATES:
@@ -100,6 +103,8 @@ def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tu
         missing.append("host.ram_bandwidth")
     if scenario.gpus > 1 and not scenario.framework.multi_gpu:
         missing.append("framework.multi_gpu")
+    if split_of(scenario) == "row":
+        missing.append("speed of a split by rows")
     kinds = [changed(scenario, gpu=gpu, cards=()) for gpu in scenario.cards] or [scenario]
     if knowledge and any(rate_of(one, speeds_of(knowledge)) is None for one in kinds):
         missing.append(f"calibration of {scenario.framework.name} on {scenario.backend}")
@@ -139,7 +144,7 @@ def _can_decode(scenario: Scenario) -> bool:
         and gpu.bandwidth_bytes_s is not None
         and scenario.model.modality in _GENERATES
         and scenario.model.shape.role == "decoder"
-        and (scenario.gpus == 1 or bool(scenario.framework.multi_gpu))
+        and (scenario.gpus == 1 or split_of(scenario) in _TIMED_SPLITS)
         and (scenario.ram_bandwidth_bytes_s is not None or not is_split(scenario))
     )
 
@@ -258,7 +263,7 @@ def _rough_parts(scenario: Scenario, deep_tokens: float, rate: Rate) -> Iterator
     if scenario.batch > 1:
         yield "batch" if rate.prefill else "batch_unmeasured"
     if scenario.gpus > 1:
-        tensor = scenario.framework.multi_gpu[0] == "tensor"
+        tensor = split_of(scenario) == "tensor"
         yield "tensor_parallel" if tensor else "layer_split"
         if tensor and scenario.batch > 1:
             yield "batch_tensor_parallel"

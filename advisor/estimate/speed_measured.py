@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.splits import is_usual_split
+
 if TYPE_CHECKING:
     from advisor.scenario import Scenario
 
@@ -91,6 +93,7 @@ def _is_plain(scenario: Scenario) -> bool:
         and scenario.model.origin == "knowledge"
         and scenario.gpu_layers is None
         and not scenario.cpu_experts
+        and is_usual_split(scenario)
     )
 
 

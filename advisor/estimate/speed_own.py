@@ -11,6 +11,7 @@ from advisor.estimate.speed_rates import Speeds
 from advisor.estimate.speed_step import is_split
 from advisor.estimate.speed_tables import Range
 from advisor.scenario import Scenario
+from advisor.splits import is_usual_split
 
 if TYPE_CHECKING:
     from advisor.knowledge.own import OwnFigure, Setup
@@ -47,6 +48,7 @@ def _setup(scenario: Scenario) -> Setup | None:
         scenario.kv_cache_k.name == scenario.kv_cache_v.name == "f16"
         and scenario.model.origin == "knowledge"
         and not is_split(scenario)
+        and is_usual_split(scenario)
     )
     if gpu is None or backend is None or not plain:
         return None

@@ -11,6 +11,7 @@ from advisor.estimate.speed_rates import Rate
 from advisor.estimate.speed_tables import Tables
 from advisor.estimate.weights import Weights
 from advisor.scenario import Model, Scenario
+from advisor.splits import split_of
 
 _EXCHANGE_WIDTH = 5120
 """Hidden width of the models whose exchange between cards was measured."""
@@ -157,7 +158,7 @@ def _cards(scenario: Scenario, tables: Tables) -> tuple[int, float, float]:
     gpu, count = scenario.gpu, scenario.gpus
     if gpu is None or count == 1:
         return 1, 0.0, 1.0
-    if scenario.framework.multi_gpu[0] == "layer":
+    if split_of(scenario) == "layer":
         return 1, 0.0, tables.layer_split.at(count)
     link = tables.pcie_s if gpu.nvlink_bytes_s is None else tables.nvlink_s
     return count, link.at(count), 1.0
@@ -183,7 +184,7 @@ def prefill_gain(scenario: Scenario, tables: Tables) -> float:
     gpu, count = scenario.gpu, scenario.gpus
     if gpu is None or count == 1:
         return 1.0
-    if scenario.framework.multi_gpu[0] == "layer":
+    if split_of(scenario) == "layer":
         return 1.0 / tables.layer_split.at(count)
     linked = gpu.nvlink_bytes_s is not None
     return (tables.nvlink_prefill if linked else tables.pcie_prefill).at(count)

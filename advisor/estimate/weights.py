@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import sub
 from typing import TYPE_CHECKING
 
 from advisor.errors import RequestError
 from advisor.estimate.gguf_tensors import Layout, gguf_layout
 from advisor.estimate.gguf_types import BASE_TYPES
 from advisor.estimate.gguf_weights import GgufBytes, Span, gguf_bytes
-from advisor.estimate.memo import by_identity_up_to
+from advisor.estimate.memo import by_identity, by_identity_up_to
 from advisor.estimate.parameter_split import ParameterSplit, parameter_split
 from advisor.estimate.result import WeightProfile
 from advisor.estimate.sums import prefix_sums
@@ -18,6 +19,7 @@ from advisor.knowledge.types import Format, Framework, GgmlType
 
 if TYPE_CHECKING:
     from advisor.scenario import Model
+    from advisor.sources.shape import Shape
     from advisor.sources.stored import StoredModel
 
 _GGUF_SUFFIX = " (GGUF)"
@@ -168,11 +170,8 @@ def _gguf(
 def _gguf_without_layout(model: Model, ftype: str, ggml_types: Mapping[str, GgmlType]) -> Weights:
     """Size an architecture without a tensor list by the average of a Llama of its widths."""
     split = parameter_split(model)
-    likeness = split.likeness(model.shape)
-    layout = gguf_layout(likeness)
-    assert layout is not None
+    likeness, layout, elements = _likeness(model)
     alike = gguf_bytes(likeness, layout, ftype, ggml_types)
-    elements = sum(layout.block_elements(kind) for kind in layout.kinds)
     per_weight = sum(layer.stored for layer in alike.layers) / elements
     layers = [round(count * per_weight) for count in split.layers]
     experts = [round(count * per_weight) for count in split.experts]
@@ -187,6 +186,15 @@ def _gguf_without_layout(model: Model, ftype: str, ggml_types: Mapping[str, Ggml
     )
     why = ("weights: no tensor list for this architecture, sized by average",)
     return _gguf(model, found, why, _SPREAD_SHARE, vision=2 * model.vision_parameters)
+
+
+@by_identity
+def _likeness(model: Model) -> tuple[Shape, Layout, int]:
+    """Describe a Llama of a model's widths, and count the weights of its blocks."""
+    shape = parameter_split(model).likeness(model.shape)
+    layout = gguf_layout(shape)
+    assert layout is not None
+    return shape, layout, sum(layout.block_elements(kind) for kind in layout.kinds)
 
 
 def _plain(model: Model, precision: Format) -> Weights:
@@ -210,8 +218,8 @@ def _full_width(model: Model, split: ParameterSplit, bits: float) -> Weights:
         embedding=round(split.embedding * size),
         output=round(split.output * size),
         other=round(split.other * size),
-        layers=[round(count * size) for count in split.layers],
-        experts=[round(count * size) for count in split.experts],
+        layers=_times(split.layers, size),
+        experts=_times(split.experts, size),
         vision=round(split.vision * size),
         approximate=() if exact else ("weights: total known, spread over the layers evenly",),
     )
@@ -221,20 +229,36 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
     family = precision.family
     size, full = bits / 8, _PLAIN_BITS / 8
     experts_only = family in _EXPERTS_ONLY and any(split.experts)
+    known: dict[tuple[int, int], int] = {}
     layers = []
-    for count, experts, kept in zip(split.layers, split.experts, split.vectors, strict=True):
-        small = experts if experts_only else count - kept
-        layers.append(round(small * size + (count - small) * full))
+    for count, kept in zip(split.layers, _kept(split, experts_only=experts_only), strict=True):
+        found = known.get((count, kept))
+        if found is None:
+            found = known[count, kept] = round((count - kept) * size + kept * full)
+        layers.append(found)
     return _grouped(
         model,
         embedding=round(split.embedding * (size if family in _EVERYTHING else full)),
         output=round(split.output * (size if family in _HEAD_TOO | _EVERYTHING else full)),
         other=round(split.other * full),
         layers=layers,
-        experts=[round(count * size) for count in split.experts],
+        experts=_times(split.experts, size),
         vision=round(split.vision * (size if family in _VISION_TOO else full)),
         approximate=("weights: nominal bits on the linear layers, 16 on the rest",),
     )
+
+
+def _kept(split: ParameterSplit, *, experts_only: bool) -> Iterable[int]:
+    """Count the weights of every layer that stay at full width."""
+    if not experts_only:
+        return split.vectors
+    return map(sub, split.layers, split.experts)
+
+
+def _times(counts: Sequence[int], size: float) -> list[int]:
+    """Turn counts into bytes; most layers of a model are alike."""
+    known = {count: round(count * size) for count in set(counts)}
+    return [known[count] for count in counts]
 
 
 def _grouped(

@@ -168,10 +168,11 @@ def _matches(knowledge: Knowledge, words: Collection[str]) -> list[_Match]:
     """List the cards that have every word, each with its closest spelling."""
     if not words:
         return []
-    probe = max(words, key=len)
+    probe = max(words, key=lambda word: (not word.isalpha(), len(word)))
     best: dict[str, _Match] = {}
+    needed = frozenset(words)
     for name, spelled, core in index_of(knowledge)["gpus"]:
-        if probe in spelled and all(word in spelled.split() for word in words):
+        if probe in spelled and needed.issubset(spelled.split()):
             match = _Match(name, frozenset(core.split()).difference(words))
             if name not in best or len(match.surplus) < len(best[name].surplus):
                 best[name] = match

@@ -14,7 +14,7 @@ from advisor.knowledge.fields import Record, report_duplicates
 from advisor.knowledge.records_command import command_fields
 from advisor.knowledge.tables import records_of, source_ids
 from advisor.knowledge.tokens import plain_key
-from advisor.knowledge.types import Vendor
+from advisor.knowledge.types import SPLITS, Vendor
 from advisor.suggest import did_you_mean
 from advisor.units import UnitError, parse_quantity
 from advisor.yamlfile import Node
@@ -207,10 +207,18 @@ def _abilities(record: Record) -> _Fields:
     )
     return {
         "min_compute_capability": record.number("min_compute_capability"),
-        "multi_gpu": record.choices("multi_gpu", ("layer", "tensor")),
+        "multi_gpu": record.choices("multi_gpu", SPLITS),
+        "not_sized": _not_sized(record),
         "vision": record.flag("vision"),
         **{name: record.flag(name) for name in flags},
     }
+
+
+def _not_sized(record: Record) -> dict[str, str]:
+    node = record.get("not_sized")
+    if node is not None:
+        _check_names_in(record, node, "split", SPLITS)
+    return {way: reason.text for way, reason in record.mapping("not_sized").items()}
 
 
 def _fraction(record: Record) -> float | None:

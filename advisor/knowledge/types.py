@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "apple"]
 Modality = Literal["text", "vision", "audio", "embedding"]
+Split = Literal["layer", "row", "tensor"]
+"""How several cards share a model: whole layers, rows of every matrix, or every tensor."""
+SPLITS: tuple[Split, ...] = ("layer", "row", "tensor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +194,10 @@ class Framework:
     """Whole layers can live in system RAM."""
     expert_offload: bool | None = None
     """Expert tensors of a mixture of experts can live in system RAM."""
-    multi_gpu: tuple[str, ...] = ()
-    """``layer`` and/or ``tensor``, the preferred one first; empty: unknown or none."""
+    multi_gpu: tuple[Split, ...] = ()
+    """How several cards can share a model, the preferred way first; empty: unknown or none."""
+    not_sized: Mapping[str, str] = field(default_factory=dict)
+    """Ways it has that are not sized here, each with why in one clause."""
     embedding_in_ram: bool | None = None
     """The input embedding stays in system RAM unless it is also the output."""
     flash_attention: bool | None = None

@@ -20,6 +20,7 @@ from advisor.resolve import (
     precision_asked,
 )
 from advisor.scenario import Request, Scenario
+from advisor.splits import can_split, split_of
 
 _FULL_BITS = 16
 _NEAR_IN_SIZE = log(3.0)
@@ -43,11 +44,13 @@ class Base:
 
 def may_help(base: Base, other: Scenario) -> bool:
     """Whether a what-if is worth estimating: where the request fits, or the what-if would."""
-    return base.card_fits or cards_hold(base, other)
+    return (base.card_fits and can_split(other)) or cards_hold(base, other)
 
 
 def cards_hold(base: Base, other: Scenario) -> bool:
     """Whether a what-if fits on its cards: the estimate's own answer, without its details."""
+    if not can_split(other):
+        return False
     free = free_bytes(other, base.knowledge)
     return free is None or free >= 0
 
@@ -127,6 +130,9 @@ def _completed(
     full = {**change, **_split_changes(base, change, scenario)}
     full.update(_card_changes(base, full, scenario))
     full.update(_choice_changes(base, full, scenario))
+    stated = full.get("split", request.split)
+    if stated and scenario.gpus > 1 and stated != (way := split_of(scenario)):
+        full["split"] = way
     stated_context = request.context or default_context(scenario.model)
     if "context" not in full and stated_context != scenario.context_tokens:
         full["context"] = scenario.context_tokens

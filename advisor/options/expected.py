@@ -187,7 +187,7 @@ def _tensor_split(base: Base) -> Iterator[Expected]:
     """Every layer over all cards at once, where this framework hands out whole layers."""
     scenario = base.scenario
     split = scenario.framework.multi_gpu
-    if not split or split[0] != "layer" or scenario.gpu is None or scenario.gpu.unified_memory:
+    if not split or "tensor" in split or scenario.gpu is None or scenario.gpu.unified_memory:
         return
     cards = max(2, scenario.gpus)
     facts: Facts = {

@@ -10,6 +10,7 @@ from advisor.knowledge.types import Format, Framework, KvType
 from advisor.options.base import Base, cards_hold, make_option, may_help
 from advisor.options.choices import Pair, families_elsewhere, worth_having
 from advisor.scenario import Scenario, changed
+from advisor.splits import can_split
 
 
 def quantize_options(base: Base) -> Iterator[Option]:
@@ -74,14 +75,14 @@ def _elsewhere(base: Base, other: Scenario) -> Option:
 
 
 def in_framework(base: Base, framework: Framework, precision: Format) -> Scenario | None:
-    """The request in another framework; None where its cache type or offload cannot follow."""
+    """The request in another framework; None where its cache type or cards cannot follow."""
     scenario = base.scenario
     for kind in (scenario.kv_cache_k, scenario.kv_cache_v):
         if not support.runs_kv(framework, kind, scenario.gpu):
             return None
     places = framework.memory_model == "llama.cpp"
     flash = base.request.flash_attention
-    return changed(
+    other = changed(
         scenario,
         framework=framework,
         precision=precision,
@@ -89,6 +90,7 @@ def in_framework(base: Base, framework: Framework, precision: Format) -> Scenari
         gpu_layers=scenario.gpu_layers if places else None,
         cpu_experts=scenario.cpu_experts if places and framework.expert_offload else 0,
     )
+    return other if can_split(other) else None
 
 
 def kv_cache_options(base: Base) -> Iterator[Option]:

@@ -13,6 +13,7 @@ from advisor.knowledge.types import Gpu, Knowledge
 from advisor.options.base import Base, cards_hold, make_option
 from advisor.resolve import default_backend
 from advisor.scenario import Scenario, changed
+from advisor.splits import is_usual_split, split_of
 
 _PER_SEGMENT = {True: 2, False: 1}
 """What-ifs per market segment, by whether the card is of the same vendor."""
@@ -23,7 +24,8 @@ _FOR_SALE = frozenset({"consumer", "workstation", "datacenter"})
 def more_cards_options(base: Base) -> Iterator[Option]:
     """The fewest equal cards that hold the model, or two where one already does.
 
-    Of unequal cards the largest is taken again, in place of the others.
+    Of unequal cards the largest is taken again, in place of the others. Where a framework that
+    splits every tensor needs more cards than a pipeline of whole layers, both are tried.
     """
     scenario = base.scenario
     gpu = _largest(scenario.cards) if scenario.cards else scenario.gpu
@@ -32,21 +34,36 @@ def more_cards_options(base: Base) -> Iterator[Option]:
     if base.card_fits and scenario.framework.multi_gpu[0] != "tensor":
         return
     owned = sum(card.name == gpu.name for card in scenario.cards) or scenario.gpus
+    by_layer = False
     for count in range(max(owned + 1, 2), MOST_CARDS + 1):
-        if not support.can_share(scenario.framework, scenario.model, count):
-            continue
         other = changed(scenario, gpu=gpu, gpus=count, cards=())
-        if not cards_hold(base, other):
-            continue
-        price = gpu.launch_price_usd
-        cost = price * (count - owned) if price else None
-        change: dict[str, object] = {"gpus": count}
-        if scenario.cards:
-            change["gpu"] = gpu.name
-        option = make_option(base, "add-gpus", change, other, "purchase", cost_usd=cost)
+        if not (_as_asked(other) and cards_hold(base, other)):
+            other = changed(other, split="layer")
+            no_help = by_layer or base.card_fits or split_of(other) != "layer"
+            if no_help or not cards_hold(base, other):
+                continue
+        option = _with_cards(base, other, count - owned)
         if option.fits:
             yield option
-            return
+            if other.split == scenario.split:
+                return
+            by_layer = True
+
+
+def _as_asked(scenario: Scenario) -> bool:
+    """Whether the cards share the model as was stated, or else as the framework prefers."""
+    return split_of(scenario) == scenario.split or is_usual_split(scenario)
+
+
+def _with_cards(base: Base, other: Scenario, bought: int) -> Option:
+    price = other.gpu.launch_price_usd if other.gpu else None
+    change: dict[str, object] = {"gpus": other.gpus}
+    if base.scenario.cards and other.gpu:
+        change["gpu"] = other.gpu.name
+    if other.split != base.scenario.split:
+        change["split"] = other.split
+    cost = price * bought if price else None
+    return make_option(base, "add-gpus", change, other, "purchase", cost_usd=cost)
 
 
 def can_grow(base: Base) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.render.figures import plain
 from advisor.resolve import default_backend
+from advisor.splits import split_of
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Gpu
@@ -40,7 +41,7 @@ def scenario_doc(scenario: Scenario) -> ScenarioDoc:
         "framework": scenario.framework.name,
         "framework_offloads": scenario.framework.cpu_offload,
         "framework_memory_model": scenario.framework.memory_model,
-        "framework_split": _split_of(scenario),
+        "framework_split": split_of(scenario),
         "backend": scenario.backend,
         "backend_usual": _usual(scenario),
         "flash_attention": scenario.flash_attention,
@@ -74,7 +75,7 @@ def setup_doc(scenario: Scenario) -> SetupDoc:
         "batch": scenario.batch,
         "kv_cache": _kv_name(scenario),
         "framework": scenario.framework.name,
-        "framework_split": _split_of(scenario),
+        "framework_split": split_of(scenario),
         "gpu_layers": scenario.gpu_layers,
         "layers": scenario.model.shape.layers,
         "cpu_experts": scenario.cpu_experts,
@@ -82,12 +83,6 @@ def setup_doc(scenario: Scenario) -> SetupDoc:
         "mtp": scenario.mtp,
         "ram_bytes": scenario.ram_bytes,
     }
-
-
-def _split_of(scenario: Scenario) -> str | None:
-    """How several cards share the model: by layer, or every layer over all of them (tensor)."""
-    ways = scenario.framework.multi_gpu
-    return ways[0] if scenario.gpus > 1 and ways else None
 
 
 def _usual(scenario: Scenario) -> bool | None:

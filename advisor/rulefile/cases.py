@@ -14,7 +14,7 @@ REQUEST_KEYS = (
     "gpu", "model", "precision", "context", "batch", "kv_cache", "kv_cache_k", "kv_cache_v",
     "framework", "backend", "gpus", "flash_attention", "ubatch", "kv_unified", "swa_full",
     "gpu_layers", "cpu_experts", "logits_rows", "depth", "ram_gib", "ram_bandwidth_gb_s",
-    "cpu_cores", "draft_model", "mtp", "config", "prefer", "use",
+    "cpu_cores", "draft_model", "mtp", "config", "prefer", "use", "split",
 )  # fmt: skip
 """What a request may state (the fields of ``scenario.Request``)."""
 

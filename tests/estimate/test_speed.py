@@ -11,7 +11,16 @@ from advisor.errors import KnowledgeError
 from advisor.estimate.result import Memory, Speed
 from advisor.estimate.speed import estimate_speed, missing_inputs
 from advisor.knowledge.load import load_knowledge
-from advisor.knowledge.types import Format, Framework, GgmlType, Gpu, Knowledge, KvType, Vendor
+from advisor.knowledge.types import (
+    Format,
+    Framework,
+    GgmlType,
+    Gpu,
+    Knowledge,
+    KvType,
+    Split,
+    Vendor,
+)
 from advisor.scenario import Model, Scenario
 from advisor.sources.shape import Counts, Moe, Shape
 from advisor.units import GIB
@@ -53,7 +62,7 @@ BNB_4 = plain("NF4", "bnb", 4.127)
 F16_CACHE = KvType("f16", 16)
 
 
-def framework(name: str = "llama.cpp", split: tuple[str, ...] = ("layer",)) -> Framework:
+def framework(name: str = "llama.cpp", split: tuple[Split, ...] = ("layer",)) -> Framework:
     return Framework(name, (), "1", (), (), ("*",), (), "llama.cpp", multi_gpu=split)
 
 

@@ -1,0 +1,53 @@
+"""The known models that no figure is given for: one sentence each, and no other among them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import UserError
+from advisor.estimate.memory import estimate_memory
+from advisor.knowledge import load_knowledge
+from advisor.resolve import resolve
+from advisor.scenario import Request
+
+PAGE = Path(__file__).parents[2] / "docs" / "memory-accuracy.md"
+NOT_SIZED = {
+    "DeepSeek-V3.2": "keeps a token index beside its cache whose size is not established",
+    "DeepSeek-V4-Flash": "of architecture 'deepseek_v4', which advisor cannot size yet",
+    "DeepSeek-V4-Pro": "of architecture 'deepseek_v4', which advisor cannot size yet",
+    "GLM-5": "keeps a token index beside its cache whose size is not established",
+    "Llama-3_3-Nemotron-Super-49B-v1": "of architecture 'nemotron-nas', which advisor cannot size",
+    "MiniCPM-V-2_6": "of architecture 'minicpmv', which advisor cannot size yet",
+    "gemma-4-E2B-it": "hidden_size_per_layer_input is missing",
+    "gemma-4-E4B-it": "hidden_size_per_layer_input is missing",
+    "grok-1": "of architecture 'grok-1', which advisor cannot size yet",
+}
+
+
+def refusals() -> dict[str, str]:
+    known, found = load_knowledge(), {}
+    for name in known.models:
+        try:
+            estimate_memory(resolve(Request(model=name), known), known)
+        except UserError as error:
+            found[name] = str(error)
+    return found
+
+
+def test_every_other_known_model_is_sized_and_these_say_what_is_missing() -> None:
+    found = refusals()
+    assert set(found) == set(NOT_SIZED)
+    for name, reason in NOT_SIZED.items():
+        assert reason in found[name]
+        assert "\n" not in found[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gemma-4 E2B", "DeepSeek-V4", "DeepSeek-V3.2", "GLM-5", "Nemotron", "grok-1", "MiniCPM-V"],
+)
+def test_the_page_says_why(name: str) -> None:
+    section = PAGE.read_text(encoding="utf-8").split("## Models that are known and not sized")[1]
+    assert name in section

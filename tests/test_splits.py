@@ -1,0 +1,345 @@
+"""How several cards share a model: memory, speed, refusals, commands and remedies of each way."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from io import BytesIO
+from itertools import pairwise
+
+import pytest
+
+from advisor.bulk.rows import read_rows
+from advisor.bulk.sizing import estimate_row
+from advisor.commands import command_for
+from advisor.errors import UserError
+from advisor.estimate.memory import estimate_memory
+from advisor.estimate.result import Memory
+from advisor.estimate.speed import estimate_speed, missing_inputs
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.types import Knowledge
+from advisor.pipeline import Advisor
+from advisor.resolve import apply_change, resolve
+from advisor.scenario import Request, Scenario, changed
+from advisor.splits import split_of
+
+GGUF = {"gpu": "RTX 3090", "model": "llama-3.1-70b", "precision": "Q4_K_M"}
+VLLM = {"framework": "vLLM"}
+SERVED = {"gpu": "H100 SXM5 80 GB", "model": "llama-3.1-70b", "precision": "FP16"}
+
+
+@lru_cache(maxsize=1)
+def known() -> Knowledge:
+    return load_knowledge()
+
+
+@lru_cache(maxsize=1)
+def advisor() -> Advisor:
+    return Advisor.load()
+
+
+def asked(**keys: object) -> Scenario:
+    return resolve(Request(**keys), known())  # type: ignore[arg-type]  # keys are Request fields
+
+
+def sized(scenario: Scenario) -> Memory:
+    return estimate_memory(scenario, known())
+
+
+def refusal(**keys: object) -> str:
+    with pytest.raises(UserError) as found:
+        asked(**keys)
+    return str(found.value)
+
+
+# ---- memory
+
+
+@pytest.mark.parametrize(
+    ("framework", "cards", "layers"),
+    [
+        ("vLLM", 3, [27, 27, 26]),
+        ("vLLM", 6, [13, 13, 13, 14, 14, 13]),
+        ("vLLM", 7, [11, 11, 11, 12, 12, 12, 11]),
+        ("SGLang", 3, [26, 27, 27]),
+        ("TensorRT-LLM", 3, [27, 27, 26]),
+        ("TensorRT-LLM", 6, [14, 14, 13, 13, 13, 13]),
+        ("vLLM", 5, [16] * 5),
+    ],
+)
+def test_a_pipeline_gives_every_rank_the_layers_its_server_gives(
+    framework: str, cards: int, layers: list[int]
+) -> None:
+    scenario = asked(**SERVED, framework=framework, gpus=cards, split="layer")
+    held = [card.kv_cache_bytes for card in sized(scenario).per_gpu]
+    whole = sized(changed(scenario, gpus=1)).kv_cache_bytes
+    assert held == [whole * count // 80 for count in layers]
+
+
+def test_the_ends_of_a_pipeline_hold_the_embedding_and_the_output() -> None:
+    scenario = asked(**SERVED, framework="vLLM", gpus=4, split="layer")
+    weights = [card.weights_bytes for card in sized(scenario).per_gpu]
+    shape = scenario.model.shape
+    matrix, norm = 2 * shape.vocab * shape.hidden, 2 * shape.hidden
+    assert weights == [weights[1] + matrix, weights[1], weights[1], weights[1] + matrix + norm]
+    assert sum(weights) == sized(changed(scenario, gpus=1)).weights_bytes
+
+
+def test_a_tied_matrix_lies_on_both_ends_of_a_pipeline() -> None:
+    scenario = asked(
+        gpu="RTX 4090", model="llama-3.2-1b", framework="vLLM", gpus=2, split="layer",
+    )  # fmt: skip
+    shape = scenario.model.shape
+    first, last = (card.weights_bytes for card in sized(scenario).per_gpu)
+    assert shape.tied
+    assert last - first == 2 * shape.hidden
+    whole = sized(changed(scenario, gpus=1)).weights_bytes
+    assert first + last == whole + 2 * shape.vocab * shape.hidden
+
+
+def test_shards_copy_a_latent_cache_and_a_pipeline_does_not() -> None:
+    scenario = asked(
+        gpu="H200 SXM 141 GB", model="deepseek-v3", precision="FP8", framework="vLLM", gpus=8,
+        context=32_768,
+    )  # fmt: skip
+    one = sized(changed(scenario, gpus=1)).kv_cache_bytes
+    assert split_of(scenario) == "tensor"
+    assert sized(scenario).kv_cache_bytes == 8 * one
+    assert sized(changed(scenario, split="layer")).kv_cache_bytes == one
+
+
+def test_shards_copy_heads_that_do_not_divide_and_a_pipeline_does_not() -> None:
+    scenario = asked(gpu="A10", model="qwen2.5-7b", framework="vLLM", gpus=7)
+    assert scenario.model.shape.kv_heads == 4
+    assert scenario.model.shape.heads % 7 == 0
+    one = sized(changed(scenario, gpus=1)).kv_cache_bytes
+    assert sized(scenario).kv_cache_bytes == 7 * one // 4
+    assert sized(changed(scenario, split="layer")).kv_cache_bytes == one
+
+
+def test_rows_of_a_dense_model_lie_in_equal_parts_and_its_cache_with_its_layers() -> None:
+    layered = asked(**GGUF, gpus=3)
+    rows = changed(layered, split="row")
+    by_layer, by_row = sized(layered), sized(rows)
+    assert by_row.weights_bytes == by_layer.weights_bytes
+    each = [card.weights_bytes for card in by_row.per_gpu]
+    assert max(each) - min(each) <= 1
+    cache = [card.kv_cache_bytes for card in by_row.per_gpu]
+    assert cache == [card.kv_cache_bytes for card in by_layer.per_gpu]
+    one = sized(changed(layered, gpus=1))
+    assert {c.compute_buffer_bytes for c in by_row.per_gpu} == {one.compute_buffer_bytes}
+    assert by_layer.compute_buffer_bytes > by_row.compute_buffer_bytes
+
+
+def test_experts_are_not_divided_by_rows() -> None:
+    layered = asked(gpu="RTX 3090", model="mixtral-8x7b", precision="Q4_K_M", gpus=2)
+    rows = changed(layered, split="row")
+    first, last = (card.weights_bytes for card in sized(rows).per_gpu)
+    plain = [card.weights_bytes for card in sized(layered).per_gpu]
+    assert first + last == sum(plain)
+    assert first != last
+    assert abs(first - last) < abs(plain[0] - plain[1]) + plain[0] // 20
+
+
+def test_rows_follow_the_memory_of_unequal_cards() -> None:
+    scenario = asked(
+        gpu="RTX 3090 + RTX 3060:12GB", model="phi-3-medium", precision="Q4_K_M", split="row"
+    )
+    large, small = (card.weights_bytes for card in sized(scenario).per_gpu)
+    assert large == pytest.approx(2 * small, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("keys", "way"),
+    [
+        ({**GGUF, "gpus": 2}, "layer"),
+        ({**GGUF, "gpus": 2, "framework": "Ollama"}, "layer"),
+        ({**SERVED, "gpus": 2, "framework": "transformers"}, "layer"),
+        ({**SERVED, "gpus": 2, "framework": "vLLM"}, "tensor"),
+        ({**SERVED, "gpus": 2, "framework": "SGLang"}, "tensor"),
+        ({**SERVED, "gpus": 2, "framework": "TGI"}, "tensor"),
+        ({**SERVED, "gpus": 2, "framework": "TensorRT-LLM"}, "tensor"),
+    ],
+)
+def test_the_usual_way_is_taken_when_none_is_stated(keys: dict[str, object], way: str) -> None:
+    plain, stated = asked(**keys), asked(**keys, split=way)
+    assert split_of(plain) == split_of(stated) == way
+    assert sized(plain) == sized(stated)
+    assert estimate_speed(plain, sized(plain), known()) == estimate_speed(
+        stated, sized(stated), known()
+    )
+
+
+def test_servers_take_layers_where_the_cards_do_not_divide_the_heads() -> None:
+    scenario = asked(**SERVED, gpus=3, framework="vLLM")
+    assert split_of(scenario) == "layer"
+    assert "--pipeline-parallel-size 3" in command_for(scenario)
+
+
+def test_one_card_has_nothing_to_share() -> None:
+    plain, stated = asked(**GGUF), asked(**GGUF, split="tensor")
+    assert split_of(stated) is None
+    assert sized(plain) == sized(stated)
+
+
+# ---- speed
+
+
+def test_a_pipeline_never_speeds_one_stream_and_shards_may() -> None:
+    keys = {"gpu": "H100 SXM5 80 GB", "model": "llama-3.1-8b", "framework": "vLLM"}
+    speeds = []
+    for more in ({}, {"gpus": 2, "split": "layer"}, {"gpus": 4, "split": "layer"}):
+        scenario = asked(**keys, **more)
+        speed = estimate_speed(scenario, sized(scenario), known())
+        assert speed
+        speeds.append(speed.decode_tok_s.estimate)
+    assert all(after < before for before, after in pairwise(speeds))
+    shards = asked(**keys, gpus=2, split="tensor")
+    speed = estimate_speed(shards, sized(shards), known())
+    assert speed
+    assert speed.decode_tok_s.estimate > speeds[0]
+
+
+def test_no_speed_is_made_up_for_rows() -> None:
+    scenario = asked(**GGUF, gpus=2, split="row")
+    assert estimate_speed(scenario, sized(scenario), known()) is None
+    assert missing_inputs(scenario, known()) == ("speed of a split by rows",)
+
+
+def test_what_was_measured_in_the_usual_way_says_nothing_of_another() -> None:
+    usual = asked(**GGUF, gpus=2)
+    shown = estimate_speed(usual, sized(usual), known())
+    exl = {"gpu": "RTX 3090", "gpus": 2, "model": "llama-3.1-8b", "framework": "ExLlamaV3",
+           "precision": "EXL3 4.0bpw"}  # fmt: skip
+    for scenario in (asked(**exl, split="tensor"), asked(**SERVED, gpus=2, split="layer")):
+        speed = estimate_speed(scenario, sized(scenario), known())
+        assert speed is None or speed.decode_tok_s.evidence != "measured"
+    assert shown
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (
+            {**GGUF, "gpus": 2, "split": "tensor"},
+            (
+                "llama.cpp cannot be sized with a split by tensor: its help marks this mode as "
+                "experimental and nobody has published its memory. It can by layer or row: "
+                "--split layer."
+            ),
+        ),
+        (
+            {**GGUF, "gpus": 2, "split": "row", "backend": "Vulkan"},
+            (
+                "llama.cpp splits rows with CUDA, ROCm, SYCL, not with Vulkan. It can by layer: "
+                "--split layer."
+            ),
+        ),
+        (
+            {**GGUF, "gpus": 2, "split": "row", "framework": "Ollama"},
+            "Ollama does not split a model by row. It can by layer: --split layer.",
+        ),
+        (
+            {**SERVED, "gpus": 3, "split": "tensor", "framework": "vLLM"},
+            (
+                "vLLM cannot divide the 64 attention heads of Llama-3.1-70B by 3 cards. It can by "
+                "layer: --split layer. 2 or 4 cards can."
+            ),
+        ),
+        (
+            {**SERVED, "gpus": 3, "framework": "TGI"},
+            (
+                "TGI cannot divide the 64 attention heads of Llama-3.1-70B by 3 cards. 2 or 4 "
+                "cards can."
+            ),
+        ),
+        (
+            {**SERVED, "gpus": 2, "split": "layer", "framework": "TGI"},
+            "TGI does not split a model by layer. It can by tensor: --split tensor.",
+        ),
+    ],
+)
+def test_a_split_that_cannot_be_is_refused_with_what_can(
+    keys: dict[str, object], message: str
+) -> None:
+    assert refusal(**keys) == message
+
+
+# ---- commands
+
+
+@pytest.mark.parametrize(
+    ("keys", "flags", "not_there"),
+    [
+        ({**GGUF, "split": "row"}, "-sm row -ts 1,1", "layer"),
+        ({**GGUF, "split": "layer"}, "-sm layer -ts 1,1", "row"),
+        ({**SERVED, **VLLM, "split": "layer"}, "--pipeline-parallel-size 2", "tensor"),
+        ({**SERVED, **VLLM, "split": "tensor"}, "--tensor-parallel-size 2", "pipeline"),
+        ({**SERVED, "framework": "SGLang", "split": "layer"}, "--pp-size 2", "--tp-size"),
+        ({**SERVED, "framework": "TensorRT-LLM", "split": "layer"}, "--pp_size 2", "--tp_size"),
+        (
+            {**SERVED, "precision": "EXL3 4.0bpw", "framework": "ExLlamaV3", "split": "tensor"},
+            "--tensor-parallel true",
+            "--gpu-split-auto",
+        ),
+    ],
+)  # fmt: skip
+def test_the_command_says_how_the_cards_share(
+    keys: dict[str, object], flags: str, not_there: str
+) -> None:
+    text = command_for(asked(**keys, gpus=2))
+    assert flags in text
+    assert not_there not in text
+
+
+# ---- lines of a file, and remedies
+
+
+def test_a_line_of_a_file_takes_the_key() -> None:
+    lines = [
+        {"gpu": "H100 SXM5 80 GB", "gpus": 8, "model": "deepseek-v3", "precision": "FP8",
+         "framework": "vLLM", "context": 32_768, **more}
+        for more in ({}, {"split": "layer"}, {"split": "row"}, {"split": "diagonal"})
+    ]  # fmt: skip
+    stream = BytesIO("\n".join(json.dumps(line) for line in lines).encode())
+    rows = read_rows(stream, "plan.jsonl")
+    usual, layer, refused, wrong = (estimate_row(row, known())[0] for row in rows)
+    assert usual["memory"]
+    assert layer["memory"]
+    assert usual["memory"]["kv_cache_bytes"] == 8 * layer["memory"]["kv_cache_bytes"]
+    assert "vLLM does not split a model by row" in str(refused["error"])
+    assert wrong["error"] == "split: 'diagonal' is not one of layer, row, tensor."
+
+
+def test_a_pipeline_is_a_remedy_where_shards_need_more_cards() -> None:
+    request = Request(gpu="H100 SXM5 80 GB", model="llama-3.1-405b", precision="FP8")
+    advice = advisor().advise(request)
+    found = [dict(o.change) for o in advice.options if o.action == "add-gpus"]
+    assert found == [{"gpus": 6, "split": "layer"}, {"gpus": 8}]
+    best = next(r for r in advice.recommendations if r.option.action == "add-gpus")
+    assert dict(best.option.change) == {"gpus": 8}
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(**GGUF, gpus=2, split="row", context=32_768),  # type: ignore[arg-type]  # Request keys
+        Request(**SERVED, gpus=2, split="layer", framework=None),  # type: ignore[arg-type]  # the same
+        Request(gpu="RTX 4090", model="llama-3.1-70b", precision="AWQ", split="layer"),
+        Request(gpu="RTX 4090", model="phi-3-medium", precision="FP16", split="tensor"),
+        Request(gpu="A100 PCIe 40 GB", gpus=3, model="qwen2.5-72b", framework="vLLM"),
+        Request(gpu="A40", gpus=4, model="qwen2.5-72b", framework="vLLM", split="layer"),
+    ],
+)  # fmt: skip
+def test_every_remedy_of_a_stated_split_gives_its_figures_when_run_again(request_: Request) -> None:
+    advice = advisor().advise(request_)
+    assert advice.options
+    for option in advice.options:
+        again = advisor().estimate(apply_change(request_, dict(option.change)))
+        assert again.memory == option.memory, option.key
+        if option.fits:
+            assert again.speed == option.speed, option.key
+        assert split_of(again.scenario) == split_of(option.scenario), option.key
