@@ -21,6 +21,8 @@ from advisor.units import GB, GIB
 DEFAULT_CONTEXT_TOKENS = 4096
 DEFAULT_UBATCH = 512
 DEFAULT_PRECISION = "FP16"
+PUBLISHED = "the published format"
+"""Stands for the formats that hold what was released, those of as many bits, then FP16."""
 _MODEL_FILES = frozenset({".json", ".gguf", ".safetensors"})
 BACKENDS_OF_VENDOR = {
     "NVIDIA": ("CUDA", "Vulkan"),
@@ -80,7 +82,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     )
     kv_types = problems.attempt(lambda: _kv_types(request, knowledge))
     asked = problems.attempt(lambda: precision_asked(request, model))
-    formats = problems.attempt(lambda: formats_named(asked, knowledge)) if asked else None
+    formats = problems.attempt(lambda: formats_for(asked, model, knowledge)) if asked else None
     backend = problems.attempt(lambda: _backend(request, gpu))
     draft = (
         problems.attempt(lambda: find_model_named(request.draft_model or "", knowledge))
@@ -163,6 +165,21 @@ def _formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
     if bits is None:
         return names.find_format_candidates(knowledge, text)
     return tuple(f for f in knowledge.formats.values() if f.class_bits == bits and f.offered)
+
+
+def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[Format, ...]:
+    """List the formats a precision stands for, as ``precision_asked`` gives it.
+
+    Raises:
+        RequestError: Unknown.
+    """
+    if text != PUBLISHED or model is None:
+        return formats_named(text, knowledge)
+    released = [knowledge.formats[name] for name in model.native_formats]
+    bits = released[0].class_bits
+    alike = [f for f in knowledge.formats.values() if f.class_bits == bits and f.offered]
+    plain = formats_named(DEFAULT_PRECISION, knowledge)
+    return tuple({f.name: f for f in (*released, *alike, *plain)}.values())
 
 
 def find_model_named(text: str, knowledge: Knowledge) -> Model:
@@ -253,15 +270,17 @@ def _backend(request: Request, gpu: Gpu | None) -> str | None:
 
 
 def precision_asked(request: Request, model: Model | None) -> str:
-    """The precision stated, else the one the model's files hold, else FP16.
+    """The precision stated, else what the model's files hold or was published, else FP16.
 
     Raises:
         RequestError: The files hold a mix that has no name here.
     """
     if request.precision:
         return request.precision
-    if model is None or model.stored is None:
+    if model is None:
         return DEFAULT_PRECISION
+    if model.stored is None:
+        return PUBLISHED if model.native_formats else DEFAULT_PRECISION
     if model.stored.format_name is None:
         raise RequestError(
             f"the files of {model.name} hold a mix of types that has no name here",

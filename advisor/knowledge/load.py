@@ -99,10 +99,14 @@ def parse(files: Files, own: Collection[str], problems: list[UserError]) -> dict
     models = _overlaid(records_model.read_models(files, ids, problems), "model", own, problems)
     index.report_shared_names(cards, models, problems)
     names = index.build_index(map(index.named, cards), map(index.named, models))
+    runtime = records_runtime.parse_runtime(files, problems)
+    formats = runtime["formats"]
+    assert isinstance(formats, dict)
+    records_model.check_formats(models, formats, problems)
     return {
         "gpus": {str(card.fields["name"]): _json(card.fields) for card in cards},
         "models": {str(model.fields["name"]): _json(model.fields) for model in models},
-        **records_runtime.parse_runtime(files, problems),
+        **runtime,
         "calibration": _calibration(files, problems),
         "index": {**names, **_catalogue(cards, models)},
     }

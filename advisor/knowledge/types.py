@@ -89,6 +89,8 @@ class ModelRecord:
     trained_context_tokens: int | None = None
     image_tokens: str | None = None
     native_dtype: str | None = None
+    native_formats: tuple[str, ...] = ()
+    """Weight formats that hold what the publisher released, where that is less than 16 bits."""
     licence: str | None = None
     released: str | None = None
     verified: str = ""

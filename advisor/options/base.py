@@ -8,6 +8,7 @@ from math import log
 
 from advisor import support
 from advisor.advice import Action, Effort, Option
+from advisor.estimate.margin import margin_of
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.result import Memory, Speed
 from advisor.estimate.whole import estimate_scenario, host_fits
@@ -16,7 +17,7 @@ from advisor.resolve import (
     cards_asked,
     default_backend,
     default_context,
-    formats_named,
+    formats_for,
     precision_asked,
 )
 from advisor.scenario import Request, Scenario
@@ -68,6 +69,7 @@ def make_option(
     loss = quality_loss(scenario)
     before = quality_loss(base.scenario)
     same_model = scenario.model is base.scenario.model
+    fits = memory.deficit_bytes == 0 and host_fits(scenario, memory)
     return Option(
         key=option_key(action, full),
         action=action,
@@ -75,7 +77,7 @@ def make_option(
         scenario=scenario,
         memory=memory,
         speed=speed,
-        fits=memory.deficit_bytes == 0 and host_fits(scenario, memory),
+        fits=fits,
         steps=steps,
         quality_loss_percent=loss if same_model else None,
         quality_cost_percent=(
@@ -83,6 +85,7 @@ def make_option(
         ),
         cost_usd=cost_usd,
         effort=effort,
+        margin=margin_of(memory, base.knowledge.policy) if fits else None,
     )
 
 
@@ -102,12 +105,16 @@ def quality_loss(scenario: Scenario) -> float | None:
 
 def weights_loss(scenario: Scenario) -> float | None:
     """Perplexity increase of the weight format, %: of the nearest size measured, else at all."""
+    if support.is_published(scenario.precision, scenario.model):
+        return 0.0
     near = of_size(scenario.precision.quality_by_size, scenario.model.parameters)
     return scenario.precision.quality_loss_percent if near is None else near
 
 
 def exam_loss(scenario: Scenario) -> float | None:
     """Points of MMLU that the weight format costs models of this size, %; None if unmeasured."""
+    if support.is_published(scenario.precision, scenario.model):
+        return 0.0
     return of_size(scenario.precision.exam_loss, scenario.model.parameters)
 
 
@@ -215,12 +222,13 @@ def _default_pair(
         (gpu.vendor, gpu.compute_capability, gpu.architecture) if gpu else None,
         model.shape.outer_type or model.shape.model_type,
         bool(model.vision_parameters),
+        model.native_formats,
         split,
     )
     if key not in _pairs:
         if len(_pairs) > _MOST_PAIRS:
             _pairs.clear()
         chosen = support.candidates(knowledge, framework, split=split)
-        formats = formats_named(text, knowledge)
+        formats = formats_for(text, model, knowledge)
         _pairs[key] = support.first_pair(chosen, formats, gpu, model)
     return _pairs[key]

@@ -206,7 +206,7 @@ def _smallest_within(base: Base, scenario: Scenario, loss: float) -> Format | No
     """The smallest format worth having whose loss is measured and within the bound."""
     own = stored_bytes(base, base.scenario)
     for precision in worth_having(scenario, base.knowledge):
-        found = precision.quality_loss_percent
+        found = support.format_loss(precision, scenario.model)
         if found is not None and found <= loss:
             smaller = stored_bytes(base, scenario, precision) < own
             return precision if smaller else None

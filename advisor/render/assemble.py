@@ -162,6 +162,7 @@ QUOTED_FACTS = (
     "options.none_exists",
     "options.smallest_format",
     "speed.class",
+    "weights.published",
     "workload.kind",
 )
 """Facts outside the other keys that templates may name."""
@@ -187,6 +188,8 @@ def _write_sentences(views: Views, advice: Advice, texts: Templates) -> None:
         name = item.text_template or f"{item.option.action}.md.j2"
         context = situation | views.option(shown)
         shown["title"], shown["text"] = texts.titled(f"actions/{name}", context)
+        caveat = texts.text("report/thin_margin.md.j2", context) if context["option_thin"] else ""
+        shown["text"] = f"{shown['text']} {caveat}".rstrip()
     doc["notes"] = [
         {"rule": note.rule, "text": text}
         for note in advice.notes
@@ -266,6 +269,7 @@ def _after(option: Option) -> AfterDoc:
         "kv_cache_bytes": memory.kv_cache_bytes,
         "host_bytes": sum(host),
         "fits": option.fits,
+        "margin": option.margin,
         "decode_tok_s": _figure(speed.decode_tok_s) if speed else None,
         "aggregate_tok_s": _figure_or_none(speed.aggregate_tok_s) if speed else None,
     }

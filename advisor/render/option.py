@@ -204,6 +204,7 @@ def _option_memory(item: RecommendationDoc) -> Strings:
         "option_fits": flag(fits),
         "option_required": f.amount(after["required_bytes"]),
         "option_headroom": f.amount(after["headroom_bytes"]) if fits else "",
+        "option_thin": flag(after["margin"] == "thin"),
         "option_deficit": "" if fits else f.amount(after["deficit_bytes"]),
         "option_saved": f.amount(saved) if saved > 0 else "",
         "option_added": f.amount(-saved) if saved < 0 else "",

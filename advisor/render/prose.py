@@ -240,7 +240,8 @@ def _setup(s: Strings) -> list[str]:
 def _nominal(s: Strings) -> str:
     if not s["weights_nominal"] or s["memory_host"]:
         return ""
-    return f"{s['weights_nominal']} for the weights alone; in full it is {s['memory_required_gb']}"
+    said = f"{s['weights_nominal']} for the weights alone; in full it is {s['memory_required_gb']}"
+    return f"{said}, because {s['weights_nominal_why']}" if s["weights_nominal_above"] else said
 
 
 def _short_of_ram(s: Strings) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from advisor import __version__
 from advisor.commands import command_for
-from advisor.facts import headroom_percent
+from advisor.estimate.margin import headroom_percent
 from advisor.render.assemble import memory_doc, speed_doc
 from advisor.render.figures import plain
 from advisor.render.setup import scenario_doc

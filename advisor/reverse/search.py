@@ -58,7 +58,7 @@ class Answer:
     @property
     def loss_percent(self) -> float | None:
         """Perplexity increase of the weight format over FP16; None: not measured."""
-        return self.scenario.precision.quality_loss_percent
+        return support.format_loss(self.scenario.precision, self.scenario.model)
 
     @property
     def decode_tok_s(self) -> float | None:
@@ -231,7 +231,7 @@ class Search:
         """
         if gpu.unified_memory:
             return None
-        for precision, framework in sorted(pairs, key=lambda pair: self._balance(pair[0])):
+        for precision, framework in sorted(pairs, key=lambda pair: self._balance(pair[0], model)):
             if framework.memory_model != "llama.cpp":
                 continue
             answer = self._split(self._scenario(gpu, gpus, model, precision, framework))
@@ -254,7 +254,7 @@ class Search:
         key = (
             (gpu.vendor, gpu.compute_capability, gpu.architecture),
             (shape.outer_type or shape.model_type, bool(model.vision_parameters)),
-            (gpus, shape.heads if gpus > 1 else 0, shape.moe is not None),
+            (gpus, shape.heads if gpus > 1 else 0, shape.moe is not None, model.native_formats),
         )
         found = self._pairs.get(key)
         if found is None:
@@ -267,10 +267,10 @@ class Search:
             for precision in self.wish.formats
             if (framework := self._framework(precision, gpu, gpus, model))
         ]
-        allowed = [pair for pair in pairs if self._is_allowed(pair[0])]
-        beyond = [pair for pair in pairs if not self._is_allowed(pair[0])]
+        allowed = [pair for pair in pairs if self._is_allowed(pair[0], model)]
+        beyond = [pair for pair in pairs if not self._is_allowed(pair[0], model)]
         order = self._gentleness if self.wish.prefer == "quality" else self._balance
-        allowed.sort(key=lambda pair: order(pair[0]))
+        allowed.sort(key=lambda pair: order(pair[0], model))
         beyond.sort(key=lambda pair: _smallness(pair[0]))
         return _Pairs(allowed, beyond)
 
@@ -289,21 +289,26 @@ class Search:
                 return framework
         return None
 
-    def _is_allowed(self, precision: Format) -> bool:
-        loss = precision.quality_loss_percent
+    def _is_allowed(self, precision: Format, model: Model) -> bool:
+        loss = support.format_loss(precision, model)
         return self.wish.unmeasured if loss is None else loss <= self.wish.max_loss_percent
 
-    def _gentleness(self, precision: Format) -> tuple[float, ...]:
-        """The least loss first, those not measured last, the larger of them first."""
+    def _gentleness(self, precision: Format, model: Model) -> tuple[float, ...]:
+        """The least loss first, those not measured last, the larger of them first.
+
+        What was published goes before anything that only takes more room.
+        """
+        if support.is_published(precision, model):
+            return (False, 0.0, -float("inf"))
         missing, loss = support.quality_order(precision)
         return (missing, loss, -(precision.bits_per_weight or 0.0))
 
-    def _balance(self, precision: Format) -> tuple[float, ...]:
+    def _balance(self, precision: Format, model: Model) -> tuple[float, ...]:
         """The smallest that still loses little, then by loss."""
-        loss = precision.quality_loss_percent
+        loss = support.format_loss(precision, model)
         if loss is not None and loss <= self.knowledge.policy["balanced_up_to_percent"]:
             return (0.0, *_smallness(precision), loss)
-        return (1.0, *self._gentleness(precision))
+        return (1.0, *self._gentleness(precision, model))
 
 
 def _smallness(precision: Format) -> tuple[float, ...]:

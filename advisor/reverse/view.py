@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from advisor.facts import headroom_percent
+from advisor.estimate.margin import headroom_percent
 from advisor.render import figures as f
 from advisor.render.assemble import speed_doc
 from advisor.reverse.cards import power_w, price_usd
