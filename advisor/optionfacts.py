@@ -10,10 +10,10 @@ from advisor.engine.base import OptionFacts
 from advisor.estimate.margin import headroom_percent
 from advisor.facts import aggregate_speed, least_speed, percent
 from advisor.knowledge.types import Gpu
-from advisor.options.alternatives import relatives
 from advisor.options.base import Base, exam_loss
 from advisor.options.dominance import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind
 from advisor.options.marks import marks_of
+from advisor.options.siblings import relatives
 from advisor.scenario import Scenario
 
 
@@ -96,6 +96,7 @@ def _put_scenario(facts: dict[str, FactValue], base: Base, option: Option) -> No
     facts["option.context"] = float(after.context_tokens)
     facts["option.batch"] = float(after.batch)
     facts["option.gpus"] = float(after.gpus)
+    facts["option.unequal_cards"] = bool(after.cards)
     facts["option.framework"] = after.framework.name
     facts["option.flash_attention"] = after.flash_attention
     facts["option.parameters"] = float(after.model.parameters)

@@ -91,7 +91,14 @@ def moved_to(problem: UserError, shown: str) -> UserError:
 
 def parse(files: Files, own: Collection[str], problems: list[UserError]) -> dict[str, object]:
     """Parse the files into JSON-able tables, collecting every problem."""
-    from advisor.knowledge import fields, index, records_gpu, records_model, records_runtime  # noqa: PLC0415 - not needed when the cache is warm
+    from advisor.knowledge import (  # noqa: PLC0415 - not needed when the cache is warm
+        fields,
+        index,
+        records_gpu,
+        records_model,
+        records_runtime,
+        records_second,
+    )
 
     fields.check_sources(files, problems)
     ids = fields.source_ids(files)
@@ -107,6 +114,9 @@ def parse(files: Files, own: Collection[str], problems: list[UserError]) -> dict
         "gpus": {str(card.fields["name"]): _json(card.fields) for card in cards},
         "models": {str(model.fields["name"]): _json(model.fields) for model in models},
         **runtime,
+        "second_cards": records_second.read_second_cards(
+            files, ids, {str(card.fields["name"]) for card in cards}, problems
+        ),
         "calibration": _calibration(files, problems),
         "index": {**names, **_catalogue(cards, models)},
     }
@@ -204,6 +214,7 @@ def _knowledge(data: Mapping[str, object], sha256: str) -> Knowledge:
         calibration=_part(data, "calibration"),
         sha256=sha256,
         index=_part(data, "index"),
+        second_cards=_names(data, "second_cards"),
     )
 
 
@@ -211,6 +222,12 @@ def _part(data: Mapping[str, object], key: str) -> Mapping[str, object]:
     part = data[key]
     assert isinstance(part, Mapping)
     return part
+
+
+def _names(data: Mapping[str, object], key: str) -> tuple[str, ...]:
+    found = data[key]
+    assert isinstance(found, list)
+    return tuple(map(str, found))
 
 
 def _numbers(part: Mapping[str, object]) -> dict[str, float]:

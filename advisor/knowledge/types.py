@@ -227,6 +227,8 @@ class Knowledge:
     sha256: str
     index: Mapping[str, object] = field(default_factory=dict)
     """Precomputed lookup of names (``advisor.knowledge.index``)."""
+    second_cards: tuple[str, ...] = ()
+    """Names of cards that are tried beside another one (second_cards.yaml)."""
     own: OwnSpeeds | None = None
     """What the user measured (``advisor.measurements``); not part of ``sha256``."""
 

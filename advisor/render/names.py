@@ -166,6 +166,7 @@ OPTION: Mapping[str, str] = {
     "option_batch": "sequences after the change",
     "option_gpus": "number of cards after the change",
     "option_gpu": "card after the change",
+    "option_second_gpu": "card of another kind that is added, empty where none is",
     "option_gpu_vram": "memory of that card",
     "option_bandwidth": "memory bandwidth of that card",
     "option_model": "model after the change",

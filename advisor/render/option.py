@@ -20,6 +20,7 @@ _EFFORT = {
     "purchase": "other hardware",
 }
 _SAME_SPEED = 0.03
+_PAIR = " + "
 _SMALL_LOSS = 1.0
 
 
@@ -46,10 +47,15 @@ def _format_elsewhere(item: RecommendationDoc, setup: SetupDoc) -> str:
     return f"{setup['precision']} in {setup['framework']}" if moved else setup["precision"]
 
 
+def _model_elsewhere(doc: Document, setup: SetupDoc) -> str:
+    other = setup["precision"] != doc["scenario"]["precision"]
+    return f"{setup['model']} in {setup['precision']}" if other else setup["model"]
+
+
 def _told_apart(doc: Document, item: RecommendationDoc, setup: SetupDoc) -> str:
     by_action = {
         "quantize": _format_elsewhere(item, setup),
-        "smaller-model": setup["model"],
+        "smaller-model": _model_elsewhere(doc, setup),
         "upgrade-gpu": setup["gpu"],
         "cloud": setup["gpu"],
         "change-framework": setup["framework"],
@@ -72,6 +78,7 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
         "option_batch": f.count(setup["batch"]),
         "option_gpus": f.count(setup["gpus"]),
         "option_gpu": setup["gpu"] or "",
+        "option_second_gpu": _second(doc, setup),
         "option_gpu_vram": f.size(setup["gpu_vram_bytes"]),
         "option_bandwidth": f.quantity(setup["gpu_bandwidth_bytes_s"], "GB/s"),
         "option_model": setup["model"],
@@ -95,6 +102,13 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
 
 def _new(after: str, before: str) -> str:
     return after if after != before else ""
+
+
+def _second(doc: Document, setup: SetupDoc) -> str:
+    """The card that comes beside the request's own, where it is of another kind."""
+    own = doc["scenario"]["gpu"]
+    first, _, second = (setup["gpu"] or "").partition(_PAIR)
+    return second if own and first == own["name"] and not doc["scenario"]["cards"] else ""
 
 
 def _owned(doc: Document, setup: SetupDoc) -> int:
@@ -168,7 +182,10 @@ def differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, str]]:
     card = asked["gpu"]["name"] if asked["gpu"] else None
     if (setup["gpu"], setup["gpus"]) != (card, asked["gpus"]):
         more = setup["gpu"] == card or any(setup["gpu"] == c["name"] for c in asked["cards"])
-        yield "gpus" if more else "gpu", f"{setup['gpus']} x {setup['gpu']}"
+        together = setup["gpu"] or ""
+        unequal = _PAIR in together
+        words = together if unequal else f"{setup['gpus']} x {together}"
+        yield "gpus" if more or unequal else "gpu", words
     if setup["model"] != asked["model"]["name"]:
         yield "model", f"the smaller {setup['model']}"
     if setup["framework"] != asked["framework"]:
