@@ -14,15 +14,13 @@ from advisor.knowledge import names
 from advisor.knowledge.cards import Cards, find_cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models import model_from_path, model_from_record
+from advisor.precisions import formats_for, precision_asked
 from advisor.scenario import Model, Request, Scenario
 from advisor.suggest import did_you_mean
 from advisor.units import GB, GIB
 
 DEFAULT_CONTEXT_TOKENS = 4096
 DEFAULT_UBATCH = 512
-DEFAULT_PRECISION = "FP16"
-PUBLISHED = "the published format"
-"""Stands for the formats that hold what was released, those of as many bits, then FP16."""
 _MODEL_FILES = frozenset({".json", ".gguf", ".safetensors"})
 BACKENDS_OF_VENDOR = {
     "NVIDIA": ("CUDA", "Vulkan"),
@@ -136,50 +134,11 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
     return cards
 
 
-_formats: dict[tuple[int, str], tuple[Knowledge, tuple[Format, ...]]] = {}
-
-
 @cache
 def _local_gpu() -> str:
     from advisor.sources.local import local_gpu  # noqa: PLC0415  only when asked
 
     return local_gpu()
-
-
-def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
-    """List the formats a precision stands for: one, or all of a family name such as INT4.
-
-    Raises:
-        RequestError: Unknown.
-    """
-    key = (id(knowledge), text)
-    found = _formats.get(key)
-    if found is None or found[0] is not knowledge:
-        found = (knowledge, _formats_named(text, knowledge))
-        _formats[key] = found
-    return found[1]
-
-
-def _formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
-    bits = support.family_bits(text)
-    if bits is None:
-        return names.find_format_candidates(knowledge, text)
-    return tuple(f for f in knowledge.formats.values() if f.class_bits == bits and f.offered)
-
-
-def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[Format, ...]:
-    """List the formats a precision stands for, as ``precision_asked`` gives it.
-
-    Raises:
-        RequestError: Unknown.
-    """
-    if text != PUBLISHED or model is None:
-        return formats_named(text, knowledge)
-    released = [knowledge.formats[name] for name in model.native_formats]
-    bits = released[0].class_bits
-    alike = [f for f in knowledge.formats.values() if f.class_bits == bits and f.offered]
-    plain = formats_named(DEFAULT_PRECISION, knowledge)
-    return tuple({f.name: f for f in (*released, *alike, *plain)}.values())
 
 
 def find_model_named(text: str, knowledge: Knowledge) -> Model:
@@ -269,29 +228,19 @@ def _backend(request: Request, gpu: Gpu | None) -> str | None:
     )
 
 
-def precision_asked(request: Request, model: Model | None) -> str:
-    """The precision stated, else what the model's files hold or was published, else FP16.
-
-    Raises:
-        RequestError: The files hold a mix that has no name here.
-    """
-    if request.precision:
-        return request.precision
-    if model is None:
-        return DEFAULT_PRECISION
-    if model.stored is None:
-        return PUBLISHED if model.native_formats else DEFAULT_PRECISION
-    if model.stored.format_name is None:
-        raise RequestError(
-            f"the files of {model.name} hold a mix of types that has no name here",
-            hint="State the precision to size it as: --precision.",
-        )
-    return model.stored.format_name
-
-
 def default_context(model: Model) -> int:
     """The context used when none is stated, tokens."""
     return min(DEFAULT_CONTEXT_TOKENS, model.trained_context_tokens or DEFAULT_CONTEXT_TOKENS)
+
+
+def default_ubatch(model: Model, framework: Framework, context_tokens: int) -> int:
+    """Tokens that llama.cpp computes at once: its default, for an encoder a whole input.
+
+    An encoder looks at all of an input at once, so llama-server refuses longer ones (llama.cpp
+    pull request 7389).
+    """
+    whole = model.shape.role == "encoder" and framework.memory_model == "llama.cpp"
+    return max(DEFAULT_UBATCH, context_tokens) if whole else DEFAULT_UBATCH
 
 
 def default_backend(gpu: Gpu) -> str:
@@ -312,20 +261,21 @@ def assembled(
 ) -> Scenario:
     """Apply the documented defaults to what was looked up."""
     batch = request.batch or 1
+    context = request.context or default_context(model)
     flash = request.flash_attention
     return Scenario(
         gpu=cards.gpu if cards else None,
         gpus=cards.count if cards else request.gpus or 1,
         model=model,
         precision=precision,
-        context_tokens=request.context or default_context(model),
+        context_tokens=context,
         batch=batch,
         kv_cache_k=kv_types[0],
         kv_cache_v=kv_types[1],
         framework=framework,
         backend=backend,
         flash_attention=framework.flash_attention is not False if flash is None else flash,
-        ubatch=request.ubatch or DEFAULT_UBATCH,
+        ubatch=request.ubatch or default_ubatch(model, framework, context),
         kv_unified=True if request.kv_unified is None else request.kv_unified,
         swa_full=bool(request.swa_full),
         gpu_layers=_gpu_layers(request, model),

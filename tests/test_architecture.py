@@ -18,7 +18,7 @@ LAYERS = (
     ("scenario",),
     ("shapes", "requests"),
     ("models", "support"),
-    ("resolve",),
+    ("precisions", "resolve"),
     ("estimate",),
     ("advice", "calibration", "commands"),
     ("measurements",),

@@ -21,8 +21,9 @@ from advisor.errors import UserError
 from advisor.estimate.memory import estimate_memory
 from advisor.knowledge import names
 from advisor.knowledge.types import Framework, Gpu, Knowledge
+from advisor.precisions import DEFAULT_PRECISION, formats_for, precision_asked
 from advisor.requests import request_from
-from advisor.resolve import DEFAULT_PRECISION, formats_for, precision_asked, resolve
+from advisor.resolve import resolve
 from advisor.scenario import Model, Request
 
 TOO_LONG = "the context is longer than the model was trained for (beyond_trained: yes keeps it)"

@@ -13,14 +13,9 @@ from advisor.estimate.memory import free_bytes
 from advisor.estimate.result import Memory, Speed
 from advisor.estimate.whole import estimate_scenario, host_fits
 from advisor.knowledge.types import Format, Framework, Knowledge
-from advisor.resolve import (
-    cards_asked,
-    default_backend,
-    default_context,
-    formats_for,
-    precision_asked,
-)
-from advisor.scenario import Request, Scenario
+from advisor.precisions import formats_for, precision_asked
+from advisor.resolve import cards_asked, default_backend, default_context, default_ubatch
+from advisor.scenario import Request, Scenario, changed
 
 _FULL_BITS = 16
 _NEAR_IN_SIZE = log(3.0)
@@ -64,6 +59,9 @@ def make_option(
     steps: int = 1,
 ) -> Option:
     """Estimate a changed scenario with the request's own estimator and complete its change."""
+    if base.request.ubatch is None and scenario.model.modality == "embedding":
+        at_once = default_ubatch(scenario.model, scenario.framework, scenario.context_tokens)
+        scenario = changed(scenario, ubatch=at_once)
     memory, speed = estimate_scenario(scenario, base.knowledge)
     full = _completed(base, change, scenario)
     loss = quality_loss(scenario)

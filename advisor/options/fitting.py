@@ -8,8 +8,11 @@ from advisor.advice import Action, Option
 from advisor.estimate.limits import (
     largest_fitting_context,
     largest_gpu_layers,
+    largest_that_fits,
     smallest_cpu_experts,
 )
+from advisor.estimate.margin import fullest_usable, headroom_percent
+from advisor.estimate.memory import free_bytes
 from advisor.estimate.result import Limits
 from advisor.options.base import Base, make_option
 from advisor.scenario import changed
@@ -19,10 +22,12 @@ _BATCHES = (2, 4, 8, 16, 32, 64, 128, 256)
 
 
 def context_options(base: Base) -> Iterator[Option]:
-    """The longest context that fits, where the request's does not."""
+    """The longest context that fits, where the request's does not; with room, where it is tight."""
     if base.card_fits:
-        return
-    largest = largest_fitting_context(base.scenario, base.knowledge)
+        least = _room_wanted(base)
+        largest = _roomy_context(base, least) if least else None
+    else:
+        largest = largest_fitting_context(base.scenario, base.knowledge)
     if largest is None or largest >= base.scenario.context_tokens:
         return
     context = largest // _CONTEXT_STEP * _CONTEXT_STEP or largest
@@ -30,6 +35,25 @@ def context_options(base: Base) -> Iterator[Option]:
         return
     other = changed(base.scenario, context_tokens=context)
     yield make_option(base, "shrink-context", {"context": context}, other, "setting")
+
+
+def _room_wanted(base: Base) -> int:
+    """Bytes that should stay free on the fullest card; 0 where they do."""
+    share, least = headroom_percent(base.memory), base.knowledge.policy["tight_below_percent"]
+    if share is None or share >= least or not base.memory.kv_cache_bytes:
+        return 0
+    return round((fullest_usable(base.memory) or 0) * least / 100)
+
+
+def _roomy_context(base: Base, least: int) -> int | None:
+    scenario, trained = base.scenario, base.scenario.model.trained_context_tokens
+
+    def free(tokens: int) -> int:
+        shorter = changed(scenario, context_tokens=tokens)
+        return (free_bytes(shorter, base.knowledge, once=True) or 0) - least
+
+    most = min(scenario.context_tokens - 1, trained or scenario.context_tokens)
+    return largest_that_fits(free, most) if most >= _CONTEXT_STEP else None
 
 
 def flash_attention_options(base: Base) -> Iterator[Option]:

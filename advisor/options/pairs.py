@@ -33,14 +33,11 @@ def second_card_options(base: Base) -> Iterator[Option]:
         scenario = _beside(base, gpu, second)
         if scenario is None or (free_bytes(scenario, base.knowledge) or 0) < 0:
             continue
-        option = make_option(
-            base,
-            "add-gpus",
-            {"gpu": f"{gpu.name}{PAIR}{second.name}", "gpus": 2},
-            scenario,
-            "purchase",
-            cost_usd=second.launch_price_usd,
-        )
+        change: dict[str, object] = {"gpu": f"{gpu.name}{PAIR}{second.name}"}
+        if base.request.gpus:
+            change["gpus"] = scenario.gpus
+        price = second.launch_price_usd
+        option = make_option(base, "add-gpus", change, scenario, "purchase", cost_usd=price)
         if option.fits:
             yield option
             found += option.margin != "thin"

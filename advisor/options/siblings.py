@@ -23,6 +23,7 @@ _FEW_MODELS = 2
 _MOST_PEERS, _MOST_PEERS_TRIED = 2, 6
 _CLEARLY_SMALLER, _MUCH_SMALLER = 0.85, 0.25
 _FOUR_BITS = 4
+_FEW_BITS = 3.3
 _FEWEST_BITS = 4.25
 """Of the formats a smaller model is offered in, the fewest bits per weight."""
 
@@ -78,12 +79,12 @@ def _best_format(base: Base, scenario: Scenario) -> Format | None:
 def _formats(base: Base, scenario: Scenario) -> Iterator[Format]:
     """Formats to offer a smaller model in, the most faithful first.
 
-    A request that fits keeps its own; so does one in 16 bits where they fit. What was asked for in
-    fewer bits may come in more of them: the smaller model leaves room for that.
+    A request that fits in a gentle format keeps it; so does one in 16 bits where they fit. What was
+    asked for in fewer bits may come in more of them: the smaller model leaves room for that.
     """
     own, model = base.scenario.precision, scenario.model
     runs = support.runs(scenario.framework, own, scenario.gpu, model)
-    if base.card_fits:
+    if base.card_fits and not _is_harsh(base):
         yield from [own] if runs else []
         return
     full = own.family == "unquantized"
@@ -94,6 +95,15 @@ def _formats(base: Base, scenario: Scenario) -> Iterator[Format]:
             yield precision
     if runs and not full and not support.is_published(own, base.scenario.model):
         yield own
+
+
+def _is_harsh(base: Base) -> bool:
+    """Whether the request's own format loses much, or is unmeasured and of fewer than four bits."""
+    own = base.scenario.precision
+    loss = support.format_loss(own, base.scenario.model)
+    if loss is None:
+        return (own.bits_per_weight or _FOUR_BITS) < _FEW_BITS
+    return loss > base.knowledge.policy["gentle_up_to_percent"]
 
 
 def _faithful(base: Base, precision: Format, scenario: Scenario) -> bool:
