@@ -133,6 +133,7 @@ def _model(model: Model, scenario: Scenario) -> Pairs:
     yield "model.active_parameters", model.active_parameters
     label = model.label_parameters_b
     yield "model.label_parameters", label * 1e9 if label else None
+    yield "model.encoder", model.shape.role == "encoder"
     yield "model.layers", model.shape.layers
     yield "model.moe", model.shape.moe is not None
     yield "model.experts", model.shape.moe.experts if model.shape.moe else None

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
+from advisor import support
 from advisor.advice import Option
 from advisor.estimate.whole import host_fits
 from advisor.knowledge.types import Format, KvType
@@ -176,7 +177,7 @@ class _Search:
             yield from self._plans(plan, degrees, formats=_FORMAT in chosen)
 
     def _plans(self, start: Plan, degrees: Sequence[Degree], *, formats: bool) -> Iterator[Plan]:
-        """The plan that keeps most quality and the one that keeps most layers on the card."""
+        """The plan that keeps most quality, and others that keep more of the model on the card."""
         last = len(self.formats) - 1 if formats else -1
         first = self._largest_format(start, degrees, last)
         if first is None:
@@ -187,10 +188,19 @@ class _Search:
         if plan is None:
             return
         yield plan
-        if LAYERS in degrees and first < last:
-            smallest = self._exact(self._with_format(start, last), degrees)
-            if smallest is not None:
-                yield smallest
+        if any(degree.offloads for degree in degrees):
+            for place in self._further(first, last, layers=LAYERS in degrees):
+                smaller = self._exact(self._with_format(start, place), degrees)
+                if smaller is not None:
+                    yield smaller
+
+    def _further(self, first: int, last: int, *, layers: bool) -> Sequence[int]:
+        """Places of smaller formats worth a look: the usual one and, for layers, the smallest."""
+        model, most = self.base.scenario.model, self.base.knowledge.policy["little_loss_percent"]
+        losses = [support.format_loss(precision, model) for precision in self.formats]
+        usual = [i for i, loss in enumerate(losses) if loss is not None and loss <= most]
+        places = [*usual[-1:], *([last] if layers else [])]
+        return [place for place in dict.fromkeys(places) if first < place <= last]
 
     def _largest_format(self, start: Plan, degrees: Sequence[Degree], last: int) -> int | None:
         """Halve the formats: the largest that fits with all degrees at their extreme."""

@@ -9,8 +9,8 @@ from advisor.errors import UserError
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge.cards import Cards, find_cards
 from advisor.knowledge.types import Gpu
-from advisor.options.base import Base, make_option
-from advisor.options.hardware import can_grow
+from advisor.options.base import Base, cards_hold, make_option
+from advisor.options.hardware import can_grow, on_card
 from advisor.options.plan import stored_bytes
 from advisor.scenario import Scenario, changed
 
@@ -53,8 +53,11 @@ def _takes_another(base: Base, gpu: Gpu) -> bool:
 
 
 def _beside(base: Base, gpu: Gpu, second: Gpu) -> Scenario | None:
-    """The request on both cards; None where the second is no other, or both are too small."""
+    """The request on both; None where the second is no other or would do, or both are too small."""
     if second.vendor != gpu.vendor or second is gpu:
+        return None
+    alone = on_card(base, second)
+    if alone is not None and cards_hold(base, alone):
         return None
     together = (gpu.vram_bytes or 0) + (second.vram_bytes or 0)
     if together < stored_bytes(base, base.scenario) * _LEAST_ON_CARDS:
