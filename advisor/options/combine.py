@@ -10,7 +10,7 @@ the present machine has no gentle remedy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice
 
 from advisor import support
@@ -39,8 +39,8 @@ from advisor.options.room import DEGREES, EXPERTS, LAYERS, Degree, solved, stret
 from advisor.scenario import Scenario
 
 _MOST_STEPS = 3
-_MOST_OFFERED = 4
-_MOST_FOUND = 8
+_MOST_OFFERED = 6
+_MOST_FOUND, _FEW_FOUND = 8, 2
 _FORMAT, _CACHE = "format", "cache"
 _OTHER_MACHINE = frozenset({"add-gpus", "upgrade-gpu", "cloud"})
 
@@ -105,6 +105,8 @@ def _fewest_steps(base: Base, limits: Bounds, most: int) -> list[Option]:
             continue
         for steps in range(2, most + 1):
             found = list(islice(_proved(search, steps), _MOST_FOUND))
+            if found and steps < most and all(is_split(option.scenario) for option in found):
+                found += islice(_proved(search.on_card(), steps + 1), _FEW_FOUND)
             if found:
                 return best_of(found, _MOST_OFFERED)
     return []
@@ -155,6 +157,10 @@ class _Search:
     """The largest first."""
     kinds: Sequence[KvType]
     degrees: Sequence[Degree]
+
+    def on_card(self) -> _Search:
+        """The same without the changes that move a part to system RAM."""
+        return replace(self, degrees=[d for d in self.degrees if not d.offloads])
 
     def may_fit(self) -> bool:
         """One look ahead: does it fit with every change at its extreme."""

@@ -5,55 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.advice import Action, Option
-from advisor.estimate.limits import (
-    largest_fitting_context,
-    largest_gpu_layers,
-    largest_that_fits,
-    smallest_cpu_experts,
-)
-from advisor.estimate.margin import fullest_usable, headroom_percent
-from advisor.estimate.memory import free_bytes
+from advisor.estimate.limits import largest_gpu_layers, smallest_cpu_experts
+from advisor.estimate.margin import headroom_percent
 from advisor.estimate.result import Limits
 from advisor.options.base import Base, make_option
+from advisor.options.room import shorter_context
 from advisor.scenario import changed
 
-_CONTEXT_STEP = 256
 _BATCHES = (2, 4, 8, 16, 32, 64, 128, 256)
 
 
 def context_options(base: Base) -> Iterator[Option]:
     """The longest context that fits, where the request's does not; with room, where it is tight."""
-    if base.card_fits:
-        least = _room_wanted(base)
-        largest = _roomy_context(base, least) if least else None
-    else:
-        largest = largest_fitting_context(base.scenario, base.knowledge)
-    if largest is None or largest >= base.scenario.context_tokens:
+    if base.card_fits and not _wants_room(base):
         return
-    context = largest // _CONTEXT_STEP * _CONTEXT_STEP or largest
-    if context <= base.scenario.depth_tokens:
+    margin = "tight_below_percent" if base.card_fits else "thin_below_percent"
+    context = shorter_context(base.scenario, base.knowledge, margin)
+    if context is None or context <= base.scenario.depth_tokens:
         return
     other = changed(base.scenario, context_tokens=context)
     yield make_option(base, "shrink-context", {"context": context}, other, "setting")
 
 
-def _room_wanted(base: Base) -> int:
-    """Bytes that should stay free on the fullest card; 0 where they do."""
+def _wants_room(base: Base) -> bool:
+    """Whether it fits so tightly that a shorter context is worth a look."""
     share, least = headroom_percent(base.memory), base.knowledge.policy["tight_below_percent"]
-    if share is None or share >= least or not base.memory.kv_cache_bytes:
-        return 0
-    return round((fullest_usable(base.memory) or 0) * least / 100)
-
-
-def _roomy_context(base: Base, least: int) -> int | None:
-    scenario, trained = base.scenario, base.scenario.model.trained_context_tokens
-
-    def free(tokens: int) -> int:
-        shorter = changed(scenario, context_tokens=tokens)
-        return (free_bytes(shorter, base.knowledge, once=True) or 0) - least
-
-    most = min(scenario.context_tokens - 1, trained or scenario.context_tokens)
-    return largest_that_fits(free, most) if most >= _CONTEXT_STEP else None
+    return share is not None and share < least and base.memory.kv_cache_bytes > 0
 
 
 def flash_attention_options(base: Base) -> Iterator[Option]:

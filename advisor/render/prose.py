@@ -357,6 +357,7 @@ def unsaid(commands: Sequence[CommandDoc]) -> str:
 def _summary(s: Strings) -> str:
     memory = f"{s['before_required'].removesuffix(' GiB')} -> {s['option_required']}"
     free = f"{s['option_headroom']} free" if s["option_headroom"] else ""
+    free += " (thin)" if free and s["option_thin"] else ""
     before = s["before_speed"].split(" (")[0].removeprefix("about ").removesuffix(" tok/s")
     point = _drafted(s) or s["option_speed_point"]
     same = before == point.removesuffix(" tok/s")
