@@ -13,6 +13,7 @@ from typing import Literal
 from advisor import support
 from advisor.errors import UserError
 from advisor.estimate.limits import largest_gpu_layers, smallest_cpu_experts
+from advisor.estimate.margin import margin_of
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.overhead import card_of
 from advisor.estimate.result import Memory, Speed
@@ -153,8 +154,8 @@ class Search:
     def _first(
         self, pairs: Sequence[Pair], gpu: Gpu, gpus: int, model: Model, refusals: set[Reason]
     ) -> Answer | None:
-        """Take the first that is good enough; note why others are not."""
-        hopeless = []
+        """Take the first that is good enough and leaves a margin; note why others are not."""
+        hopeless, thin = [], None
         for pair in pairs:
             if self._is_too_slow(pair, gpu, gpus, model):
                 hopeless.append(pair)
@@ -162,8 +163,11 @@ class Search:
             answer = self._sized(gpu, gpus, model, *pair)
             if answer and self._is_refused(answer, refusals):
                 continue
-            if answer:
+            if answer and margin_of(answer.memory, self.knowledge.policy) != "thin":
                 return answer
+            thin = thin or answer
+        if thin:
+            return thin
         for pair in reversed(hopeless):
             answer = None if refusals else self._sized(gpu, gpus, model, *pair)
             if answer:

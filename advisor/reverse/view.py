@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from advisor.scenario import Scenario
 
 UNKNOWN = "unknown"
+THIN = "thin"
 USED = "used"
 GAP = 2
 """Spaces between columns."""
@@ -119,7 +120,7 @@ def _shared(found: Found) -> Iterator[Column]:
     yield _column(
         "needs", found, lambda row: f.amount(row.answer.memory.required_bytes), right=True
     )
-    yield _column("free", found, lambda row: f.amount(row.answer.memory.headroom_bytes), right=True)
+    yield _column("free", found, _free, right=True)
     yield _column("max context", found, _context, right=True)
     yield _column("tok/s (range)", found, _speed, right=True)
     yield _column("evidence", found, _evidence)
@@ -169,6 +170,11 @@ def _split(row: Row) -> str:
     if scenario.gpu_layers is not None:
         return f"{layers + 1 - scenario.gpu_layers} of {layers + 1} layers"
     return "nothing"
+
+
+def _free(row: Row) -> str:
+    free = f.amount(row.answer.memory.headroom_bytes)
+    return f"{free} ({THIN})" if row.margin == THIN else free
 
 
 def _context(row: Row) -> str:
