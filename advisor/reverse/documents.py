@@ -29,8 +29,8 @@ COLUMNS = (
     "rank", "model", "parameters", "active_parameters", "model_released", "gpu", "gpus", "form",
     "precision", "quality_loss_percent", "framework", "kv_cache", "context_tokens", "batch",
     "gpu_layers", "cpu_experts", "required_bytes", "usable_bytes", "headroom_bytes",
-    "headroom_percent", "margin", "max_context_tokens", "max_batch", "decode_tok_s", "decode_low_tok_s",
-    "decode_high_tok_s", "decode_evidence", "price_usd", "power_w",
+    "headroom_percent", "margin", "max_context_tokens", "max_batch", "decode_tok_s",
+    "decode_low_tok_s", "decode_high_tok_s", "decode_evidence", "price_usd", "power_w",
 )  # fmt: skip
 """Of the CSV; an empty cell is a figure that is not known."""
 
