@@ -105,10 +105,12 @@ def _fewest_steps(base: Base, limits: Bounds, most: int) -> list[Option]:
             continue
         for steps in range(2, most + 1):
             found = list(islice(_proved(search, steps), _MOST_FOUND))
-            if found and steps < most and all(is_split(option.scenario) for option in found):
-                found += islice(_proved(search.on_card(), steps + 1), _FEW_FOUND)
-            if found:
-                return best_of(found, _MOST_OFFERED)
+            if not found:
+                continue
+            whole: list[Option] = []
+            if steps < most and all(is_split(option.scenario) for option in found):
+                whole = list(islice(_proved(search.on_card(), steps + 1), _FEW_FOUND))
+            return [*best_of(found, _MOST_OFFERED), *best_of(whole, _FEW_FOUND)]
     return []
 
 

@@ -26,7 +26,7 @@ from advisor.scenario import Scenario, changed
 
 _COUNTS = {"datacenter": (1, 2, 4, 8), "workstation": (1, 2, 3, 4), "consumer": (1, 2, 3, 4)}
 _LEAST_RENTED_BANDWIDTH = 300e9
-_MOST_OFFERED = 5
+_MOST_OFFERED = 8
 _MOST_TRIED = 12
 _LEAST_FREE = 0.03
 _FP8 = "fp8"
