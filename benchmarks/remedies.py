@@ -10,7 +10,8 @@ recommended, a number of layers that trying them all would beat, an answer on wh
 engines differ. Prints Markdown; exits 1 where a promise is broken.
 
 The sample is cut into blocks of 250. With ``--state`` every finished block is kept as a file, so a
-run that was stopped goes on where it was; the result does not depend on the number of workers.
+run that was stopped goes on where it was, with the same rules and knowledge; after a change of code
+take another folder. The result does not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from typing import TypedDict
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -38,6 +40,14 @@ BLOCK = 250
 SHOWN = 20
 LAYERS_EVERY, ENGINES_EVERY = 10, 20
 """Of every so many scenarios one is held against brute force, and one against the other engine."""
+
+
+class Block(TypedDict):
+    """What came of one block."""
+
+    counts: dict[str, int]
+    bad: list[str]
+    seconds: float
 
 
 def main() -> int:
@@ -58,10 +68,12 @@ def main() -> int:
     return report(asked.count, asked.seed, done)
 
 
-def _kept(state: Path | None, seed: int, count: int, block: int) -> dict[str, object]:
+def _kept(state: Path | None, seed: int, count: int, block: int) -> Block:
     """Give a finished block, or work it out and keep it."""
     size = min(BLOCK, count - block * BLOCK)
-    path = state / f"{seed}-{block:05}-{size}.json" if state else None
+    made = _advisor().provenance()
+    version = f"{made.rules_sha256[:8]}-{made.knowledge_sha256[:8]}"
+    path = state / f"{seed}-{block:05}-{size}-{version}.json" if state else None
     if path and path.exists():
         return json.loads(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
     found = run_block(seed, block, size)
@@ -73,7 +85,7 @@ def _kept(state: Path | None, seed: int, count: int, block: int) -> dict[str, ob
     return found
 
 
-def run_block(seed: int, block: int, size: int) -> dict[str, object]:
+def run_block(seed: int, block: int, size: int) -> Block:
     """Draw, advise and check one block; the same every time."""
     advisor, rng = _advisor(), random.Random(f"{seed} {block}")
     counts: Counter[str] = Counter()
@@ -129,15 +141,15 @@ def _counted(advice: Advice) -> Iterator[str]:
             yield "recommendations with a thin margin"
 
 
-def report(count: int, seed: int, blocks: list[dict[str, object]]) -> int:
+def report(count: int, seed: int, blocks: list[Block]) -> int:
     """Print the sum of all blocks; 1 where a promise is broken."""
     counts: Counter[str] = Counter()
     bad: list[str] = []
     seconds = 0.0
     for block in blocks:
-        counts.update(block["counts"])  # type: ignore[call-overload]  # JSON of run_block
-        bad += block["bad"]  # type: ignore[operator]
-        seconds += block["seconds"]  # type: ignore[operator]
+        counts.update(block["counts"])
+        bad += block["bad"]
+        seconds += block["seconds"]
     print(f"{count:,} scenarios, seed {seed}, {seconds:.0f} s of processor time\n")
     print("| what | number |\n|---|---:|")
     for name, number in sorted(counts.items()):

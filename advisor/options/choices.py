@@ -72,7 +72,7 @@ def _undominated(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
         loss = support.format_loss(precision, model)
         if precision.family == "unquantized" and any(f.family == "unquantized" for f in kept):
             continue
-        if loss is None or loss < best:
+        if (loss is None and best > 0) or (loss is not None and loss < best):
             kept.append(precision)
             best = best if loss is None else loss
     return kept
