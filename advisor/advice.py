@@ -11,6 +11,7 @@ from advisor.facttype import FactType
 from advisor.vocabulary import show
 
 if TYPE_CHECKING:
+    from advisor.estimate.margin import Margin
     from advisor.estimate.result import Limits, Memory, Speed
     from advisor.scenario import Request, Scenario
     from advisor.yours import SwitchedOff, Yours
@@ -42,6 +43,8 @@ class Option:
     quality_cost_percent: float | None
     cost_usd: float | None
     effort: Effort
+    margin: Margin | None = None
+    """How far one may rely on what stays free; None where it does not fit."""
 
 
 @dataclass(frozen=True, slots=True)

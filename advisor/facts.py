@@ -9,6 +9,7 @@ from advisor import support
 from advisor.advice import FactValue, Option
 from advisor.estimate.certainty import certainty_of
 from advisor.estimate.kv_cache import kv_bytes_per_token
+from advisor.estimate.margin import fullest_usable, headroom_percent
 from advisor.estimate.memory import partly_guessed
 from advisor.estimate.result import BreakEven, Limits, Memory, Speed
 from advisor.estimate.room import sequences_at_once
@@ -136,6 +137,7 @@ def _model(model: Model, scenario: Scenario) -> Pairs:
     yield "model.active_parameters", model.active_parameters
     label = model.label_parameters_b
     yield "model.label_parameters", label * 1e9 if label else None
+    yield "model.encoder", model.shape.role == "encoder"
     yield "model.layers", model.shape.layers
     yield "model.moe", model.shape.moe is not None
     yield "model.experts", model.shape.moe.experts if model.shape.moe else None
@@ -157,6 +159,9 @@ def _weights(base: Base) -> Pairs:
     yield "weights.bits_per_weight", _rounded(memory.bits_per_weight)
     yield "weights.quality_loss", quality_loss(scenario)
     yield "weights.exam_loss", exam_loss(scenario)
+    published = scenario.model.native_formats
+    yield "weights.published", published[0] if published else None
+    yield "weights.as_published", support.is_published(scenario.precision, scenario.model)
     yield (
         "weights.native",
         support.is_native(scenario.precision, scenario.gpu) if scenario.gpu else None,
@@ -178,7 +183,7 @@ def _memory(memory: Memory, limits: Limits) -> Pairs:
     yield "memory.deficit", memory.deficit_bytes
     yield "memory.headroom", memory.headroom_bytes
     yield "memory.headroom_share", headroom_percent(memory)
-    yield "memory.deficit_share", percent(memory.deficit_bytes, _fullest_usable(memory))
+    yield "memory.deficit_share", percent(memory.deficit_bytes, fullest_usable(memory))
     yield "memory.weights", memory.weights_bytes
     yield "memory.all_weights", memory.weights_bytes + memory.host_weights_bytes
     yield "memory.kv_cache", memory.kv_cache_bytes
@@ -206,19 +211,6 @@ def break_even_facts(edges: BreakEven) -> dict[str, FactValue]:
         "break_even.card_memory": edges.smallest_capacity_bytes,
     }
     return {name: _clean(value) for name, value in named.items() if value is not None}
-
-
-def _fullest_usable(memory: Memory) -> int | None:
-    if not memory.per_gpu:
-        return memory.usable_bytes
-    return max(memory.per_gpu, key=lambda c: c.required_bytes - c.usable_bytes).usable_bytes
-
-
-def headroom_percent(memory: Memory) -> float | None:
-    """Headroom of the fullest card as a share of its usable memory; negative for a deficit."""
-    if memory.headroom_bytes is None or memory.deficit_bytes is None:
-        return None
-    return percent(memory.headroom_bytes - memory.deficit_bytes, _fullest_usable(memory))
 
 
 def least_speed(base: Base) -> float:

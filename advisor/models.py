@@ -59,6 +59,7 @@ def _built(record: ModelRecord, shape: Shape) -> Model:
         licence=record.licence,
         released=record.released,
         native_dtype=record.native_dtype,
+        native_formats=record.native_formats,
     )
 
 

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from advisor import support
 from advisor.advice import FactValue, Option
 from advisor.engine.base import OptionFacts
-from advisor.facts import aggregate_speed, headroom_percent, least_speed, percent
+from advisor.estimate.margin import headroom_percent
+from advisor.facts import aggregate_speed, least_speed, percent
 from advisor.knowledge.types import Gpu
-from advisor.options.alternatives import relatives
 from advisor.options.base import Base, exam_loss
 from advisor.options.dominance import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind
 from advisor.options.marks import marks_of
+from advisor.options.siblings import relatives
 from advisor.scenario import Scenario
 from advisor.splits import split_of
 
@@ -64,6 +65,8 @@ def _put_memory(facts: dict[str, FactValue], base: Base, option: Option) -> None
     facts["option.offloads"] = after.gpu_layers is not None or after.cpu_experts > 0
     _put(facts, "option.headroom", memory.headroom_bytes)
     _put(facts, "option.headroom_share", headroom_percent(memory))
+    if option.margin:
+        facts["option.margin"] = option.margin
     _put(facts, "option.bits_per_weight", memory.bits_per_weight)
     if option.scenario.ram_bytes is not None:
         facts["option.host_ram_ok"] = host <= option.scenario.ram_bytes
@@ -88,6 +91,7 @@ def _put_scenario(facts: dict[str, FactValue], base: Base, option: Option) -> No
     before, after = base.scenario, option.scenario
     facts["option.format"] = after.precision.name
     facts["option.format_family"] = after.precision.family
+    facts["option.as_published"] = support.is_published(after.precision, after.model)
     facts["option.kv_cache"] = after.kv_cache_k.name
     facts["option.kv_bits"] = float(after.kv_cache_k.bits)
     facts["option.context"] = float(after.context_tokens)
@@ -95,6 +99,7 @@ def _put_scenario(facts: dict[str, FactValue], base: Base, option: Option) -> No
     facts["option.gpus"] = float(after.gpus)
     if way := split_of(after):
         facts["option.split"] = way
+    facts["option.unequal_cards"] = bool(after.cards)
     facts["option.framework"] = after.framework.name
     facts["option.flash_attention"] = after.flash_attention
     facts["option.mtp"] = after.mtp > 0

@@ -74,7 +74,7 @@ def rank(
     ]
     worth_saying, pointless = _without_dominated([m for m in marked if m.score > 0], values)
     best = _best_of_each_action(worth_saying)
-    kept, superseded = _without_superseded(best)
+    kept, superseded = _without_superseded(_without_repeats(best))
     said = tuple(_explained(item, facts, values[item.option.key]) for item in kept)
     return Ranking(said, vetoed, tuple(superseded), pointless)
 
@@ -177,6 +177,15 @@ def _best_of_each_action(scored: Sequence[_Marked]) -> list[_Marked]:
         runners_up = _runners_up(first.option, list(others.values()))
         best.append(_Marked(first.rule, first.option, first.score, runners_up))
     return sorted(best, key=_order)
+
+
+def _without_repeats(best: Sequence[_Marked]) -> list[_Marked]:
+    """Say one change once, by the action that scores best: EXL3 weights are ExLlamaV3, too."""
+    kept: list[_Marked] = []
+    for item in best:
+        if all(item.option.scenario != other.option.scenario for other in kept):
+            kept.append(item)
+    return kept
 
 
 def _runners_up(first: Option, others: Sequence[Option]) -> tuple[Option, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from advisor import support
 from advisor.knowledge import names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.options.base import Base
-from advisor.scenario import Model
+from advisor.scenario import Model, Request, Scenario
 
 _SIZED = re.compile(r"\d\s*(GB|GiB)\b", re.IGNORECASE)
 
@@ -17,6 +18,7 @@ def request_warnings(base: Base) -> tuple[str, ...]:
     """Say what the user may not have meant: a sibling card, a context beyond training."""
     scenario = base.scenario
     found = list(model_warnings(scenario.model, scenario.context_tokens))
+    found += published_warnings(base.request, scenario)
     own = base.knowledge.own
     if own and scenario.gpu and any(scenario.gpu.name == key.gpu for key in own.factors):
         found.append(
@@ -38,6 +40,21 @@ def model_warnings(model: Model, context_tokens: int) -> Iterator[str]:
         )
     if trained is None:
         yield f"The trained context length of {model.name} is not known."
+
+
+def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
+    """Say that no precision was stated, so that the published one is what is sized."""
+    model, precision = scenario.model, scenario.precision
+    if request.precision or not model.native_formats or model.stored is not None:
+        return
+    own = model.native_formats[0].partition("_")[0]
+    if support.is_published(precision, model):
+        yield f"{model.name} is published in {own}, so that is what is sized."
+    else:
+        yield (
+            f"{model.name} is published in {own}, which does not run here; "
+            f"{precision.name} is sized instead."
+        )
 
 
 def card_warnings(knowledge: Knowledge, text: str, gpu: Gpu) -> Iterator[str]:

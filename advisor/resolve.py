@@ -14,6 +14,7 @@ from advisor.knowledge import names
 from advisor.knowledge.cards import Cards, find_cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models import model_from_path, model_from_record
+from advisor.precisions import formats_for, precision_asked
 from advisor.scenario import Model, Request, Scenario
 from advisor.splits import impossible_split
 from advisor.suggest import did_you_mean
@@ -21,7 +22,6 @@ from advisor.units import GB, GIB
 
 DEFAULT_CONTEXT_TOKENS = 4096
 DEFAULT_UBATCH = 512
-DEFAULT_PRECISION = "FP16"
 _MODEL_FILES = frozenset({".json", ".gguf", ".safetensors"})
 BACKENDS_OF_VENDOR = {
     "NVIDIA": ("CUDA", "Vulkan"),
@@ -81,7 +81,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     )
     kv_types = problems.attempt(lambda: _kv_types(request, knowledge))
     asked = problems.attempt(lambda: precision_asked(request, model))
-    formats = problems.attempt(lambda: formats_named(asked, knowledge)) if asked else None
+    formats = problems.attempt(lambda: formats_for(asked, model, knowledge)) if asked else None
     backend = problems.attempt(lambda: _backend(request, gpu))
     draft = (
         problems.attempt(lambda: find_model_named(request.draft_model or "", knowledge))
@@ -135,35 +135,11 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
     return cards
 
 
-_formats: dict[tuple[int, str], tuple[Knowledge, tuple[Format, ...]]] = {}
-
-
 @cache
 def _local_gpu() -> str:
     from advisor.sources.local import local_gpu  # noqa: PLC0415  only when asked
 
     return local_gpu()
-
-
-def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
-    """List the formats a precision stands for: one, or all of a family name such as INT4.
-
-    Raises:
-        RequestError: Unknown.
-    """
-    key = (id(knowledge), text)
-    found = _formats.get(key)
-    if found is None or found[0] is not knowledge:
-        found = (knowledge, _formats_named(text, knowledge))
-        _formats[key] = found
-    return found[1]
-
-
-def _formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
-    bits = support.family_bits(text)
-    if bits is None:
-        return names.find_format_candidates(knowledge, text)
-    return tuple(f for f in knowledge.formats.values() if f.class_bits == bits and f.offered)
 
 
 def find_model_named(text: str, knowledge: Knowledge) -> Model:
@@ -254,27 +230,19 @@ def _backend(request: Request, gpu: Gpu | None) -> str | None:
     )
 
 
-def precision_asked(request: Request, model: Model | None) -> str:
-    """The precision stated, else the one the model's files hold, else FP16.
-
-    Raises:
-        RequestError: The files hold a mix that has no name here.
-    """
-    if request.precision:
-        return request.precision
-    if model is None or model.stored is None:
-        return DEFAULT_PRECISION
-    if model.stored.format_name is None:
-        raise RequestError(
-            f"the files of {model.name} hold a mix of types that has no name here",
-            hint="State the precision to size it as: --precision.",
-        )
-    return model.stored.format_name
-
-
 def default_context(model: Model) -> int:
     """The context used when none is stated, tokens."""
     return min(DEFAULT_CONTEXT_TOKENS, model.trained_context_tokens or DEFAULT_CONTEXT_TOKENS)
+
+
+def default_ubatch(model: Model, framework: Framework, context_tokens: int) -> int:
+    """Tokens that llama.cpp computes at once: its default, for an encoder a whole input.
+
+    An encoder looks at all of an input at once, so llama-server refuses longer ones (llama.cpp
+    pull request 7389).
+    """
+    whole = model.shape.role == "encoder" and framework.memory_model == "llama.cpp"
+    return max(DEFAULT_UBATCH, context_tokens) if whole else DEFAULT_UBATCH
 
 
 def default_backend(gpu: Gpu) -> str:
@@ -295,20 +263,21 @@ def assembled(
 ) -> Scenario:
     """Apply the documented defaults to what was looked up."""
     batch = request.batch or 1
+    context = request.context or default_context(model)
     flash = request.flash_attention
     return Scenario(
         gpu=cards.gpu if cards else None,
         gpus=cards.count if cards else request.gpus or 1,
         model=model,
         precision=precision,
-        context_tokens=request.context or default_context(model),
+        context_tokens=context,
         batch=batch,
         kv_cache_k=kv_types[0],
         kv_cache_v=kv_types[1],
         framework=framework,
         backend=backend,
         flash_attention=framework.flash_attention is not False if flash is None else flash,
-        ubatch=request.ubatch or DEFAULT_UBATCH,
+        ubatch=request.ubatch or default_ubatch(model, framework, context),
         kv_unified=True if request.kv_unified is None else request.kv_unified,
         swa_full=bool(request.swa_full),
         gpu_layers=_gpu_layers(request, model),

@@ -37,6 +37,8 @@ class Model:
     released: str | None = None
     native_dtype: str | None = None
     """What its repository holds, where that is stated; else a 16-bit checkpoint."""
+    native_formats: tuple[str, ...] = ()
+    """Weight formats that hold exactly what was released, where that is less than 16 bits."""
     origin: Literal["knowledge", "config"] = "knowledge"
     stored: StoredModel | None = None
     """The weight files it was read from: exact sizes in the format they hold."""

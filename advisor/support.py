@@ -179,14 +179,37 @@ def default_framework(
 def first_pair(
     candidates: Iterable[Framework], formats: Sequence[Format], gpu: Gpu | None, model: Model
 ) -> tuple[Format, Framework] | None:
-    """Find the first framework that runs one of the formats, and its best one."""
-    for candidate in candidates:
-        listed = _listed(candidate)[2]
-        fitting = [f for f in formats if f.name in listed and runs(candidate, f, gpu, model)]
-        if fitting:
-            order = {name: place for place, name in enumerate(candidate.formats)}
-            return min(fitting, key=lambda f: (*quality_order(f), order[f.name])), candidate
+    """Find the first framework that runs one of the formats, and its best one.
+
+    What the publisher released goes before everything else, then formats of as many bits.
+    """
+    tried = tuple(candidates)
+    for tier in _tiers(formats, model):
+        for candidate in tried:
+            listed = _listed(candidate)[2]
+            fitting = [f for f in tier if f.name in listed and runs(candidate, f, gpu, model)]
+            if fitting:
+                order = {name: place for place, name in enumerate(candidate.formats)}
+                return min(fitting, key=lambda f: (*quality_order(f), order[f.name])), candidate
     return None
+
+
+def _tiers(formats: Sequence[Format], model: Model) -> Iterator[Sequence[Format]]:
+    own = [f for f in formats if is_published(f, model)]
+    if own:
+        yield own
+        yield [f for f in formats if f.class_bits == own[0].class_bits]
+    yield formats
+
+
+def is_published(precision: Format, model: Model) -> bool:
+    """Whether a format of less than 16 bits holds exactly what the publisher released."""
+    return precision.name in model.native_formats
+
+
+def format_loss(precision: Format, model: Model) -> float | None:
+    """Perplexity increase of a format over what was published, %; None: not measured."""
+    return 0.0 if is_published(precision, model) else precision.quality_loss_percent
 
 
 def candidates(
@@ -262,7 +285,12 @@ def _card_free(
                 return None
             order = framework.formats
             known = [f for f in formats if f.offered and f.name in order]
-            best = min(known, key=lambda f: (*quality_order(f), order.index(f.name)), default=None)
+            published = [f for f in known if is_published(f, model)]
+            best = min(
+                published or known,
+                key=lambda f: (*quality_order(f), order.index(f.name)),
+                default=None,
+            )
             return (best, framework) if best else None
     return None
 

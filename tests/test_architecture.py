@@ -19,7 +19,7 @@ LAYERS = (
     ("shapes", "requests"),
     ("splits",),
     ("models", "support"),
-    ("resolve",),
+    ("precisions", "resolve"),
     ("estimate",),
     ("advice", "calibration", "commands"),
     ("measurements",),

@@ -14,6 +14,7 @@ from advisor.knowledge import names
 from advisor.knowledge.cards import find_cards
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
 from advisor.models import model_from_record
+from advisor.precisions import formats_named
 from advisor.scenario import Model
 from advisor.units import UnitError, parse_quantity, parse_size_as_sold
 from advisor.yamlfields import Collector, Fields, guess
@@ -161,7 +162,7 @@ def format_axis(knowledge: Knowledge) -> Axis[str]:
 
 
 def _format(text: str, knowledge: Knowledge) -> str:
-    found = resolve.formats_named(text, knowledge)
+    found = formats_named(text, knowledge)
     same = [one.name for one in found if one.name.casefold() == text.casefold()]
     if same or len(found) > 1:
         return same[0] if same else text.upper()

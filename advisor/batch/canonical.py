@@ -13,7 +13,8 @@ from advisor.knowledge.cards import Cards
 from advisor.knowledge.names import find_kv_type
 from advisor.knowledge.types import Knowledge
 from advisor.models import model_from_path
-from advisor.resolve import cards_asked, find_model_named, formats_named, resolve
+from advisor.precisions import formats_named
+from advisor.resolve import cards_asked, find_model_named, resolve
 from advisor.scenario import Model, Request
 
 

@@ -21,9 +21,10 @@ from advisor.errors import UserError
 from advisor.estimate.memory import estimate_memory
 from advisor.knowledge import names
 from advisor.knowledge.types import Framework, Gpu, Knowledge
+from advisor.precisions import DEFAULT_PRECISION, formats_for, precision_asked
 from advisor.requests import request_from
-from advisor.resolve import DEFAULT_PRECISION, formats_named, resolve
-from advisor.scenario import Model
+from advisor.resolve import resolve
+from advisor.scenario import Model, Request
 
 TOO_LONG = "the context is longer than the model was trained for (beyond_trained: yes keeps it)"
 REPEATED = "an earlier block of the plan has it already"
@@ -207,16 +208,18 @@ class _Expansion:
         kind = model.shape.outer_type or model.shape.model_type
         stored = id(model) if model.stored else 0
         card = (gpu.vendor, gpu.architecture, gpu.compute_capability)
-        key = (precision, framework, kind, bool(model.vision_parameters), stored, *card)
+        own = model.native_formats
+        key = (precision, framework, kind, bool(model.vision_parameters), stored, own, *card)
         if key not in self.chosen:
             self.chosen[key] = self._choose(model, precision, framework, gpu)
         return self.chosen[key]
 
     def _choose(self, model: Model, precision: str, framework: str, gpu: Gpu) -> Framework | str:
         known = self.knowledge
-        asked = precision or (model.stored and model.stored.format_name) or DEFAULT_PRECISION
+        held = model.stored.format_name if model.stored else precision_asked(Request(), model)
+        asked = precision or held or DEFAULT_PRECISION
         stated = names.find_framework(known, framework) if framework else None
-        formats = formats_named(asked, known)
+        formats = formats_for(asked, model, known)
         tried = support.candidates(known, stated, split=False)
         if found := support.first_pair(tried, formats, gpu, model):
             return found[1]

@@ -61,6 +61,12 @@ def _of_format(words: object, precision: Format) -> str | None:
     return None if found is None else str(found)
 
 
+def _logical_batch(scenario: Scenario) -> str | None:
+    """The tokens handed over at once; an encoder computes them at once, too."""
+    whole = scenario.model.shape.role == "encoder" and scenario.ubatch != DEFAULT_UBATCH
+    return str(scenario.ubatch) if whole or scenario.ubatch > _LOGICAL_BATCH else None
+
+
 def holds_family(model: Model) -> str:
     """The family of the format in the model's repository, as far as it is stated."""
     text = (model.native_dtype or "").casefold()
@@ -214,9 +220,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "slots": lambda s: str(s.scenario.batch),
     "batch": lambda s: _count(s.scenario.batch, unless=1),
     "ubatch": lambda s: _count(s.scenario.ubatch, unless=DEFAULT_UBATCH),
-    "logical_batch": lambda s: (
-        str(s.scenario.ubatch) if s.scenario.ubatch > _LOGICAL_BATCH else None
-    ),
+    "logical_batch": lambda s: _logical_batch(s.scenario),
     "gpu_layers": lambda s: "all" if s.scenario.gpu_layers is None else str(s.scenario.gpu_layers),
     "layers_placed": lambda s: (
         None if s.scenario.gpu_layers is None else str(s.scenario.gpu_layers)

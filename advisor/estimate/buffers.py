@@ -137,7 +137,9 @@ def llamacpp_buffers(
         placed: Layers on the card, the output counted as one.
     """
     flash, sequences, h = scenario.flash_attention, scenario.batch, graph.hidden
-    u = min(scenario.context_tokens * sequences, LOGICAL_BATCH, scenario.ubatch)
+    whole = scenario.model.shape.role == "encoder"
+    u = min(scenario.context_tokens * sequences, scenario.ubatch)
+    u = u if whole else min(u, LOGICAL_BATCH)
     u = -(-u // sequences) * sequences
     out = min(u, scenario.logits_rows)
     mask = u * (cells.stream_full + cells.stream_slide) * (2 if flash else 4)

@@ -106,6 +106,7 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> dict[str, ob
         records_gpu,
         records_model,
         records_runtime,
+        records_second,
         tables,
     )
 
@@ -116,10 +117,17 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> dict[str, ob
     models = _unique(records_model.read_models(files, ids, problems), "model", problems)
     index.report_shared_names(cards, models, problems)
     names = index.build_index(map(index.named, cards), map(index.named, models))
+    runtime = records_runtime.parse_runtime(files, problems)
+    formats = runtime["formats"]
+    assert isinstance(formats, dict)
+    records_model.check_formats(models, formats, problems)
     return {
         "gpus": {str(card.fields["name"]): _json(card.fields) for card in cards},
         "models": {str(model.fields["name"]): _json(model.fields) for model in models},
-        **records_runtime.parse_runtime(files, problems),
+        **runtime,
+        "second_cards": records_second.read_second_cards(
+            files, ids, {str(card.fields["name"]) for card in cards}, problems
+        ),
         "calibration": _calibration(files, problems),
         "index": {**names, **_catalogue(cards, models)},
         "yours": files.yours if isinstance(files, Files) else {},
@@ -245,6 +253,7 @@ def _knowledge(data: Mapping[str, object], sha256: str) -> Knowledge:
         index=_part(data, "index"),
         yours=_part(data, "yours"),
         switched_off=_part(data, "switched_off"),
+        second_cards=_names(data, "second_cards"),
     )
 
 
@@ -252,6 +261,12 @@ def _part(data: Mapping[str, object], key: str) -> Mapping[str, object]:
     part = data[key]
     assert isinstance(part, Mapping)
     return part
+
+
+def _names(data: Mapping[str, object], key: str) -> tuple[str, ...]:
+    found = data[key]
+    assert isinstance(found, list)
+    return tuple(map(str, found))
 
 
 def _numbers(part: Mapping[str, object]) -> dict[str, float]:

@@ -9,14 +9,15 @@ E experts only, X cross-attention). Runs may be folded: ``(SSSSSF)5 SSSS`` is 34
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import get_args
 
-from advisor.errors import UserError
+from advisor.errors import KnowledgeError, UserError
 from advisor.knowledge.fields import Record
 from advisor.knowledge.parsed import Parsed
 from advisor.knowledge.tables import records_of
 from advisor.knowledge.types import Modality
+from advisor.suggest import did_you_mean
 
 _LETTERS = "FSCLc-EX"
 _RUN = re.compile(r"\(([^()]+)\)(\d+)")
@@ -53,6 +54,20 @@ def read_models(
     ]
 
 
+def check_formats(
+    models: Sequence[Parsed], formats: Collection[str], problems: list[UserError]
+) -> None:
+    """Report published formats that ``formats.yaml`` does not have."""
+    for model in models:
+        stated = model.fields.get("native_formats", ())
+        assert isinstance(stated, tuple | list)
+        for name in stated:
+            if name not in formats:
+                message = f"'native_formats' names '{name}', which is no weight format here"
+                hint = did_you_mean(str(name), formats) or "See formats.yaml."
+                problems.append(KnowledgeError(message, source=model.place, hint=hint))
+
+
 def unfold(pattern: str) -> str:
     """Write a layer pattern out: ``(SSF)2 S`` -> ``SSFSSFS``."""
     flat = _RUN.sub(lambda run: run[1] * int(run[2]), pattern.replace(" ", ""))
@@ -76,6 +91,7 @@ def _model(record: Record, ids: Collection[str]) -> Mapping[str, object]:
         "trained_context_tokens": _context(record, config),
         "image_tokens": record.text("image_tokens"),
         "native_dtype": record.text("native_dtype"),
+        "native_formats": record.texts("native_formats"),
         "licence": record.text("licence"),
         "released": record.day("released"),
         "verified": record.text("verified", required=True),

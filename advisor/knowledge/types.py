@@ -92,6 +92,8 @@ class ModelRecord:
     trained_context_tokens: int | None = None
     image_tokens: str | None = None
     native_dtype: str | None = None
+    native_formats: tuple[str, ...] = ()
+    """Weight formats that hold what the publisher released, where that is less than 16 bits."""
     licence: str | None = None
     released: str | None = None
     verified: str = ""
@@ -236,6 +238,8 @@ class Knowledge:
     """Kind -> name -> where the user's entry stands, what it replaces, where that stands."""
     switched_off: Mapping[str, object] = field(default_factory=dict)
     """Kind -> name of a built-in entry -> where the user switches it off, and why."""
+    second_cards: tuple[str, ...] = ()
+    """Names of cards that are tried beside another one (second_cards.yaml)."""
     own: OwnSpeeds | None = None
     """What the user measured (``advisor.measurements``); not part of ``sha256``."""
 

@@ -15,7 +15,8 @@ from advisor.measurements.found import Run, Skipped
 from advisor.measurements.physics import impossible, unlikely
 from advisor.measurements.spelling import card_spellings, model_spellings
 from advisor.models import model_from_record
-from advisor.resolve import formats_named, resolve
+from advisor.precisions import formats_named
+from advisor.resolve import resolve
 from advisor.scenario import Request, Scenario
 from advisor.units import GIB
 

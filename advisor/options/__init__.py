@@ -6,12 +6,7 @@ from collections.abc import Iterator
 
 from advisor.advice import Option
 from advisor.estimate.result import Limits
-from advisor.options.alternatives import (
-    draft_options,
-    framework_options,
-    own_head_options,
-    smaller_model_options,
-)
+from advisor.options.alternatives import draft_options, framework_options, own_head_options
 from advisor.options.base import Base
 from advisor.options.combine import combine_options
 from advisor.options.expected import expected_options
@@ -24,7 +19,9 @@ from advisor.options.fitting import (
 from advisor.options.formats import kv_cache_options, quantize_options
 from advisor.options.hardware import more_cards_options, other_card_options
 from advisor.options.lastresort import last_resort
+from advisor.options.pairs import second_card_options
 from advisor.options.plan import within_reach
+from advisor.options.siblings import smaller_model_options
 
 __all__ = ["Base", "build_options", "expected_options"]
 
@@ -53,6 +50,7 @@ def _all(base: Base, limits: Limits) -> Iterator[Option]:
     yield from offload_options(base)
     yield from flash_attention_options(base)
     yield from more_cards_options(base)
+    yield from second_card_options(base)
     yield from other_card_options(base)
     yield from smaller_model_options(base)
     yield from framework_options(base)

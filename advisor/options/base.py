@@ -8,18 +8,14 @@ from math import log
 
 from advisor import support
 from advisor.advice import Action, Effort, Option
+from advisor.estimate.margin import margin_of
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.result import Memory, Speed
 from advisor.estimate.whole import estimate_scenario, host_fits
 from advisor.knowledge.types import Format, Framework, Knowledge
-from advisor.resolve import (
-    cards_asked,
-    default_backend,
-    default_context,
-    formats_named,
-    precision_asked,
-)
-from advisor.scenario import Request, Scenario
+from advisor.precisions import formats_for, precision_asked
+from advisor.resolve import cards_asked, default_backend, default_context, default_ubatch
+from advisor.scenario import Request, Scenario, changed
 from advisor.splits import can_split, split_of
 
 _FULL_BITS = 16
@@ -66,11 +62,15 @@ def make_option(
     steps: int = 1,
 ) -> Option:
     """Estimate a changed scenario with the request's own estimator and complete its change."""
+    if base.request.ubatch is None and scenario.model.modality == "embedding":
+        at_once = default_ubatch(scenario.model, scenario.framework, scenario.context_tokens)
+        scenario = changed(scenario, ubatch=at_once)
     memory, speed = estimate_scenario(scenario, base.knowledge)
     full = _completed(base, change, scenario)
     loss = quality_loss(scenario)
     before = quality_loss(base.scenario)
     same_model = scenario.model is base.scenario.model
+    fits = memory.deficit_bytes == 0 and host_fits(scenario, memory)
     return Option(
         key=option_key(action, full),
         action=action,
@@ -78,7 +78,7 @@ def make_option(
         scenario=scenario,
         memory=memory,
         speed=speed,
-        fits=memory.deficit_bytes == 0 and host_fits(scenario, memory),
+        fits=fits,
         steps=steps,
         quality_loss_percent=loss if same_model else None,
         quality_cost_percent=(
@@ -86,6 +86,7 @@ def make_option(
         ),
         cost_usd=cost_usd,
         effort=effort,
+        margin=margin_of(memory, base.knowledge.policy) if fits else None,
     )
 
 
@@ -105,12 +106,16 @@ def quality_loss(scenario: Scenario) -> float | None:
 
 def weights_loss(scenario: Scenario) -> float | None:
     """Perplexity increase of the weight format, %: of the nearest size measured, else at all."""
+    if support.is_published(scenario.precision, scenario.model):
+        return 0.0
     near = of_size(scenario.precision.quality_by_size, scenario.model.parameters)
     return scenario.precision.quality_loss_percent if near is None else near
 
 
 def exam_loss(scenario: Scenario) -> float | None:
     """Points of MMLU that the weight format costs models of this size, %; None if unmeasured."""
+    if support.is_published(scenario.precision, scenario.model):
+        return 0.0
     return of_size(scenario.precision.exam_loss, scenario.model.parameters)
 
 
@@ -221,12 +226,13 @@ def _default_pair(
         (gpu.vendor, gpu.compute_capability, gpu.architecture) if gpu else None,
         model.shape.outer_type or model.shape.model_type,
         bool(model.vision_parameters),
+        model.native_formats,
         split,
     )
     if key not in _pairs:
         if len(_pairs) > _MOST_PAIRS:
             _pairs.clear()
         chosen = support.candidates(knowledge, framework, split=split)
-        formats = formats_named(text, knowledge)
+        formats = formats_for(text, model, knowledge)
         _pairs[key] = support.first_pair(chosen, formats, gpu, model)
     return _pairs[key]

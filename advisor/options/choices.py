@@ -13,7 +13,7 @@ from typing import TypeVar
 from advisor import support
 from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
-from advisor.scenario import Scenario
+from advisor.scenario import Model, Scenario
 
 Pair = tuple[Format, Framework]
 _T = TypeVar("_T")
@@ -34,6 +34,7 @@ def _keep(
         card,
         kind,
         bool(model.vision_parameters),
+        model.native_formats,
         *map(id, records),
     )
     found = _kept.get(key)
@@ -68,10 +69,10 @@ def _undominated(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
     kept: list[Format] = []
     best = float("inf")
     for precision in formats:
-        loss = precision.quality_loss_percent
+        loss = support.format_loss(precision, model)
         if precision.family == "unquantized" and any(f.family == "unquantized" for f in kept):
             continue
-        if loss is None or loss < best:
+        if (loss is None and best > 0) or (loss is not None and loss < best):
             kept.append(precision)
             best = best if loss is None else loss
     return kept
@@ -139,9 +140,13 @@ def _same_class(scenario: Scenario, knowledge: Knowledge, framework: Framework) 
         and f.class_bits == own.class_bits is not None
         and support.runs(framework, f, gpu, model)
     ]
-    return min(equal, key=lambda f: _preference(f, gpu)) if equal else None
+    return min(equal, key=lambda f: _preference(f, gpu, model)) if equal else None
 
 
-def _preference(precision: Format, gpu: Gpu | None) -> tuple[bool, bool, bool, float]:
+def _preference(
+    precision: Format, gpu: Gpu | None, model: Model
+) -> tuple[bool, bool, bool, bool, float]:
     native = gpu is not None and support.is_native(precision, gpu) is True
-    return (precision.family in _SLOW_KERNELS, not native, *support.quality_order(precision))
+    published = support.is_published(precision, model)
+    slow = precision.family in _SLOW_KERNELS
+    return (not published, slow, not native, *support.quality_order(precision))

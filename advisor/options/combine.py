@@ -10,9 +10,10 @@ the present machine has no gentle remedy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice
 
+from advisor import support
 from advisor.advice import Option
 from advisor.estimate.whole import host_fits
 from advisor.knowledge.types import Format, KvType
@@ -38,8 +39,8 @@ from advisor.options.room import DEGREES, EXPERTS, LAYERS, Degree, solved, stret
 from advisor.scenario import Scenario
 
 _MOST_STEPS = 3
-_MOST_OFFERED = 4
-_MOST_FOUND = 8
+_MOST_OFFERED = 6
+_MOST_FOUND, _FEW_FOUND = 8, 2
 _FORMAT, _CACHE = "format", "cache"
 _OTHER_MACHINE = frozenset({"add-gpus", "upgrade-gpu", "cloud"})
 
@@ -104,8 +105,12 @@ def _fewest_steps(base: Base, limits: Bounds, most: int) -> list[Option]:
             continue
         for steps in range(2, most + 1):
             found = list(islice(_proved(search, steps), _MOST_FOUND))
-            if found:
-                return best_of(found, _MOST_OFFERED)
+            if not found:
+                continue
+            whole: list[Option] = []
+            if steps < most and all(is_split(option.scenario) for option in found):
+                whole = list(islice(_proved(search.on_card(), steps + 1), _FEW_FOUND))
+            return [*best_of(found, _MOST_OFFERED), *best_of(whole, _FEW_FOUND)]
     return []
 
 
@@ -155,6 +160,10 @@ class _Search:
     kinds: Sequence[KvType]
     degrees: Sequence[Degree]
 
+    def on_card(self) -> _Search:
+        """The same without the changes that move a part to system RAM."""
+        return replace(self, degrees=[d for d in self.degrees if not d.offloads])
+
     def may_fit(self) -> bool:
         """One look ahead: does it fit with every change at its extreme."""
         plan = self._with_format(self._with_cache(), len(self.formats) - 1)
@@ -176,7 +185,7 @@ class _Search:
             yield from self._plans(plan, degrees, formats=_FORMAT in chosen)
 
     def _plans(self, start: Plan, degrees: Sequence[Degree], *, formats: bool) -> Iterator[Plan]:
-        """The plan that keeps most quality and the one that keeps most layers on the card."""
+        """The plan that keeps most quality, and others that keep more of the model on the card."""
         last = len(self.formats) - 1 if formats else -1
         first = self._largest_format(start, degrees, last)
         if first is None:
@@ -187,10 +196,19 @@ class _Search:
         if plan is None:
             return
         yield plan
-        if LAYERS in degrees and first < last:
-            smallest = self._exact(self._with_format(start, last), degrees)
-            if smallest is not None:
-                yield smallest
+        if any(degree.offloads for degree in degrees):
+            for place in self._further(first, last, layers=LAYERS in degrees):
+                smaller = self._exact(self._with_format(start, place), degrees)
+                if smaller is not None:
+                    yield smaller
+
+    def _further(self, first: int, last: int, *, layers: bool) -> Sequence[int]:
+        """Places of smaller formats worth a look: the usual one and, for layers, the smallest."""
+        model, most = self.base.scenario.model, self.base.knowledge.policy["little_loss_percent"]
+        losses = [support.format_loss(precision, model) for precision in self.formats]
+        usual = [i for i, loss in enumerate(losses) if loss is not None and loss <= most]
+        places = [*usual[-1:], *([last] if layers else [])]
+        return [place for place in dict.fromkeys(places) if first < place <= last]
 
     def _largest_format(self, start: Plan, degrees: Sequence[Degree], last: int) -> int | None:
         """Halve the formats: the largest that fits with all degrees at their extreme."""

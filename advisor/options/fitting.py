@@ -5,31 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.advice import Action, Option
-from advisor.estimate.limits import (
-    largest_fitting_context,
-    largest_gpu_layers,
-    smallest_cpu_experts,
-)
+from advisor.estimate.limits import largest_gpu_layers, smallest_cpu_experts
+from advisor.estimate.margin import headroom_percent
 from advisor.estimate.result import Limits
 from advisor.options.base import Base, make_option
+from advisor.options.room import shorter_context
 from advisor.scenario import changed
 
-_CONTEXT_STEP = 256
 _BATCHES = (2, 4, 8, 16, 32, 64, 128, 256)
 
 
 def context_options(base: Base) -> Iterator[Option]:
-    """The longest context that fits, where the request's does not."""
-    if base.card_fits:
+    """The longest context that fits, where the request's does not; with room, where it is tight."""
+    if base.card_fits and not _wants_room(base):
         return
-    largest = largest_fitting_context(base.scenario, base.knowledge)
-    if largest is None or largest >= base.scenario.context_tokens:
-        return
-    context = largest // _CONTEXT_STEP * _CONTEXT_STEP or largest
-    if context <= base.scenario.depth_tokens:
+    margin = "tight_below_percent" if base.card_fits else "thin_below_percent"
+    context = shorter_context(base.scenario, base.knowledge, margin)
+    if context is None or context <= base.scenario.depth_tokens:
         return
     other = changed(base.scenario, context_tokens=context)
     yield make_option(base, "shrink-context", {"context": context}, other, "setting")
+
+
+def _wants_room(base: Base) -> bool:
+    """Whether it fits so tightly that a shorter context is worth a look."""
+    share, least = headroom_percent(base.memory), base.knowledge.policy["tight_below_percent"]
+    return share is not None and share < least and base.memory.kv_cache_bytes > 0
 
 
 def flash_attention_options(base: Base) -> Iterator[Option]:

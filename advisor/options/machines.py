@@ -26,7 +26,7 @@ from advisor.scenario import Scenario, changed
 
 _COUNTS = {"datacenter": (1, 2, 4, 8), "workstation": (1, 2, 3, 4), "consumer": (1, 2, 3, 4)}
 _LEAST_RENTED_BANDWIDTH = 300e9
-_MOST_OFFERED = 5
+_MOST_OFFERED = 8
 _MOST_TRIED = 12
 _LEAST_FREE = 0.03
 _FP8 = "fp8"
@@ -206,7 +206,7 @@ def _smallest_within(base: Base, scenario: Scenario, loss: float) -> Format | No
     """The smallest format worth having whose loss is measured and within the bound."""
     own = stored_bytes(base, base.scenario)
     for precision in worth_having(scenario, base.knowledge):
-        found = precision.quality_loss_percent
+        found = support.format_loss(precision, scenario.model)
         if found is not None and found <= loss:
             smaller = stored_bytes(base, scenario, precision) < own
             return precision if smaller else None

@@ -77,11 +77,12 @@ def bounds(base: Base) -> Sequence[Bounds]:
     policy = base.knowledge.policy
     least = int(policy["least_context_tokens"])
     context = policy["combine_context_kept_percent"] / 100
+    harsh = policy["combine_context_harsh_percent"] / 100
     layers = policy["combine_layers_kept_percent"] / 100
     few = policy["least_layers_percent"] / 100
     return (
         Bounds(policy["gentle_up_to_percent"], context, layers, least, gentle=True),
-        Bounds(policy["desperate_above_percent"], 0.0, few, least, gentle=False),
+        Bounds(policy["desperate_above_percent"], harsh, few, least, gentle=False),
         Bounds(policy["worst_loss_percent"], 0.0, few, least, gentle=False),
     )
 

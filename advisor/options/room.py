@@ -16,6 +16,7 @@ from advisor.estimate.limits import (
     smallest_cpu_experts,
 )
 from advisor.estimate.memory import free_bytes
+from advisor.estimate.overhead import cards_of
 from advisor.knowledge.types import Knowledge
 from advisor.options.base import Base
 from advisor.options.plan import Bounds, Plan
@@ -77,11 +78,36 @@ def _shortest(scenario: Scenario, limits: Bounds) -> Scenario:
 
 
 def _context(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | None:
-    largest = largest_fitting_context(scenario, knowledge)
+    context = shorter_context(scenario, knowledge, "thin_below_percent")
+    return context if context is not None and context >= limits.context(scenario) else None
+
+
+def shorter_context(scenario: Scenario, knowledge: Knowledge, margin: str) -> int | None:
+    """The longest context that leaves a margin, else the longest that fits, in steps of 256 tokens.
+
+    Args:
+        scenario: What needs too much.
+        knowledge: With the margin and the limits of every card.
+        margin: Name in policy.yaml of the share of the usable memory that should stay free.
+
+    Returns:
+        None where none fits, or where that is no shorter.
+    """
+    most_usable = max(card.usable or 0 for card in cards_of(scenario, knowledge))
+    least = round(knowledge.policy[margin] / 100 * most_usable)
+
+    def free(tokens: int) -> int:
+        shorter = changed(scenario, context_tokens=tokens)
+        return (free_bytes(shorter, knowledge, once=True) or 0) - least
+
+    trained = scenario.model.trained_context_tokens
+    most = min(scenario.context_tokens - 1, trained or scenario.context_tokens)
+    largest = largest_that_fits(free, most) if most > 0 else None
+    if largest is None or largest < knowledge.policy["least_context_tokens"]:
+        largest = largest_fitting_context(scenario, knowledge)
     if largest is None or largest >= scenario.context_tokens:
         return None
-    context = largest // CONTEXT_STEP * CONTEXT_STEP or largest
-    return context if context >= limits.context(scenario) else None
+    return largest // CONTEXT_STEP * CONTEXT_STEP or largest
 
 
 def _fewest(scenario: Scenario, limits: Bounds) -> Scenario:

@@ -171,6 +171,7 @@ QUOTED_FACTS = (
     "options.none_exists",
     "options.smallest_format",
     "speed.class",
+    "weights.published",
     "workload.kind",
 )
 """Facts outside the other keys that templates may name."""
@@ -194,7 +195,10 @@ def _write_sentences(views: Views, advice: Advice, texts: Templates) -> None:
     doc["verdict"]["sentence"] = texts.text("report/verdict.md.j2", situation)
     for shown, item in zip(doc["recommendations"], advice.recommendations, strict=True):
         name = item.text_template or f"{item.option.action}.md.j2"
-        shown["title"], shown["text"] = texts.titled(f"actions/{name}", views.told(shown))
+        context = views.told(shown)
+        shown["title"], shown["text"] = texts.titled(f"actions/{name}", context)
+        caveat = texts.text("report/thin_margin.md.j2", context) if context["option_thin"] else ""
+        shown["text"] = f"{shown['text']} {caveat}".rstrip()
     doc["notes"] = [
         {"rule": note.rule, "yours": own_rule_doc(advice.provenance, note.rule), "text": text}
         for note in advice.notes
@@ -275,6 +279,7 @@ def _after(option: Option) -> AfterDoc:
         "kv_cache_bytes": memory.kv_cache_bytes,
         "host_bytes": sum(host),
         "fits": option.fits,
+        "margin": option.margin,
         "decode_tok_s": _figure(speed.decode_tok_s) if speed else None,
         "aggregate_tok_s": _figure_or_none(speed.aggregate_tok_s) if speed else None,
     }

@@ -252,6 +252,7 @@ class AfterDoc(TypedDict):
     kv_cache_bytes: int
     host_bytes: int
     fits: bool
+    margin: str | None
     decode_tok_s: FigureDoc | None
     aggregate_tok_s: FigureDoc | None
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from advisor.render.contract import Document, FigureDoc, RecommendationDoc, SetupDoc
 
 _SAME_SPEED = 0.03
+_PAIR = " + "
 _SMALL_LOSS = 1.0
 
 
@@ -47,10 +48,17 @@ def _format_elsewhere(item: RecommendationDoc, setup: SetupDoc) -> str:
     return say("format.in", format=setup["precision"], framework=setup["framework"])
 
 
+def _model_elsewhere(doc: Document, setup: SetupDoc) -> str:
+    other = setup["precision"] != doc["scenario"]["precision"]
+    if not other:
+        return setup["model"]
+    return say("format.in", format=setup["model"], framework=setup["precision"])
+
+
 def _told_apart(doc: Document, item: RecommendationDoc, setup: SetupDoc) -> str:
     by_action = {
         "quantize": _format_elsewhere(item, setup),
-        "smaller-model": setup["model"],
+        "smaller-model": _model_elsewhere(doc, setup),
         "upgrade-gpu": setup["gpu"],
         "cloud": setup["gpu"],
         "change-framework": setup["framework"],
@@ -73,6 +81,7 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
         "option_batch": f.count(setup["batch"]),
         "option_gpus": f.count(setup["gpus"]),
         "option_gpu": setup["gpu"] or "",
+        "option_second_gpu": _second(doc, setup),
         "option_gpu_vram": f.size(setup["gpu_vram_bytes"]),
         "option_bandwidth": f.quantity(setup["gpu_bandwidth_bytes_s"], "GB/s"),
         "option_model": setup["model"],
@@ -97,6 +106,13 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
 
 def _new(after: str, before: str) -> str:
     return after if after != before else ""
+
+
+def _second(doc: Document, setup: SetupDoc) -> str:
+    """The card that comes beside the request's own, where it is of another kind."""
+    own = doc["scenario"]["gpu"]
+    first, _, second = (setup["gpu"] or "").partition(_PAIR)
+    return second if own and first == own["name"] and not doc["scenario"]["cards"] else ""
 
 
 def _owned(doc: Document, setup: SetupDoc) -> int:
@@ -170,7 +186,10 @@ def differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, str]]:
     card = asked["gpu"]["name"] if asked["gpu"] else None
     if (setup["gpu"], setup["gpus"]) != (card, asked["gpus"]):
         more = setup["gpu"] == card or any(setup["gpu"] == c["name"] for c in asked["cards"])
-        yield "gpus" if more else "gpu", say("change.gpus", n=setup["gpus"], card=setup["gpu"])
+        together = setup["gpu"] or ""
+        unequal = _PAIR in together
+        words = together if unequal else say("change.gpus", n=setup["gpus"], card=together)
+        yield "gpus" if more or unequal else "gpu", words
     if setup["model"] != asked["model"]["name"]:
         yield "model", say("change.model", model=setup["model"])
     if setup["framework"] != asked["framework"]:
@@ -209,6 +228,7 @@ def _option_memory(item: RecommendationDoc) -> Strings:
         "option_fits": flag(fits),
         "option_required": f.amount(after["required_bytes"]),
         "option_headroom": f.amount(after["headroom_bytes"]) if fits else "",
+        "option_thin": flag(after["margin"] == "thin"),
         "option_deficit": "" if fits else f.amount(after["deficit_bytes"]),
         "option_saved": f.amount(saved) if saved > 0 else "",
         "option_added": f.amount(-saved) if saved < 0 else "",

@@ -15,12 +15,14 @@ from advisor.render.option import changes
 from advisor.render.templating import templates_for
 from advisor.render.text import wrapped
 from advisor.render.wording import say, spoken
+from advisor.scenario import whole_key
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
     from advisor.advice import Option
     from advisor.render.contract import Document, OptionDoc, OptionsDoc
+    from advisor.scenario import Key
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 110.0, 960.0, 20.0, 360.0
 _LOSSES = (0.0, 1.0, 5.0, 10.0, 20.0, 40.0, 60.0, 100.0, 200.0, 400.0, 800.0)
@@ -42,7 +44,7 @@ def options_doc(
     fitting = [option for option in options if option.fits]
     allowed = [option for option in fitting if option.key not in barred]
     pointless = frozenset(dominators_in_kind(allowed))
-    shown = {option.key for option in allowed} - pointless
+    shown = {option.key for option in allowed} - pointless - _repeats(allowed)
     best = best_balanced(allowed)
     table = [
         {**row, "best": option.key in best}
@@ -56,6 +58,13 @@ def options_doc(
         "barred": len(fitting) - len(allowed),
         "rows": table,  # type: ignore[typeddict-item]  # OptionDoc with ``best`` set
     }
+
+
+def _repeats(options: Iterable[Option]) -> frozenset[str]:
+    """The keys of what-ifs that come to the same as an earlier one under another action."""
+    first: dict[Key, str] = {}
+    keys = [(option.key, whole_key(option.scenario)[0]) for option in options]
+    return frozenset(key for key, same in keys if first.setdefault(same, key) != key)
 
 
 def best_balanced(options: Iterable[Option]) -> frozenset[str]:

@@ -224,7 +224,8 @@ def unsaid(commands: Sequence[CommandDoc]) -> str:
 
 def _summary(s: Strings, before: FigureDoc | None) -> str:
     memory = f"{s['before_required'].removesuffix(' GiB')} -> {s['option_required']}"
-    free = say("line.free", size=s["option_headroom"]) if s["option_headroom"] else ""
+    kind = "line.free.thin" if s["option_thin"] else "line.free"
+    free = say(kind, size=s["option_headroom"]) if s["option_headroom"] else ""
     point = _drafted(s) or s["option_speed_point"]
     changed = before is not None and f.speed_point(before) != point
     speed = f"{f.rate(before['estimate'])} -> {point}" if before and point and changed else point

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor import support
 from advisor.render.figures import plain
 from advisor.resolve import default_backend
 from advisor.splits import split_of
@@ -30,7 +31,7 @@ def scenario_doc(scenario: Scenario) -> ScenarioDoc:
         ],
         "model": _model(scenario.model),
         "precision": form.name,
-        "precision_quality_loss_percent": form.quality_loss_percent,
+        "precision_quality_loss_percent": support.format_loss(form, scenario.model),
         "precision_class_bits": form.class_bits,
         "precision_nominal_bytes_per_weight": form.nominal_bytes_per_weight,
         "context_tokens": scenario.context_tokens,

@@ -160,8 +160,10 @@ def _request(doc: Document) -> Strings:
     return {
         "weights_format": asked["precision"],
         "weights_bits": f"{bits:.1f}" if bits else "",
+        "weights_published": str(doc["facts"].get("weights.published", "")).partition("_")[0],
         "weights_nominal": f.nominal(doc["memory"]["nominal_weights_gb"]),
         "weights_nominal_why": _nominal_why(doc),
+        "weights_nominal_above": flag(_nominal_above(doc)),
         "weights_quality_loss": f.percent(asked["precision_quality_loss_percent"]),
         "request_context": f.count(asked["context_tokens"]),
         "request_context_beyond": flag(trained and asked["context_tokens"] > trained),
@@ -182,6 +184,12 @@ def _request(doc: Document) -> Strings:
         "backend": asked["backend"] or "",
         "backend_unusual": flag(asked["backend_usual"] is False),
     }
+
+
+def _nominal_above(doc: Document) -> bool:
+    """Whether the rule of thumb, which leaves things out, still says more than the full count."""
+    nominal, full = doc["memory"]["nominal_weights_gb"], doc["memory"]["required_bytes"]
+    return nominal is not None and nominal * 1e9 > full and bool(_nominal_why(doc))
 
 
 def _nominal_why(doc: Document) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from advisor.estimate.limits import find_limits
+from advisor.estimate.margin import Margin, margin_of
 from advisor.estimate.result import Limits
 from advisor.knowledge.types import Knowledge
 from advisor.reverse.search import Answer, Reason
@@ -41,6 +42,8 @@ class Row:
     limits: Limits
     request: Request
     """Gives the same figures when it is estimated by itself."""
+    margin: Margin | None = None
+    """How far one may rely on what stays free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,8 @@ def row_of(answer: Answer, wish: Wish, gpu: str, model: str, knowledge: Knowledg
         knowledge: The knowledge base.
     """
     limits = find_limits(answer.scenario, knowledge, answer.memory)
-    return Row(answer, limits, answer.request(wish, gpu, model))
+    margin = margin_of(answer.memory, knowledge.policy)
+    return Row(answer, limits, answer.request(wish, gpu, model), margin)
 
 
 def counted(causes: Sequence[Cause]) -> dict[Cause, int]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from advisor.errors import raise_problems
+from advisor.precisions import precision_asked
 from advisor.remarks import model_warnings
-from advisor.resolve import default_context, find_model_named, precision_asked
+from advisor.resolve import default_context, find_model_named
 from advisor.reverse.answers import Cause, Found, ascending, counted, descending, row_of
 from advisor.reverse.search import Answer, Reason, Search
 from advisor.reverse.wish import Reader, Settings, read_wish

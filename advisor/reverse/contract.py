@@ -20,6 +20,8 @@ class RowDoc(TypedDict):
     memory: MemoryDoc
     headroom_percent: float | None
     """Of the fullest card's usable memory."""
+    margin: str | None
+    """thin, narrow or ample."""
     speed: SpeedDoc | None
     quality_loss_percent: float | None
     """Perplexity increase of the weight format over FP16; null: not measured."""

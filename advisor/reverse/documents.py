@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from advisor import __version__
 from advisor.commands import command_for
-from advisor.facts import headroom_percent
+from advisor.estimate.margin import headroom_percent
 from advisor.render.assemble import memory_doc, speed_doc
 from advisor.render.figures import plain
 from advisor.render.setup import scenario_doc
@@ -29,8 +29,8 @@ COLUMNS = (
     "rank", "model", "parameters", "active_parameters", "model_released", "gpu", "gpus", "form",
     "precision", "quality_loss_percent", "framework", "kv_cache", "context_tokens", "batch",
     "gpu_layers", "cpu_experts", "required_bytes", "usable_bytes", "headroom_bytes",
-    "headroom_percent", "max_context_tokens", "max_batch", "decode_tok_s", "decode_low_tok_s",
-    "decode_high_tok_s", "decode_evidence", "price_usd", "power_w",
+    "headroom_percent", "margin", "max_context_tokens", "max_batch", "decode_tok_s",
+    "decode_low_tok_s", "decode_high_tok_s", "decode_evidence", "price_usd", "power_w",
 )  # fmt: skip
 """Of the CSV; an empty cell is a figure that is not known."""
 
@@ -113,6 +113,7 @@ def _row(rank: int, row: Row) -> RowDoc:
         "scenario": scenario_doc(scenario),
         "memory": memory_doc(answer.memory, row.limits),
         "headroom_percent": headroom_percent(answer.memory),
+        "margin": row.margin,
         "speed": speed_doc(answer.speed),
         "quality_loss_percent": answer.loss_percent,
         "model_released": scenario.model.released,

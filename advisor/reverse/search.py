@@ -13,6 +13,7 @@ from typing import Literal
 from advisor import support
 from advisor.errors import UserError
 from advisor.estimate.limits import largest_gpu_layers, smallest_cpu_experts
+from advisor.estimate.margin import margin_of
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.overhead import card_of
 from advisor.estimate.result import Memory, Speed
@@ -58,7 +59,7 @@ class Answer:
     @property
     def loss_percent(self) -> float | None:
         """Perplexity increase of the weight format over FP16; None: not measured."""
-        return self.scenario.precision.quality_loss_percent
+        return support.format_loss(self.scenario.precision, self.scenario.model)
 
     @property
     def decode_tok_s(self) -> float | None:
@@ -153,8 +154,8 @@ class Search:
     def _first(
         self, pairs: Sequence[Pair], gpu: Gpu, gpus: int, model: Model, refusals: set[Reason]
     ) -> Answer | None:
-        """Take the first that is good enough; note why others are not."""
-        hopeless = []
+        """Take the first that is good enough and leaves a margin; note why others are not."""
+        hopeless, thin = [], None
         for pair in pairs:
             if self._is_too_slow(pair, gpu, gpus, model):
                 hopeless.append(pair)
@@ -162,8 +163,11 @@ class Search:
             answer = self._sized(gpu, gpus, model, *pair)
             if answer and self._is_refused(answer, refusals):
                 continue
-            if answer:
+            if answer and margin_of(answer.memory, self.knowledge.policy) != "thin":
                 return answer
+            thin = thin or answer
+        if thin:
+            return thin
         for pair in reversed(hopeless):
             answer = None if refusals else self._sized(gpu, gpus, model, *pair)
             if answer:
@@ -231,7 +235,7 @@ class Search:
         """
         if gpu.unified_memory:
             return None
-        for precision, framework in sorted(pairs, key=lambda pair: self._balance(pair[0])):
+        for precision, framework in sorted(pairs, key=lambda pair: self._balance(pair[0], model)):
             if framework.memory_model != "llama.cpp":
                 continue
             answer = self._split(self._scenario(gpu, gpus, model, precision, framework))
@@ -254,7 +258,7 @@ class Search:
         key = (
             (gpu.vendor, gpu.compute_capability, gpu.architecture),
             (shape.outer_type or shape.model_type, bool(model.vision_parameters)),
-            (gpus, shape.heads if gpus > 1 else 0, shape.moe is not None),
+            (gpus, shape.heads if gpus > 1 else 0, shape.moe is not None, model.native_formats),
         )
         found = self._pairs.get(key)
         if found is None:
@@ -267,10 +271,10 @@ class Search:
             for precision in self.wish.formats
             if (framework := self._framework(precision, gpu, gpus, model))
         ]
-        allowed = [pair for pair in pairs if self._is_allowed(pair[0])]
-        beyond = [pair for pair in pairs if not self._is_allowed(pair[0])]
+        allowed = [pair for pair in pairs if self._is_allowed(pair[0], model)]
+        beyond = [pair for pair in pairs if not self._is_allowed(pair[0], model)]
         order = self._gentleness if self.wish.prefer == "quality" else self._balance
-        allowed.sort(key=lambda pair: order(pair[0]))
+        allowed.sort(key=lambda pair: order(pair[0], model))
         beyond.sort(key=lambda pair: _smallness(pair[0]))
         return _Pairs(allowed, beyond)
 
@@ -289,21 +293,26 @@ class Search:
                 return framework
         return None
 
-    def _is_allowed(self, precision: Format) -> bool:
-        loss = precision.quality_loss_percent
+    def _is_allowed(self, precision: Format, model: Model) -> bool:
+        loss = support.format_loss(precision, model)
         return self.wish.unmeasured if loss is None else loss <= self.wish.max_loss_percent
 
-    def _gentleness(self, precision: Format) -> tuple[float, ...]:
-        """The least loss first, those not measured last, the larger of them first."""
+    def _gentleness(self, precision: Format, model: Model) -> tuple[float, ...]:
+        """The least loss first, those not measured last, the larger of them first.
+
+        What was published goes before anything that only takes more room.
+        """
+        if support.is_published(precision, model):
+            return (False, 0.0, -float("inf"))
         missing, loss = support.quality_order(precision)
         return (missing, loss, -(precision.bits_per_weight or 0.0))
 
-    def _balance(self, precision: Format) -> tuple[float, ...]:
+    def _balance(self, precision: Format, model: Model) -> tuple[float, ...]:
         """The smallest that still loses little, then by loss."""
-        loss = precision.quality_loss_percent
+        loss = support.format_loss(precision, model)
         if loss is not None and loss <= self.knowledge.policy["balanced_up_to_percent"]:
             return (0.0, *_smallness(precision), loss)
-        return (1.0, *self._gentleness(precision))
+        return (1.0, *self._gentleness(precision, model))
 
 
 def _smallness(precision: Format) -> tuple[float, ...]:

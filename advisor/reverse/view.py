@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from advisor.facts import headroom_percent
+from advisor.estimate.margin import headroom_percent
 from advisor.render import figures as f
 from advisor.render.assemble import speed_doc
 from advisor.render.view import WRITES
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from advisor.scenario import Scenario
 
 UNKNOWN = "unknown"
+THIN = "thin"
 USED = "used"
 GAP = 2
 """Spaces between columns."""
@@ -120,7 +121,7 @@ def _shared(found: Found) -> Iterator[Column]:
     yield _column(
         "needs", found, lambda row: f.amount(row.answer.memory.required_bytes), right=True
     )
-    yield _column("free", found, lambda row: f.amount(row.answer.memory.headroom_bytes), right=True)
+    yield _column("free", found, _free, right=True)
     yield _column("max context", found, _context, right=True)
     if writes(found):
         yield _column("tok/s (range)", found, _speed, right=True)
@@ -181,6 +182,11 @@ def _split(row: Row) -> str:
     if scenario.gpu_layers is not None:
         return f"{layers + 1 - scenario.gpu_layers} of {layers + 1} layers"
     return "nothing"
+
+
+def _free(row: Row) -> str:
+    free = f.amount(row.answer.memory.headroom_bytes)
+    return f"{free} ({THIN})" if row.margin == THIN else free
 
 
 def _context(row: Row) -> str:

@@ -35,6 +35,9 @@ _FORMATS = {
     "balanced": "The format of each is the smallest that loses little, or else the one with the "
     "least measured loss that fits.",
 }
+_THIN = (
+    "Where it says thin, no format leaves more, and less stays free than an estimate can promise."
+)
 _CAUSES: dict[Cause, str] = {
     "does_not_fit": "no format fits",
     "too_slow": "slower than {speed}",
@@ -55,7 +58,8 @@ def ranking_words(found: Found) -> str:
     """Say how the rows are ordered, and which format each has."""
     order = _CARDS[found.sort] if found.sort else _MODELS[found.wish.prefer]
     chosen = "quality" if found.wish.prefer == "quality" else "balanced"
-    return f"{order} {_FORMATS[chosen]}"
+    thin = f" {_THIN}" if any(row.margin == "thin" for row in found.rows) else ""
+    return f"{order} {_FORMATS[chosen]}{thin}"
 
 
 def left_out_words(found: Found) -> Iterator[tuple[int, str]]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import random
 
 from advisor.advice import Advice
+from advisor.estimate.limits import largest_gpu_layers
+from advisor.estimate.memory import free_bytes
+from advisor.estimate.whole import host_fits
+from advisor.options.base import Base
 from advisor.pipeline import Advisor
 from advisor.resolve import apply_change
-from advisor.scenario import Request
+from advisor.scenario import Request, changed
 
 PRECISIONS = ("FP16", "INT8", "INT4", "Q4_K_M", "Q3_K_M", "Q8_0", "AWQ", "FP8", "NF4")
 
@@ -32,6 +36,25 @@ def drawn(advisor: Advisor, rng: random.Random) -> Request:
     )
 
 
+def _holds(again: Base) -> bool:
+    """Whether the verdict of a request run again is that it fits: on the cards and in RAM."""
+    return again.memory.deficit_bytes == 0 and host_fits(again.scenario, again.memory)
+
+
+def most_layers_differ(advisor: Advisor, advice: Advice) -> list[str]:
+    """Hold the largest number of layers that fits against trying every number."""
+    scenario, known = changed(advice.scenario, gpu_layers=None), advisor.knowledge
+    if scenario.framework.memory_model != "llama.cpp":
+        return []
+    free = (
+        (layers, free_bytes(changed(scenario, gpu_layers=layers), known))
+        for layers in range(scenario.model.shape.layers + 2)
+    )
+    best = max((layers for layers, left in free if left is not None and left >= 0), default=None)
+    found = largest_gpu_layers(scenario, known)
+    return [] if found == best else [f"layers: {found} found, {best} by trying all"]
+
+
 def broken(advisor: Advisor, advice: Advice) -> list[str]:
     """Name the promises that this advice breaks."""
     found = []
@@ -47,6 +70,8 @@ def broken(advisor: Advisor, advice: Advice) -> list[str]:
             found.append(f"run again it differs: {option.key}")
         if not option.fits or again.memory.deficit_bytes:
             found.append(f"does not fit: {option.key}")
+        if not fits and not _holds(again):
+            found.append(f"does not turn the verdict: {option.key}")
         if option.key in barred:
             found.append(f"barred: {option.key}")
     return found

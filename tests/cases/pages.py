@@ -1,0 +1,106 @@
+"""The pages of docs/cases: each quotes a command and what the program says to it.
+
+python -m tests.cases.pages     writes what it says now into the pages; read them again then
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from advisor.cli.main import main
+from advisor.render import figures as f
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "cases"
+_CASE = re.compile(
+    r"^## (?P<title>[^\n]+)\n\n```sh\n(?P<command>advisor advise [^`]+?)\n```\n\n"
+    r"(?P<table>(?:\|[^\n]*\n)+)",
+    re.MULTILINE,
+)
+_REMEDIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One section of a page."""
+
+    title: str
+    command: str
+    table: str
+
+
+def pages() -> list[Path]:
+    return sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
+
+
+def cases(page: Path) -> list[Case]:
+    found = _CASE.finditer(page.read_text(encoding="utf-8"))
+    return [Case(m["title"], m["command"], m["table"]) for m in found]
+
+
+def table(command: str) -> str:
+    """What the program says to a command, as the pages have it."""
+    doc = _document(command)
+    rows = [("", "what advisor says"), ("---", "---"), *_figures(doc), *_remedies(doc)]
+    return "".join(f"| {name} | {text} |\n" for name, text in rows)
+
+
+def _document(command: str) -> dict:  # type: ignore[type-arg]  # JSON as it was printed
+    words = [*shlex.split(command.replace("\\\n", " ")), "--format", "json"]
+    out = io.StringIO()
+    with patch.object(sys, "argv", words), contextlib.redirect_stdout(out):  # noqa: SIM117
+        with contextlib.suppress(SystemExit):
+            main()
+    return json.loads(out.getvalue())  # type: ignore[no-any-return]
+
+
+def _figures(doc: dict) -> Iterator[tuple[str, str]]:  # type: ignore[type-arg]
+    memory, asked = doc["memory"], doc["scenario"]
+    yield "setup", f"{asked['precision']} in {asked['framework']}"
+    needs = f"{f.amount(memory['required_bytes'])} of {f.amount(memory['usable_bytes'])}"
+    yield "verdict", f"`{doc['verdict']['state']}`, needs {needs}"
+    parts = ("weights", "kv_cache", "compute_buffer")
+    sizes = [f"{part.replace('_', ' ')} {f.amount(memory[f'{part}_bytes'])}" for part in parts]
+    yield "made of", ", ".join(sizes)
+    if doc["speed"]:
+        yield "speed", f.speed_range(doc["speed"]["decode_tok_s"])
+    if doc["commands"]:
+        yield "run it", f"`{_one_line(doc['commands'][0]['text'])}`"
+
+
+def _remedies(doc: dict) -> Iterator[tuple[str, str]]:  # type: ignore[type-arg]
+    for item in doc["recommendations"][:_REMEDIES]:
+        after = item["after"]
+        free = f"{f.amount(after['headroom_bytes'])} free"
+        free += " (thin)" if after["margin"] == "thin" else ""
+        point = f.speed_point(after["decode_tok_s"])
+        said = ", ".join(part for part in (item["title"], free, point) if part)
+        yield str(item["rank"]), said
+    if doc["recommendations"] and not doc["commands"]:
+        yield "first as a command", f"`{_one_line(doc['recommendations'][0]['command'])}`"
+
+
+def _one_line(command: str) -> str:
+    return " ".join(command.replace("\\\n", " ").split())
+
+
+def write() -> None:
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        page.write_text(_CASE.sub(_renewed, text), encoding="utf-8")
+
+
+def _renewed(found: re.Match[str]) -> str:
+    return found[0].removesuffix(found["table"]) + table(found["command"])
+
+
+if __name__ == "__main__":
+    write()
