@@ -28,6 +28,7 @@ LAYERS = (
     ("render",),
     ("bulk", "reverse"),
     ("batch",),
+    ("audit", "site"),
     ("workbench",),
     ("cli",),
     ("__main__", "build_hook"),

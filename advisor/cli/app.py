@@ -16,6 +16,8 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "models-for": ("reverse", "models_for"),
     "gpus-for": ("reverse", "gpus_for"),
     "batch": ("batch", "batch"),
+    "audit": ("audit", "audit"),
+    "site": ("site", "site"),
     "calibrate": ("calibrate", "calibrate"),
     "knowledge": ("knowledge", "knowledge_app"),
     "measure": ("measure", "measure_app"),

@@ -48,8 +48,8 @@ def contradictions(doc: Document) -> list[str]:
     sentences = [*whole, *notes, *remedies, ("first", full.first), *figures]
     sentences += [(f"summary {item.number}", item.summary) for item in full.remedies]
     return [
-        *(problem for where, text in sentences for problem in _wrong_numbers(doc, where, text)),
-        *(problem for where, text in whole for problem in _wrong_state(doc, where, text)),
+        *(problem for where, text in sentences for problem in wrong_numbers(doc, where, text)),
+        *(problem for where, text in whole for problem in wrong_state(doc, where, text)),
         *_unsaid_risk(doc),
         *_wrong_remedies(doc),
         *_wrong_arithmetic(doc),
@@ -57,7 +57,8 @@ def contradictions(doc: Document) -> list[str]:
     ]
 
 
-def _wrong_state(doc: Document, where: str, text: str) -> Iterator[str]:
+def wrong_state(doc: Document, where: str, text: str) -> Iterator[str]:
+    """Find words that say "fits" where the verdict says otherwise, or the reverse."""
     runs = doc["verdict"]["state"] in {"fits", "tight"}
     if runs and (found := _NEGATED_FIT.search(text)):
         yield f"{where}: says '{found[0]}' though the verdict is {doc['verdict']['state']}"
@@ -106,7 +107,8 @@ def _unasked_speed(doc: Document, sentences: list[tuple[str, str]]) -> Iterator[
             yield f"{where}: gives {found[0]} though no speed is known"
 
 
-def _wrong_numbers(doc: Document, where: str, text: str) -> Iterator[str]:
+def wrong_numbers(doc: Document, where: str, text: str) -> Iterator[str]:
+    """Find sizes, speeds and counts in a text that are no figure of the document."""
     known = _Known(doc)
     text = text.replace("less than 0.01 GiB", "")
     for name in _names(doc):
@@ -131,8 +133,8 @@ def _names(doc: Document) -> list[str]:
     each = {card["name"] for card in asked["cards"]}
     found = each | {asked["model"]["name"], gpu["name"] if gpu else "", asked["draft_model"] or ""}
     for item in doc["recommendations"]:
-        setup = item["setup"]
-        found |= {setup["gpu"] or "", setup["model"], setup["draft_model"] or ""}
+        for setup in (item["setup"], *(other["setup"] for other in item["alternatives"])):
+            found |= {setup["gpu"] or "", setup["model"], setup["draft_model"] or ""}
     return sorted(found - {""}, key=lambda name: (-len(name), name))
 
 
