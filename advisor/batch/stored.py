@@ -106,10 +106,19 @@ def document_of(root: Path, entry: Entry) -> Document:
         ValueError: What stands there is no document.
     """
     place = entry["files"]["jsonl"]
-    with (root / place["path"]).open("rb") as file:
-        file.seek(place["offset"])
-        line = file.read(place["bytes"])
-    found = json.loads(line)
+    return read_document(root / place["path"], place["offset"], place["bytes"])
+
+
+def read_document(path: Path, offset: int, length: int) -> Document:
+    """Read a result document by its place in a JSON Lines file.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: What stands there is no document.
+    """
+    with path.open("rb") as file:
+        file.seek(offset)
+        found = json.loads(file.read(length))
     if not isinstance(found, dict) or "verdict" not in found:
         raise ValueError("not a result document")
     return cast("Document", found)

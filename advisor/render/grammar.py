@@ -1,6 +1,6 @@
 """The small part of jinja2 that templates may use, checked when a template is parsed.
 
-Text, placeholders, ``if`` and, in report/ only, ``for``. No arithmetic, calls, includes or
+Text, placeholders, ``if`` and, in report/ and site/ only, ``for``. No arithmetic, calls, includes or
 attributes of objects, so a template can neither compute a number nor reach the program.
 """
 
@@ -23,6 +23,7 @@ _TEXT: tuple[type[nodes.Node], ...] = (
     nodes.Test, nodes.Tuple, nodes.List,
 )  # fmt: skip
 _REPORT: tuple[type[nodes.Node], ...] = (*_TEXT, nodes.For, nodes.Getattr)
+_LOOPING = frozenset({"report", "site"})
 _MAX_LOOP_DEPTH = 3
 _ADVICE = "Templates hold text, placeholders and conditions; figures are computed before."
 
@@ -43,7 +44,7 @@ def violations(tree: nodes.Template, kind: Kind) -> list[Violation]:
 
 
 def _forbidden(node: nodes.Node, kind: Kind) -> Iterator[Violation]:
-    allowed = _REPORT if kind == "report" else _TEXT
+    allowed = _REPORT if kind in _LOOPING else _TEXT
     for child in node.iter_child_nodes():
         line = child.lineno or node.lineno
         if not isinstance(child, allowed):
@@ -75,7 +76,7 @@ def _unknown_names(tree: nodes.Template, kind: Kind) -> Iterator[Violation]:
     for name in tree.find_all(nodes.Name):
         if name.ctx != "load" or name.name in known or name.name in seen:
             continue
-        if kind == "report" and name.name in bound:
+        if kind in _LOOPING and name.name in bound:
             continue
         seen.add(name.name)
         hint = did_you_mean(name.name, sorted(known)) or "docs/templates.md lists them all."
