@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 _MARKDOWN = re.compile(r"(?<!\\)\[[^\]\n]*(?<!\\)\]\(<?([^)>\s]+)>?[^)\n]*\)")
 _FENCE = re.compile(r"^(`{3,}).*?^\1`*$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_ATTRIBUTE = re.compile(r"""\s(href|src|id)=["']([^"'<>]*)["']""")
+_TITLE = re.compile(r"<title>([^<]*)</title>")
+_LANGUAGE = re.compile(r"""<html[^>]*\slang=["']([a-zA-Z-]+)["']""")
 _QUIET = frozenset({"script", "style", "title", "desc"})
 """Text that is no part of what a page says; the ends of an axis (``ticks``) are none, too."""
 _BREAKING = frozenset({
     "p", "h1", "h2", "h3", "h4", "li", "tr", "td", "th", "dt", "dd", "caption", "figcaption", "pre",
     "div", "br", "a", "text",
 })  # fmt: skip
+Places = frozenset[str]
+"""The names of the places in a page that a link can lead to."""
 _ELSEWHERE = frozenset({"http", "https", "mailto"})
 
 
@@ -86,28 +92,53 @@ def read_page(html: str) -> Page:
     return page
 
 
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What the check of a site needs of a page; read at many times the speed of a parser."""
+
+    links: tuple[str, ...]
+    ids: tuple[str, ...]
+    title: str
+    language: str
+
+
+def read_outline(html: str) -> Outline:
+    """Read links and anchors of a page whose tags an autoescaping template wrote."""
+    found = [(name, unescape(value)) for name, value in _ATTRIBUTE.findall(html)]
+    title, language = _TITLE.search(html), _LANGUAGE.search(html)
+    return Outline(
+        links=tuple(value for name, value in found if name != "id"),
+        ids=tuple(value for name, value in found if name == "id"),
+        title=unescape(title[1]).strip() if title else "",
+        language=language[1] if language else "",
+    )
+
+
 def markdown_links(text: str) -> list[str]:
     """List the targets of links in Markdown, code left out."""
     return _MARKDOWN.findall(_FENCE.sub("", text))
 
 
 def broken(
-    path: str, links: list[str], ids: Callable[[str], frozenset[str] | None]
+    path: str, links: Iterable[str], there: Callable[[str], bool], ids: Callable[[str], Places]
 ) -> Iterator[str]:
     """Say what is wrong with the links of a file; links to other hosts are not followed.
 
     Args:
         path: The file, from the folder.
         links: Their targets.
-        ids: Gives the anchors of a file of the folder, None where there is no such file.
+        there: Whether there is such a file in the folder.
+        ids: Gives the anchors of a file of the folder; asked only where a link names one.
     """
     for link in dict.fromkeys(links):
-        problem = _problem(path, link, ids)
+        problem = _problem(path, link, there, ids)
         if problem:
             yield problem
 
 
-def _problem(path: str, link: str, ids: Callable[[str], frozenset[str] | None]) -> str:
+def _problem(
+    path: str, link: str, there: Callable[[str], bool], ids: Callable[[str], Places]
+) -> str:
     try:
         parts = urlsplit(link)
     except ValueError:
@@ -120,10 +151,9 @@ def _problem(path: str, link: str, ids: Callable[[str], frozenset[str] | None]) 
     target = _joined(path, unquote(parts.path)) if parts.path else path
     if target is None:
         return f"'{link}' leads out of the folder"
-    anchors = ids(target)
-    if anchors is None:
+    if not there(target):
         return f"'{link}' leads to '{target}', which is not there"
-    if parts.fragment and unquote(parts.fragment) not in anchors:
+    if parts.fragment and unquote(parts.fragment) not in ids(target):
         return f"'{link}': '{target}' has no place named '{unquote(parts.fragment)}'"
     return ""
 

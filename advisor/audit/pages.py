@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from advisor.audit.finding import Finding
-from advisor.audit.links import broken, read_page
+from advisor.audit.links import broken, read_outline
 from advisor.errors import RequestError
 
 SITE_MANIFEST = "site.jsonl"
@@ -30,12 +31,12 @@ def check_site(root: Path, tell: Callable[[int, int], None]) -> tuple[list[Findi
     """
     files = _listed(root)
     found, pages = [*_foreign(root, files)], 0
-    ids = _anchors(root, files)
+    ids, seen = _anchors(root), files.__contains__
     for done, (path, said) in enumerate(files.items(), start=1):
         content = _read(root, path, said, found)
         if content is not None and path.endswith(".html"):
             pages += 1
-            found += _page(path, content, ids)
+            found += _page(path, content, seen, ids)
         tell(done, len(files))
     return found, pages
 
@@ -71,29 +72,26 @@ def _read(root: Path, path: str, said: str, found: list[Finding]) -> bytes | Non
     return content
 
 
-def _anchors(root: Path, files: Mapping[str, str]) -> Callable[[str], frozenset[str] | None]:
+def _anchors(root: Path) -> Callable[[str], frozenset[str]]:
     @lru_cache(maxsize=_KEPT)
-    def ids(path: str) -> frozenset[str] | None:
-        if path not in files or not (root / path).is_file():
-            return None
-        if not path.endswith(".html"):
-            return frozenset()
-        return frozenset(read_page((root / path).read_text("utf-8", "replace")).ids)
+    def ids(path: str) -> frozenset[str]:
+        return frozenset(read_outline((root / path).read_text("utf-8", "replace")).ids)
 
     return ids
 
 
 def _page(
-    path: str, content: bytes, ids: Callable[[str], frozenset[str] | None]
+    path: str, content: bytes, there: Callable[[str], bool], ids: Callable[[str], frozenset[str]]
 ) -> Iterator[Finding]:
-    page = read_page(content.decode("utf-8", "replace"))
-    for problem in broken(path, page.links, ids):
+    page = read_outline(content.decode("utf-8", "replace"))
+    for problem in broken(path, page.links, there, ids):
         yield Finding("link", path, problem)
     if len(content) > MOST_PAGE_BYTES:
         yield Finding("page", path, f"{len(content):,} bytes, more than {MOST_PAGE_BYTES:,}")
-    if not page.title.strip():
+    if not page.title:
         yield Finding("page", path, "has no title")
     if not page.language:
         yield Finding("page", path, "does not say its language")
-    for name in page.doubled:
-        yield Finding("page", path, f"two places are named '{name}'")
+    for name, count in Counter(page.ids).items():
+        if count > 1:
+            yield Finding("page", path, f"{count} places are named '{name}'")

@@ -272,12 +272,10 @@ def _links(root: Path, stored: Stored) -> Iterator[Finding]:
         texts.append((files["html"]["path"], stored.page.links, frozenset(stored.page.ids)))
     for path, links, own in texts:
 
-        def ids(target: str, path: str = path, own: frozenset[str] = own) -> frozenset[str] | None:
-            if target == path:
-                return own
-            return frozenset() if (root / target).is_file() else None
+        def ids(target: str, path: str = path, own: frozenset[str] = own) -> frozenset[str]:
+            return own if target == path else frozenset()
 
-        for problem in broken(path, links, ids):
+        for problem in broken(path, links, lambda target: (root / target).is_file(), ids):
             yield Finding("link", path, problem)
 
 

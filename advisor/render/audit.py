@@ -109,9 +109,9 @@ def _unasked_speed(doc: Document, sentences: list[tuple[str, str]]) -> Iterator[
 
 def wrong_numbers(doc: Document, where: str, text: str) -> Iterator[str]:
     """Find sizes, speeds and counts in a text that are no figure of the document."""
-    known = _Known(doc)
+    known = _known(doc)
     text = text.replace("less than 0.01 GiB", "")
-    for name in _names(doc):
+    for name in known.names:
         text = text.replace(name, "")
     for found in _SIZE.finditer(text):
         if not known.has_size(found[1], found[2]):
@@ -127,7 +127,10 @@ def wrong_numbers(doc: Document, where: str, text: str) -> Iterator[str]:
 
 
 def _names(doc: Document) -> list[str]:
-    """Names that hold numbers of their own (``H100 SXM5 80 GB``), longest first."""
+    """What holds numbers that are no figures of the document, longest first.
+
+    Names (``H100 SXM5 80 GB``), figures on which sources differ, and remarks on the request.
+    """
     gpu = doc["scenario"]["gpu"]
     asked = doc["scenario"]
     each = {card["name"] for card in asked["cards"]}
@@ -135,13 +138,25 @@ def _names(doc: Document) -> list[str]:
     for item in doc["recommendations"]:
         for setup in (item["setup"], *(other["setup"] for other in item["alternatives"])):
             found |= {setup["gpu"] or "", setup["model"], setup["draft_model"] or ""}
-    return sorted(found - {""}, key=lambda name: (-len(name), name))
+    found |= {value for values in (gpu["disputed"].values() if gpu else ()) for value in values}
+    return sorted({*found, *doc["warnings"]} - {""}, key=lambda name: (-len(name), name))
+
+
+_latest: list[tuple[Document, _Known]] = []
+"""The document looked at last: its sentences come one after another."""
+
+
+def _known(doc: Document) -> _Known:
+    if not _latest or _latest[0][0] is not doc:
+        _latest[:] = [(doc, _Known(doc))]
+    return _latest[0][1]
 
 
 class _Known:
     """Every figure of a document, as numbers and as printed."""
 
     def __init__(self, doc: Document) -> None:
+        self.names = _names(doc)
         numbers = list(_numbers(doc, ""))
         sizes = {value for key, value in numbers if key.endswith("_bytes")}
         memory = doc["memory"]
