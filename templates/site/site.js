@@ -83,6 +83,7 @@
       count.textContent = shown + " of " + table.tBodies[0].rows.length + " shown";
     }
     form.addEventListener("input", apply);
+    form.addEventListener("change", apply);
     form.addEventListener("submit", function (event) { event.preventDefault(); });
     form.addEventListener("reset", function () { setTimeout(apply, 0); });
     apply();
@@ -191,7 +192,7 @@
       })));
     }
     found.wanted = draw;
-    form.addEventListener("input", function () { history.replaceState(null, "", "#" + one.value + "--" + two.value); draw(); });
+    form.addEventListener("change", function () { history.replaceState(null, "", "#" + one.value + "--" + two.value); draw(); });
     draw();
   }
 
