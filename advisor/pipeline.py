@@ -154,7 +154,9 @@ class Advisor:
             vocabulary,
             ruleset,
             make_engine(ruleset, prefer=engine),
-            resources.digest({n: text for n, text in files.items() if not n.startswith(_NO_REPORT)}),
+            resources.digest(
+                {n: text for n, text in files.items() if not n.startswith(_NO_REPORT)}
+            ),
         )
 
     def estimate(self, request: Request) -> Base:

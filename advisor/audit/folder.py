@@ -10,8 +10,8 @@ from zlib import crc32
 
 from advisor.audit.finding import Finding
 from advisor.batch.shard import FORMATS, record_of
-from advisor.batch.stored import Batch, Entry, read_record
 from advisor.batch.store import ERRORS, INDEX, OWN, SITE, WORK, entries
+from advisor.batch.stored import Batch, Entry, read_record
 
 _AT_ONCE = 2_000_000
 """Names of files held in memory at the same time."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from advisor.render.contract import Document
 
 _MOST_DIFFERENCES = 3
+_MOST_SHOWN = 60
 _APART = ("provenance",)
 """What tells how a document was made, not what it says."""
 _SPACES = re.compile(r"\s+")
@@ -192,7 +193,7 @@ def _row_against(stored: Stored, doc: Document) -> Iterator[Finding]:
 
 def _shown(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
 
 
 def _compared(stored: Stored, made: Report | Failure, *, fresh: bool) -> Iterator[Finding]:

@@ -39,8 +39,7 @@ def signature(found: Iterable[int]) -> array[int]:
     bins = array("I", [_EMPTY]) * _BINS
     for value in found:
         place = value >> _SHIFT
-        if value < bins[place]:
-            bins[place] = value
+        bins[place] = min(bins[place], value)
     return bins
 
 

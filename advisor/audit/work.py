@@ -132,8 +132,6 @@ def _table(setup: Setup, task: Task, head: Entry, checked: Checked) -> list[Entr
 def _making(setup: Setup) -> Making:
     named = (setup.rules, setup.templates, setup.knowledge, setup.measurements)
     rules, templates, knowledge, own = (Path(name) if name else None for name in named)
-    advisor = Advisor.load(
-        rules=rules, templates=templates, knowledge=knowledge, measurements=own
-    )
+    advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge, measurements=own)
     texts = tuple(kind for kind in setup.formats if kind != "parquet")
     return Making(advisor, Namer.of(advisor.knowledge), texts, setup.length, templates)

@@ -15,7 +15,9 @@ from advisor.errors import RequestError, raise_problems
 
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "--out", metavar="OUT", help="Folder of the site; DIR/site if left out."),
+    typer.Option(
+        "--output", "--out", metavar="OUT", help="Folder of the site; DIR/site if left out."
+    ),
 ]
 
 
@@ -41,8 +43,8 @@ def site(
     The batch must hold JSON Lines. Made again into the same folder, the site
     is replaced page by page and what is no longer part of it is removed.
     """
-    from advisor.batch.stored import open_batch  # noqa: PLC0415  start-up: --help must not pay
     from advisor.batch.store import locked  # noqa: PLC0415
+    from advisor.batch.stored import open_batch  # noqa: PLC0415  start-up: --help must not pay
     from advisor.cli.steps import Steps  # noqa: PLC0415
     from advisor.render import template_problems  # noqa: PLC0415
     from advisor.site.place import check_place, place_for  # noqa: PLC0415

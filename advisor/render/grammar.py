@@ -1,7 +1,7 @@
 """The small part of jinja2 that templates may use, checked when a template is parsed.
 
-Text, placeholders, ``if`` and, in report/ and site/ only, ``for``. No arithmetic, calls, includes or
-attributes of objects, so a template can neither compute a number nor reach the program.
+Text, placeholders, ``if`` and, in report/ and site/ only, ``for``. No arithmetic, calls, includes
+or attributes of objects, so a template can neither compute a number nor reach the program.
 """
 
 from __future__ import annotations

@@ -202,14 +202,14 @@ OPTION: Mapping[str, str] = {
 }
 
 SITE = frozenset({
-    "all", "bars", "base_url", "best_href", "best_state", "best_symbol", "best_word", "body", "canonical", "card_href",
-    "card_name", "cards", "cards_count", "columns", "facts", "families", "fitting", "groups",
-    "heading", "items", "kind", "legend", "matrix", "memory_bars", "model_href", "model_name",
-    "models_count", "name", "needs", "one_fits", "one_href", "one_name", "option_bars", "others",
-    "page_description", "page_title", "pager", "part", "provenance", "reports_count", "root", "rows",
-    "run", "scripts", "section", "setting", "settings", "setup", "size", "sizes", "speed_bars",
-    "state", "states", "title", "trail", "two_fits", "two_href", "two_name", "verdict",
-    "pair_href",
+    "all", "bars", "base_url", "best_href", "best_state", "best_symbol", "best_word", "body",
+    "canonical", "card_href", "card_name", "cards", "cards_count", "columns", "facts",
+    "families", "fitting", "groups", "heading", "items", "kind", "legend", "matrix",
+    "memory_bars", "model_href", "model_name", "models_count", "name", "needs", "one_fits",
+    "one_href", "one_name", "option_bars", "others", "page_description", "page_title", "pager",
+    "pair_href", "part", "provenance", "reports_count", "root", "rows", "run", "scripts",
+    "section", "setting", "settings", "setup", "size", "sizes", "speed_bars", "state", "states",
+    "title", "trail", "two_fits", "two_href", "two_name", "verdict",
 })  # fmt: skip
 """What templates of the site may name; rows, items and columns hold texts by name."""
 

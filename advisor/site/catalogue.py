@@ -146,8 +146,7 @@ def _ordered(subjects: Iterable[Subject]) -> list[Subject]:
     found = sorted(subjects, key=lambda s: (s.group.casefold(), s.size, s.name.casefold(), s.key))
     slugs = folder_names([one.key for one in found])
     return [
-        Subject(one.key, one.name, slugs[one.key], one.group, one.size, one.known)
-        for one in found
+        Subject(one.key, one.name, slugs[one.key], one.group, one.size, one.known) for one in found
     ]
 
 

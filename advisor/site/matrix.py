@@ -134,9 +134,7 @@ def table(shown: Shown, matrix: Matrix, part: _Part, root: str) -> str:
     })  # fmt: skip
 
 
-def _row(
-    shown: Shown, matrix: Matrix, one: Subject, columns: Sequence[Subject], root: str
-) -> Row:
+def _row(shown: Shown, matrix: Matrix, one: Subject, columns: Sequence[Subject], root: str) -> Row:
     cells = (matrix.cells.get((one.key, model.key)) for model in columns)
     return {
         "name": one.name,
@@ -163,7 +161,7 @@ def _pager(matrix: Matrix, part: _Part, root: str) -> list[Row]:
     """Link the other blocks of cards at these models, and of models at these cards."""
     rows, columns = part.of
     down, across = part.at
-    lines = []
+    lines: list[Row] = []
     if len(rows) > 1:
         items = [
             _link(matrix, (at, across), part.at, _span(block), root)

@@ -167,9 +167,7 @@ def _row(site: Site, setup: Setup) -> Mapping[str, object]:
     return setup_row(setup, site.words) | {"href": f"../../{report_path(setup)}"}
 
 
-def _charts(
-    site: Site, part: Sequence[Setup], docs: Mapping[str, Document]
-) -> dict[str, object]:
+def _charts(site: Site, part: Sequence[Setup], docs: Mapping[str, Document]) -> dict[str, object]:
     hrefs = {setup.id: f"../../{report_path(setup)}" for setup in part}
     rows, legend = memory_bars(part, docs, hrefs)
     speeds = speed_bars(part, hrefs)

@@ -21,7 +21,6 @@ from advisor.render import Length
 from advisor.resources import overlaid
 from advisor.site.catalogue import Catalogue, read_catalogue
 from advisor.site.matrix import matrix_pages, search_entries, start_page
-from advisor.site.page import Site
 from advisor.site.pairs import Making, Pair, pair_files, site_of
 from advisor.site.place import Written, check_place, finish
 from advisor.site.tables import CARD, MODEL, Shown, list_pages, subject_pages
@@ -167,9 +166,7 @@ def _pairs(making: Making, asked: Asked, tasks: list[tuple[Pair, ...]]) -> Itera
     try:
         while True:
             for number, pairs in islice(waiting, max(place.room() - len(flying), 0)):
-                flying.add(
-                    executor.submit(make_pairs, making, str(asked.out), number, pairs)
-                )
+                flying.add(executor.submit(make_pairs, making, str(asked.out), number, pairs))
             if not flying:
                 break
             ready, flying = wait(flying, return_when=FIRST_COMPLETED)

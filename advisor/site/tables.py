@@ -18,6 +18,7 @@ from advisor.site.wording import (
     size_text,
     size_value,
 )
+from advisor.units import GIB
 
 _MEMORY_GIB = (8, 12, 16, 24, 32, 48, 80, 128)
 _BILLIONS = (1, 3, 7, 13, 30, 70, 200)
@@ -94,12 +95,12 @@ class Shown:
 
 def sizes_for(kind: Kind, subjects: Sequence[Subject]) -> list[Row]:
     """Give the steps of the filter by memory or by parameters that tell subjects apart."""
-    if kind is CARD:
-        steps, unit, name = _MEMORY_GIB, 2**30, "{} GiB"
-    else:
-        steps, unit, name = _BILLIONS, _GIGA, "{} billion"
     largest = max((one.size for one in subjects), default=0)
-    return [{"value": str(n), "name": name.format(n)} for n in steps if n * unit <= largest]
+    if kind is CARD:
+        known = [n for n in _MEMORY_GIB if n * GIB <= largest]
+        return [{"value": str(n), "name": f"{n} GiB"} for n in known]
+    known = [n for n in _BILLIONS if n * _GIGA <= largest]
+    return [{"value": str(n), "name": f"{n} billion"} for n in known]
 
 
 def list_pages(shown: Shown, kind: Kind) -> list[File]:

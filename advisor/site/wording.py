@@ -161,11 +161,11 @@ def _model_facts(known: Mapping[str, object]) -> list[tuple[str, str]]:
     total, active = known.get("parameters"), known.get("active_parameters")
     context, experts = known.get("trained_context_tokens"), known.get("experts")
     used = known.get("experts_used")
-    sparse = experts and isinstance(active, int | float) and active != total
+    sparse = active if experts and isinstance(active, int | float) and active != total else None
     return [
         ("Family", str(known.get("family") or "")),
         ("Parameters", f.billions(total if isinstance(total, int | float) else None)),
-        ("Used for each token", f.billions(active) if sparse else ""),
+        ("Used for each token", f.billions(sparse)),
         ("Experts", f"{used} of {experts} a layer" if experts and used else ""),
         ("Trained context", f"{context:,} tokens" if isinstance(context, int) else ""),
         ("Layers", str(known.get("layers") or "")),

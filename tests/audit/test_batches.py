@@ -112,9 +112,7 @@ def test_a_document_that_disagrees_with_everything_else_is_found(
 
 def test_a_document_that_cannot_be_read_is_found(capsys: Capture, out: Path) -> None:
     edit_document(out, lambda doc: doc.pop("scenario") and None)
-    assert any(
-        kind == "damaged" and where == NAME for kind, where, _ in findings(capsys, out)
-    )
+    assert any(kind == "damaged" and where == NAME for kind, where, _ in findings(capsys, out))
     place = out / "jsonl/000/000000.jsonl"
     place.write_bytes(b"x" * place.stat().st_size)
     found = findings(capsys, out)

@@ -44,7 +44,8 @@ def test_markdown_links_leave_code_out() -> None:
 
 def test_a_page_gives_links_anchors_and_the_text_that_is_read() -> None:
     page = read_page(
-        '<html lang="en"><title>T</title><style>no{}</style><p class="a b" id="x">One <b>two</b></p>'
+        '<html lang="en"><title>T</title><style>no{}</style>'
+        '<p class="a b" id="x">One <b>two</b></p>'
         '<p class="ticks"><span>0</span></p><a href="y.html">three</a><p id="x">four</p>'
     )
     assert (page.title, page.language, page.links) == ("T", "en", ["y.html"])
@@ -91,7 +92,10 @@ def test_the_share_that_most_texts_have_in_common() -> None:
     same = text(1)
     for seed in range(10):
         whole = f"{same} {text(seed + 50)}"
-        common.add(runs(whole), sentences(f"All of them say this same thing. Number {seed} is new and alone."))
+        common.add(
+            runs(whole),
+            sentences(f"All of them say this same thing. Number {seed} is new and alone."),
+        )
     assert common.share() == pytest.approx(0.5, abs=0.02)
     assert common.repeated(3) == {"All of them say this same thing.": 1.0}
     assert Common().share() is None
