@@ -243,6 +243,15 @@ def test_a_pair_page_leads_from_the_matrix_to_the_report(browser: Browser) -> No
     assert browser.texts(".report .verdict")
 
 
+def test_the_bars_of_a_chart_share_one_scale(browser: Browser) -> None:
+    for width in (1280, 390):
+        browser.size(width, 900)
+        browser.open("pair/gemma-2-27b/geforce-rtx-3060-12-gb.html")
+        for chart in browser.all(".bars"):
+            bars = chart.find_elements("css selector", "li svg")
+            assert len({(bar.rect["x"], bar.rect["width"]) for bar in bars}) == 1
+
+
 def test_any_two_cards_can_be_compared(browser: Browser) -> None:
     browser.open("compare.html#geforce-rtx-4090--radeon-rx-7900-xtx")
     browser.run("return new Promise(done => setTimeout(done, 200))")
