@@ -1,4 +1,4 @@
-"""The recipes of docs/batch.md for clusters: nobody ran them here, so at least they must hold together."""
+"""The recipes of docs/batch.md for clusters: they were not run, so they must at least add up."""
 
 from __future__ import annotations
 
@@ -50,9 +50,8 @@ def test_the_slurm_script_is_a_script_and_counts_its_tasks() -> None:
     script = recipe("#!/bin/bash")
     done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)  # noqa: S607
     assert (done.returncode, done.stderr) == (0, "")
-    flags = dict(
-        re.findall(r"--([\w-]+)=(\S+)", " ".join(re.findall(r"^#SBATCH (.*)$", script, re.M)))
-    )
+    orders = " ".join(re.findall(r"^#SBATCH (.*)$", script, re.MULTILINE))
+    flags = dict(re.findall(r"--([\w-]+)=(\S+)", orders))
     assert set(flags) <= {"ntasks", "cpus-per-task", "mem-per-cpu", "time"}
     steps = [int(number) for number in re.findall(r"^srun --ntasks=(\d+)", script, re.MULTILINE)]
     assert sum(steps) == int(flags["ntasks"])
