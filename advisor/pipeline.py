@@ -45,6 +45,8 @@ from advisor.scenario import Request
 from advisor.vocabulary import Vocabulary, load_vocabulary
 
 _NO_SCORE = 0.0
+_NO_REPORT = ("site/",)
+"""Folders of templates that no report is made from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,9 @@ class Advisor:
             vocabulary,
             ruleset,
             make_engine(ruleset, prefer=engine),
-            resources.digest(files),
+            resources.digest(
+                {n: text for n, text in files.items() if not n.startswith(_NO_REPORT)}
+            ),
         )
 
     def estimate(self, request: Request) -> Base:

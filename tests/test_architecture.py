@@ -29,6 +29,7 @@ LAYERS = (
     ("render",),
     ("bulk", "reverse"),
     ("batch",),
+    ("audit", "site"),
     ("lint", "workbench"),
     ("cli",),
     ("__main__", "build_hook"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from advisor.batch.inputs import Inputs
 from advisor.batch.plan import Plan, shard_count
 from advisor.errors import RequestError
 from advisor.pipeline import Advisor
@@ -15,7 +16,7 @@ from advisor.resources import digest
 
 SCHEMA_VERSION = 1
 _PACKAGE = Path(__file__).resolve().parent.parent
-_NOT_OUTPUT = ("cli", "data", "workbench")
+_NOT_OUTPUT = ("audit", "cli", "data", "site", "workbench")
 """Parts of the program that change no report."""
 _SHOWN = 12
 _SAID = {
@@ -33,15 +34,21 @@ _SAID = {
     "pyarrow": "the version of pyarrow",
 }
 
+_TOLD_ELSEWHERE = ("inputs",)
+"""Only names what the hashes already tell; a built-in file may change behind a user's own."""
+
 Manifest = Mapping[str, object]
 
 
-def manifest(plan: Plan, advisor: Advisor, *, formats: tuple[str, ...], length: str) -> Manifest:
+def manifest(
+    plan: Plan, advisor: Advisor, inputs: Inputs, *, formats: tuple[str, ...], length: str
+) -> Manifest:
     """Describe a batch before it is made.
 
     Args:
         plan: What is to be reported.
         advisor: Rules, knowledge and templates.
+        inputs: The files those come from, so that an audit can name what changed.
         formats: What is to be written.
         length: How much the reports say.
     """
@@ -57,6 +64,7 @@ def manifest(plan: Plan, advisor: Advisor, *, formats: tuple[str, ...], length: 
         **made_by(advisor, formats),
         "plan_sha256": hashlib.sha256(json.dumps(described).encode()).hexdigest(),
         "plan": described,
+        "inputs": dict(inputs),
     }
 
 
@@ -133,7 +141,7 @@ def differences(
     """Say what differs between two manifests, one clause each; empty where nothing does."""
     keys = [key for key in _SAID if old.get(key) != new.get(key)]
     if not keys and old != new:
-        keys = [key for key in new if old.get(key) != new[key]]
+        keys = [key for key in new if key not in _TOLD_ELSEWHERE and old.get(key) != new[key]]
     if "formats" in keys and "pyarrow" in keys:
         keys.remove("pyarrow")
     first, second = words

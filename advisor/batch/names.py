@@ -11,7 +11,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from advisor.knowledge.types import Knowledge
@@ -21,6 +21,7 @@ MOST_STEM, MOST_FOLDER = 110, 60
 _OTHER = re.compile(r"[^a-z0-9.]+")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 """Names that Windows keeps for devices, with any ending."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*/[a-z0-9][a-z0-9._-]*")
 _SHOWN = {"gpus": "x{}", "context": "{}", "batch": "b{}", "kv_cache": "kv-{}"}
 _BARE = ("precision", "framework", "prefer")
 
@@ -86,3 +87,20 @@ def _bounded(text: str, most: int, whole: str, *, exact: bool) -> str:
     text = f"x-{text}" if reserved else text
     mark = hashlib.sha256(whole.encode()).hexdigest()[:12]
     return f"{text[: most - len(mark) - 1].rstrip('-_.')}-{mark}".lstrip("-_.")
+
+
+def folder_names(texts: Collection[str]) -> Mapping[str, str]:
+    """Name each of some texts apart from the others, safe on every file system.
+
+    A text whose readable form stands alone keeps it; others add a hash.
+    """
+    count = Counter(slug(text) for text in texts)
+    return {
+        text: _bounded(slug(text), MOST_FOLDER, text, exact=count[slug(text)] == 1)
+        for text in texts
+    }
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of a report: a folder and a file, nothing else."""
+    return _NAME.fullmatch(text) is not None

@@ -70,7 +70,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class _Report:
+class Report:
     """One scenario answered; a text that nobody asked for is empty."""
 
     request: Request
@@ -108,7 +108,7 @@ def make_shard(shard: Shard, making: Making) -> Iterator[File]:
     """
     tables = _Tables()
     for item in shard.items:
-        made = _made(item, making)
+        made = make_report(item, making)
         if isinstance(made, Failure):
             tables.failures.append(failure_entry(shard.number, item, made.message, bug=made.bug))
         else:
@@ -117,7 +117,8 @@ def make_shard(shard: Shard, making: Making) -> Iterator[File]:
     yield _record(shard, tables)
 
 
-def _made(item: Item, making: Making) -> _Report | Failure:
+def make_report(item: Item, making: Making) -> Report | Failure:
+    """Answer one scenario and write what is asked for; whatever goes wrong is given back."""
     try:
         request = request_from(item.request)
         if item.line:
@@ -132,7 +133,7 @@ def _made(item: Item, making: Making) -> _Report | Failure:
         return Failure(f"{bad.strerror}: '{bad.filename}'."[:_MOST_SHOWN])
     except Exception as bug:  # noqa: BLE001  one scenario must not cost the others; told at the end
         return Failure(f"a bug in advisor: {type(bug).__name__}: {bug}"[:_MOST_SHOWN], bug=True)
-    return _Report(request, doc, markdown, html)
+    return Report(request, doc, markdown, html)
 
 
 def _advice(request: Request, making: Making) -> Advice:
@@ -160,7 +161,7 @@ def _texts(doc: Document, views: Views, making: Making) -> tuple[str, str]:
 
 
 def _files(
-    number: int, item: Item, made: _Report, making: Making, tables: _Tables
+    number: int, item: Item, made: Report, making: Making, tables: _Tables
 ) -> Iterator[File]:
     """Give the files of one report and note it in the shard's tables."""
     name, files = making.namer.path(made.request.stated()), dict[str, Mapping[str, object]]()

@@ -21,8 +21,8 @@ from advisor.batch.shard import FORMATS, File, record_of
 from advisor.errors import RequestError
 
 MANIFEST, INDEX, ERRORS = "manifest.json", "index.jsonl", "errors.jsonl"
-_WORK, _TOKEN, _STOP = ".work", "token", "stop"
-_OWN = frozenset({MANIFEST, INDEX, ERRORS, _WORK, "shards", *FORMATS})
+WORK, SITE, _TOKEN, _STOP = ".work", "site", "token", "stop"
+OWN = frozenset({MANIFEST, INDEX, ERRORS, WORK, SITE, "shards", *FORMATS})
 _FLUSHES = 16
 """Files flushed at the same time."""
 
@@ -44,7 +44,7 @@ def write_files(root: Path, number: int, files: Iterable[File]) -> int:
         OSError: The disk is full, the folder is gone or may not be written. What was there
             stays; the shard is not complete.
     """
-    holder = Path(tempfile.mkdtemp(prefix=f"{number:06d}-", dir=root / _WORK))
+    holder = Path(tempfile.mkdtemp(prefix=f"{number:06d}-", dir=root / WORK))
     try:
         moves, total = [], 0
         with ThreadPoolExecutor(_FLUSHES) as flushing:
@@ -65,7 +65,7 @@ def write_files(root: Path, number: int, files: Iterable[File]) -> int:
 
 def write_one(root: Path, name: str, chunks: Iterable[bytes]) -> None:
     """Write one file of the folder itself, whole or not at all."""
-    temporary = root / _WORK / name
+    temporary = root / WORK / name
     with temporary.open("wb") as out:
         for chunk in chunks:
             out.write(chunk)
@@ -158,32 +158,32 @@ def finish(root: Path, shards: int) -> None:
         write_one(root, ERRORS, (line for part in ([first], failures) for line in part))
     else:
         (root / ERRORS).unlink(missing_ok=True)
-    shutil.rmtree(root / _WORK, ignore_errors=True)
+    shutil.rmtree(root / WORK, ignore_errors=True)
 
 
 def prepare(root: Path, token: str) -> None:
     """Make the folder ready to be written: an empty ``.work`` with the token of this run."""
-    shutil.rmtree(root / _WORK, ignore_errors=True)
-    (root / _WORK).mkdir()
-    (root / _WORK / _TOKEN).write_text(token, encoding="ascii")
+    shutil.rmtree(root / WORK, ignore_errors=True)
+    (root / WORK).mkdir()
+    (root / WORK / _TOKEN).write_text(token, encoding="ascii")
 
 
 def sees(root: Path, token: str) -> bool:
     """Whether this machine sees the output folder of a run."""
     try:
-        return (root / _WORK / _TOKEN).read_text(encoding="ascii") == token
+        return (root / WORK / _TOKEN).read_text(encoding="ascii") == token
     except OSError:
         return False
 
 
 def ask_to_stop(root: Path) -> None:
     """Tell workers to begin no further shard."""
-    (root / _WORK / _STOP).touch()
+    (root / WORK / _STOP).touch()
 
 
 def asked_to_stop(root: Path) -> bool:
     """Whether no further shard is to be begun."""
-    return (root / _WORK / _STOP).exists()
+    return (root / WORK / _STOP).exists()
 
 
 def check_folder(root: Path, *, resume: bool) -> None:
@@ -199,11 +199,11 @@ def check_folder(root: Path, *, resume: bool) -> None:
     if MANIFEST in names and not resume:
         hint = "Go on with it (--resume), or name another folder."
         raise RequestError(f"'{root}' holds a batch already", hint=hint)
-    if MANIFEST not in names and names - {_WORK}:
+    if MANIFEST not in names and names - {WORK}:
         found = ", ".join(sorted(names)[:3])
         hint = "Name a folder that is empty or does not exist yet."
         raise RequestError(f"'{root}' is not empty and holds no batch ({found})", hint=hint)
-    if strange := sorted(names - _OWN):
+    if strange := sorted(names - OWN):
         hint = "Move it out of the folder."
         raise RequestError(f"'{root}' holds '{strange[0]}', which no batch wrote", hint=hint)
 

@@ -17,6 +17,8 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "models-for": ("reverse", "models_for"),
     "gpus-for": ("reverse", "gpus_for"),
     "batch": ("batch", "batch"),
+    "audit": ("audit", "audit"),
+    "site": ("site", "site"),
     "calibrate": ("calibrate", "calibrate"),
     "init": ("init", "init"),
     "knowledge": ("knowledge", "knowledge_app"),

@@ -65,9 +65,14 @@ class Asked:
 
     def manifest(self) -> Manifest:
         """Describe what will be made."""
-        from advisor.batch.manifest import manifest  # noqa: PLC0415  as above
+        from advisor.batch.inputs import input_files  # noqa: PLC0415  as above
+        from advisor.batch.manifest import manifest  # noqa: PLC0415
 
-        return manifest(self.plan, self.advisor, formats=self.formats, length=self.length)
+        own = self.folders
+        inputs = input_files(
+            {"rules": own.rules, "templates": own.templates, "knowledge": own.knowledge}
+        )
+        return manifest(self.plan, self.advisor, inputs, formats=self.formats, length=self.length)
 
     def job(self, out: Path, made: Manifest) -> Job:
         """Tell workers what to do; paths are whole, since they may start elsewhere."""
@@ -80,14 +85,15 @@ class Asked:
             formats=self.formats,
             length=self.length,
             made_by=tuple(sorted(made_by(self.advisor, self.formats).items())),
-            rules=_whole(self.folders.rules),
-            templates=_whole(self.folders.templates),
-            knowledge=_whole(self.folders.knowledge),
-            measurements=_whole(self.folders.measurements),
+            rules=whole(self.folders.rules),
+            templates=whole(self.folders.templates),
+            knowledge=whole(self.folders.knowledge),
+            measurements=whole(self.folders.measurements),
         )
 
 
-def _whole(path: Path | None) -> str | None:
+def whole(path: Path | None) -> str | None:
+    """Give a path from the root, as a worker elsewhere needs it."""
     return str(path.resolve()) if path else None
 
 

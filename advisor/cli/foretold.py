@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from advisor.batch.plan import Plan, shard_count
 from advisor.batch.sample import Cost
+from advisor.cli.counted import counted
 
 _MINUTE, _HOUR = 60, 3600
 _MOST_REASONS = 12
@@ -14,10 +15,10 @@ _MOST_REASONS = 12
 def foretold(plan: Plan, cost: Cost, workers: int) -> Iterator[str]:
     """Say how much a plan is and what it will take, line by line."""
     shards = shard_count(plan)
-    yield f"{_counted(plan.scenarios, 'scenario')} in {_counted(shards, 'shard')}"
+    yield f"{counted(plan.scenarios, 'scenario')} in {counted(shards, 'shard')}"
     skipped = sum(plan.skipped.values())
     if skipped:
-        yield f"{_counted(skipped, 'combination')} skipped:"
+        yield f"{counted(skipped, 'combination')} skipped:"
         reasons = list(plan.skipped.items())
         yield from (f"  {count:,}  {why}" for why, count in reasons[:_MOST_REASONS])
         rest = reasons[_MOST_REASONS:]
@@ -25,15 +26,11 @@ def foretold(plan: Plan, cost: Cost, workers: int) -> Iterator[str]:
             yield f"  {sum(count for _, count in rest):,}  for {len(rest)} other reasons"
     cpu_s, written, disk = cost.of(plan.scenarios)
     each = 1000 * cost.cpu_s / cost.scenarios
-    measured = _counted(cost.scenarios, "scenario")
+    measured = counted(cost.scenarios, "scenario")
     yield f"measured on {measured}: {each:.1f} ms of processor time each"
     plural = "" if workers == 1 else "s"
     yield f"expected time: {_time(cpu_s / workers)} with {workers} worker{plural}"
     yield f"expected size: {_size(written)}, about {_size(disk)} on the disk"
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _time(seconds: float) -> str:

@@ -30,9 +30,8 @@ SINGLE = (
     "presets.yaml",
     "calibration.yaml",
     "calibration-fitted.yaml",
-    "calibration-user.yaml",
     "measured.csv",
-    "measurements-user.csv",
+    "second_cards.yaml",
     "measurements.csv",
 )
 """Files that have one name only."""

@@ -50,8 +50,8 @@ def contradictions(doc: Document) -> list[str]:
     standard = report(doc, "standard")
     sentences += [(f"in brief {item.number}", item.brief) for item in standard.remedies]
     return [
-        *(problem for where, text in sentences for problem in _wrong_numbers(doc, where, text)),
-        *(problem for where, text in whole for problem in _wrong_state(doc, where, text)),
+        *(problem for where, text in sentences for problem in wrong_numbers(doc, where, text)),
+        *(problem for where, text in whole for problem in wrong_state(doc, where, text)),
         *_unsaid_risk(doc),
         *_wrong_remedies(doc),
         *_wrong_arithmetic(doc),
@@ -59,7 +59,8 @@ def contradictions(doc: Document) -> list[str]:
     ]
 
 
-def _wrong_state(doc: Document, where: str, text: str) -> Iterator[str]:
+def wrong_state(doc: Document, where: str, text: str) -> Iterator[str]:
+    """Find words that say "fits" where the verdict says otherwise, or the reverse."""
     runs = doc["verdict"]["state"] in {"fits", "tight"}
     if runs and (found := _NEGATED_FIT.search(text)):
         yield f"{where}: says '{found[0]}' though the verdict is {doc['verdict']['state']}"
@@ -108,10 +109,11 @@ def _unasked_speed(doc: Document, sentences: list[tuple[str, str]]) -> Iterator[
             yield f"{where}: gives {found[0]} though no speed is known"
 
 
-def _wrong_numbers(doc: Document, where: str, text: str) -> Iterator[str]:
-    known = _Known(doc)
+def wrong_numbers(doc: Document, where: str, text: str) -> Iterator[str]:
+    """Find sizes, speeds and counts in a text that are no figure of the document."""
+    known = _known(doc)
     text = text.replace("less than 0.01 GiB", "")
-    for name in (*_names(doc), *_disputed(doc)):
+    for name in known.names:
         text = text.replace(name, "")
     for found in _SIZE.finditer(text):
         if not known.has_size(found[1], found[2]):
@@ -127,7 +129,10 @@ def _wrong_numbers(doc: Document, where: str, text: str) -> Iterator[str]:
 
 
 def _names(doc: Document) -> list[str]:
-    """Names that hold numbers of their own (``H100 SXM5 80 GB``), longest first."""
+    """What holds numbers that are no figures of the document, longest first.
+
+    Names (``H100 SXM5 80 GB``), figures on which sources differ, and remarks on the request.
+    """
     gpu = doc["scenario"]["gpu"]
     asked = doc["scenario"]
     each = {card["name"] for card in asked["cards"]}
@@ -137,7 +142,18 @@ def _names(doc: Document) -> list[str]:
         each_setup = [setup, *(other["setup"] for other in item["alternatives"])]
         found |= {name or "" for s in each_setup for name in (s["gpu"], s["model"])}
         found.add(setup["draft_model"] or "")
+    found |= {*_disputed(doc), *doc["warnings"]}
     return sorted(found - {""}, key=lambda name: (-len(name), name))
+
+
+_latest: list[tuple[Document, _Known]] = []
+"""The document looked at last: its sentences come one after another."""
+
+
+def _known(doc: Document) -> _Known:
+    if not _latest or _latest[0][0] is not doc:
+        _latest[:] = [(doc, _Known(doc))]
+    return _latest[0][1]
 
 
 def _disputed(doc: Document) -> list[str]:
@@ -150,6 +166,7 @@ class _Known:
     """Every figure of a document, as numbers and as printed."""
 
     def __init__(self, doc: Document) -> None:
+        self.names = _names(doc)
         numbers = list(_numbers(doc, ""))
         sizes = {value for key, value in numbers if key.endswith("_bytes")}
         memory = doc["memory"]

@@ -1,9 +1,9 @@
 """The small part of jinja2 that templates may use, checked when a template is parsed.
 
-Text, placeholders, ``if``, ``vary`` and, in report/ only, ``for``. No arithmetic, calls, includes
-or attributes of objects, so a template can neither compute a number nor reach the program. What is
-left is bounded by its data: a loop inside a loop runs over a part of what the outer one runs over,
-and ``join`` is given a short separator and nothing that was joined before.
+Text, placeholders, ``if``, ``vary`` and, in report/ and site/ only, ``for``. No arithmetic, calls,
+includes or attributes of objects, so a template can neither compute a number nor reach the program.
+What is left is bounded by its data: a loop inside a loop runs over a part of what the outer one
+runs over, and ``join`` is given a short separator and nothing that was joined before.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _TEXT: tuple[type[nodes.Node], ...] = (
     nodes.Test, nodes.Tuple, nodes.List,
 )  # fmt: skip
 _REPORT: tuple[type[nodes.Node], ...] = (*_TEXT, nodes.For, nodes.Getattr)
+_LOOPING = frozenset({"report", "site"})
 _WORDS: Mapping[type[nodes.Node], tuple[str, str]] = {
     nodes.Add: ("+", "arithmetic ('+')"),
     nodes.Sub: ("-", "arithmetic ('-')"),
@@ -86,7 +87,7 @@ def violations(tree: nodes.Template, kind: Kind) -> list[Violation]:
     Of an expression that is not allowed only the outermost part is named.
     """
     bound = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"} | {"loop"}
-    known = placeholders(kind) | (bound if kind == "report" else frozenset())
+    known = placeholders(kind) | (bound if kind in _LOOPING else frozenset())
     found = [*_walked(tree, kind, known), *_deep_loops(tree, 0), *_wide_loops(tree, ())]
     by_place = {(v.message, v.line if v.lint == FORBIDDEN else 0): v for v in reversed(found)}
     return sorted(by_place.values(), key=lambda v: (v.line, v.message))
@@ -103,7 +104,7 @@ def _walked(node: nodes.Node, kind: Kind, known: frozenset[str]) -> Iterator[Vio
 
 
 def _forbidden(node: nodes.Node, kind: Kind, line: int) -> Violation | None:
-    if isinstance(node, _REPORT if kind == "report" else _TEXT):
+    if isinstance(node, _REPORT if kind in _LOOPING else _TEXT):
         return None
     if isinstance(node, nodes.Getattr):
         word, what = node.attr, f"the attribute '{node.attr}'"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-Kind = Literal["actions", "notes", "report"]
-KINDS: tuple[Kind, ...] = ("actions", "notes", "report")
+Kind = Literal["actions", "notes", "report", "site"]
+KINDS: tuple[Kind, ...] = ("actions", "notes", "report", "site")
 
 SITUATION: Mapping[str, str] = {
     "variation": "digits that hang on the request alone; vary blocks pick by them",
@@ -215,6 +215,18 @@ OPTION: Mapping[str, str] = {
     "before_speed": "generation speed before the change, empty when it did not run",
 }
 
+SITE = frozenset({
+    "all", "bars", "base_url", "best_href", "best_state", "best_symbol", "best_word", "body",
+    "canonical", "card_href", "card_name", "cards", "cards_count", "columns", "facts",
+    "families", "fitting", "groups", "heading", "items", "kind", "legend", "matrix",
+    "memory_bars", "model_href", "model_name", "models_count", "name", "needs", "one_fits",
+    "one_href", "one_name", "option_bars", "others", "page_description", "page_title", "pager",
+    "pair_href", "part", "provenance", "reports_count", "root", "rows", "run", "scripts",
+    "section", "setting", "settings", "setup", "size", "sizes", "speed_bars", "state", "states",
+    "title", "trail", "two_fits", "two_href", "two_name", "verdict",
+})  # fmt: skip
+"""What templates of the site may name; rows, items and columns hold texts by name."""
+
 _BY_KIND: Mapping[Kind, frozenset[str]] = {
     "actions": frozenset(SITUATION) | frozenset(OPTION),
     "notes": frozenset(SITUATION),
@@ -246,6 +258,7 @@ _BY_KIND: Mapping[Kind, frozenset[str]] = {
         "scatter",
     }
     | {"provenance", "break_even", "speeds_fall"},
+    "site": SITE,
 }
 
 

@@ -1,0 +1,1 @@
+"""Checks of what was published: a batch or a site against itself and against a fresh answer."""

@@ -1,0 +1,113 @@
+"""``advisor audit``: check what was published."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli.own import NoMeasurements, measurements_of
+
+if TYPE_CHECKING:
+    from advisor.audit.run import Now
+    from advisor.audit.work import Setup
+    from advisor.batch.stored import Batch
+    from advisor.cli.batch_run import Folders
+
+_FOUND = 1
+_SIMILAR = 0.9
+
+
+class Form(StrEnum):
+    """How findings are printed."""
+
+    text = "text"
+    json = "json"
+
+
+def audit(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A batch or a site.")],
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Check the contents of N reports, spread evenly."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; one for each core if left out.")
+    ] = None,
+    similar: Annotated[
+        float,
+        typer.Option(min=0.1, max=1.0, help="Texts that overlap so much are told as alike."),
+    ] = _SIMILAR,
+    form: Annotated[Form, typer.Option("--format", help="How findings are printed.")] = Form.text,
+    rules: Annotated[
+        Path | None, typer.Option(help="Folder of rules, over the built-in ones.")
+    ] = None,
+    templates: Annotated[
+        Path | None, typer.Option(help="Folder of templates, over the built-in ones.")
+    ] = None,
+    knowledge: Annotated[
+        Path | None, typer.Option(help="Folder of knowledge, over the built-in one.")
+    ] = None,
+    no_measurements: NoMeasurements = False,
+) -> None:
+    """Check a batch: every report against itself, its formats and a fresh answer.
+
+    Looks for figures and sentences that a fresh computation does not confirm,
+    contradictions, files that are missing, damaged or foreign, broken links,
+    different scenarios with the same text, and reports made from rules or
+    knowledge that have changed, with the names of the changed files.
+
+    A folder made by 'advisor site' is checked for links, damage and size.
+    Exits 0 when nothing is wrong, 1 when something is.
+    """
+    from advisor.audit.pages import SITE_MANIFEST  # noqa: PLC0415  start-up: --help must not pay
+    from advisor.batch.store import MANIFEST  # noqa: PLC0415
+    from advisor.cli.audited import told_batch, told_site  # noqa: PLC0415
+    from advisor.cli.batch_run import Folders  # noqa: PLC0415
+
+    if (folder / SITE_MANIFEST).is_file() and not (folder / MANIFEST).exists():
+        clean = told_site(folder, json_form=form is Form.json)
+    else:
+        own = None if no_measurements else measurements_of(knowledge)
+        setup, now, batch = _prepared(folder, Folders(rules, templates, knowledge, own))
+        clean = told_batch(
+            batch, setup, now,
+            sample=sample, workers=workers, threshold=similar, json_form=form is Form.json,
+        )  # fmt: skip
+    if not clean:
+        raise typer.Exit(_FOUND)
+
+
+def _prepared(folder: Path, folders: Folders) -> tuple[Setup, Now, Batch]:
+    from advisor.audit.run import Now  # noqa: PLC0415  as above
+    from advisor.audit.work import Setup  # noqa: PLC0415
+    from advisor.batch.inputs import input_files  # noqa: PLC0415
+    from advisor.batch.manifest import made_by  # noqa: PLC0415
+    from advisor.batch.stored import open_batch  # noqa: PLC0415
+    from advisor.cli.batch_run import whole  # noqa: PLC0415
+    from advisor.pipeline import Advisor  # noqa: PLC0415
+
+    batch = open_batch(folder)
+    advisor = Advisor.load(
+        rules=folders.rules,
+        templates=folders.templates,
+        knowledge=folders.knowledge,
+        measurements=folders.measurements,
+    )
+    formats = tuple(kind for kind in batch.formats if kind != "parquet")
+    inputs = input_files(
+        {"rules": folders.rules, "templates": folders.templates, "knowledge": folders.knowledge}
+    )
+    setup = Setup(
+        root=str(folder.resolve()),
+        formats=batch.formats,
+        length=batch.manifest["length"],
+        fresh=True,
+        rules=whole(folders.rules),
+        templates=whole(folders.templates),
+        knowledge=whole(folders.knowledge),
+        measurements=whole(folders.measurements),
+    )
+    return setup, Now(made_by(advisor, formats), inputs), batch
