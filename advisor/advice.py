@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 from advisor.estimate.result import BreakEven
 from advisor.facttype import FactType
@@ -26,8 +27,7 @@ Effort = Literal["setting", "download", "rebuild", "purchase"]
 FactValue = float | str | bool
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """One what-if: a change in ``estimate`` keys, and the changed scenario estimated."""
 
     key: str
@@ -47,8 +47,7 @@ class Option:
     """How far one may rely on what stays free; None where it does not fit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """A what-if that people look for and that cannot run here, so nothing is estimated."""
 
     key: str
@@ -58,8 +57,7 @@ class Expected:
     """Its ``option.*`` facts, for the rules that bar it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Because:
+class Because(Struct, frozen=True):
     """One condition of the rule that fired: the fact, its value and the test it passed."""
 
     fact: str
@@ -75,8 +73,7 @@ class Because:
         return "unknown" if self.value is None else show(self.kind, self.value)
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreTerm:
+class ScoreTerm(Struct, frozen=True):
     """One term of a score: ``points`` and how they came about."""
 
     text: str
@@ -87,8 +84,7 @@ class ScoreTerm:
     """Its value in base units."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recommendation:
+class Recommendation(Struct, frozen=True):
     """A remedy that was proved: its option's figures are the estimator's."""
 
     rank: int
@@ -104,8 +100,7 @@ class Recommendation:
     """Other options of the same action that rules also recommend, best first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A remark that changes nothing: cooling, drivers, monitoring."""
 
     rule: str
@@ -116,8 +111,7 @@ class Note:
     """The remark itself where the rule has no template."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotRecommended:
+class NotRecommended(Struct, frozen=True):
     """An option a rule barred, with the reason."""
 
     option: Option | Expected
@@ -126,8 +120,7 @@ class NotRecommended:
     because: tuple[Because, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Struct, frozen=True):
     """What produced the advice."""
 
     advisor: str
@@ -143,8 +136,7 @@ class Provenance:
     """Built-in rules that the user disabled."""
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(Struct, frozen=True):
     """Everything known about one request."""
 
     request: Request

@@ -14,11 +14,11 @@ AdvisorError
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Source:
+class Source(Struct, frozen=True, order=True):
     """A place in a file; ``line`` and ``column`` count from 1, 0 means unknown."""
 
     file: str
@@ -29,8 +29,7 @@ class Source:
         return ":".join([self.file, *(str(n) for n in (self.line, self.column) if n)])
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """What to write instead of what stands at the place of a problem."""
 
     old: str

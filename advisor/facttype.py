@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 FactKind = Literal["number", "enum", "flag", "text"]
 Origin = Literal["input", "knowledge", "estimate", "option", "rules"]
 
 
-@dataclass(frozen=True, slots=True)
-class FactType:
+class FactType(Struct, frozen=True):
     """One fact of the vocabulary."""
 
     name: str

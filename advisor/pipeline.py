@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor import __version__, resources
 from advisor.advice import (
@@ -49,8 +51,7 @@ _NO_REPORT = ("site/",)
 """Folders of templates that no report is made from."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A request as rules see it: estimated, with every what-if, as facts."""
 
     base: Base
@@ -94,8 +95,7 @@ def estimate(request: Request, knowledge: Knowledge) -> Base:
     return Base(request, scenario, memory, speed, knowledge)
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     """Everything one request led to, on the way to advice."""
 
     base: Base
@@ -109,8 +109,7 @@ class _Run:
     ranking: Ranking
 
 
-@dataclass(frozen=True, slots=True)
-class Advisor:
+class Advisor(Struct, frozen=True):
     """Rules, knowledge and an engine, loaded once and used for any number of requests.
 
     Threads may share it; the engine takes them in turn.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from advisor.advice import FactValue, Option, ScoreTerm
 from advisor.engine.base import Firing, OptionFacts
@@ -24,8 +25,7 @@ class _Marked(NamedTuple):
     alternatives: tuple[Option, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(Struct, frozen=True):
     """An option that a rule recommends, with its printed score."""
 
     rule: Rule
@@ -35,8 +35,7 @@ class Scored:
     alternatives: tuple[Option, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True):
     """What is said, what was barred, and what need not be said."""
 
     recommended: tuple[Scored, ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 
 from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.knowledge.types import SPLITS
@@ -25,7 +24,7 @@ _CHOICES = {
     "use": ("interactive", "batch", "none"),
     "split": SPLITS,
 }
-KEYS = (*(field.name for field in fields(Request)), *_SIZES)
+KEYS = (*Request.__struct_fields__, *_SIZES)
 """Every key a request may hold; ``ram`` and ``ram_bandwidth`` take units as on the command line."""
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor import support
 from advisor.errors import RequestError, UserError, raise_problems
@@ -46,8 +48,7 @@ _SMALLEST = {"depth": 0, "mtp": 0}
 _T = TypeVar("_T")
 
 
-@dataclass(slots=True)
-class _Problems:
+class _Problems(Struct):
     """Errors collected while the rest of the request is still being read."""
 
     errors: list[UserError] = field(default_factory=list)
@@ -346,4 +347,4 @@ def _impossible(request: Request, scenario: Scenario) -> Iterator[UserError]:
 
 def apply_change(request: Request, change: dict[str, object]) -> Request:
     """Apply a recommendation's ``change`` to the request, ready to run again."""
-    return replace(request, **change)  # type: ignore[arg-type]  # keys are Request fields, tested
+    return replace(request, **change)

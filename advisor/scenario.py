@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from advisor.knowledge.types import Format, Framework, Gpu, KvType, Split
 
@@ -18,8 +19,7 @@ Use = Literal["interactive", "batch", "none"]
 """How fast it has to be: read along, left to run, or of no matter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """A resolved model, from knowledge/ or from a file on disk."""
 
     name: str
@@ -46,8 +46,7 @@ class Model:
     """What the files say about themselves, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(Struct, frozen=True):
     """One fully specified situation; everything the estimator needs and nothing else.
 
     ``context_tokens`` is per sequence: memory holds ``batch`` sequences of it.
@@ -90,9 +89,7 @@ class Scenario:
     """As stated; ``support.split_of`` says how the cards then share the model."""
 
 
-_NAMES = tuple(Scenario.__dataclass_fields__)
-_PLACES = {name: place for place, name in enumerate(_NAMES)}
-_values = attrgetter(*_NAMES)
+_NAMES = Scenario.__struct_fields__
 
 
 _RECORDS = ("gpu", "model", "precision", "kv_cache_k", "kv_cache_v", "framework", "draft_model")
@@ -125,16 +122,7 @@ def size_key(scenario: Scenario, gpu: Gpu | None) -> tuple[Key, Key]:
     return (*map(id, records), *_sizes(scenario)), records
 
 
-def changed(scenario: Scenario, **changes: object) -> Scenario:
-    """Copy a scenario with other values: ``dataclasses.replace``, a third of its time."""
-    values = list(_values(scenario))
-    for name, value in changes.items():
-        values[_PLACES[name]] = value
-    return Scenario(*values)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What the user typed; None: not stated, the documented default applies."""
 
     gpu: str | None = None
@@ -168,5 +156,5 @@ class Request:
 
     def stated(self) -> Mapping[str, object]:
         """The keys the user gave, in field order."""
-        pairs = ((name, getattr(self, name)) for name in self.__dataclass_fields__)
+        pairs = ((name, getattr(self, name)) for name in self.__struct_fields__)
         return {name: value for name, value in pairs if value is not None}

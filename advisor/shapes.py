@@ -6,8 +6,9 @@ Reading 300 configs takes a tenth of a second and a dozen modules; a warm start 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import cast
+
+from msgspec import to_builtins
 
 from advisor.cache import Compiled, compiled
 from advisor.errors import SourceFileError, UserError
@@ -45,7 +46,7 @@ def _all(knowledge: Knowledge) -> Compiled:
     shapes: dict[str, object] = {}
     for record in knowledge.models.values():
         try:
-            shapes[record.name] = asdict(_read(record))
+            shapes[record.name] = to_builtins(_read(record))
         except UserError as error:
             shapes[record.name] = str(error)
     return shapes
@@ -67,11 +68,11 @@ def restored(stored: Mapping[str, object]) -> Shape:
         fields["kv_heads_by_layer"] = tuple(cast("list[int]", fields["kv_heads_by_layer"]))
     if fields.get("counts") is not None:
         fields["counts"] = _counts(cast("dict[str, object]", fields["counts"]))
-    return Shape(**fields)  # type: ignore[arg-type]  # written by asdict(Shape) above
+    return Shape(**fields)  # type: ignore[arg-type]  # written by to_builtins(Shape) above
 
 
 def _counts(stored: Mapping[str, object]) -> Counts:
     fields = dict(stored)
     for name in ("layers", "experts"):
         fields[name] = tuple(cast("list[int]", fields[name]))
-    return Counts(**fields)  # type: ignore[arg-type]  # written by asdict(Counts)
+    return Counts(**fields)  # type: ignore[arg-type]  # written by to_builtins(Counts)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.suggest import did_you_mean
 
@@ -72,8 +73,7 @@ class UnknownUnitError(UnitError):
         super().__init__(f"unknown unit '{unit}'. {hint}")
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(Struct, frozen=True):
     """A number in the base unit of ``dimension``, with the ``unit`` it was written in."""
 
     value: float

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from advisor.cache import compiled
 from advisor.errors import KnowledgeError
@@ -21,8 +23,7 @@ _LAYOUT = 2
 """Raised when the compiled form changes shape."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(Struct, frozen=True):
     """Every fact by name, in file order."""
 
     facts: Mapping[str, FactType]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+
+from msgspec import Struct, field
 
 from advisor.errors import Edit, Problems, Source, UserError
 from advisor.suggest import did_you_mean, nearest
@@ -16,8 +17,7 @@ _ONE_NAME = re.compile(r"Did you mean '([^']+)'\?")
 COMMA = "Between { } a comma ends the value: put a value with commas in quotes."
 
 
-@dataclass(slots=True)
-class Collector:
+class Collector(Struct):
     """What is wrong so far; all of it becomes errors of one type."""
 
     error: type[UserError]
@@ -93,8 +93,7 @@ def listed(names: Collection[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Struct, frozen=True):
     """One mapping, read by key."""
 
     values: Mapping[str, Node]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from advisor.errors import Source, UserError, raise_problems
 
@@ -24,8 +25,7 @@ _SYMBOL = re.compile(r":\s+[\"']?(>=?|<=?|==?|!=)\s*[\w.\-]")
 _NOT_ALLOWED = re.compile(r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A value with its place.
 
     ``value`` is a str, int, float, bool, None, a list of nodes, or a dict of nodes by key;
@@ -117,8 +117,7 @@ def _plain_problem(text: str, bad: yaml.MarkedYAMLError, place: Source) -> tuple
     return "yaml-syntax", message, "Check the indentation and the quotes."
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """A list or mapping whose end has not been read yet."""
 
     source: Source
@@ -131,8 +130,7 @@ class _Open:
     """The value that comes next belongs to a key that was refused."""
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     shown: str
     error: type[UserError]
     problems: list[UserError] = field(default_factory=list)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Yours:
+class Yours(Struct, frozen=True):
     """One entry of the user's."""
 
     what: str
@@ -25,8 +24,7 @@ class Yours:
         return f"yours: {self.at}, replaces the built-in {self.replaces}{behind}"
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchedOff:
+class SwitchedOff(Struct, frozen=True):
     """A built-in rule or entry that the user disabled."""
 
     name: str

@@ -24,10 +24,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TypedDict
+
+from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -8,7 +8,8 @@ Rates and weights are worked out before the clock starts: within a report they a
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.speed import estimate_speed

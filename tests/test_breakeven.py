@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 
 import pytest
+from msgspec.structs import replace
 
 from advisor import support
 from advisor.advice import Advice
@@ -17,7 +17,7 @@ from advisor.estimate.limits import most_sequences
 from advisor.estimate.memory import estimate_memory, free_bytes
 from advisor.options.choices import worth_having
 from advisor.pipeline import Advisor
-from advisor.scenario import Request, Scenario, changed
+from advisor.scenario import Request, Scenario
 from advisor.units import GIB
 
 SEEDS = range(6)
@@ -62,7 +62,7 @@ def fits(scenario: Scenario) -> bool:
 
 def with_batch(scenario: Scenario, batch: int) -> Scenario:
     rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
-    return changed(scenario, batch=batch, logits_rows=rows)
+    return replace(scenario, batch=batch, logits_rows=rows)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -71,11 +71,11 @@ def test_the_longest_context_fits_and_a_block_more_does_not(seed: int) -> None:
         longest = advice.limits.max_context_tokens
         trained = advice.scenario.model.trained_context_tokens
         if longest is None:
-            assert not fits(changed(advice.scenario, context_tokens=1))
+            assert not fits(replace(advice.scenario, context_tokens=1))
             continue
-        assert fits(changed(advice.scenario, context_tokens=longest))
+        assert fits(replace(advice.scenario, context_tokens=longest))
         if trained and longest + 256 <= trained:
-            assert not fits(changed(advice.scenario, context_tokens=longest + 256))
+            assert not fits(replace(advice.scenario, context_tokens=longest + 256))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -97,7 +97,7 @@ def test_the_largest_format_fits_and_no_larger_one_worth_having_does(seed: int) 
         scenario, named = advice.scenario, advice.break_even.largest_format
         sizes = {}
         for precision in {f.name: f for f in (*worth_having(scenario, known), scenario.precision)}:
-            memory = estimate_memory(changed(scenario, precision=known.formats[precision]), known)
+            memory = estimate_memory(replace(scenario, precision=known.formats[precision]), known)
             if memory.deficit_bytes == 0:
                 sizes[precision] = memory.weights_bytes + memory.host_weights_bytes
         if named is None:
@@ -119,7 +119,7 @@ def test_the_fewest_cards_fit_and_fewer_do_not(seed: int) -> None:
         if not can_double(scenario):
             assert fewest == (scenario.gpus if fits(scenario) else None)
             continue
-        holding = [n for n in splits(scenario) if fits(changed(scenario, gpus=n))]
+        holding = [n for n in splits(scenario) if fits(replace(scenario, gpus=n))]
         if fits(scenario):
             holding.append(scenario.gpus)
             assert fewest == min(holding)
@@ -134,9 +134,9 @@ def test_the_smallest_card_holds_it_and_one_gib_less_does_not(seed: int) -> None
         assert size
         assert gpu
         assert size % GIB == 0
-        assert fits(changed(advice.scenario, gpu=replace(gpu, vram_bytes=size)))
+        assert fits(replace(advice.scenario, gpu=replace(gpu, vram_bytes=size)))
         smaller = replace(gpu, vram_bytes=size - GIB)
-        assert not fits(changed(advice.scenario, gpu=smaller))
+        assert not fits(replace(advice.scenario, gpu=smaller))
 
 
 def test_points_are_facts_in_base_units() -> None:

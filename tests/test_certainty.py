@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from functools import lru_cache
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.errors import UserError
 from advisor.estimate.certainty import certainty_of, riskiest_card

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.advice import Advice, Expected, NotRecommended
 from advisor.pipeline import Advisor

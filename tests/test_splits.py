@@ -8,6 +8,7 @@ from io import BytesIO
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.bulk.rows import read_rows
 from advisor.bulk.sizing import estimate_row
@@ -20,7 +21,7 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.pipeline import Advisor
 from advisor.resolve import apply_change, resolve
-from advisor.scenario import Request, Scenario, changed
+from advisor.scenario import Request, Scenario
 from advisor.splits import split_of
 
 GGUF = {"gpu": "RTX 3090", "model": "llama-3.1-70b", "precision": "Q4_K_M"}
@@ -72,7 +73,7 @@ def test_a_pipeline_gives_every_rank_the_layers_its_server_gives(
 ) -> None:
     scenario = asked(**SERVED, framework=framework, gpus=cards, split="layer")
     held = [card.kv_cache_bytes for card in sized(scenario).per_gpu]
-    whole = sized(changed(scenario, gpus=1)).kv_cache_bytes
+    whole = sized(replace(scenario, gpus=1)).kv_cache_bytes
     assert held == [whole * count // 80 for count in layers]
 
 
@@ -82,7 +83,7 @@ def test_the_ends_of_a_pipeline_hold_the_embedding_and_the_output() -> None:
     shape = scenario.model.shape
     matrix, norm = 2 * shape.vocab * shape.hidden, 2 * shape.hidden
     assert weights == [weights[1] + matrix, weights[1], weights[1], weights[1] + matrix + norm]
-    assert sum(weights) == sized(changed(scenario, gpus=1)).weights_bytes
+    assert sum(weights) == sized(replace(scenario, gpus=1)).weights_bytes
 
 
 def test_a_tied_matrix_lies_on_both_ends_of_a_pipeline() -> None:
@@ -93,7 +94,7 @@ def test_a_tied_matrix_lies_on_both_ends_of_a_pipeline() -> None:
     first, last = (card.weights_bytes for card in sized(scenario).per_gpu)
     assert shape.tied
     assert last - first == 2 * shape.hidden
-    whole = sized(changed(scenario, gpus=1)).weights_bytes
+    whole = sized(replace(scenario, gpus=1)).weights_bytes
     assert first + last == whole + 2 * shape.vocab * shape.hidden
 
 
@@ -102,38 +103,38 @@ def test_shards_copy_a_latent_cache_and_a_pipeline_does_not() -> None:
         gpu="H200 SXM 141 GB", model="deepseek-v3", precision="FP8", framework="vLLM", gpus=8,
         context=32_768,
     )  # fmt: skip
-    one = sized(changed(scenario, gpus=1)).kv_cache_bytes
+    one = sized(replace(scenario, gpus=1)).kv_cache_bytes
     assert split_of(scenario) == "tensor"
     assert sized(scenario).kv_cache_bytes == 8 * one
-    assert sized(changed(scenario, split="layer")).kv_cache_bytes == one
+    assert sized(replace(scenario, split="layer")).kv_cache_bytes == one
 
 
 def test_shards_copy_heads_that_do_not_divide_and_a_pipeline_does_not() -> None:
     scenario = asked(gpu="A10", model="qwen2.5-7b", framework="vLLM", gpus=7)
     assert scenario.model.shape.kv_heads == 4
     assert scenario.model.shape.heads % 7 == 0
-    one = sized(changed(scenario, gpus=1)).kv_cache_bytes
+    one = sized(replace(scenario, gpus=1)).kv_cache_bytes
     assert sized(scenario).kv_cache_bytes == 7 * one // 4
-    assert sized(changed(scenario, split="layer")).kv_cache_bytes == one
+    assert sized(replace(scenario, split="layer")).kv_cache_bytes == one
 
 
 def test_rows_of_a_dense_model_lie_in_equal_parts_and_its_cache_with_its_layers() -> None:
     layered = asked(**GGUF, gpus=3)
-    rows = changed(layered, split="row")
+    rows = replace(layered, split="row")
     by_layer, by_row = sized(layered), sized(rows)
     assert by_row.weights_bytes == by_layer.weights_bytes
     each = [card.weights_bytes for card in by_row.per_gpu]
     assert max(each) - min(each) <= 1
     cache = [card.kv_cache_bytes for card in by_row.per_gpu]
     assert cache == [card.kv_cache_bytes for card in by_layer.per_gpu]
-    one = sized(changed(layered, gpus=1))
+    one = sized(replace(layered, gpus=1))
     assert {c.compute_buffer_bytes for c in by_row.per_gpu} == {one.compute_buffer_bytes}
     assert by_layer.compute_buffer_bytes > by_row.compute_buffer_bytes
 
 
 def test_experts_are_not_divided_by_rows() -> None:
     layered = asked(gpu="RTX 3090", model="mixtral-8x7b", precision="Q4_K_M", gpus=2)
-    rows = changed(layered, split="row")
+    rows = replace(layered, split="row")
     first, last = (card.weights_bytes for card in sized(rows).per_gpu)
     plain = [card.weights_bytes for card in sized(layered).per_gpu]
     assert first + last == sum(plain)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 Kind = Literal[
     "unfinished", "missing", "damaged", "foreign", "stale", "outdated", "wrong", "contradiction",
@@ -30,8 +31,7 @@ HEADINGS: Mapping[Kind, str] = {
 _MOST_KEPT = 1000
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Finding:
+class Finding(Struct, frozen=True, order=True):
     """One thing that is wrong."""
 
     kind: Kind
@@ -40,8 +40,7 @@ class Finding:
     message: str
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """All findings counted; of each kind the first thousand kept."""
 
     counts: Counter[Kind] = field(default_factory=Counter)

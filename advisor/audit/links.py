@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct, field
 
 _MARKDOWN = re.compile(r"(?<!\\)\[[^\]\n]*(?<!\\)\]\(<?([^)>\s]+)>?[^)\n]*\)")
 _FENCE = re.compile(r"^(`{3,}).*?^\1`*$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
@@ -26,8 +27,7 @@ Places = frozenset[str]
 _ELSEWHERE = frozenset({"http", "https", "mailto"})
 
 
-@dataclass(slots=True)
-class Page(HTMLParser):
+class Page(Struct, HTMLParser):
     """What an audit wants to know of an HTML page."""
 
     links: list[str] = field(default_factory=list)
@@ -92,8 +92,7 @@ def read_page(html: str) -> Page:
     return page
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """What the check of a site needs of a page; read at many times the speed of a parser."""
 
     links: tuple[str, ...]

@@ -6,10 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct, field
 
 from advisor.audit.finding import Finding, Kind
 from advisor.audit.links import Page, broken, markdown_links, read_page
@@ -35,8 +36,7 @@ _SPACES = re.compile(r"\s+")
 _MARKS = re.compile(r"\\([\\*\[\]<|#>])")
 
 
-@dataclass(slots=True)
-class Stored:
+class Stored(Struct):
     """One report as it lies in the folder; what is not there, or cannot be read, is None."""
 
     entry: Entry

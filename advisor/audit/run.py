@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.audit.finding import Finding, Findings
 from advisor.audit.folder import check_folder, site_of
@@ -26,8 +28,7 @@ _PAIRS, _GROUPS, _REPEATED = 5, 20, 5
 _NAMED_FILES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """Two reports that read alike."""
 
     one: str
@@ -36,8 +37,7 @@ class Pair:
     """Share of runs of five words in both, 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
+class Likeness(Struct, frozen=True):
     """How alike the texts are; this is told, and is no fault."""
 
     compared: int
@@ -49,8 +49,7 @@ class Likeness:
     pairs: list[Pair]
 
 
-@dataclass(slots=True)
-class Result:
+class Result(Struct):
     """Everything an audit has found out."""
 
     reports: int
@@ -61,16 +60,14 @@ class Result:
     pages: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
+class Now(Struct, frozen=True):
     """What reports would be made from now."""
 
     made_by: Mapping[str, str | None]
     inputs: Inputs
 
 
-@dataclass(slots=True)
-class _Texts:
+class _Texts(Struct):
     """Texts as they come in, in the order of the plan."""
 
     alike: Alike

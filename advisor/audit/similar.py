@@ -12,8 +12,9 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from zlib import crc32
+
+from msgspec import Struct, field
 
 _RUN, _BINS, _BAND = 5, 64, 4
 _EMPTY = 0xFFFFFFFF
@@ -66,8 +67,7 @@ def sentences(text: str) -> Iterator[str]:
             yield said
 
 
-@dataclass(slots=True)
-class Alike:
+class Alike(Struct):
     """Gathers signatures and joins what is alike into groups."""
 
     threshold: float
@@ -116,8 +116,7 @@ class Alike:
         return [(self.names[one], self.names[other]) for _, one, other in best]
 
 
-@dataclass(slots=True)
-class Common:
+class Common(Struct):
     """What most texts share, over a sample of them."""
 
     texts: int = 0

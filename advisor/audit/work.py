@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from advisor.audit.finding import Finding
 from advisor.audit.report import check_report, read_report, text_of
@@ -18,8 +19,7 @@ from advisor.pipeline import Advisor
 from advisor.render import Length
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """What every process of an audit is told."""
 
     root: str
@@ -38,8 +38,7 @@ class Setup:
         return Path(self.root)
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """Reports of one shard to be checked, by their place in its record; None is all."""
 
     number: int
@@ -50,8 +49,7 @@ class Task:
     """Whether their sentences are counted, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """One text, as far as others are held against it."""
 
     name: str
@@ -61,8 +59,7 @@ class Text:
     sentences: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Checked:
+class Checked(Struct):
     """What came of a task."""
 
     reports: int = 0

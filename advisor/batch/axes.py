@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from advisor import resolve
 from advisor.batch.canonical import absolute, card_name
@@ -23,8 +24,7 @@ from advisor.yamlfile import Node
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     """A card of a plan; ``text`` finds it again."""
 
     text: str
@@ -34,8 +34,7 @@ class Card:
     """Whether the text says how many cards there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """A model of a plan; ``model`` is None where it cannot be sized, ``why_not`` says why."""
 
     text: str
@@ -43,8 +42,7 @@ class Choice:
     why_not: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Axis(Generic[T]):
+class Axis(Struct, Generic[T], frozen=True):
     """How one list of a plan is read."""
 
     kind: str
@@ -198,8 +196,7 @@ def refuse(bad: UserError, node: Node, problems: Collector, near: str = "") -> N
     problems.add(f"{bad.message.removesuffix('.')}.", node.source, near or bad.hint)
 
 
-@dataclass(frozen=True, slots=True)
-class Reader(Generic[T]):
+class Reader(Struct, Generic[T], frozen=True):
     """Reads one list, presets included."""
 
     axis: Axis[T]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
+
+from msgspec.structs import replace
 
 from advisor.errors import RequestError
 from advisor.knowledge.cards import Cards

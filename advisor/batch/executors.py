@@ -8,8 +8,9 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+
+from msgspec import Struct
 
 from advisor.batch.worker import start_worker
 from advisor.errors import RequestError, UserError
@@ -59,8 +60,7 @@ class Place(Protocol):
         """Give the error to raise for one that came out of a worker."""
 
 
-@dataclass(frozen=True, slots=True)
-class Local:
+class Local(Struct, frozen=True):
     """This process alone, or a pool of spawned ones."""
 
     workers: int
@@ -89,8 +89,7 @@ class Local:
         return error
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(Struct, frozen=True):
     """The workers of a Dask scheduler, through its ``concurrent.futures`` executor."""
 
     client: Client

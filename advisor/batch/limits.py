@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.units import UnitError
 from advisor.yamlfields import Collector, Fields, guess
@@ -13,8 +14,7 @@ from advisor.yamlfile import Node
 _DAY = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """Takes a text that is one of these, case-blind."""
 
     words: frozenset[str]
@@ -24,8 +24,7 @@ class Words:
         return isinstance(value, str) and value.casefold() in self.words
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(Struct, frozen=True):
     """Takes a figure within bounds, both included; an unknown figure is never taken."""
 
     least: float | None
@@ -40,8 +39,7 @@ class Between:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Days:
+class Days(Struct, frozen=True):
     """Takes an ISO date from one day, month or year to another, both included."""
 
     first: str

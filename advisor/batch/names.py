@@ -12,7 +12,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.knowledge.types import Knowledge
 
@@ -32,8 +33,7 @@ def slug(text: str) -> str:
     return _OTHER.sub("-", plain.casefold()).strip("-.")
 
 
-@dataclass(frozen=True, slots=True)
-class Namer:
+class Namer(Struct, frozen=True):
     """Names reports; ``known`` are the texts that their slug alone tells apart."""
 
     known: frozenset[str]

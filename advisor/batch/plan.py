@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 SHARD_SIZE = 256
 """Scenarios in a shard unless the plan says otherwise."""
 MOST_IN_A_SHARD = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One scenario to be reported."""
 
     request: Mapping[str, object]
@@ -23,8 +23,7 @@ class Item:
     """As stated in the file of requests."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """A run of neighbouring scenarios; its number, from 0, depends on the plan alone."""
 
     number: int

@@ -9,8 +9,9 @@ contexts: [4096, 32768]
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.batch.axes import (
     Axis,
@@ -47,8 +48,7 @@ _BLOCK = (*_LISTS, "with", "beyond_trained")
 _TOP = (*_BLOCK, "blocks", "shard_size")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """One product; an empty list leaves its key to the default of a request."""
 
     cards: tuple[Card, ...]
@@ -65,8 +65,7 @@ class Block:
     """Whether contexts longer than a model was trained for are reported too."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanFile:
+class PlanFile(Struct, frozen=True):
     """What a YAML plan says."""
 
     blocks: tuple[Block, ...]
@@ -122,8 +121,7 @@ def _parts(fields: Fields, problems: Collector) -> list[Fields]:
     return [part for part in found if part]
 
 
-@dataclass(frozen=True, slots=True)
-class _Blocks:
+class _Blocks(Struct, frozen=True):
     knowledge: Knowledge
     presets: Presets
     problems: Collector

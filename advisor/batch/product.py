@@ -10,8 +10,9 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
+
+from msgspec import Struct, field
 
 from advisor import support
 from advisor.batch.axes import Card
@@ -32,8 +33,7 @@ NO_DEPTH = "the depth is not below the context"
 Inner = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """Scenarios that share model, format and framework."""
 
     block: int
@@ -42,8 +42,7 @@ class _Group:
     """Card number x inner combinations + number of the inner combination."""
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
+class Product(Struct, frozen=True):
     """A YAML plan, expanded; see ``advisor.batch.plan.Plan``."""
 
     blocks: tuple[Block, ...]
@@ -122,8 +121,7 @@ def _described(block: Block) -> Mapping[str, object]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Allowed:
+class _Allowed(Struct, frozen=True):
     """Which inner combinations a framework and card can run, and why not the others."""
 
     places: Sequence[int]
@@ -135,8 +133,7 @@ class _Allowed:
         return cls(places, Counter(filter(None, bad)))
 
 
-@dataclass(slots=True)
-class _Expansion:
+class _Expansion(Struct):
     blocks: Sequence[Block]
     knowledge: Knowledge
     skipped: Counter[str] = field(default_factory=Counter)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct, field
 
 from advisor.batch.canonical import canonical, file_state
 from advisor.batch.plan import SHARD_SIZE, Item, Shard
@@ -26,8 +27,7 @@ _CHUNK = 1 << 20
 _ORDER = ("model", "config", "precision", "framework", "gpu", "context", "batch")
 
 
-@dataclass(frozen=True, slots=True)
-class Requests:
+class Requests(Struct, frozen=True):
     """A file of requests, checked; see ``advisor.batch.plan.Plan``."""
 
     file: Path

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from advisor.batch.executors import Place
 from advisor.batch.plan import Plan, Shard, shard_count
@@ -19,15 +20,13 @@ _MOST_DEATHS = 3
 """So often may processes die without one shard being done in between."""
 
 
-@dataclass(slots=True)
-class Stop:
+class Stop(Struct):
     """Says whether to go on; a signal handler sets it."""
 
     signal: int = 0
 
 
-@dataclass(slots=True)
-class Totals:
+class Totals(Struct):
     """What came of a run."""
 
     shards: int
@@ -57,8 +56,7 @@ class Totals:
         self.bugs += head.bugs
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     plan: Plan
     job: Job
     place: Place

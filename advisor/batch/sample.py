@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.batch.plan import Plan, Shard, shard_count
 from advisor.batch.shard import Making, make_shard
@@ -13,8 +14,7 @@ _BLOCK = 4096
 """Bytes a file takes on the disk come in steps of this."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """What was measured."""
 
     scenarios: int

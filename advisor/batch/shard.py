@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from advisor.batch.canonical import canonical
 from advisor.batch.entry import failure_entry, report_entry
@@ -40,8 +41,7 @@ _MOST_SHOWN = 1000
 _ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
-@dataclass(frozen=True, slots=True)
-class Making:
+class Making(Struct, frozen=True):
     """How reports are made; the same for every shard of a run."""
 
     advisor: Advisor
@@ -51,8 +51,7 @@ class Making:
     templates: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """One file of the output folder."""
 
     path: str
@@ -60,8 +59,7 @@ class File:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A scenario without a report."""
 
     message: str
@@ -69,8 +67,7 @@ class Failure:
     """Whether the fault is ours."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """One scenario answered; a text that nobody asked for is empty."""
 
     request: Request
@@ -79,8 +76,7 @@ class Report:
     html: str
 
 
-@dataclass(slots=True)
-class _Tables:
+class _Tables(Struct):
     """What is gathered over a shard."""
 
     jsonl: list[bytes] = field(default_factory=list)

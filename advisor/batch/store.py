@@ -14,8 +14,9 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.batch.shard import FORMATS, File, record_of
 from advisor.errors import RequestError
@@ -27,8 +28,7 @@ _FLUSHES = 16
 """Files flushed at the same time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """The first line of a shard's record."""
 
     scenarios: int

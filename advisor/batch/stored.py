@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
 
 from advisor.batch.manifest import read_manifest
 from advisor.batch.shard import place_of, record_of
@@ -21,8 +22,7 @@ Entry = Mapping[str, Any]
 """A line of the index; see ``advisor.batch.entry``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """An output folder and what its manifest says."""
 
     root: Path

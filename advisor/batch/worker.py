@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.batch.manifest import differences, made_by
 from advisor.batch.names import Namer
@@ -22,8 +23,7 @@ _one_at_a_time = threading.Lock()
 """A Dask worker may have several threads; what is kept between scenarios is not made for that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """What every worker of a run is told; small, hashable and the same for all shards."""
 
     out: str
@@ -38,8 +38,7 @@ class Job:
     measurements: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """A finished shard."""
 
     number: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from advisor.errors import RequestError
 
@@ -15,8 +16,7 @@ _TOO_LONG = f"the line is longer than {MOST_BYTES:,} bytes"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line without its end; ``problem`` says why it has no text."""
 
     number: int

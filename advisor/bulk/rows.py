@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import BinaryIO, Literal, NoReturn
+
+from msgspec import Struct
 
 from advisor.bulk.lines import Line, read_lines
 from advisor.errors import RequestError, Source, UserError, raise_problems
@@ -28,8 +29,7 @@ _SWITCH = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One request as written; ``problem`` says why it could not be read."""
 
     number: int

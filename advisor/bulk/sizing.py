@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import TypedDict
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.bulk.rows import Row
 from advisor.errors import Problems, RequestError, SourceFileError, UserError
@@ -53,8 +55,7 @@ class LineDoc(TypedDict):
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Why a line has no figures."""
 
     message: str

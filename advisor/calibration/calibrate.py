@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.calibration import prefill as prompts
 from advisor.calibration.decode import DecodeModel, GroupOf, fit_decode, is_single
@@ -18,8 +19,7 @@ from advisor.estimate.speed_tables import Policy, format_group, read_policy
 from advisor.knowledge.types import Knowledge
 
 
-@dataclass(frozen=True, slots=True)
-class Material:
+class Material(Struct, frozen=True):
     """What the fits work on."""
 
     policy: Policy
@@ -46,8 +46,7 @@ class Material:
             yield from runs
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """Everything that was fitted."""
 
     decode: DecodeModel
@@ -122,8 +121,7 @@ def fit_all(material: Material) -> Fitted:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """What a step of several streams or a split one is built on."""
 
     policy: Policy

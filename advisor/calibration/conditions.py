@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.calibration.carried import Row
 
@@ -36,8 +37,7 @@ _CACHES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(Struct, frozen=True):
     """How a run was set up, as far as its text says."""
 
     gpu_layers: int | None

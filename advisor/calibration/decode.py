@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import exp, log
 from statistics import median
+
+from msgspec import Struct
 
 from advisor.calibration.fit import Case, Prior, Term, Values, fit, predict
 from advisor.calibration.offsets import Offset, Residual, Spreads, card_offset
@@ -63,8 +64,7 @@ def is_single(run: Run) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DecodeModel:
+class DecodeModel(Struct, frozen=True):
     """The fitted parameters with the cards' own factors."""
 
     values: Values

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import exp
+
+from msgspec import Struct
 
 from advisor.calibration.fit import Case, Prior, Term, Values, fit, predict
 from advisor.calibration.runs import Run
@@ -44,8 +45,7 @@ def is_engine_run(run: Run) -> bool:
     return run.metric == "decode" and not run.family and one and not run.split
 
 
-@dataclass(frozen=True, slots=True)
-class EngineModel:
+class EngineModel(Struct, frozen=True):
     """The fitted parameters of all engines."""
 
     values: Values

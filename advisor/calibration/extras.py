@@ -6,8 +6,9 @@ Each is fitted with the parameters of the single stream held fixed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import exp
+
+from msgspec import Struct
 
 from advisor.calibration.fit import Case, Prior, Term, Values, fit, predict
 from advisor.calibration.runs import Run
@@ -39,8 +40,7 @@ def factor(values: Values, name: str) -> float:
     return priors(name).value if known is None else exp(known)
 
 
-@dataclass(frozen=True, slots=True)
-class Extra:
+class Extra(Struct, frozen=True):
     """Fitted parameters over fixed ones."""
 
     values: Values

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast, get_args
+
+from msgspec import Struct
 
 from advisor.calibration.carried import Row, speed_rows
 from advisor.calibration.conditions import Conditions, conditions_of
@@ -28,8 +29,7 @@ _SELF_REPORTED = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Struct, frozen=True):
     """One usable row."""
 
     row: str
@@ -47,8 +47,7 @@ class Observation:
     """The row names this very model and format, not a relative of the same shape."""
 
 
-@dataclass(frozen=True, slots=True)
-class Observations:
+class Observations(Struct, frozen=True):
     """All usable rows, and how many were dropped for what reason."""
 
     kept: Sequence[Observation]

@@ -8,11 +8,12 @@ rows plus what each configuration adds; the offset is shrunk toward 0 by what th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from math import exp, sqrt
 from operator import attrgetter
 from statistics import median
+
+from msgspec import Struct
 
 _Z_80 = 1.2816
 """Normal quantile of an 80 % interval."""
@@ -21,8 +22,7 @@ _FAR = 3.0
 """A source this many standard deviations off counts half: weights in system RAM, a wrong label."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spreads:
+class Spreads(Struct, frozen=True):
     """Standard deviations of natural logarithms."""
 
     cards: float
@@ -33,16 +33,14 @@ class Spreads:
     """Between models and formats on one machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class Residual:
+class Residual(Struct, frozen=True):
     """One configuration's measured speed over the model's without card factor, logarithm."""
 
     source: str
     log_ratio: float
 
 
-@dataclass(frozen=True, slots=True)
-class Offset:
+class Offset(Struct, frozen=True):
     """A factor on the model's speed, with the 80 % interval of the factor itself."""
 
     factor: float

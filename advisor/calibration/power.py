@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
+
+from msgspec import Struct
 
 from advisor.calibration.carried import Row, speed_rows
 from advisor.calibration.conditions import conditions_of
@@ -36,8 +37,7 @@ _OTHER_NOTES = re.compile(r"(?:objective|spec|tp|pp|inst|kv|n_ctx)=[\w.-]+")
 _LINE = re.compile(r"#.*")
 
 
-@dataclass(frozen=True, slots=True)
-class Limited:
+class Limited(Struct, frozen=True):
     """Speeds at one power limit over those at the highest one."""
 
     card: str
@@ -52,8 +52,7 @@ class Limited:
         return median(self.shares)
 
 
-@dataclass(frozen=True, slots=True)
-class Laptop:
+class Laptop(Struct, frozen=True):
     """One laptop card when it was held out."""
 
     card: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil, exp, log
+
+from msgspec import Struct
 
 from advisor.calibration.fit import Case, Prior, Term, Values, fit, predict
 from advisor.calibration.runs import Run
@@ -47,8 +48,7 @@ def is_prompt(run: Run) -> bool:
     return run.metric == "prefill" and run.family and one and not run.split
 
 
-@dataclass(frozen=True, slots=True)
-class PrefillModel:
+class PrefillModel(Struct, frozen=True):
     """The fitted parameters."""
 
     values: Values

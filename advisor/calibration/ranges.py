@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import exp
+
+from msgspec import Struct
 
 from advisor.calibration.calibrate import Material
 from advisor.calibration.validate import Held, situation
@@ -21,8 +22,7 @@ LEAST_CARDS = 3
 _TAIL = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """The range of one situation."""
 
     low: float

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Metric = Literal["decode_tok_s", "prefill_tok_s", "total_throughput_tok_s"]
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(Struct, frozen=True):
     """A speed somebody measured; text fields are empty and numbers None where not stated."""
 
     gpu: str

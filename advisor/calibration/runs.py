@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import log2
 from statistics import median
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.calibration.observations import Observation
 from advisor.calibration.record import Measurement
@@ -45,8 +47,7 @@ _IN_RAM = Memory(0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, None, (), 0, 0, (), None)
 """A memory with all of the cache on the card."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One configuration of one source."""
 
     scenario: Scenario
@@ -96,8 +97,7 @@ class Run:
         return is_split(self.scenario)
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(Struct, frozen=True):
     """All runs, and rows that gave none, counted by reason."""
 
     kept: Sequence[Run]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
+
+from msgspec import Struct
 
 from advisor.calibration.carried import Row, speculation_rows, speed_rows
 from advisor.errors import KnowledgeError, Source
@@ -12,8 +13,7 @@ from advisor.errors import KnowledgeError, Source
 SITUATIONS = ("draft_model", "mtp", "mtp_small")
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(Struct, frozen=True):
     """The pairs of one situation."""
 
     factors: Sequence[float]

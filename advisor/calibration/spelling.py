@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.calibration.carried import Row, name_rows
 from advisor.errors import UserError
@@ -33,8 +34,7 @@ _UNSTATED = frozenset({"", "linux", "macos", "windows", "gguf", "mlx", "nvfp4", 
 _BACKEND_OF_VENDOR = {"NVIDIA": "CUDA", "AMD": "ROCm", "Intel": "SYCL", "Apple": "Metal"}
 
 
-@dataclass(slots=True)
-class Spelling:
+class Spelling(Struct):
     """Lookup with a memory."""
 
     knowledge: Knowledge

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import expm1
 from statistics import median
+
+from msgspec import Struct
 
 from advisor.calibration.prefill import sized
 from advisor.calibration.ranges import Spread, spread_of
@@ -18,8 +19,7 @@ _NEAR = 0.3
 _LEAST_CARDS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Stratum:
+class Stratum(Struct, frozen=True):
     """A kind of prediction, and the bar it is held to."""
 
     name: str
@@ -30,8 +30,7 @@ class Stratum:
     """Share within 30 %, at least."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """How a stratum came out; errors as shares of the measured speed."""
 
     stratum: Stratum
@@ -194,8 +193,7 @@ def _share(errors: Sequence[float]) -> float:
     return sum(error <= _NEAR for error in errors) / len(errors)
 
 
-@dataclass(frozen=True, slots=True)
-class _Flat:
+class _Flat(Struct, frozen=True):
     """The model that most calculators use: one efficiency for every card.
 
     One number for decoding and one for prefill, the medians of these very runs, so nothing is

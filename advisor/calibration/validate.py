@@ -7,10 +7,11 @@ a card with all its configurations, or a source. Rows of one sweep never stand o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from math import log
 from typing import Literal
+
+from msgspec import Struct
 
 from advisor.calibration import prefill as prompts
 from advisor.calibration.calibrate import Fitted, Material, Parts
@@ -26,8 +27,7 @@ HeldOut = Literal["configuration", "card", "source", "model", "nothing"]
 _FOLDS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """One run and what was predicted of it without its group."""
 
     run: Run

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from msgspec.structs import replace
 
 from advisor.cli.hub import local_model
 from advisor.cli.inputs import count_or_all, on_off, read_bandwidth, read_size

@@ -10,12 +10,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
+from msgspec import Struct
 
 from advisor.errors import EngineError, RequestError
 
@@ -35,8 +35,7 @@ _STOPPED = 128
 """Exit code of a run that a signal stopped: this and the signal's number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folders:
+class Folders(Struct, frozen=True):
     """The user's own files."""
 
     rules: Path | None
@@ -45,8 +44,7 @@ class Folders:
     measurements: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A plan and how it is to be reported."""
 
     plan: Plan

@@ -6,11 +6,11 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
 
 import typer
+from msgspec import Struct
 
 from advisor.cli.own import NoMeasurements, measurements_of
 from advisor.errors import EngineError, RequestError
@@ -69,8 +69,7 @@ def _say_whose(knowledge: Knowledge) -> None:
         )
 
 
-@dataclass(slots=True)
-class _Count:
+class _Count(Struct):
     """What happened so far."""
 
     lines: int = 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
+
+from msgspec.structs import asdict
 
 from advisor.calibration.record import Measurement
 from advisor.cli.tables import aligned

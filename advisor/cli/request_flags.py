@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from typing import get_type_hints
 
 from advisor.cli.advise import advise
@@ -20,7 +19,7 @@ def takes_request(command: Callable[..., None]) -> Callable[..., None]:
     own = inspect.signature(command)
     hints = get_type_hints(command, include_extras=True)
     advised = get_type_hints(advise, include_extras=True)
-    names = {field.name for field in fields(Request)} | set(_SIZES)
+    names = set(Request.__struct_fields__) | set(_SIZES)
     flags = [p for name, p in inspect.signature(advise).parameters.items() if name in names]
     kept = [p for name, p in own.parameters.items() if name != "request"]
     kept = [p.replace(annotation=hints[p.name]) for p in kept]

@@ -6,9 +6,10 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.cli.hub import local_model
 from advisor.cli.inputs import read_bandwidth, read_size
@@ -55,8 +56,7 @@ _BEST = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """The flags both commands share, as typed."""
 
     framework: str | None

@@ -9,9 +9,10 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from advisor.commands.values import VALUES, Started, holds, needed_settings
 from advisor.knowledge.placeholders import PLACEHOLDERS, SWITCHES
@@ -30,8 +31,7 @@ class Gap(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A complete invocation of one program."""
 
     program: str
@@ -50,8 +50,7 @@ class _Part(NamedTuple):
     mode: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     when: str
     words: tuple[tuple[_Part, ...], ...]
     carries: tuple[str, ...]
@@ -59,8 +58,7 @@ class _Piece:
     """The words as they are written, where no placeholder is in them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Program:
+class _Program(Struct, frozen=True):
     """A record of commands.yaml, taken apart once."""
 
     fields: Mapping[str, object]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.knowledge.types import Format, Split
 from advisor.resolve import DEFAULT_UBATCH, default_backend
@@ -17,8 +18,7 @@ _CACHE_PAGE = 256
 _NOT_WORD = re.compile(r"[^A-Za-z0-9.]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """A scenario and the record of the program that is to run it."""
 
     scenario: Scenario

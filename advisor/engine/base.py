@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 FactValue = float | str | bool
 
 
-@dataclass(frozen=True, slots=True)
-class OptionFacts:
+class OptionFacts(Struct, frozen=True):
     """The facts of one what-if: ``option.*`` names to values; unknown ones absent."""
 
     key: str
     values: Mapping[str, FactValue]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Firing:
+class Firing(Struct, frozen=True, order=True):
     """A rule that holds: for option ``option`` or, when it is empty, for the scenario."""
 
     rule: str
     option: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """Everything that fired, sorted, and the facts that rules concluded."""
 
     firings: tuple[Firing, ...]

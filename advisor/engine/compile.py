@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.engine.base import FactValue
 from advisor.engine.checks import repeated_ids, rule_problems
@@ -27,8 +28,7 @@ _MIRRORED: Mapping[Verb, Verb] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     """Tests on the facts of one group.
 
     ``joins`` compare a fact of this group with one of this or of an earlier pattern's group.
@@ -39,15 +39,13 @@ class Pattern:
     joins: tuple[Test, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """Patterns that must all hold; the option group comes last. Empty: holds always."""
 
     patterns: tuple[Pattern, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledRule:
+class CompiledRule(Struct, frozen=True):
     """A rule holds where any branch does; ``level`` exceeds that of every fact it reads."""
 
     id: str
@@ -58,8 +56,7 @@ class CompiledRule:
     source: Source | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledRules:
+class CompiledRules(Struct, frozen=True):
     """Everything an engine needs to know; ``rules`` by level, then id."""
 
     rules: tuple[CompiledRule, ...]

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
+
+from msgspec import Struct, field
 
 from advisor.engine.base import FactValue
 from advisor.engine.compile import (
@@ -64,8 +65,7 @@ _SELECTIVITY: Mapping[Verb, int] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """One condition as the engine reads it."""
 
     text: str
@@ -75,8 +75,7 @@ class Condition:
     """Whether equal texts below one node become one node; the engine never merges comparisons."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineRule:
+class EngineRule(Struct, frozen=True):
     """One branch of a rule: a pattern per fact group, each a path of conditions."""
 
     rule: CompiledRule
@@ -90,8 +89,7 @@ class EngineRule:
         return f'{{"all":[{",".join(made)}]}}'
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     children: dict[str, _Node] = field(default_factory=dict)
     tests: list[Test] = field(default_factory=list)
     """The literal tests of the children."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.engine.base import FactValue, OptionFacts, Outcome
 from advisor.engine.compile import (
@@ -26,14 +27,12 @@ Check = Callable[[Facts, Facts], bool]
 _NO_OPTION: Facts = {}
 
 
-@dataclass(frozen=True, slots=True)
-class _Branch:
+class _Branch(Struct, frozen=True):
     scenario: tuple[Check, ...]
     option: tuple[Check, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     rule: CompiledRule
     branches: tuple[_Branch, ...]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.engine.base import FactValue
 from advisor.rulefile.model import Rule, Test
@@ -12,8 +13,7 @@ from advisor.rulefile.normal import Branch, branches
 Facts = Mapping[str, FactValue]
 
 
-@dataclass(frozen=True, slots=True)
-class TestTrace:
+class TestTrace(Struct, frozen=True):
     """One test on the facts of one situation."""
 
     __test__ = False
@@ -29,8 +29,7 @@ class TestTrace:
     limit that must be passed. None for anything but a comparison of known numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleTrace:
+class RuleTrace(Struct, frozen=True):
     """A rule on the facts of one situation."""
 
     rule: str

@@ -6,16 +6,16 @@ Every point is found with the estimator itself; ``Limits`` holds the longest con
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from advisor import support
 from advisor.estimate.activations import capacity_steps
 from advisor.estimate.limits import most_sequences
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.overhead import Card, card_of, largest_share, usable_bytes
-from advisor.scenario import changed
 from advisor.units import GIB
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def fewest_gpus(scenario: Scenario, knowledge: Knowledge) -> int | None:
     several = can_double(scenario)
     for count in range(1, (MOST_CARDS if several else 1) + 1):
         if support.can_share(scenario.framework, scenario.model, count):
-            free = free_bytes(changed(scenario, gpus=count), knowledge)
+            free = free_bytes(replace(scenario, gpus=count), knowledge)
             if free is not None and free >= 0:
                 return count
     return None
@@ -101,7 +101,7 @@ def _needed(memory: Memory, card: Card) -> int:
 
 
 def _needed_with(scenario: Scenario, knowledge: Knowledge, gpu: Gpu) -> int:
-    free = free_bytes(changed(scenario, gpu=gpu), knowledge)
+    free = free_bytes(replace(scenario, gpu=gpu), knowledge)
     assert free is not None
     assert gpu.vram_bytes
     return usable_bytes(gpu, gpu.vram_bytes, scenario.framework, knowledge.policy) - free

@@ -7,8 +7,9 @@ keeps its formula, the host takes the one of a whole graph.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.estimate.kv_cache import LOGICAL_BATCH, CacheShape, Cells
 from advisor.estimate.memo import by_identity
@@ -30,8 +31,7 @@ UNGATED = frozenset(
 _HIP_OR_CUDA = frozenset({"CUDA", "ROCm"})
 
 
-@dataclass(frozen=True, slots=True)
-class GraphShape:
+class GraphShape(Struct, frozen=True):
     """What the buffer formulas need of a model; floats per token unless named otherwise."""
 
     hidden: int
@@ -54,8 +54,7 @@ class GraphShape:
     inner: int
 
 
-@dataclass(slots=True)
-class Buffers:
+class Buffers(Struct):
     """Compute buffers in bytes."""
 
     device: int

@@ -9,13 +9,14 @@ tokens that are refused must be taken back, so runtimes keep a recurrent state p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.estimate.buffers import cuda_cache_copies, graph_shape, llamacpp_buffers
 from advisor.estimate.kv_cache import cache_shape_of, cells_of
 from advisor.estimate.memo import by_identity
-from advisor.scenario import changed
 from advisor.sources.shape import Counts
 
 if TYPE_CHECKING:
@@ -31,8 +32,7 @@ _FULL_BITS = 16
 _BYTE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class HeadMemory:
+class HeadMemory(Struct, frozen=True):
     """Bytes of a draft head, wherever it lies."""
 
     weights: int
@@ -100,7 +100,7 @@ def _copies(shape: Shape) -> int:
 
 def _working_memory(scenario: Scenario) -> tuple[int, int, int]:
     """Size cache and compute buffer, and how much larger the buffer may be."""
-    block = changed(scenario, model=_block_model(scenario.model), mtp=0)
+    block = replace(scenario, model=_block_model(scenario.model), mtp=0)
     cache = cache_shape_of(block)
     cells = cells_of(block, cache)
     held = cells.bytes_of(cache, 0, len(cache.full_sums) - 1)

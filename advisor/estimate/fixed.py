@@ -7,8 +7,9 @@ requests for the same models again and again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.estimate.kv_cache import CacheShape, cache_shape_of
 from advisor.estimate.placement import Placement, place
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 _MOST = 8_192
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
+class Fixed(Struct, frozen=True):
     """Weights where they lie, and the cache of one token."""
 
     weights: Weights

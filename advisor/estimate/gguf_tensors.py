@@ -6,8 +6,9 @@ Source: tensor lists of llama.cpp 0c1e57098 (``src/llama-model.cpp``, gguf 0.19.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from advisor.estimate.memo import by_identity
 from advisor.sources.shape import Mla, Moe, Recurrent, Shape
@@ -16,8 +17,7 @@ _LLAMA_3_VOCAB = 128_256
 _GEMMA_3_TEXT_VOCAB = 262_144
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Struct, frozen=True):
     """One tensor; ``ne0`` is the contiguous dimension, ``ne1`` and ``ne2`` the others."""
 
     name: str
@@ -31,8 +31,7 @@ class Tensor:
         return self.ne0 * self.ne1 * self.ne2
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """All tensors of a model.
 
     ``blocks`` maps a block kind to its tensors in name order; ``kinds`` names every block's
@@ -62,8 +61,7 @@ class Layout:
         return outside + matrices + sum(self.block_elements(kind) for kind in self.kinds)
 
 
-@dataclass(frozen=True, slots=True)
-class _Traits:
+class _Traits(Struct, frozen=True):
     """How an architecture differs from the Llama block."""
 
     architecture: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from advisor.estimate.gguf_tensors import Layout, Tensor
 from advisor.estimate.gguf_types import (
@@ -24,8 +25,7 @@ ALIGNMENT = 32
 _SEVENTY_B_LAYERS = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Bytes of a group of tensors: as stored, and as placed with every tensor aligned."""
 
     stored: int
@@ -38,8 +38,7 @@ class Span:
 NOTHING = Span(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class GgufBytes:
+class GgufBytes(Struct, frozen=True):
     """A model's tensors in groups that are placed together.
 
     ``output`` is the output matrix, or its copy of the embedding when ``tied``.

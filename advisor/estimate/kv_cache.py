@@ -8,9 +8,10 @@ checked row by row (tests/data), vLLM's rules were read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.errors import RequestError
 from advisor.estimate.memo import by_identity_up_to
@@ -45,8 +46,7 @@ _RWKV = "KV cache: the recurrent state of RWKV-4 was read, not measured"
 _CROSS_ATTENTION = "KV cache: what cross-attention layers keep of an image is left out"
 
 
-@dataclass(frozen=True, slots=True)
-class CacheShape:
+class CacheShape(Struct, frozen=True):
     """Cache bytes per layer as prefix sums: layers a to b hold ``sums[b] - sums[a]``."""
 
     full_sums: Sequence[int]
@@ -63,8 +63,7 @@ class CacheShape:
     """Part of it that is the most an encoder's input can take; it may be nothing."""
 
 
-@dataclass(slots=True)
-class Cells:
+class Cells(Struct):
     """How many cells a scenario allocates, all sequences together."""
 
     full: int

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from advisor.estimate.kv_cache import PAD_TOKENS, VLLM_BLOCK_TOKENS
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.result import Limits, Memory
-from advisor.scenario import changed
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
@@ -41,7 +42,7 @@ def find_limits(scenario: Scenario, knowledge: Knowledge, memory: Memory) -> Lim
 
     def free(batch: int) -> int:
         rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
-        return _free(changed(scenario, batch=batch, logits_rows=rows), knowledge)
+        return _free(replace(scenario, batch=batch, logits_rows=rows), knowledge)
 
     most = most_sequences(scenario.framework.memory_model)
     batch = largest_that_fits(free, most, (scenario.batch, start))
@@ -69,7 +70,7 @@ def largest_gpu_layers(scenario: Scenario, knowledge: Knowledge) -> int | None:
         return None
 
     def free(size: int) -> int:
-        return _free(changed(scenario, gpu_layers=size - 1), knowledge)
+        return _free(replace(scenario, gpu_layers=size - 1), knowledge)
 
     found = largest_that_fits(free, scenario.model.shape.layers + 2)
     return None if found is None else found - 1
@@ -86,7 +87,7 @@ def smallest_cpu_experts(scenario: Scenario, knowledge: Knowledge) -> int | None
     layers = scenario.model.shape.layers
 
     def free(kept: int) -> int:
-        return _free(changed(scenario, cpu_experts=layers + 1 - kept), knowledge)
+        return _free(replace(scenario, cpu_experts=layers + 1 - kept), knowledge)
 
     kept = largest_that_fits(free, layers + 1)
     return None if kept is None else layers + 1 - kept
@@ -116,7 +117,7 @@ def _largest_context(
     step = _step_tokens(scenario)
 
     def free(tokens: int) -> int:
-        return _free(changed(scenario, context_tokens=tokens), knowledge)
+        return _free(replace(scenario, context_tokens=tokens), knowledge)
 
     if start is not None and start < 0 and free(1) < 0:
         return None

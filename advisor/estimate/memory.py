@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.estimate.activations import CARD_DEPENDENT, activation_bytes
 from advisor.estimate.buffers import (
@@ -43,8 +45,7 @@ _RULES = "KV cache: this runtime's rules were read, not measured"
 _CHECKED_CACHES = frozenset({"llama.cpp", "transformers"})
 
 
-@dataclass(slots=True)
-class _Share:
+class _Share(Struct):
     """One card's bytes before the runtime's overhead."""
 
     weights: int
@@ -55,8 +56,7 @@ class _Share:
     above: int = 0
 
 
-@dataclass(slots=True)
-class _Demand:
+class _Demand(Struct):
     """What a model asks for, over all cards and the host."""
 
     cards: list[_Share]

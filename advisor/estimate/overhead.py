@@ -5,8 +5,10 @@ All figures come from knowledge/policy.yaml, where each carries its source.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.estimate.memo import by_identity_up_to
 from advisor.estimate.placement import is_pipeline, splits_by_layer
@@ -27,8 +29,7 @@ _MOST_CARDS = 16_384
 """Room for every card of a catalogue in every framework."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """A figure in bytes that is only known as a range."""
 
     central: int
@@ -42,8 +43,7 @@ class Range:
 NO_BYTES = Range(0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     """What one card offers and what the runtime takes of it, bytes."""
 
     name: str

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.estimate.gguf_tensors import gguf_layout
 from advisor.estimate.gguf_types import kept_type
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
 _MATRICES_PER_EXPERT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterSplit:
+class ParameterSplit(Struct, frozen=True):
     """Parameter counts; ``vectors`` are the norms, biases and routers no format quantises."""
 
     embedding: int

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.memory import estimate_memory, free_bytes
 from advisor.estimate.result import Memory
-from advisor.scenario import changed
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
@@ -20,16 +21,14 @@ _LONGEST_TOKENS = 131_072
 _BATCHES = (1, 2, 4, 8, 16, 32, 64)
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(Struct, frozen=True):
     """What one context length needs on the cards at the scenario's batch, bytes."""
 
     context_tokens: int
     memory: Memory
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPicture:
+class MemoryPicture(Struct, frozen=True):
     """What people would rather see than read."""
 
     growth: tuple[Growth, ...]
@@ -56,7 +55,7 @@ def memory_picture(scenario: Scenario, knowledge: Knowledge) -> MemoryPicture:
     batches = tuple(sorted({*_BATCHES, scenario.batch}))
     return MemoryPicture(
         growth=tuple(
-            Growth(tokens, estimate_memory(changed(scenario, context_tokens=tokens), knowledge))
+            Growth(tokens, estimate_memory(replace(scenario, context_tokens=tokens), knowledge))
             for tokens in contexts
         ),
         contexts=contexts,
@@ -83,7 +82,7 @@ def _contexts(scenario: Scenario) -> Iterator[int]:
 
 def _free(scenario: Scenario, knowledge: Knowledge, tokens: int, batch: int) -> int | None:
     rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
-    other = changed(scenario, context_tokens=tokens, batch=batch, logits_rows=rows)
+    other = replace(scenario, context_tokens=tokens, batch=batch, logits_rows=rows)
     return free_bytes(other, knowledge)
 
 

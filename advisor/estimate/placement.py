@@ -6,9 +6,10 @@ Source for llama.cpp: ``src/llama-model.cpp`` of 0c1e57098; checked on 13,587 co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.splits import PIPELINES, split_of
 
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from advisor.scenario import Scenario
 
 
-@dataclass(slots=True)
-class CardShare:
+class CardShare(Struct):
     """Layers ``first`` up to but without ``last`` on one card, and its weight bytes."""
 
     first: int
@@ -26,8 +26,7 @@ class CardShare:
     weights: int
 
 
-@dataclass(slots=True)
-class Placement:
+class Placement(Struct):
     """Weights of the cards and of the host, bytes."""
 
     start: int

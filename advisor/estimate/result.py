@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Evidence = Literal["measured", "near", "modelled", "extrapolated"]
 BoundBy = Literal["bandwidth", "compute", "overhead", "offload"]
 
 
-@dataclass(frozen=True, slots=True)
-class CardMemory:
+class CardMemory(Struct, frozen=True):
     """One card's share, bytes."""
 
     capacity_bytes: int
@@ -26,8 +26,7 @@ class CardMemory:
     high_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class CacheRoom:
+class CacheRoom(Struct, frozen=True):
     """What is left for the cache at a server's default share of memory, over all cards."""
 
     room_bytes: int
@@ -39,8 +38,7 @@ class CacheRoom:
     """Sequences of the context asked for that fit at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """What a scenario occupies, bytes; with several cards the card figures are sums.
 
     ``deficit_bytes`` and ``headroom_bytes`` belong to the fullest card (one of them is 0).
@@ -71,16 +69,14 @@ class Memory:
     """What a server that claims memory in advance keeps for its cache; None: others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The longest context and the largest batch that still fit, None when nothing does."""
 
     max_context_tokens: int | None
     max_batch: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class BreakEven:
+class BreakEven(Struct, frozen=True):
     """Where a scenario tips over, all else as it is; None: unknown, or there is no such point."""
 
     too_large_batch: int | None = None
@@ -95,8 +91,7 @@ class BreakEven:
     """The smallest whole-GiB memory of one card, as sold, that holds it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A tokens/s figure with its 80 % range and where it comes from."""
 
     estimate: float
@@ -109,8 +104,7 @@ class Figure:
     """The model's own figure beside a measured one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
+class Speed(Struct, frozen=True):
     """Tokens per second; ``aggregate`` is over all sequences of the batch."""
 
     depth_tokens: int
@@ -128,8 +122,7 @@ class Speed:
     figures are without."""
 
 
-@dataclass(frozen=True, slots=True)
-class WeightProfile:
+class WeightProfile(Struct, frozen=True):
     """Where the bytes of a model in one weight format lie; made once per model and format."""
 
     embedding_bytes: int

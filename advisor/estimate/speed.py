@@ -15,8 +15,9 @@ were checked.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import exp, hypot, log
+
+from msgspec.structs import replace
 
 from advisor.estimate.kv_cache import kv_read_bytes
 from advisor.estimate.result import Evidence, Figure, Memory, Speed
@@ -29,7 +30,7 @@ from advisor.estimate.speed_step import Reads, is_split, prefill_gain, reads_of,
 from advisor.estimate.speed_tables import Range
 from advisor.estimate.weights import Weights, weights_of
 from advisor.knowledge.types import Knowledge
-from advisor.scenario import Scenario, changed
+from advisor.scenario import Scenario
 from advisor.splits import split_of
 from advisor.units import GIB
 
@@ -105,7 +106,7 @@ def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tu
         missing.append("framework.multi_gpu")
     if split_of(scenario) == "row":
         missing.append("speed of a split by rows")
-    kinds = [changed(scenario, gpu=gpu, cards=()) for gpu in scenario.cards] or [scenario]
+    kinds = [replace(scenario, gpu=gpu, cards=()) for gpu in scenario.cards] or [scenario]
     if knowledge and any(rate_of(one, speeds_of(knowledge)) is None for one in kinds):
         missing.append(f"calibration of {scenario.framework.name} on {scenario.backend}")
     return tuple(missing)

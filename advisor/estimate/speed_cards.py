@@ -8,11 +8,12 @@ that could be checked against, so the evidence is never better than extrapolated
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from advisor.estimate.placement import splits_by_layer
 from advisor.estimate.result import Figure, Memory, Speed
-from advisor.scenario import Scenario, changed
+from advisor.scenario import Scenario
 
 
 def speed_of_unequal(
@@ -29,7 +30,7 @@ def speed_of_unequal(
         None where the speed of one of the cards is unknown.
     """
     kinds = {gpu.name: gpu for gpu in scenario.cards}
-    speeds = {name: one_kind(changed(scenario, gpu=gpu, cards=())) for name, gpu in kinds.items()}
+    speeds = {name: one_kind(replace(scenario, gpu=gpu, cards=())) for name, gpu in kinds.items()}
     shares = _shares(memory) if splits_by_layer(scenario) else None
     found = [(speed, shares[name] if shares else 0.0) for name, speed in speeds.items() if speed]
     if len(found) < len(kinds):

@@ -7,8 +7,9 @@ more than the lines of its own card.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.splits import is_usual_split
 
@@ -21,8 +22,7 @@ _NEAR_DEPTH = 1.3
 """Depths within this factor are the same depth."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """A published speed of one configuration."""
 
     depth_tokens: int

@@ -11,9 +11,11 @@ Arithmetic is two operations per parameter and token, in TFLOPS (10^12 per secon
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.estimate.memo import by_identity
 from advisor.estimate.speed_fields import Fields
@@ -29,8 +31,7 @@ _ATTENTION_OPERATIONS = 4
 """Per head, its width, and pair of tokens: two products of two operations each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
+class Reached(Struct, frozen=True):
     """What one card reaches while it reads a prompt."""
 
     tflops: float
@@ -44,8 +45,7 @@ class Reached:
     """Per layer and micro-batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class PrefillTables:
+class PrefillTables(Struct, frozen=True):
     """The groups ``prefill`` of the calibration."""
 
     prompt_tokens: int
@@ -69,8 +69,7 @@ class PrefillTables:
     engine_attention: float
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """What one token of a prompt has to compute."""
 
     layers: int

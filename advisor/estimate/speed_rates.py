@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.estimate.result import Evidence
 from advisor.estimate.speed_measured import MeasuredSpeeds
@@ -26,8 +28,7 @@ _EIGHT_BITS_ABOVE = 5.0
 _SIXTEEN_BITS = frozenset({"F16", "BF16", "FP16"})
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(Struct, frozen=True):
     """One card with one engine, backend and weight format; times per layer and token."""
 
     efficiency: float
@@ -54,8 +55,7 @@ class Rate:
     """Arithmetic of one card while it reads a prompt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Speeds:
+class Speeds(Struct, frozen=True):
     """The tables of one knowledge base, with the rates already worked out."""
 
     source: Mapping[str, object]

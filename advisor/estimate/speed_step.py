@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from advisor.estimate.memo import by_identity
 from advisor.estimate.result import BoundBy, Memory
@@ -17,8 +17,7 @@ _EXCHANGE_WIDTH = 5120
 """Hidden width of the models whose exchange between cards was measured."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
+class Layers(Struct, frozen=True):
     """Layers of a model by what they launch."""
 
     all: int
@@ -26,8 +25,7 @@ class Layers:
     recurrent: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reads:
+class Reads(Struct, frozen=True):
     """Bytes that decoding reads; cache bytes are per sequence."""
 
     gpu_bytes: float
@@ -59,8 +57,7 @@ class Reads:
         return self.gpu_bytes + self.host_bytes + self.touched(sequences) * experts
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One decode step of a batch."""
 
     seconds: float

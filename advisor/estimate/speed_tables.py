@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.estimate.speed_fields import Curve, Fields
 from advisor.estimate.speed_prefill import PrefillTables, read_prefill
@@ -20,8 +21,7 @@ _PER_LAYER_S = 1e-3 / 32
 Range = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
+class Backend(Struct, frozen=True):
     """A llama.cpp backend: factors on the family's own figures."""
 
     efficiency: float
@@ -31,8 +31,7 @@ class Backend:
     cache: float
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
+class Architecture(Struct, frozen=True):
     """What a generation reaches of its bandwidth, and on how many measured cards that rests."""
 
     efficiency: float
@@ -41,8 +40,7 @@ class Architecture:
     cards: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """A card belongs to architecture ``to`` when every stated part fits."""
 
     to: str
@@ -59,8 +57,7 @@ class Match:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FamilySpeed:
+class FamilySpeed(Struct, frozen=True):
     """The llama.cpp family; overheads are seconds per layer and token."""
 
     efficiency: float
@@ -77,8 +74,7 @@ class FamilySpeed:
     """Factor of a measured card, by card and backend."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSpeed:
+class EngineSpeed(Struct, frozen=True):
     """An engine outside the llama.cpp family."""
 
     efficiency: Mapping[int, float]
@@ -95,8 +91,7 @@ class EngineSpeed:
     """Measured cards behind it."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchTable:
+class BatchTable(Struct, frozen=True):
     """What a further stream adds to a step besides the cache it reads."""
 
     arithmetic: float
@@ -105,8 +100,7 @@ class BatchTable:
     """Limit of aggregate over one stream where the card's arithmetic is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offload:
+class Offload(Struct, frozen=True):
     """Weights in system RAM."""
 
     ram_efficiency: float
@@ -117,8 +111,7 @@ class Offload:
     """Per layer whose experts lie there, and token."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(Struct, frozen=True):
     """All of it."""
 
     family: FamilySpeed
@@ -150,8 +143,7 @@ class Tables:
     measured_depth_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """What people decided and the fits build on."""
 
     matches: tuple[Match, ...]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import sub
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.errors import RequestError
 from advisor.estimate.gguf_tensors import Layout, gguf_layout
@@ -36,8 +37,7 @@ _MOST_WEIGHTS = 16_384
 """Room for every model of a catalogue in every format: some 4 KB each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Struct, frozen=True):
     """A weight profile made ready for placement; all bytes as placed in memory.
 
     The prefix sums have one entry more than there are layers: the bytes of layers a to b are

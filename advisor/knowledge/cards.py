@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.memo import by_text
@@ -25,8 +27,7 @@ _LEAST = (
 _T = TypeVar("_T", int, float, str)
 
 
-@dataclass(frozen=True, slots=True)
-class Cards:
+class Cards(Struct, frozen=True):
     """The cards a request names."""
 
     gpu: Gpu
@@ -128,7 +129,7 @@ def _least_of(knowledge: Knowledge, each: Sequence[Gpu]) -> Gpu:
         launch_price_usd=None,
         disputed={field: values for gpu in each for field, values in gpu.disputed.items()},
         sources={},
-        **least,  # type: ignore[arg-type]  # names and types of Gpu's own fields
+        **least,
     )
 
 

@@ -79,4 +79,4 @@ def siblings(knowledge: Knowledge, family: str, modality: str) -> Sequence[str]:
 
 
 def _plain(record: Gpu | ModelRecord) -> Mapping[str, object]:
-    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+    return {name: getattr(record, name) for name in record.__struct_fields__}

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
+
+from msgspec import Struct, field
 
 from advisor.errors import KnowledgeError, Problems, Source, UserError
 from advisor.suggest import did_you_mean
@@ -26,8 +27,7 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SHARED_KEYS = ("source", "sources")
 
 
-@dataclass(slots=True)
-class Record:
+class Record(Struct):
     """One mapping of a table and the keys that were asked for.
 
     ``name`` is the value of the record's first key, ``kind`` that key (``gpu``).

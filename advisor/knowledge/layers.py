@@ -8,7 +8,9 @@ An entry of the user's may say ``replaces: NAME`` (it takes the place of the bui
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, Source, UserError
 from advisor.knowledge.overlaid import Files
@@ -24,8 +26,7 @@ BUILT_IN = "knowledge"
 """How the built-in folder is called in messages."""
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """One record before its fields are read."""
 
     node: Node
@@ -48,8 +49,7 @@ class Entry:
         return (self.node.key_sources or {}).get(key, self.place)
 
 
-@dataclass(slots=True)
-class Laying:
+class Laying(Struct):
     """The entries of one kind, laid over each other.
 
     ``entries`` are all of them in file order; ``hidden`` those of built-in files behind files of

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import RequestError
 from advisor.knowledge.index import Spelling, index_of
@@ -42,8 +44,7 @@ class _HasAliases(Protocol):
 R = TypeVar("R", bound=_HasAliases)
 
 
-@dataclass(frozen=True, slots=True)
-class _Match:
+class _Match(Struct, frozen=True):
     """A card that has every word of the query, and the words the query left out."""
 
     name: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Setup:
+class Setup(Struct, frozen=True, order=True):
     """One configuration by canonical names; its figures are told apart by depth."""
 
     gpu: str
@@ -19,8 +19,7 @@ class Setup:
     batch: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class CardEngine:
+class CardEngine(Struct, frozen=True, order=True):
     """A card under one backend and engine; ``engine`` is llama.cpp for its whole family."""
 
     gpu: str
@@ -28,8 +27,7 @@ class CardEngine:
     engine: str
 
 
-@dataclass(frozen=True, slots=True)
-class OwnFigure:
+class OwnFigure(Struct, frozen=True):
     """What was measured on one setup, tokens/s of one stream."""
 
     depth_tokens: int
@@ -37,8 +35,7 @@ class OwnFigure:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class CardFactors:
+class CardFactors(Struct, frozen=True):
     """The user's card against the speed model; None: nothing measured that says so."""
 
     dense: float | None = None
@@ -49,8 +46,7 @@ class CardFactors:
     """Arithmetic over what is published or modelled."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnSpeeds:
+class OwnSpeeds(Struct, frozen=True):
     """The user's measurements, laid over the calibration."""
 
     sha256: str

@@ -1,15 +1,15 @@
-"""A record between file and dataclass."""
+"""A record between file and type."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.errors import Source
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """A record as JSON-able data, and where it stands."""
 
     fields: Mapping[str, object]

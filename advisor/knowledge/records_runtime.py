@@ -6,8 +6,9 @@ The name of a file tells its table: ``formats.yaml`` and ``formats-mine.yaml`` h
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import get_args
+
+from msgspec import Struct
 
 from advisor.errors import KnowledgeError, Source, UserError
 from advisor.knowledge.fields import Record, report_duplicates
@@ -35,8 +36,7 @@ _Fields = dict[str, object]
 _Reader = Callable[[Record], _Fields]
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(Struct, frozen=True):
     """A record as JSON-able data beside where it stands."""
 
     fields: _Fields
@@ -63,7 +63,7 @@ def parse_runtime(files: Mapping[str, bytes], problems: list[UserError]) -> dict
 
     Returns:
         Tables ``ggml_types``, ``formats``, ``kv_types`` and ``frameworks`` of name -> fields of
-        the dataclass in ``types``, and ``policy`` of name -> number in base units.
+        the type in ``types``, and ``policy`` of name -> number in base units.
     """
     ids = source_ids(files)
     ggml = _read(files, "ggml_types", problems, _ggml_type)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _BRANDS = {
     "NVIDIA": frozenset({"nvidia", "geforce", "tesla"}),
@@ -36,8 +37,7 @@ _MODEL_WORD = re.compile(
 _MODEL_FILLER = frozenset({"instruct", "chat", "it", "hf", "base"})
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """One spelling of a card.
 
     ``words`` are all its tokens; ``core`` those that are not vendor, series or filler words.

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from advisor.knowledge.own import OwnSpeeds
@@ -20,8 +21,7 @@ Split = Literal["layer", "row", "tensor"]
 SPLITS: tuple[Split, ...] = ("layer", "row", "tensor")
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Struct, frozen=True):
     """A graphics card, accelerator or system-on-chip."""
 
     name: str
@@ -71,8 +71,7 @@ class Gpu:
         return bool(self.unified_memory) or self.segment == "mobile"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRecord:
+class ModelRecord(Struct, frozen=True):
     """A language model as the knowledge base knows it."""
 
     name: str
@@ -102,8 +101,7 @@ class ModelRecord:
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class GgmlType:
+class GgmlType(Struct, frozen=True):
     """One ggml tensor type: ``block_bytes`` hold ``block_elements`` weights."""
 
     name: str
@@ -116,8 +114,7 @@ class GgmlType:
         return 8 * self.block_bytes / self.block_elements
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """A weight format a user can ask for (a GGUF file type, FP8, AWQ, NF4, MLX 4-bit ...)."""
 
     name: str
@@ -152,8 +149,7 @@ class Format:
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class KvType:
+class KvType(Struct, frozen=True):
     """A KV-cache element type of a framework."""
 
     name: str
@@ -164,8 +160,7 @@ class KvType:
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Framework:
+class Framework(Struct, frozen=True):
     """An inference runtime."""
 
     name: str
@@ -217,8 +212,7 @@ class Framework:
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Knowledge:
+class Knowledge(Struct, frozen=True):
     """Everything in knowledge/, by canonical name; orders are file orders."""
 
     gpus: Mapping[str, Gpu]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from advisor.errors import RequestError, RuleFileError, UserError
 from advisor.lint.measured import look_at_tried, try_rules
@@ -27,8 +28,7 @@ from advisor.workbench.storing import Origin, Progress, sampled_facts
 READ_BY_THE_PROGRAM = frozenset({VERDICT, *QUOTED_FACTS})
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """One folder of rules to check."""
 
     folder: Path | None = None
@@ -41,8 +41,7 @@ class Asked:
         return self.only is None or file in self.only
 
 
-@dataclass(frozen=True, slots=True)
-class Means:
+class Means(Struct, frozen=True):
     """What rules are checked against."""
 
     knowledge: Path | None = None
@@ -55,8 +54,7 @@ class Means:
     progress: Progress | None = None
 
 
-@dataclass(slots=True)
-class Checked:
+class Checked(Struct):
     """What was found, and in how much."""
 
     problems: Sequence[Problem] = ()
@@ -131,8 +129,7 @@ def check_all(asked: Sequence[Asked], means: Means) -> Checked:
     return total
 
 
-@dataclass(slots=True)
-class _Check:
+class _Check(Struct):
     asked: Asked
     means: Means
     found: list[Problem] = field(default_factory=list)

@@ -6,8 +6,10 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.lint.check import Asked, Means, check_all
 from advisor.lint.problem import Problem
@@ -58,8 +60,7 @@ def _decoded(content: bytes) -> str | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Fix:
+class _Fix(Struct, frozen=True):
     name: str
     """Of the file, below the folder."""
     problem: Problem
@@ -77,8 +78,7 @@ class _Fix:
         return text[: self.begin] + self.problem.edit.new + text[self.end :]
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
+class _Trial(Struct, frozen=True):
     """A copy of the folder on which corrections are tried."""
 
     asked: Asked

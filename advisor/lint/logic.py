@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
+
+from msgspec import Struct
 
 from advisor.rulefile.model import Test
 from advisor.rulefile.normal import Branch, same_test
@@ -17,8 +18,7 @@ _SIGNS = {"above": {1}, "at least": {0, 1}, "below": {-1}, "at most": {-1, 0}}
 """Verb -> the signs of fact minus other fact that it allows."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
+class _Range(Struct, frozen=True):
     """The numbers that a condition allows."""
 
     low: float = -math.inf

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import RuleFileError
 from advisor.lint.logic import all_imply
@@ -19,8 +21,7 @@ _ENOUGH = 20
 _MOST_CONTRADICTIONS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(Struct, frozen=True):
     """A rule set on several sets of scenarios."""
 
     ruleset: RuleSet

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.render.bare import BARE
 
@@ -20,8 +21,7 @@ _ALONE = re.compile(r"(?<![\w.,/-])(\d+(?:[.,]\d+)*)(?=\s*(?:[.,;:!?)]\s|[.,;:!?
 _MARK = "\ue000"
 
 
-@dataclass(frozen=True, slots=True)
-class Bare:
+class Bare(Struct, frozen=True):
     """A number without a unit."""
 
     line: int

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.errors import Edit, Problems, Source, UserError
 from advisor.lint.registry import FALLBACK, LINTS, Lint
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """One finding of a check."""
 
     lint: Lint

@@ -6,8 +6,9 @@ What each means, with examples, is in ``docs/lints/<id>.md``; a test holds the t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Severity = Literal["error", "warning"]
 
@@ -15,8 +16,7 @@ FALLBACK = "cannot-load"
 """For an error without a kind of its own: a folder that cannot be read, broken knowledge."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lint:
+class Lint(Struct, frozen=True):
     """One kind of problem.
 
     An error keeps rules from loading, contradicts a case or another rule, or shows readers a gap;

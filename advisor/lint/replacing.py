@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor.errors import RequestError
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(Struct, frozen=True):
     """A file with another content."""
 
     path: Path

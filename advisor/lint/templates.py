@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from advisor import resources
 from advisor.errors import RequestError, Source, UserError
@@ -16,8 +17,7 @@ from advisor.suggest import did_you_mean
 _SENTENCES = ("actions/", "notes/", "report/")
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """The outcome of a check."""
 
     files: int

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.calibration.record import Measurement, Metric
 from advisor.errors import Problems, RequestError, Source, UserError, raise_problems
@@ -25,8 +27,7 @@ _MOST_LISTED = 8
 _SAME_SIZE = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """What the user states on the command line for every row of the files."""
 
     gpu: str = ""
@@ -41,8 +42,7 @@ class Given:
     date: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """A figure that may be stored, with what is odd about it."""
 
     line: int

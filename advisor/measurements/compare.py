@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import UserError
 from advisor.estimate.result import Evidence, Figure
@@ -24,8 +26,7 @@ _OTHER_SIZES = (0.4, 1.0, 2.0)
 _TRIED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class SetupChange:
+class SetupChange(Struct, frozen=True):
     """A new figure beside what was and is said of its setup."""
 
     item: Stored
@@ -33,8 +34,7 @@ class SetupChange:
     after: Figure | None
 
 
-@dataclass(frozen=True, slots=True)
-class CardChange:
+class CardChange(Struct, frozen=True):
     """A card with one engine: its speed over the model's, and the 80 % range factor."""
 
     card: CardEngine
@@ -47,8 +47,7 @@ class CardChange:
     prefill_tflops: tuple[float | None, float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class OtherChange:
+class OtherChange(Struct, frozen=True):
     """A model that was not measured, on a card that was."""
 
     scenario: Scenario
@@ -56,8 +55,7 @@ class OtherChange:
     after: Figure
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """Everything that new figures change."""
 
     setups: tuple[SetupChange, ...]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from statistics import median
 from typing import Literal
+
+from msgspec.structs import replace
 
 from advisor.calibration.record import Measurement
 from advisor.errors import RequestError, Source, UserError, raise_problems

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from advisor.calibration.record import Metric
 from advisor.errors import RequestError, Source, UserError
@@ -14,8 +15,7 @@ _LONGEST_TEXT = 300
 _MOST_TOKENS = 2**27
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """One figure with what its file says of the setup; an empty text or None: it does not say."""
 
     line: int
@@ -52,8 +52,7 @@ class Run:
     """Of its weights."""
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Struct, frozen=True):
     """A row that is right and of no use here."""
 
     line: int
@@ -63,8 +62,7 @@ class Skipped:
 Read = Run | Skipped | UserError
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Struct, frozen=True):
     """One row or object of a file; complaints name the file, the line and the field."""
 
     values: Mapping[str, object]

@@ -13,9 +13,11 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
+from msgspec.structs import asdict, astuple
 
 from advisor.calibration.record import Measurement
 from advisor.errors import RequestError, Source, UserError, raise_problems
@@ -30,8 +32,7 @@ _UNTOLD = frozenset({"source", "note", "framework_version"})
 _HINT = "Correct or remove the line, or leave measurements out with --no-measurements."
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """A figure and the line it stands on."""
 
     line: int
@@ -45,7 +46,7 @@ class Stored:
 
 def id_of(measurement: Measurement) -> str:
     """Name a figure by what was measured and when, not by the file it came from."""
-    told = {f.name: getattr(measurement, f.name) for f in fields(measurement)}
+    told = asdict(measurement)
     text = "\0".join(f"{key}={value}" for key, value in told.items() if key not in _UNTOLD)
     return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from typing import get_args
 
 from advisor.calibration.record import Measurement, Metric
@@ -12,7 +11,7 @@ from advisor.measurements.dates import iso_date
 from advisor.measurements.found import Fields, Read, Run
 from advisor.suggest import did_you_mean
 
-COLUMNS = tuple(field.name for field in fields(Measurement))
+COLUMNS = Measurement.__struct_fields__
 METRICS: tuple[Metric, ...] = get_args(Metric)
 _OTHER_NAMES = {
     "card": "gpu", "format": "precision", "quant": "precision", "quantization": "precision",

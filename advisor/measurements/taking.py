@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.calibration.record import Measurement
 from advisor.errors import Problems, UserError
@@ -13,8 +14,7 @@ from advisor.measurements.found import Run, Skipped, one_line
 from advisor.measurements.reading import read_measurements
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """A benchmark's file."""
 
     shown: str
@@ -27,8 +27,7 @@ class File:
         return one_line(self.shown.replace("\\", "/").rpartition("/")[2])
 
 
-@dataclass(slots=True)
-class Taken:
+class Taken(Struct):
     """What came of the files."""
 
     good: list[tuple[File, Checked]] = field(default_factory=list)

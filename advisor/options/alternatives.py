@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from advisor import support
 from advisor.advice import Effort, Option
 from advisor.options.base import Base, make_option, may_help
 from advisor.options.choices import other_frameworks
 from advisor.options.formats import in_framework
 from advisor.options.siblings import relatives
-from advisor.scenario import Model, changed
+from advisor.scenario import Model
 
 _DRAFT_SHARE, _LIGHT_DRAFT = 0.2, 0.1
 _DRAFT_PADDING = 128
@@ -41,7 +43,7 @@ def draft_options(base: Base) -> Iterator[Option]:
     padding = _DRAFT_PADDING if scenario.framework.memory_model == "llama.cpp" else 0
     draft = _draft_for(scenario.model, others, padding)
     if draft:
-        other = changed(scenario, draft_model=draft)
+        other = replace(scenario, draft_model=draft)
         yield make_option(base, "speculative", {"draft_model": draft.name}, other, "download")
 
 
@@ -53,7 +55,7 @@ def own_head_options(base: Base) -> Iterator[Option]:
     if support.no_head(scenario.framework, scenario.model):
         return
     tokens = int(base.knowledge.policy["mtp_tokens"])
-    other = changed(scenario, mtp=tokens)
+    other = replace(scenario, mtp=tokens)
     effort: Effort = "download" if scenario.framework.memory_model == "llama.cpp" else "setting"
     yield make_option(base, "speculative", {"mtp": tokens}, other, effort)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import log
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor import support
 from advisor.advice import Action, Effort, Option
@@ -15,15 +17,14 @@ from advisor.estimate.whole import estimate_scenario, host_fits
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.precisions import formats_for, precision_asked
 from advisor.resolve import cards_asked, default_backend, default_context, default_ubatch
-from advisor.scenario import Request, Scenario, changed
+from advisor.scenario import Request, Scenario
 from advisor.splits import can_split, split_of
 
 _FULL_BITS = 16
 _NEAR_IN_SIZE = log(3.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(Struct, frozen=True):
     """The request, resolved and estimated."""
 
     request: Request
@@ -64,7 +65,7 @@ def make_option(
     """Estimate a changed scenario with the request's own estimator and complete its change."""
     if base.request.ubatch is None and scenario.model.modality == "embedding":
         at_once = default_ubatch(scenario.model, scenario.framework, scenario.context_tokens)
-        scenario = changed(scenario, ubatch=at_once)
+        scenario = replace(scenario, ubatch=at_once)
     memory, speed = estimate_scenario(scenario, base.knowledge)
     full = _completed(base, change, scenario)
     loss = quality_loss(scenario)

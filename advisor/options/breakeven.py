@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from advisor.advice import Option
 from advisor.estimate.breakeven import (
     can_double,
@@ -14,7 +16,6 @@ from advisor.estimate.breakeven import (
 from advisor.estimate.result import BreakEven, Limits, Memory
 from advisor.knowledge.types import Format
 from advisor.options.base import Base
-from advisor.scenario import changed
 
 
 def break_even(base: Base, limits: Limits, options: Sequence[Option]) -> BreakEven:
@@ -52,7 +53,7 @@ def _largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memo
         if _weights(option.memory) <= own:
             break
         precision = option.scenario.precision
-        if option.scenario == changed(base.scenario, precision=precision):
+        if option.scenario == replace(base.scenario, precision=precision):
             return precision, option.memory
     return (base.scenario.precision, base.memory) if base.card_fits else None
 
@@ -75,5 +76,5 @@ def _more_cards(base: Base, options: Sequence[Option]) -> Iterator[int]:
     for option in options:
         gpus = option.scenario.gpus
         fits = option.action == "add-gpus" and option.memory.deficit_bytes == 0
-        if fits and option.scenario == changed(base.scenario, gpus=gpus):
+        if fits and option.scenario == replace(base.scenario, gpus=gpus):
             yield gpus

@@ -10,8 +10,10 @@ the present machine has no gentle remedy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations, islice
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor import support
 from advisor.advice import Option
@@ -148,8 +150,7 @@ def _search(base: Base, start: Plan, limits: Bounds) -> _Search:
     return _Search(base, start, limits, formats, kinds, degrees)
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
+class _Search(Struct, frozen=True):
     """The changes to choose from, within bounds."""
 
     base: Base

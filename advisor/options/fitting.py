@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from advisor.advice import Action, Option
 from advisor.estimate.limits import largest_gpu_layers, smallest_cpu_experts
 from advisor.estimate.margin import headroom_percent
 from advisor.estimate.result import Limits
 from advisor.options.base import Base, make_option
 from advisor.options.room import shorter_context
-from advisor.scenario import changed
 
 _BATCHES = (2, 4, 8, 16, 32, 64, 128, 256)
 
@@ -23,7 +24,7 @@ def context_options(base: Base) -> Iterator[Option]:
     context = shorter_context(base.scenario, base.knowledge, margin)
     if context is None or context <= base.scenario.depth_tokens:
         return
-    other = changed(base.scenario, context_tokens=context)
+    other = replace(base.scenario, context_tokens=context)
     yield make_option(base, "shrink-context", {"context": context}, other, "setting")
 
 
@@ -40,7 +41,7 @@ def flash_attention_options(base: Base) -> Iterator[Option]:
         return
     if scenario.framework.flash_attention is False:
         return
-    other = changed(scenario, flash_attention=True)
+    other = replace(scenario, flash_attention=True)
     change = {"flash_attention": True}
     option = make_option(base, "change-framework", change, other, "setting")
     if option.memory.required_bytes < base.memory.required_bytes:
@@ -63,7 +64,7 @@ def batch_options(base: Base, limits: Limits) -> Iterator[Option]:
 
 def _batch_option(base: Base, action: Action, batch: int) -> Option:
     rows = base.request.logits_rows or batch
-    other = changed(base.scenario, batch=batch, logits_rows=rows)
+    other = replace(base.scenario, batch=batch, logits_rows=rows)
     return make_option(base, action, {"batch": batch}, other, "setting")
 
 
@@ -82,22 +83,22 @@ def offload_options(base: Base) -> Iterator[Option]:
 
 
 def _layer_options(base: Base) -> Iterator[Option]:
-    whole = changed(base.scenario, gpu_layers=None)
+    whole = replace(base.scenario, gpu_layers=None)
     layers = largest_gpu_layers(whole, base.knowledge)
     if layers is None or layers == base.scenario.gpu_layers:
         return
     everything = layers > whole.model.shape.layers
     if everything and base.scenario.gpu_layers is None:
         return
-    other = whole if everything else changed(whole, gpu_layers=layers)
+    other = whole if everything else replace(whole, gpu_layers=layers)
     change = {"gpu_layers": "all" if everything else layers}
     yield make_option(base, "offload-layers", change, other, "setting")
 
 
 def _expert_options(base: Base) -> Iterator[Option]:
-    whole = changed(base.scenario, cpu_experts=0)
+    whole = replace(base.scenario, cpu_experts=0)
     experts = smallest_cpu_experts(whole, base.knowledge)
     if experts is None or experts == base.scenario.cpu_experts:
         return
-    other = changed(whole, cpu_experts=experts)
+    other = replace(whole, cpu_experts=experts)
     yield make_option(base, "offload-experts", {"cpu_experts": experts}, other, "setting")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from advisor import support
 from advisor.advice import Option
 from advisor.knowledge.types import Format, Framework, KvType
 from advisor.options.base import Base, cards_hold, make_option, may_help
 from advisor.options.choices import Pair, families_elsewhere, worth_having
-from advisor.scenario import Scenario, changed
+from advisor.scenario import Scenario
 from advisor.splits import can_split
 
 
@@ -31,7 +33,7 @@ def _own_formats(base: Base) -> Iterator[Option]:
         loss = precision.quality_loss_percent
         if gentle_fits and loss is not None and loss > policy["desperate_above_percent"]:
             continue
-        other = changed(scenario, precision=precision)
+        other = replace(scenario, precision=precision)
         option = make_option(base, "quantize", {"precision": precision.name}, other, "download")
         gentle = loss is not None and loss <= policy["gentle_up_to_percent"]
         gentle_fits = gentle_fits or (option.fits and gentle)
@@ -82,7 +84,7 @@ def in_framework(base: Base, framework: Framework, precision: Format) -> Scenari
             return None
     places = framework.memory_model == "llama.cpp"
     flash = base.request.flash_attention
-    other = changed(
+    other = replace(
         scenario,
         framework=framework,
         precision=precision,
@@ -105,7 +107,7 @@ def kv_cache_options(base: Base) -> Iterator[Option]:
             continue
         if kind.bits < scenario.kv_cache_k.bits and can_cache(scenario, kind):
             seen.add(int(kind.bits))
-            other = changed(scenario, kv_cache_k=kind, kv_cache_v=kind)
+            other = replace(scenario, kv_cache_k=kind, kv_cache_v=kind)
             if not may_help(base, other):
                 continue
             yield make_option(base, "quantize-kv", kv_change(base, kind), other, "setting")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from advisor import support
 from advisor.advice import Action, Option
 from advisor.estimate.breakeven import MOST_CARDS, can_double
@@ -12,7 +14,7 @@ from advisor.knowledge.catalogue import CardRow
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.options.base import Base, cards_hold, make_option
 from advisor.resolve import default_backend
-from advisor.scenario import Scenario, changed
+from advisor.scenario import Scenario
 from advisor.splits import is_usual_split, split_of
 
 _PER_SEGMENT = {True: 2, False: 1}
@@ -36,9 +38,9 @@ def more_cards_options(base: Base) -> Iterator[Option]:
     owned = sum(card.name == gpu.name for card in scenario.cards) or scenario.gpus
     by_layer = False
     for count in range(max(owned + 1, 2), MOST_CARDS + 1):
-        other = changed(scenario, gpu=gpu, gpus=count, cards=())
+        other = replace(scenario, gpu=gpu, gpus=count, cards=())
         if not (_as_asked(other) and cards_hold(base, other)):
-            other = changed(other, split="layer")
+            other = replace(other, split="layer")
             no_help = by_layer or base.card_fits or split_of(other) != "layer"
             if no_help or not cards_hold(base, other):
                 continue
@@ -70,7 +72,7 @@ def can_grow(base: Base) -> bool:
     """Whether equal cards can be added: a slot for them, and a framework that splits."""
     cards = base.scenario.cards
     largest = _largest(cards) if cards else base.scenario.gpu
-    return can_double(changed(base.scenario, gpu=largest, cards=()))
+    return can_double(replace(base.scenario, gpu=largest, cards=()))
 
 
 def _largest(cards: Sequence[Gpu]) -> Gpu:
@@ -142,7 +144,7 @@ def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | No
     framework = scenario.framework
     if not any_format and not support.runs(framework, scenario.precision, card, scenario.model):
         return None
-    return changed(
+    return replace(
         scenario,
         gpu=card,
         gpus=1 if scenario.cards else scenario.gpus,

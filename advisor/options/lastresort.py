@@ -8,7 +8,9 @@ largest cards of each maker as one machine holds, with what RAM may hold beside 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor import support
 from advisor.advice import Option
@@ -29,11 +31,10 @@ from advisor.options.plan import (
 )
 from advisor.options.room import BATCH, CONTEXT, LAYERS, solved, stretched
 from advisor.resolve import BACKENDS_OF_VENDOR, default_backend
-from advisor.scenario import Model, changed
+from advisor.scenario import Model
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Struct, frozen=True):
     """Why nothing helps: the least that was found to be needed, and the most there is."""
 
     least_needed_bytes: int
@@ -113,7 +114,7 @@ def _takes(gpu: Gpu, backend: str | None) -> bool:
 
 
 def _smallest_format(base: Base, framework: Framework, card: Gpu, limits: Bounds) -> Format | None:
-    scenario = changed(base.scenario, framework=framework)
+    scenario = replace(base.scenario, framework=framework)
     formats = [
         f
         for name in framework.formats
@@ -131,7 +132,7 @@ def _moved(base: Base, framework: Framework, precision: Format, card: Gpu) -> Pl
     own = base.scenario
     flash = base.request.flash_attention
     count = _cards(framework, own.model, card)
-    scenario = changed(
+    scenario = replace(
         own,
         gpu=card,
         gpus=count,

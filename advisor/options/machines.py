@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from advisor import support
 from advisor.advice import Option
@@ -22,7 +23,7 @@ from advisor.options.dominance import best_of
 from advisor.options.formats import in_framework
 from advisor.options.hardware import can_grow, current_cards, on_card
 from advisor.options.plan import Plan, bounds, stored_bytes, with_format
-from advisor.scenario import Scenario, changed
+from advisor.scenario import Scenario
 
 _COUNTS = {"datacenter": (1, 2, 4, 8), "workstation": (1, 2, 3, 4), "consumer": (1, 2, 3, 4)}
 _LEAST_RENTED_BANDWIDTH = 300e9
@@ -186,14 +187,14 @@ def _native_fp8(base: Base, machine: Machine) -> Plan | None:
 def _on(base: Base, machine: Machine, *, any_format: bool) -> Plan | None:
     """The request on a machine, wholly on its cards."""
     card = base.knowledge.gpus[machine.card]
-    plan = Plan(changed(base.scenario, gpu_layers=None, cpu_experts=0, cards=()))
+    plan = Plan(replace(base.scenario, gpu_layers=None, cpu_experts=0, cards=()))
     if card is not base.scenario.gpu or base.scenario.cards:
         moved = on_card(replace(base, scenario=plan.scenario), card, any_format=any_format)
         if moved is None:
             return None
         plan = plan.then(moved, {"gpu": card.name}, "purchase")
     if machine.cards != base.scenario.gpus:
-        scenario = changed(plan.scenario, gpus=machine.cards)
+        scenario = replace(plan.scenario, gpus=machine.cards)
         plan = plan.then(scenario, {"gpus": machine.cards}, "purchase")
     return plan
 

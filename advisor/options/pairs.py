@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from advisor.advice import Option
 from advisor.errors import UserError
 from advisor.estimate.memory import free_bytes
@@ -12,7 +14,7 @@ from advisor.knowledge.types import Gpu
 from advisor.options.base import Base, cards_hold, make_option
 from advisor.options.hardware import can_grow, on_card
 from advisor.options.plan import stored_bytes
-from advisor.scenario import Scenario, changed
+from advisor.scenario import Scenario
 
 _MOST_OFFERED = 2
 PAIR = " + "
@@ -65,7 +67,7 @@ def _beside(base: Base, gpu: Gpu, second: Gpu) -> Scenario | None:
     cards = _found(base, f"{gpu.name}{PAIR}{second.name}")
     if cards is None or not cards.each:
         return None
-    return changed(base.scenario, gpu=cards.gpu, gpus=cards.count, cards=cards.each)
+    return replace(base.scenario, gpu=cards.gpu, gpus=cards.count, cards=cards.each)
 
 
 _LEAST_ON_CARDS = 0.75

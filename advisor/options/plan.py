@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.advice import Effort, Option
 from advisor.estimate.weights import weight_profile
@@ -11,15 +13,14 @@ from advisor.knowledge.types import Format, KvType
 from advisor.options.base import Base
 from advisor.options.choices import worth_having
 from advisor.options.formats import can_cache, kv_change
-from advisor.scenario import Scenario, changed
+from advisor.scenario import Scenario
 
 _GENTLE_CACHE_BITS = 8.0
 _GENTLE_CLASS_BITS = 4
 _EFFORTS: Sequence[Effort] = ("setting", "download", "rebuild", "purchase")
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """A changed scenario, the keys that say so and how many single changes they are."""
 
     scenario: Scenario
@@ -33,8 +34,7 @@ class Plan:
         return Plan(scenario, {**self.change, **change}, self.steps + 1, most)
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """How far single changes may go: ``gentle`` first, further only where that is not enough."""
 
     worst_loss_percent: float
@@ -164,11 +164,11 @@ def smaller_caches(base: Base, scenario: Scenario, limits: Bounds) -> list[KvTyp
 
 def with_format(plan: Plan, precision: Format) -> Plan:
     """Store the weights in another format of the same framework."""
-    scenario = changed(plan.scenario, precision=precision)
+    scenario = replace(plan.scenario, precision=precision)
     return plan.then(scenario, {"precision": precision.name}, "download")
 
 
 def with_cache(base: Base, plan: Plan, kind: KvType) -> Plan:
     """Keep the cache in a smaller type."""
-    scenario = changed(plan.scenario, kv_cache_k=kind, kv_cache_v=kind)
+    scenario = replace(plan.scenario, kv_cache_k=kind, kv_cache_v=kind)
     return plan.then(scenario, kv_change(base, kind), "setting")

@@ -7,7 +7,9 @@ that makes the rest fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.estimate.limits import (
     largest_fitting_context,
@@ -20,13 +22,12 @@ from advisor.estimate.overhead import cards_of
 from advisor.knowledge.types import Knowledge
 from advisor.options.base import Base
 from advisor.options.plan import Bounds, Plan
-from advisor.scenario import Scenario, changed
+from advisor.scenario import Scenario
 
 CONTEXT_STEP = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Degree:
+class Degree(Struct, frozen=True):
     """One dimension along which memory falls."""
 
     name: str
@@ -42,13 +43,13 @@ class Degree:
     def at(self, scenario: Scenario, value: int, base: Base) -> Scenario:
         """The scenario with this much of it."""
         if self.key == "context":
-            return changed(scenario, context_tokens=value)
+            return replace(scenario, context_tokens=value)
         if self.key == "batch":
             rows = base.request.logits_rows or value
-            return changed(scenario, batch=value, logits_rows=rows)
+            return replace(scenario, batch=value, logits_rows=rows)
         if self.key == "gpu_layers":
-            return changed(scenario, gpu_layers=value)
-        return changed(scenario, cpu_experts=value)
+            return replace(scenario, gpu_layers=value)
+        return replace(scenario, cpu_experts=value)
 
 
 def solved(base: Base, plan: Plan, degree: Degree, limits: Bounds) -> Plan | None:
@@ -74,7 +75,7 @@ def stretched(base: Base, plan: Plan, degree: Degree, limits: Bounds) -> Plan:
 
 
 def _shortest(scenario: Scenario, limits: Bounds) -> Scenario:
-    return changed(scenario, context_tokens=limits.context(scenario))
+    return replace(scenario, context_tokens=limits.context(scenario))
 
 
 def _context(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | None:
@@ -97,7 +98,7 @@ def shorter_context(scenario: Scenario, knowledge: Knowledge, margin: str) -> in
     least = round(knowledge.policy[margin] / 100 * most_usable)
 
     def free(tokens: int) -> int:
-        shorter = changed(scenario, context_tokens=tokens)
+        shorter = replace(scenario, context_tokens=tokens)
         return (free_bytes(shorter, knowledge, once=True) or 0) - least
 
     trained = scenario.model.trained_context_tokens
@@ -113,13 +114,13 @@ def shorter_context(scenario: Scenario, knowledge: Knowledge, margin: str) -> in
 def _fewest(scenario: Scenario, limits: Bounds) -> Scenario:
     batch = limits.batch(scenario)
     rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
-    return changed(scenario, batch=batch, logits_rows=rows)
+    return replace(scenario, batch=batch, logits_rows=rows)
 
 
 def _batch(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | None:
     def free(batch: int) -> int:
         rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
-        return free_bytes(changed(scenario, batch=batch, logits_rows=rows), knowledge) or 0
+        return free_bytes(replace(scenario, batch=batch, logits_rows=rows), knowledge) or 0
 
     batch = largest_that_fits(free, scenario.batch)
     if batch is None or batch >= scenario.batch or batch < limits.batch(scenario):
@@ -134,11 +135,11 @@ def _can_offload(scenario: Scenario, _limits: Bounds) -> bool:
 
 
 def _most_offloaded(scenario: Scenario, limits: Bounds) -> Scenario:
-    return changed(scenario, gpu_layers=min(limits.layers(scenario), scenario.model.shape.layers))
+    return replace(scenario, gpu_layers=min(limits.layers(scenario), scenario.model.shape.layers))
 
 
 def _layers(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | None:
-    layers = largest_gpu_layers(changed(scenario, gpu_layers=None), knowledge)
+    layers = largest_gpu_layers(replace(scenario, gpu_layers=None), knowledge)
     if layers is None or layers > scenario.model.shape.layers:
         return None
     return layers if layers >= limits.layers(scenario) else None
@@ -150,11 +151,11 @@ def _has_experts(scenario: Scenario, limits: Bounds) -> bool:
 
 
 def _all_experts(scenario: Scenario, _limits: Bounds) -> Scenario:
-    return changed(scenario, cpu_experts=scenario.model.shape.layers)
+    return replace(scenario, cpu_experts=scenario.model.shape.layers)
 
 
 def _experts(scenario: Scenario, _limits: Bounds, knowledge: Knowledge) -> int | None:
-    return smallest_cpu_experts(changed(scenario, cpu_experts=0), knowledge) or None
+    return smallest_cpu_experts(replace(scenario, cpu_experts=0), knowledge) or None
 
 
 CONTEXT = Degree(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from msgspec.structs import replace
+
 from advisor import support
 from advisor.advice import Option
 from advisor.errors import UserError
@@ -16,7 +18,7 @@ from advisor.options.base import Base, make_option
 from advisor.options.choices import worth_having
 from advisor.options.plan import stored_bytes
 from advisor.resolve import default_context
-from advisor.scenario import Model, Scenario, changed
+from advisor.scenario import Model, Scenario
 
 _MOST_MODELS = 5
 _FEW_MODELS = 2
@@ -59,7 +61,7 @@ def model_option(base: Base, model: Model) -> Option | None:
         change["precision"] = precision.name
     if base.request.config:
         change["config"] = None
-    other = changed(scenario, precision=precision)
+    other = replace(scenario, precision=precision)
     steps = 1 + ("precision" in change)
     option = make_option(base, "smaller-model", change, other, "download", steps=steps)
     return option if option.fits else None
@@ -70,7 +72,7 @@ def _best_format(base: Base, scenario: Scenario) -> Format | None:
     for precision in _formats(base, scenario):
         if stored_bytes(base, scenario, precision) > _most_stored(base, scenario):
             continue
-        free = free_bytes(changed(scenario, precision=precision), base.knowledge)
+        free = free_bytes(replace(scenario, precision=precision), base.knowledge)
         if free is None or free >= _spare(base, scenario):
             return precision
     return None
@@ -197,7 +199,7 @@ def _with_model(base: Base, model: Model) -> Scenario | None:
         return None
     if model.shape.mla and scenario.kv_cache_k is not scenario.kv_cache_v:
         return None
-    return changed(scenario, model=model, context_tokens=context)
+    return replace(scenario, model=model, context_tokens=context)
 
 
 _relatives: dict[tuple[int, str], Sequence[Model]] = {}

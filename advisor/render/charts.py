@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.render import figures as f
 from advisor.render.memory_view import fullest_card
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 _SVG_WIDTH = 1000.0
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """A stretch of the memory bar."""
 
     kind: str
@@ -27,8 +27,7 @@ class Segment:
     """Of the whole bar, 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """The memory bar of the fullest card; ``limit`` is where usable memory ends, 0 to 1."""
 
     segments: tuple[Segment, ...]
@@ -87,8 +86,7 @@ def cells(shares: Sequence[float], width: int) -> list[int]:
     return [1 + part for part in given]
 
 
-@dataclass(frozen=True, slots=True)
-class Rect:
+class Rect(Struct, frozen=True):
     """A rectangle of an SVG as attribute text."""
 
     kind: str
@@ -98,8 +96,7 @@ class Rect:
     width: str
 
 
-@dataclass(frozen=True, slots=True)
-class BarSvg:
+class BarSvg(Struct, frozen=True):
     """The memory bar as SVG attributes."""
 
     rects: tuple[Rect, ...]
@@ -125,8 +122,7 @@ def bar_svg(doc: Document) -> BarSvg:
     return BarSvg(tuple(rects), limit, bar.over, listed + over, whose, bar.several)
 
 
-@dataclass(frozen=True, slots=True)
-class DialSvg:
+class DialSvg(Struct, frozen=True):
     """A speed range as SVG attributes, on an axis from 0."""
 
     low_x: str

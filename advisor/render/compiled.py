@@ -47,7 +47,7 @@ def attribute(of: object, key: str) -> object:
             return of[key]
         known = tuple(of)
     else:
-        known = tuple(getattr(type(of), "__dataclass_fields__", getattr(type(of), "_fields", ())))
+        known = tuple(getattr(type(of), "__struct_fields__", getattr(type(of), "_fields", ())))
         if key in known:
             return getattr(of, key)
     from advisor.suggest import did_you_mean  # noqa: PLC0415 - for mistakes only

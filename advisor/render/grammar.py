@@ -9,11 +9,11 @@ runs over, and ``join`` is given a short separator and nothing that was joined b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from jinja2 import nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser
+from msgspec import Struct
 
 from advisor.render.names import OPTION, Kind, placeholders
 from advisor.render.varied import PICKS, SEED, place
@@ -67,8 +67,7 @@ _LONGEST_SEPARATOR = 10
 _ADVICE = "Templates hold text, placeholders and conditions; figures are computed before."
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """Something a template may not do, at a line."""
 
     line: int

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.options.dominance import dominators_in_kind
 from advisor.render import figures as f
@@ -116,8 +117,7 @@ def options_text(doc: Document, *, width: int = 80, templates: Path | None = Non
     return "\n".join([*lines, *_aligned(table)]).strip("\n")
 
 
-@dataclass(frozen=True, slots=True)
-class OptionsTable:
+class OptionsTable(Struct, frozen=True):
     """The table with the words around it, for views that draw tables themselves."""
 
     title: str
@@ -193,8 +193,7 @@ def _row(doc: Document, row: OptionDoc) -> Mapping[str, str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """One option of the picture, as attribute text."""
 
     x: str
@@ -207,16 +206,14 @@ class Mark:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(Struct, frozen=True):
     """A place on an axis."""
 
     at: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Scatter:
+class Scatter(Struct, frozen=True):
     """Quality against speed, as SVG attributes on a canvas 1000 by 440."""
 
     marks: tuple[Mark, ...]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.render import figures as f
 from advisor.render.charts import cells
@@ -138,8 +139,7 @@ def picture_markdown(doc: Document, *, templates: Path | None = None) -> str:
     return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthRect:
+class GrowthRect(Struct, frozen=True):
     """One part of one row, as attribute text."""
 
     kind: str
@@ -148,8 +148,7 @@ class GrowthRect:
     width: str
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthLabel:
+class GrowthLabel(Struct, frozen=True):
     """What stands at a row."""
 
     y: str
@@ -157,8 +156,7 @@ class GrowthLabel:
     size: str
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthSvg:
+class GrowthSvg(Struct, frozen=True):
     """The growth picture as SVG attributes on a canvas 1000 wide."""
 
     height: str
@@ -205,16 +203,14 @@ def _rects(item: GrowthDoc, row: int, scale: float) -> Iterator[GrowthRect]:
         x += width
 
 
-@dataclass(frozen=True, slots=True)
-class GridRow:
+class GridRow(Struct, frozen=True):
     """One context length of the grid."""
 
     context: str
     cells: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """What fits, for a table."""
 
     head: tuple[str, ...]

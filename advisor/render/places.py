@@ -6,10 +6,11 @@ jinja2 knows lines but no columns, and recurses once for every bracket.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import jinja2
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.render.grammar import Violation
 
@@ -21,8 +22,7 @@ _OPEN = ("if", "for", "vary")
 _SPLIT = "Split the template, or the condition."
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(Struct, frozen=True):
     line: int
     column: int
     kind: str
@@ -49,8 +49,7 @@ def too_much(environment: jinja2.Environment, source: str) -> Violation | None:
     return None
 
 
-@dataclass(slots=True)
-class _Count:
+class _Count(Struct):
     """How much of everything there was so far."""
 
     tags: int = 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.render import figures as f
 from advisor.render.barred import barred
@@ -28,8 +30,7 @@ _FIGURE = ": "
 """Between label and value of a key figure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(Struct, frozen=True):
     """One recommendation as the views show it."""
 
     number: str
@@ -57,8 +58,7 @@ class Remedy:
     """Where the rule stands when it is the user's own; else empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The four movements, already chosen for a length."""
 
     title: str

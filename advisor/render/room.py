@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document, RecommendationDoc
@@ -20,8 +21,7 @@ _REMARKS_SURE, _REMEDIES_SURE = 3, 4
 """So many remarks are there if they can be; remedies after the fourth make way for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """What a report says of remedies and remarks."""
 
     items: Sequence[RecommendationDoc]
@@ -83,8 +83,7 @@ def _filled(
     return Choice(items, told | _ranks(items[:1]), kept)
 
 
-@dataclass(slots=True)
-class _Filling:
+class _Filling(Struct):
     """Words that are left, and what is taken out of them."""
 
     room: int

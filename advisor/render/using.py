@@ -6,10 +6,11 @@ The template is walked as it would be rendered: only the branches that are taken
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from advisor.errors import TemplateError
 from advisor.render.compiled import FILTERS
@@ -22,8 +23,7 @@ WORDINGS: Sequence[str] = tuple(digit * 64 for digit in "0123456789abcdef")
 """Values of ``variation`` that together pick every wording of every ``vary`` block of up to 16."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """What a template does with its placeholders in one situation."""
 
     printed: Mapping[str, str]
@@ -88,8 +88,7 @@ def _lines(output: nodes.Output) -> list[int]:
     return found
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct):
     given: Mapping[str, str]
     printed: dict[str, str] = field(default_factory=dict)
     asked: dict[str, str] = field(default_factory=dict)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from advisor.render.figures import Strings
 from advisor.render.option import option_view
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from advisor.render.contract import Document, RecommendationDoc
 
 
-@dataclass(frozen=True, slots=True)
-class Views:
+class Views(Struct, frozen=True):
     """Placeholders hold figures and names, never sentences, so later sentences change none."""
 
     doc: Document

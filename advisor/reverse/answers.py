@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from advisor.estimate.limits import find_limits
 from advisor.estimate.margin import Margin, margin_of
@@ -34,8 +35,7 @@ CAUSES: Sequence[Cause] = (
 """In the order they are told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One line of an answer, with the limits of its scenario."""
 
     answer: Answer
@@ -46,8 +46,7 @@ class Row:
     """How far one may rely on what stays free."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The answer to one question."""
 
     wish: Wish

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import raise_problems
 from advisor.precisions import precision_asked
@@ -34,8 +36,7 @@ _MOST_HOPEFUL: Sequence[Reason] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CardFilter:
+class CardFilter(Struct, frozen=True):
     """Which cards are asked for; None or empty: all."""
 
     vendor: str | None = None

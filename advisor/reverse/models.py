@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.models import model_from_record
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
 MODALITIES = ("text", "vision", "audio", "embedding")
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFilter:
+class ModelFilter(Struct, frozen=True):
     """Which models are asked for; None: all."""
 
     family: str | None = None

@@ -7,8 +7,10 @@ weights alone rules most formats out. Weights are sized once per model and forma
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor import support
 from advisor.errors import UserError
@@ -23,7 +25,7 @@ from advisor.knowledge.cards import Cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.resolve import assembled, default_backend
 from advisor.reverse.wish import Wish, with_cards
-from advisor.scenario import Model, Request, Scenario, changed
+from advisor.scenario import Model, Request, Scenario
 
 Reason = Literal[
     "not_sizable",
@@ -42,8 +44,7 @@ _FASTER_THAN_BOARD = 1.25
 """No speed is above reading at this multiple of the card's bandwidth."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A model that runs on a card: the scenario and its figures, all from the estimator."""
 
     scenario: Scenario
@@ -91,8 +92,7 @@ class Answer:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Pairs:
+class _Pairs(Struct, frozen=True):
     """What a framework runs of a model on a card, the best first."""
 
     allowed: Sequence[Pair]
@@ -100,8 +100,7 @@ class _Pairs:
     """Those that lose too much, or whose loss nobody measured, smallest first."""
 
 
-@dataclass(slots=True)
-class Search:
+class Search(Struct):
     """Sizes cards and models for one wish."""
 
     knowledge: Knowledge
@@ -355,8 +354,8 @@ def _splits(whole: Scenario, knowledge: Knowledge) -> Iterator[Scenario]:
     if framework.expert_offload and shape.moe:
         experts = smallest_cpu_experts(whole, knowledge)
         if experts:
-            yield changed(whole, cpu_experts=experts)
+            yield replace(whole, cpu_experts=experts)
     if framework.cpu_offload:
         layers = largest_gpu_layers(whole, knowledge)
         if layers is not None and layers <= shape.layers:
-            yield changed(whole, gpu_layers=layers)
+            yield replace(whole, gpu_layers=layers)

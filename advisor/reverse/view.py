@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.estimate.margin import headroom_percent
 from advisor.render import figures as f
@@ -25,8 +26,7 @@ GAP = 2
 _BILLION = 1e9
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of the table."""
 
     name: str

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from math import inf, isnan
 from typing import Literal, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge import names
@@ -21,8 +23,7 @@ NO_LIMIT = inf
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The settings both questions share, as typed; None: not stated."""
 
     framework: str | None = None
@@ -39,8 +40,7 @@ class Settings:
     prefer: str = "quality"
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """The same, looked up."""
 
     request: Request

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.errors import Source
 from advisor.rulefile.model import Rule, Test, all_tests
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A rule as it was read, before the rules were checked against each other."""
 
     rule: Rule

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from advisor.rulefile.model import Rule, Score
 from advisor.rulefile.reading import MAX_TEXT_BYTES, Reading

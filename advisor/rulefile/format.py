@@ -7,7 +7,8 @@ fits on a line; the order of conditions is theirs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.errors import RuleFileError, Source
 from advisor.rulefile.remarks import give_remarks
@@ -78,8 +79,7 @@ def _comments(written: Written) -> Sequence[str]:
     return sorted(remark.text for remark in written.remarks)
 
 
-@dataclass(frozen=True, slots=True)
-class _Writer:
+class _Writer(Struct, frozen=True):
     written: Written
     kept: frozenset[int]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise, product
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import Source
 from advisor.facttype import FactType
@@ -22,8 +24,7 @@ _MOST_FACTS = 2
 _BOUNDS = ("from", "to")
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
+class _Range(Struct, frozen=True):
     """From ``low`` (included) to ``high`` (not included), as written and in base units."""
 
     low: float = -math.inf
@@ -43,8 +44,7 @@ class _Range:
         return (*([low] if self.low_text else []), *([high] if self.high_text else []))
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     ranges: tuple[_Range, ...]
     text: str
     value: float | str | bool
@@ -60,8 +60,7 @@ class _Row:
         return tuple(test for fact, found in pairs for test in found.tests(fact.name))
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     over: tuple[FactType, ...]
     rows: tuple[_Row, ...]
     concluded: str

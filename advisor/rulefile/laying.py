@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import groupby
+
+from msgspec import Struct, field
+from msgspec.structs import astuple, replace
 
 from advisor.errors import RuleFileError, Source
 from advisor.rulefile.drafts import Draft, read_facts
@@ -71,8 +73,7 @@ def _names(rule: Rule) -> Iterator[str]:
         yield rule.ladder
 
 
-@dataclass(slots=True)
-class _Laying:
+class _Laying(Struct):
     reading: Reading
     layer: Layer
     built_in: dict[str, list[Draft]] = field(default_factory=dict)
@@ -297,8 +298,8 @@ def _bare(value: object) -> object:
     """Give a rule without the places in its file, to compare."""
     if isinstance(value, Source):
         return None
-    if is_dataclass(value):
-        return tuple(_bare(getattr(value, f.name)) for f in fields(value) if f.init)
+    if isinstance(value, Struct):
+        return tuple(map(_bare, astuple(value)))
     if isinstance(value, Mapping):
         return {key: _bare(inner) for key, inner in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):

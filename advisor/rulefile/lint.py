@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.errors import RuleFileError, Source
 from advisor.rulefile.drafts import Draft, read_facts, scored_tests
@@ -158,8 +159,7 @@ def _references(drafts: Sequence[Draft], reading: Reading) -> None:
             _refer(draft.rule.replaced_by, "replaced_by", draft, names, reading)
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
+class _Names(Struct, frozen=True):
     """The rules that were read, and files in which something could not be read."""
 
     read: frozenset[str]

@@ -6,8 +6,10 @@ Values of conditions are in the base unit of the fact's dimension (see ``units``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from advisor.errors import Source
 
@@ -17,8 +19,7 @@ Verb = Literal[
 """``between A and B`` is parsed into ``at least A`` and ``at most B``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(Struct, frozen=True):
     """One condition, ``fact verb value``.
 
     Exactly one of ``value`` (literal) and ``other`` (a fact) is set, neither for ``is known``
@@ -36,8 +37,7 @@ class Test:
     source: Source | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class When:
+class When(Struct, frozen=True):
     """All of ``tests`` hold, and one block of each ``any``, and not all of each ``not``."""
 
     tests: tuple[Test, ...]
@@ -45,8 +45,7 @@ class When:
     none: tuple[When, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PerTerm:
+class PerTerm(Struct, frozen=True):
     """``points`` per ``per_value`` (base unit) of a fact, at most ``cap`` points either way."""
 
     fact: str
@@ -57,8 +56,7 @@ class PerTerm:
     source: Source | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WhenTerm:
+class WhenTerm(Struct, frozen=True):
     """``points`` when all tests hold."""
 
     tests: tuple[Test, ...]
@@ -66,8 +64,7 @@ class WhenTerm:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Struct, frozen=True):
     """How a recommendation is ranked."""
 
     base: float
@@ -75,8 +72,7 @@ class Score:
     when: tuple[WhenTerm, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One example beside the rule, on real inputs."""
 
     name: str
@@ -89,8 +85,7 @@ class Case:
     source: Source | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Own:
+class Own(Struct, frozen=True):
     """That a rule is the user's, and which built-in rule or ladder it takes the place of."""
 
     replaces: str = ""
@@ -99,8 +94,7 @@ class Own:
     """Where the built-in one stands."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One rule; exactly one of ``conclude``, ``action``, ``veto`` and ``note`` is set."""
 
     id: str
@@ -149,8 +143,7 @@ def all_tests(when: When) -> tuple[Test, ...]:
     return (*when.tests, *(test for block in nested for test in all_tests(block)))
 
 
-@dataclass(frozen=True, slots=True)
-class Disabled:
+class Disabled(Struct, frozen=True):
     """A built-in rule that the user switched off."""
 
     rule: Rule
@@ -159,25 +152,24 @@ class Disabled:
     """Where the user says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleSet:
+class RuleSet(Struct, frozen=True):
     """Every rule, in file and definition order, with the hash of the files."""
 
     rules: tuple[Rule, ...]
     sha256: str
     disabled: tuple[Disabled, ...] = ()
-    by_id: Mapping[str, Rule] = field(init=False, compare=False, repr=False)
-    notes: tuple[Rule, ...] = field(init=False, compare=False, repr=False)
+    by_id: Mapping[str, Rule] = field(default_factory=dict)
+    notes: tuple[Rule, ...] = ()
     """Rules that make remarks, in order."""
-    own: tuple[Rule, ...] = field(init=False, compare=False, repr=False)
+    own: tuple[Rule, ...] = ()
     """Rules of the user's."""
 
     def __post_init__(self) -> None:
         """Index the rules by id and by what is looked for most."""
-        object.__setattr__(self, "by_id", {rule.id: rule for rule in self.rules})
+        force_setattr(self, "by_id", {rule.id: rule for rule in self.rules})
         notes = tuple(rule for rule in self.rules if rule.kind == "note")
-        object.__setattr__(self, "notes", notes)
-        object.__setattr__(self, "own", tuple(rule for rule in self.rules if rule.own))
+        force_setattr(self, "notes", notes)
+        force_setattr(self, "own", tuple(rule for rule in self.rules if rule.own))
 
     def rule(self, rule_id: str) -> Rule:
         """Find a rule by id; KeyError when there is none."""

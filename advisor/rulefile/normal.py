@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from itertools import chain
+
+from msgspec.structs import replace
 
 from advisor.errors import RuleFileError, Source
 from advisor.rulefile.model import Test, Verb, When, all_tests

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
+
+from msgspec import Struct
 
 from advisor.errors import Problems, Source, UserError
 from advisor.resources import data_dir, read_tree
@@ -20,8 +21,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """Short name of a file -> its path as a user would type it."""
 
     paths: Mapping[str, str]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.errors import Source
 from advisor.facttype import FactType
@@ -18,8 +19,7 @@ _FLAGS = {"yes": True, "no": False}
 _FACT_LIKE = re.compile(r"[A-Za-z_]+\.[A-Za-z_][A-Za-z0-9_]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """One run of the parser over all files.
 
     ``templates`` and ``names`` are None where nothing is known to check against.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal, cast, get_args
+
+from msgspec.structs import replace
 
 from advisor.errors import Source
 from advisor.rulefile.cases import read_cases

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 from advisor.errors import RuleFileError
 from advisor.yamlfile import parse_yaml
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 Kind = Literal["scalar", "map", "list"]
 
 
-@dataclass(slots=True)
-class Value:
+class Value(Struct):
     """A scalar, mapping or list."""
 
     kind: Kind
@@ -36,8 +36,7 @@ class Value:
     items: list[Item] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Item:
+class Item(Struct):
     """An entry of a list, or a key with its value."""
 
     begin: int
@@ -54,8 +53,7 @@ class Item:
     """Comments after everything it holds that stand at least as far in as it does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """A comment."""
 
     at: int
@@ -65,8 +63,7 @@ class Remark:
     """Whether nothing stands before it on its line."""
 
 
-@dataclass(slots=True)
-class Written:
+class Written(Struct):
     """A whole file."""
 
     root: Value
@@ -96,8 +93,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
     yield from yaml.parse(text, yaml.SafeLoader)
 
 
-@dataclass(slots=True)
-class _Builder:
+class _Builder(Struct):
     text: str
     root: Value | None = None
     open: list[Value] = field(default_factory=list)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.render import figures as f
 from advisor.render.charts import memory_bar
@@ -20,8 +21,7 @@ _SHOWN = ("weights", "kv", "compute", "overhead")
 _MOST_CHANGES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A stretch of a bar, as attribute text."""
 
     kind: str
@@ -29,8 +29,7 @@ class Part:
     width: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """One row of a chart."""
 
     label: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from advisor.batch.names import folder_names, is_name
 from advisor.batch.store import INDEX
@@ -22,8 +23,7 @@ Setting = tuple[tuple[str, object], ...]
 """A request without its card and model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """One scenario of a pair: what is asked, the verdict, and where its document lies."""
 
     order: int
@@ -55,8 +55,7 @@ class Setup:
         return self.state in _RUNNING
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """A card or a model as the site names it."""
 
     key: str
@@ -70,8 +69,7 @@ class Subject:
     """Its figures, as its documents give them."""
 
 
-@dataclass(slots=True)
-class Catalogue:
+class Catalogue(Struct):
     """Everything of a batch that pages show, documents aside."""
 
     cards: list[Subject]
@@ -150,8 +148,7 @@ def _ordered(subjects: Iterable[Subject]) -> list[Subject]:
     ]
 
 
-@dataclass(slots=True)
-class _Firsts:
+class _Firsts(Struct):
     """Figures that every document of a card, model or format repeats, read once each."""
 
     batch: Batch

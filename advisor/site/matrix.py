@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.batch.names import folder_names
 from advisor.batch.shard import File
@@ -22,8 +23,7 @@ _SMALL = 400
 Cells = Mapping[tuple[str, str], Setup]
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """One matrix; ``path`` is of its first part, from the folder of the site."""
 
     heading: str
@@ -32,8 +32,7 @@ class Matrix:
     cells: Cells
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     rows: Sequence[Subject]
     columns: Sequence[Subject]
     at: tuple[int, int]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.audit.pages import MOST_PAGE_BYTES
 from advisor.batch.shard import File
@@ -26,14 +27,13 @@ Step = tuple[str, str]
 """Name and path of a page above; no path for the page itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """What all pages share."""
 
     templates: Templates
     base_url: str
     provenance: str
-    words: Mapping[str, State] = field(repr=False)
+    words: Mapping[str, State]
 
     @classmethod
     def of(cls, folder: Path | None, base_url: str, provenance: str) -> Site:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.batch.shard import File
 from advisor.batch.stored import read_document
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 _MAIN = re.compile(r"<main[^>]*>(.*)</main>", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Making:
+class Making(Struct, frozen=True):
     """What every process of a run is told."""
 
     batch: str
@@ -38,8 +38,7 @@ class Making:
     templates: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A card and a model with all their setups."""
 
     card: Subject

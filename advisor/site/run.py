@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import cast
 from xml.sax.saxutils import escape
+
+from msgspec import Struct
 
 from advisor import __version__
 from advisor.batch.executors import Local
@@ -35,8 +36,7 @@ _MOST_URLS = 40_000
 _ASSETS = ("site.css", "site.js", "icon.svg")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """How a site is to be made."""
 
     out: Path
@@ -45,8 +45,7 @@ class Asked:
     templates: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Struct, frozen=True):
     """What came of it."""
 
     files: int

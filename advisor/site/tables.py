@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.batch.shard import File
 from advisor.render import figures as f
@@ -26,8 +27,7 @@ _GIGA = 1e9
 _MOST_COMPARED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """Cards or models, where pages for both are alike."""
 
     word: str
@@ -46,8 +46,7 @@ def counted(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """What pages are made from: the catalogue, and the shown setups by card and by model."""
 
     site: Site

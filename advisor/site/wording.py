@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.render import figures as f
 from advisor.render.templating import Templates
@@ -28,8 +29,7 @@ _GIGA = 1e9
 _GIB = 2**30
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """A verdict in words."""
 
     state: str

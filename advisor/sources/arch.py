@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from advisor.sources.keys import Keys
 from advisor.sources.shape import Mla, Moe, Recurrent
 
 
-@dataclass(frozen=True, slots=True)
-class Arch:
+class Arch(Struct, frozen=True):
     """One text model, read and checked; all sizes are element counts."""
 
     keys: Keys
@@ -133,8 +133,7 @@ def stated_width(keys: Keys, _: int) -> int:
     return keys.uniform(*INTERMEDIATE) or 0
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """How the parameters and layers of one ``model_type`` follow from its config.
 
     A decoder layer counts ``mixers[kind]`` (or ``attention``) + the feed-forward terms of

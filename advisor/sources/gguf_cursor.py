@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from struct import Struct
+import struct
 from typing import BinaryIO, Final, NoReturn
+
+from msgspec import Struct
 
 from advisor.sources.stored import fail
 
 _CHUNK_BYTES: Final = 1 << 18
-_U32: Final = Struct("<I")
-_U64: Final = Struct("<Q")
+_U32: Final = struct.Struct("<I")
+_U64: Final = struct.Struct("<Q")
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(Struct):
     """What may still be read, over all files of one model."""
 
     strings: int = 4_000_000

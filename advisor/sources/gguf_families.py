@@ -8,15 +8,15 @@ families that no measured model in ``tests/data`` stands for are unconfirmed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
+
+from msgspec import Struct
 
 _KINDS = Literal["mamba", "mamba2", "deltanet", "conv"]
 
 
-@dataclass(frozen=True, slots=True)
-class GgufFamily:
+class GgufFamily(Struct, frozen=True):
     """One ``general.architecture``."""
 
     model_type: str

@@ -6,11 +6,12 @@ ggml's own reader (``ggml/src/gguf.cpp``), so that a file that passes here also 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from struct import Struct
 from typing import BinaryIO, Final
+
+from msgspec import Struct
 
 from advisor.sources.gguf_cursor import Budget, Cursor
 from advisor.sources.gguf_formats import TENSOR_TYPES
@@ -19,8 +20,10 @@ from advisor.sources.stored import StoredTensor, open_plain_file, shown_name
 _MAGIC: Final = b"GGUF"
 _VERSIONS: Final = (2, 3)
 _STRING, _ARRAY = 8, 9
-_SCALARS: Final[Mapping[int, Struct]] = {
-    number: Struct("<" + letter) for number, letter in enumerate("BbHhIif?..Qqd") if letter != "."
+_SCALARS: Final[Mapping[int, struct.Struct]] = {
+    number: struct.Struct("<" + letter)
+    for number, letter in enumerate("BbHhIif?..Qqd")
+    if letter != "."
 }
 _MAX_KEY_BYTES: Final = 65_535
 _MAX_NAME_BYTES: Final = 63
@@ -35,8 +38,7 @@ _LEAST_ENTRY_BYTES: Final = 13
 _LEAST_TENSOR_BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class GgufHeader:
+class GgufHeader(Struct, frozen=True):
     """What one file states."""
 
     path: Path
@@ -165,7 +167,9 @@ def _array(cursor: Cursor, budget: Budget, *, keep: bool, depth: int = 1) -> obj
     return None
 
 
-def _numbers(cursor: Cursor, scalar: Struct, count: int, budget: Budget) -> tuple[object, ...]:
+def _numbers(
+    cursor: Cursor, scalar: struct.Struct, count: int, budget: Budget
+) -> tuple[object, ...]:
     budget.values -= count
     if budget.values < 0:
         cursor.refuse("its metadata holds more numbers than any model has.")

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.sources.gguf_families import GGUF_FAMILIES, GgufFamily
 from advisor.sources.gguf_state import recurrent_of
@@ -24,8 +26,7 @@ _MIXED: Final = frozenset({"deci", "nemotron_h", "nemotron_h_moe"})
 """Architectures with layers of which no tensor is stored, or only one half."""
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(Struct):
     """Tensors of one layer by their name behind ``blk.N.``."""
 
     tensors: dict[str, StoredTensor] = field(default_factory=dict)
@@ -50,8 +51,7 @@ class _Block:
         return any("_exps." in name for name in self.tensors) or self.holds("ffn_gate_inp.")
 
 
-@dataclass(frozen=True, slots=True)
-class GgufModel:
+class GgufModel(Struct, frozen=True):
     """The parts of a header that a shape is made from."""
 
     keys: Keys

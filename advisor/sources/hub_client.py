@@ -10,11 +10,12 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urljoin, urlsplit
+
+from msgspec import Struct
 
 from advisor.errors import RequestError
 from advisor.sources.hub_refusal import Refused, refusal
@@ -39,8 +40,7 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _OFFLINE_HINT: Final = "What was read before is there with --offline."
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Bytes of a file."""
 
     content: bytes

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from advisor.errors import RequestError
 from advisor.sources.hub_name import is_plain_path
@@ -16,8 +17,7 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{40,64}")
 _LARGEST: Final = 1 << 50
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """The files of a repository."""
 
     commit: str

@@ -7,8 +7,9 @@ hub's own pages (``https://HUB/org/name``, ``.../tree/...``, ``.../blob/...``, `
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from advisor.errors import RequestError
 
@@ -29,8 +30,7 @@ _OTHER_KINDS: Final = frozenset({"datasets", "spaces", "docs", "papers", "collec
 _FORM: Final = "Write org/name, org/name@revision or org/name:file.gguf."
 
 
-@dataclass(frozen=True, slots=True)
-class HubName:
+class HubName(Struct, frozen=True):
     """What a text names on the hub."""
 
     repository: str

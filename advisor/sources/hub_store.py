@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from advisor.errors import RequestError
 from advisor.sources import gguf_header, safetensors_header
@@ -26,8 +27,7 @@ _FIRST_SAFETENSORS: Final = 1 << 17
 _AT_ONCE: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Struct, frozen=True):
     """Files of a model."""
 
     repository: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from advisor.sources.stored import StoredTensor, shown_name
 
@@ -26,8 +27,7 @@ _HALF_WIDTH: Final = 8
 _Config = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Recognised:
+class Recognised(Struct, frozen=True):
     """A format's name, or why there is none."""
 
     name: str | None

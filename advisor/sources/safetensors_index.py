@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from advisor.sources.safetensors_header import MAX_HEADER_BYTES, parse_object, read_exactly
 from advisor.sources.stored import (
@@ -28,8 +29,7 @@ _ADAPTER: Final = "adapter_model.safetensors"
 _NOTHING: Final[Mapping[str, str]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Shards:
+class Shards(Struct, frozen=True):
     """The files of a model, and what its index says lies where."""
 
     files: tuple[Path, ...]

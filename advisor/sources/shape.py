@@ -7,12 +7,12 @@ file header.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class Mla:
+
+class Mla(Struct, frozen=True):
     """Multi-head latent attention; element counts."""
 
     kv_lora_rank: int
@@ -22,8 +22,7 @@ class Mla:
     q_lora_rank: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Moe:
+class Moe(Struct, frozen=True):
     """Mixture of experts."""
 
     experts: int
@@ -34,8 +33,7 @@ class Moe:
     """Summed intermediate width of the shared experts, 0 without."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recurrent:
+class Recurrent(Struct, frozen=True):
     """The fixed state of a recurrent, convolutional or linear-attention layer."""
 
     kind: Literal["mamba", "mamba2", "deltanet", "conv", "lightning", "rglru", "rwkv", "kimi-delta"]
@@ -52,8 +50,7 @@ class Recurrent:
     head_dim: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """Parameter counts; ``None`` where no formula covers the architecture."""
 
     total: int
@@ -71,8 +68,7 @@ class Counts:
     """Routed experts of every layer, 0 where dense."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """What the estimator needs to know of an architecture."""
 
     model_type: str

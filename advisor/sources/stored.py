@@ -12,9 +12,10 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NoReturn
+
+from msgspec import Struct
 
 from advisor.errors import Source, SourceFileError
 from advisor.sources.shape import Counts, Moe, Shape
@@ -27,8 +28,7 @@ _SHOWN_LENGTH: Final = 60
 Part = Literal["embedding", "output", "norm", "layer", "vision", "encoder", "spare", "other"]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTensor:
+class StoredTensor(Struct, frozen=True):
     """One tensor of a file."""
 
     name: str
@@ -41,8 +41,7 @@ class StoredTensor:
     n_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class StoredModel:
+class StoredModel(Struct, frozen=True):
     """A model read from its weight files."""
 
     name: str
@@ -60,8 +59,7 @@ class StoredModel:
     """What a reader of a report should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a tensor belongs."""
 
     part: Part

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from advisor.sources.arch import Arch, Family
 from advisor.sources.keys import MAX_LAYERS, Keys

@@ -6,17 +6,17 @@ Formulas follow the module classes of transformers 5.23.0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from advisor.sources.keys import Keys
 
 _CHANNELS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Tower:
+class Tower(Struct, frozen=True):
     """Common sizes of an image tower."""
 
     keys: Keys
@@ -183,8 +183,7 @@ def gemma4(t: Tower) -> int:
     return places + _CHANNELS * t.patch**2 * t.hidden + t.layers * block
 
 
-@dataclass(frozen=True, slots=True)
-class VisionFamily:
+class VisionFamily(Struct, frozen=True):
     """How the tower of one vision ``model_type`` is counted."""
 
     count: Callable[[Tower], int]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct, field
 
 from advisor.sources.arch import Arch
 from advisor.sources.keys import Keys
@@ -92,8 +93,7 @@ def _cohere2(outer: Keys, t: Tower, a: Arch) -> int:
     return width * inner + inner + inner // 2 * a.hidden + a.hidden
 
 
-@dataclass(frozen=True, slots=True)
-class Wrapper:
+class Wrapper(Struct, frozen=True):
     """One multimodal ``model_type``."""
 
     text: str

@@ -6,9 +6,11 @@ The same semantics as the engines: ``tests/workbench`` holds the three against e
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_, or_
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.engine.base import FactValue
 from advisor.engine.compile import compile_rules
@@ -27,8 +29,7 @@ Concluded = Mapping[FactValue, Mask]
 """The values that rules give a fact, each with its scenarios."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fired:
+class Fired(Struct, frozen=True):
     """Where one rule holds: option rows for a rule about options, else scenarios."""
 
     rule: Rule
@@ -38,8 +39,7 @@ class Fired:
     """What the rule asks and concludes, for telling whether an edit changed it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(Struct, frozen=True):
     """A rule set on a fact store."""
 
     store: FactStore
@@ -122,8 +122,7 @@ def _fired(
     return Fired(rule, option, reduce(or_, masks, 0), asks)
 
 
-@dataclass(slots=True)
-class _Changed:
+class _Changed(Struct):
     """Which concluded facts differ from those of an earlier evaluation."""
 
     before: Evaluation | None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from advisor.advice import Advice
 from advisor.errors import RuleFileError, Source, UserError
@@ -23,8 +24,7 @@ _BUILT_IN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CaseResult:
+class CaseResult(Struct, frozen=True):
     """One test: ``problem`` is empty when it holds."""
 
     rule: str
@@ -45,8 +45,7 @@ class CaseResult:
         return f"{self.rule}: {self.name}" if self.rule else f"scenario {self.name}"
 
 
-@dataclass(slots=True)
-class Runner:
+class Runner(Struct):
     """Runs tests; facts are worked out once for each request and outlive an edit of the rules."""
 
     advisor: Advisor

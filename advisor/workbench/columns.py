@@ -10,7 +10,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.engine.base import FactValue
 from advisor.engine.kinds import ORDERING
@@ -23,8 +24,7 @@ _UNKNOWN = 0
 """The place of an unknown value; known ones count from 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One fact. ``values`` are distinct and sorted; ``planes`` hold the low byte first."""
 
     values: Sequence[FactValue]

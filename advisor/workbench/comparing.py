@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from advisor.errors import UserError
 from advisor.workbench.bulk import Evaluation, evaluate_all

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_
+
+from msgspec import Struct
 
 from advisor.rulefile.model import Rule, Test
 from advisor.rulefile.normal import same_test
@@ -22,8 +23,7 @@ _LARGEST = "80 B and more"
 _AXES = ("gpu.vendor", "gpu.segment", "model.modality")
 
 
-@dataclass(frozen=True, slots=True)
-class RuleCover:
+class RuleCover(Struct, frozen=True):
     """One rule over the sample."""
 
     rule: Rule
@@ -37,8 +37,7 @@ class RuleCover:
     """Axis and group -> share of the group's scenarios in which it holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(Struct, frozen=True):
     """One numeric condition of a rule."""
 
     rule: Rule
@@ -57,8 +56,7 @@ class Threshold:
         return bool(self.passes and self.fails)
 
 
-@dataclass(frozen=True, slots=True)
-class Silence:
+class Silence(Struct, frozen=True):
     """Scenarios of one verdict without any recommendation."""
 
     verdict: str
@@ -67,8 +65,7 @@ class Silence:
     examples: Sequence[Given]
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """Everything ``advisor rules cover`` shows."""
 
     scenarios: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.engine.base import FactValue
 from advisor.ownership import switched_off_rule
@@ -13,8 +14,7 @@ from advisor.vocabulary import FactType, Vocabulary
 _OPTION_GROUPS = ("option", "options")
 
 
-@dataclass(frozen=True, slots=True)
-class FactUse:
+class FactUse(Struct, frozen=True):
     """One fact and the rules around it."""
 
     fact: FactType

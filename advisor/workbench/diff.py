@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.rulefile.model import Rule
 from advisor.rulefile.normal import same_test
@@ -23,8 +24,7 @@ FAIL_ON: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """A rule that is not the same on both sides."""
 
     rule: str
@@ -34,8 +34,7 @@ class Edit:
     """For an edited rule: what differs (conditions, score ...)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A report that differs."""
 
     request: Given
@@ -44,8 +43,7 @@ class Change:
     after: Standing
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """The changed reports that one rule has a part in."""
 
     rule: str
@@ -57,8 +55,7 @@ class Group:
         return counted(self.changes)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """Two sides compared over one sample."""
 
     compared: int

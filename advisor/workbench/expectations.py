@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from advisor.advice import Advice
 from advisor.engine.base import FactValue
@@ -15,8 +16,7 @@ from advisor.workbench.scenariofile import Expected
 Changed = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
+class Spoken(Struct, frozen=True):
     """One recommendation as far as tests look at it."""
 
     rule: str
@@ -24,8 +24,7 @@ class Spoken:
     change: Changed
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """One report as far as tests look at it."""
 
     verdict: str

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import Source
 from advisor.rulefile.model import Rule, Score, Test, Verb, When
@@ -31,8 +33,7 @@ _FLIPPED: dict[Verb, Verb] = {
 _COUNTED = {"", "count"}
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
+class Mutant(Struct, frozen=True):
     """A rule with one mistake in it."""
 
     rule: Rule

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.engine.trace import evaluate as traced
 from advisor.optionfacts import option_facts
@@ -26,8 +27,7 @@ _MARGIN = 0.2
 """How deep between two thresholds a value should lie, as a share of the gap."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(Struct, frozen=True):
     """A test that kills mutants: a case of a rule, or a scenario."""
 
     case: Case | None
@@ -37,16 +37,14 @@ class Suggestion:
     """What the case expects as it is written: of a ladder, one of its values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Survivors:
+class Survivors(Struct, frozen=True):
     """Mutants that one suggested test would kill."""
 
     suggestion: Suggestion
     mutants: Sequence[Mutant]
 
 
-@dataclass(frozen=True, slots=True)
-class Mutation:
+class Mutation(Struct, frozen=True):
     """What became of the mutants of a rule set."""
 
     tried: int

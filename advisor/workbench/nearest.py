@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor import support
 from advisor.errors import UserError
@@ -43,8 +45,7 @@ _EFFORT = {
 """A setting or a stated fact first, then a download, another runtime, another model, hardware."""
 
 
-@dataclass(frozen=True, slots=True)
-class SingleChange:
+class SingleChange(Struct, frozen=True):
     """One input, the value that makes the rule fire, and what it is now."""
 
     key: str

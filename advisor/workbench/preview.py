@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.advice import Action, Advice, Recommendation
 from advisor.confidence import confidence_of
@@ -27,8 +29,7 @@ from advisor.suggest import did_you_mean
 from advisor.workbench.whynot import nearest_miss, why_not_lines
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Struct, frozen=True):
     """One text that a template gives."""
 
     subject: str
@@ -44,8 +45,7 @@ class Variant:
     use: Use
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Struct, frozen=True):
     """Everything ``advisor templates preview`` shows."""
 
     asked: Mapping[str, object]
@@ -115,8 +115,7 @@ def named(advisor: Advisor, name: str) -> Sequence[Rule]:
     raise RequestError(f"'{name}' is no action, no rule with a text and no text", hint=hint)
 
 
-@dataclass(frozen=True)
-class _Stage:
+class _Stage(Struct, frozen=True):
     """One situation, and how much of it to show."""
 
     advisor: Advisor

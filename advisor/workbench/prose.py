@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from difflib import unified_diff
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.render import document, render_markdown
 from advisor.requests import request_from
@@ -18,8 +20,7 @@ MOST_READ = 200
 _MOST_LINES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Reworded:
+class Reworded(Struct, frozen=True):
     """A report whose words differ."""
 
     request: Given
@@ -27,8 +28,7 @@ class Reworded:
     """The first lines that differ, as a diff."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prose:
+class Prose(Struct, frozen=True):
     """What changed templates do."""
 
     templates: Sequence[str]

@@ -18,8 +18,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 _FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -76,8 +77,7 @@ def _of_piece(piece: str) -> int:
     return max(1, len(_VOWELS.findall(small)) - bool(_SILENT.search(small)))
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """Counts of a text."""
 
     sentences: int

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from advisor.knowledge.types import Knowledge
 
@@ -90,8 +91,7 @@ def eased(given: Given) -> Iterator[Given]:
             yield given
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
+class _Point(Struct, frozen=True):
     number: int
     seed: int
 

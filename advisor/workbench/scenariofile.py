@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct, field
 
 from advisor.errors import RuleFileError, Source, raise_problems
 from advisor.requests import KEYS
@@ -26,8 +27,7 @@ _EXPECTS = ("verdict", "first", "change", "actions", "changes", "notes", "fires"
 _VERDICT, _ACTION = "fit.state", "option.family"
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """What a report must say; None and empty: not looked at."""
 
     verdict: str | None = None
@@ -48,8 +48,7 @@ class Expected:
     facts: tuple[Test, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioCase:
+class ScenarioCase(Struct, frozen=True):
     """One situation."""
 
     name: str
@@ -85,8 +84,7 @@ def load_scenarios(
     return found
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     reading: Reading
     ruleset: RuleSet
     names: dict[str, Source] = field(default_factory=dict)

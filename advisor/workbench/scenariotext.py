@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
+
+from msgspec.structs import replace
 
 from advisor.rulefile.model import Test
 from advisor.vocabulary import Vocabulary, show

@@ -7,9 +7,10 @@ import subprocess
 import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from msgspec import Struct
 
 from advisor import resources
 from advisor.engine import make_engine
@@ -25,8 +26,7 @@ BUILT_IN = "built-in"
 KINDS: tuple[resources.Kind, ...] = ("rules", "templates", "knowledge")
 
 
-@dataclass(frozen=True, slots=True)
-class Folders:
+class Folders(Struct, frozen=True):
     """Where a side's files are; ``over`` says whether they lie over the built-in ones.
 
     A folder that is None is the built-in one.
@@ -43,8 +43,7 @@ class Folders:
         return given or resources.data_dir(kind)
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One side, loaded."""
 
     advisor: Advisor

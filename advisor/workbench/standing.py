@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
+
+from msgspec import Struct
 
 from advisor.advice import Option
 from advisor.engine.base import Firing, OptionFacts
@@ -19,8 +20,7 @@ from advisor.workbench.masks import row_numbers
 VERDICT = "fit.state"
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """One recommendation: its rule, action, option and score."""
 
     rule: str
@@ -29,8 +29,7 @@ class Said:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """What one report says, apart from its words."""
 
     verdict: str
@@ -43,13 +42,11 @@ class Standing:
     """Rules that fired and need not be said."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     framework: object
 
 
-@dataclass(frozen=True, slots=True)
-class _StoredOption:
+class _StoredOption(Struct, frozen=True):
     """What the ranking reads of an option."""
 
     key: str

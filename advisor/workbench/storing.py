@@ -12,11 +12,12 @@ import os
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct
 
 from advisor.cache import user_cache_dir
 from advisor.knowledge import load_knowledge
@@ -40,8 +41,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 _NOT_FACTS = frozenset({"cli", "render", "rulefile", "engine", "bulk", "data", "lint"})
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where facts come from, and how they are worked out."""
 
     folder: Path | None = None

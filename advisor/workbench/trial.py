@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from advisor.errors import RuleFileError, UserError
 from advisor.options import expected_options
@@ -27,8 +28,7 @@ from advisor.workbench.scenariofile import ScenarioCase
 from advisor.workbench.standing import standings
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """Every situation that the tests speak of, as facts."""
 
     advisor: Advisor
@@ -145,8 +145,7 @@ def trial_of(
     return Trial(advisor, base, by_rule, whole, places.changes, places.refused)
 
 
-@dataclass(slots=True)
-class _Situations:
+class _Situations(Struct):
     advisor: Advisor
     part: Part = field(default_factory=Part)
     changes: list[Mapping[str, Changed]] = field(default_factory=list)

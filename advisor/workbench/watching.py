@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.engine import make_engine
 from advisor.rulefile import load_rules
@@ -38,8 +40,7 @@ def until_changed(folders: Sequence[Path], before: Stamp, wait: Callable[[], obj
     return now
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """Rules under test whose facts stay in memory while the rules are edited."""
 
     runner: Runner

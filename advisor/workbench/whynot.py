@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from advisor.advice import Advice
 from advisor.engine.base import OptionFacts
@@ -15,8 +15,7 @@ from advisor.rulefile.model import Rule
 from advisor.vocabulary import Vocabulary, show
 
 
-@dataclass(frozen=True, slots=True)
-class WhyNot:
+class WhyNot(Struct, frozen=True):
     """The nearest a rule came to firing."""
 
     rule: str

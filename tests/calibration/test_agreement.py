@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import log
 from statistics import median
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.calibration.calibrate import Fitted, Material
 from advisor.calibration.decode import factor

@@ -7,10 +7,10 @@ import gzip
 import itertools
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.commands import Command, commands_for
 from advisor.commands.values import needed_settings

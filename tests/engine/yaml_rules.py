@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from advisor.facttype import FactKind, FactType, Origin
 from advisor.rulefile.model import Rule, RuleSet, Test, When, all_tests

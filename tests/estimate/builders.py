@@ -6,9 +6,10 @@ import csv
 import gzip
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from advisor.knowledge.types import Format, Framework, GgmlType, Gpu, Knowledge, KvType
 from advisor.scenario import Model, Scenario
@@ -120,7 +121,7 @@ FP16 = plain("unquantized", 16, 2)
 def gpu(gib: float, **changes: object) -> Gpu:
     """Build an NVIDIA desktop card of a size."""
     card = Gpu("a card", (), "NVIDIA", "consumer", "Ada", vram_bytes=round(gib * GIB))
-    return replace(card, multiprocessors=128, **changes)  # type: ignore[arg-type]  # field names
+    return replace(card, multiprocessors=128, **changes)
 
 
 @cache
@@ -179,7 +180,7 @@ def scenario(model: str | Model = "llama-3-8b", /, **changes: object) -> Scenari
         cpu_cores=None,
         prefer="balanced",
     )
-    return replace(plain_scenario, **changes)  # type: ignore[arg-type]  # field names
+    return replace(plain_scenario, **changes)
 
 
 def on_card(gib: float, model: str | Model = "llama-3-8b", /, **changes: object) -> Scenario:

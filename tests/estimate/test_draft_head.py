@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import lru_cache
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.calibration.speculation import pairs_of_situations
 from advisor.commands import commands_for

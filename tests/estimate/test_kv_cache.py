@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.errors import RequestError
 from advisor.estimate.kv_cache import kv_bytes_per_token, kv_cache_bytes, kv_read_bytes
@@ -156,6 +156,6 @@ def test_embedding_models_keep_no_cache() -> None:
 )
 def test_a_missing_figure_is_named(changes: dict[str, object], words: str) -> None:
     model = text_model("llama-3-8b")
-    broken = replace(model, shape=replace(model.shape, **changes))  # type: ignore[arg-type]  # fields
+    broken = replace(model, shape=replace(model.shape, **changes))
     with pytest.raises(RequestError, match=words):
         kv_cache_bytes(scenario(broken))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.estimate.memory import estimate_memory, free_bytes
 from advisor.estimate.result import Memory

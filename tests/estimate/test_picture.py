@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.picture import memory_picture
 from advisor.knowledge import load_knowledge
 from advisor.resolve import resolve
-from advisor.scenario import Request, Scenario, changed
+from advisor.scenario import Request, Scenario
 
 REQUESTS = (
     Request(gpu="RTX 4090", model="llama-3-8b", precision="Q8_0", context=6000, batch=3),
@@ -29,7 +30,7 @@ def test_every_cell_is_what_the_estimator_says(request_: Request) -> None:
     found = memory_picture(scenario(request_), load_knowledge())
     for tokens, row in zip(found.contexts, found.free_bytes, strict=True):
         for batch, free in zip(found.batches, row, strict=True):
-            other = changed(
+            other = replace(
                 scenario(request_), context_tokens=tokens, batch=batch, logits_rows=batch
             )
             memory = estimate_memory(other, load_knowledge())
@@ -57,5 +58,5 @@ def test_the_request_is_among_the_rows_and_columns() -> None:
 def test_cache_tokens_are_what_the_free_memory_holds() -> None:
     found = memory_picture(scenario(REQUESTS[2]), load_knowledge())
     assert found.cache_tokens is not None
-    longest = changed(scenario(REQUESTS[2]), context_tokens=found.cache_tokens - 512)
+    longest = replace(scenario(REQUESTS[2]), context_tokens=found.cache_tokens - 512)
     assert estimate_memory(longest, load_knowledge()).deficit_bytes == 0

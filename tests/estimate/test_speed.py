@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError
 from advisor.estimate.result import Memory, Speed
@@ -125,7 +125,7 @@ def scenario(card: Gpu | None = RTX_4090, what: Model = LLAMA_8B, /, **changes: 
         logits_rows=1, depth_tokens=0, ram_bytes=None, ram_bandwidth_bytes_s=None,
         cpu_cores=None, prefer="balanced",
     )  # fmt: skip
-    return replace(base, **changes)  # type: ignore[arg-type]  # field names of Scenario
+    return replace(base, **changes)
 
 
 def memory(deficit: int | None = 0, host_cache: int = 0) -> Memory:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError
 from advisor.estimate.result import Figure
@@ -60,7 +60,7 @@ def test_the_models_own_figure_stands_beside_it() -> None:
     ids=lambda changes: next(iter(changes)),
 )
 def test_neighbours_are_not_measured(changes: Mapping[str, object]) -> None:
-    figure = decode(replace(KNOWN, **changes))  # type: ignore[arg-type]  # fields of Scenario
+    figure = decode(replace(KNOWN, **changes))
     assert figure.evidence != "measured"
     assert figure.source == ""
     assert figure.modelled is None

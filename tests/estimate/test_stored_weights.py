@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.estimate.gguf_tensors import Layout, gguf_layout
 from advisor.estimate.gguf_types import Rules, Site, category_of, kept_type

@@ -1,7 +1,8 @@
 """Rule files checked by themselves, without the built-in rules."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from advisor.errors import UserError
 from advisor.lint.check import READ_BY_THE_PROGRAM

@@ -23,7 +23,7 @@ from tests.measurements.examples import (
 def measured(content: str, **given: object) -> dict[str, object]:
     found = checked(runs(content)[0], **given)
     m = found.measurement
-    return {name: getattr(m, name) for name in m.__dataclass_fields__}
+    return {name: getattr(m, name) for name in m.__struct_fields__}
 
 
 def refusal(content: str, **given: object) -> str:

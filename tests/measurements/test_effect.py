@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Literal
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.calibration.record import Measurement
 from advisor.errors import UserError
@@ -141,7 +141,7 @@ def test_own_figures_go_before_published_ones() -> None:
     ],
 )
 def test_other_cards_backends_and_engines_stay_as_they_are(change: dict[str, str]) -> None:
-    request = replace(SETUP, **change)  # type: ignore[arg-type]  # texts
+    request = replace(SETUP, **change)
     assert speed(request, over(MEASURED)) == speed(request)
 
 
@@ -158,7 +158,7 @@ def test_other_cards_backends_and_engines_stay_as_they_are(change: dict[str, str
     ],
 )
 def test_another_setup_is_not_the_measured_one(change: dict[str, object]) -> None:
-    figure = decode(replace(SETUP, **change), over(MEASURED))  # type: ignore[arg-type]  # fields
+    figure = decode(replace(SETUP, **change), over(MEASURED))
     assert figure.evidence != "measured"
 
 
@@ -216,7 +216,7 @@ def test_a_figure_far_off_stays_with_its_own_setup(times: float) -> None:
 def test_only_one_stream_on_one_card_near_the_start_moves_the_card(
     change: dict[str, object],
 ) -> None:
-    own = over(replace(MEASURED, **change))  # type: ignore[arg-type]  # fields of the record
+    own = over(replace(MEASURED, **change))
     assert decode(OTHER, own) == decode(OTHER)
 
 
@@ -251,7 +251,7 @@ def test_prefill_of_the_usual_prompt_is_shown_and_moves_the_card() -> None:
     [{"prompt_tokens": 2048}, {"prompt_tokens": 512, "depth_tokens": 4096}],
 )
 def test_prefill_of_another_prompt_is_not_shown_as_measured(change: dict[str, int]) -> None:
-    own = over(replace(MEASURED, metric="prefill_tok_s", tok_s=5000.0, **change))  # type: ignore[arg-type]  # counts
+    own = over(replace(MEASURED, metric="prefill_tok_s", tok_s=5000.0, **change))
     found = speed(SETUP, own).prefill_tok_s
     assert found
     assert found.evidence != "measured"

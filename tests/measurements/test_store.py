@@ -5,10 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.calibration.record import Measurement
 from advisor.errors import UserError

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+from msgspec.structs import replace
+
 from advisor.advice import Advice
 from advisor.estimate.limits import largest_gpu_layers
 from advisor.estimate.memory import free_bytes
@@ -11,7 +13,7 @@ from advisor.estimate.whole import host_fits
 from advisor.options.base import Base
 from advisor.pipeline import Advisor
 from advisor.resolve import apply_change
-from advisor.scenario import Request, changed
+from advisor.scenario import Request
 
 PRECISIONS = ("FP16", "INT8", "INT4", "Q4_K_M", "Q3_K_M", "Q8_0", "AWQ", "FP8", "NF4")
 
@@ -43,11 +45,11 @@ def _holds(again: Base) -> bool:
 
 def most_layers_differ(advisor: Advisor, advice: Advice) -> list[str]:
     """Hold the largest number of layers that fits against trying every number."""
-    scenario, known = changed(advice.scenario, gpu_layers=None), advisor.knowledge
+    scenario, known = replace(advice.scenario, gpu_layers=None), advisor.knowledge
     if scenario.framework.memory_model != "llama.cpp":
         return []
     free = (
-        (layers, free_bytes(changed(scenario, gpu_layers=layers), known))
+        (layers, free_bytes(replace(scenario, gpu_layers=layers), known))
         for layers in range(scenario.model.shape.layers + 2)
     )
     best = max((layers for layers, left in free if left is not None and left >= 0), default=None)

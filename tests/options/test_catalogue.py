@@ -6,13 +6,13 @@ import random
 from functools import lru_cache
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.advice import Advice
 from advisor.errors import UserError
 from advisor.estimate.limits import largest_gpu_layers
 from advisor.estimate.memory import free_bytes
 from advisor.resolve import apply_change
-from advisor.scenario import changed
 from tests.options.asking import advisor
 from tests.options.promises import broken, drawn
 
@@ -57,13 +57,13 @@ def test_a_remedy_flips_the_verdict(seed: int) -> None:
 def test_the_most_layers_that_fit_are_those_of_trying_them_all(seed: int) -> None:
     known, compared = advisor().knowledge, 0
     for advice in sample(seed):
-        scenario = changed(advice.scenario, gpu_layers=None)
+        scenario = replace(advice.scenario, gpu_layers=None)
         if scenario.framework.memory_model != "llama.cpp" or scenario.model.shape.layers > 70:
             continue
         fitting = [
             layers
             for layers in range(scenario.model.shape.layers + 2)
-            if (free := free_bytes(changed(scenario, gpu_layers=layers), known)) is not None
+            if (free := free_bytes(replace(scenario, gpu_layers=layers), known)) is not None
             and free >= 0
         ]
         assert largest_gpu_layers(scenario, known) == max(fitting, default=None)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from advisor.advice import Option
 from advisor.options.dominance import dominated, dominators_in_kind
@@ -19,7 +18,7 @@ def option() -> Option:
 
 
 def worse(**values: object) -> Option:
-    return replace(option(), key="worse", **values)  # type: ignore[arg-type]  # fields of an option
+    return replace(option(), key="worse", **values)
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.options.base import exam_loss, of_size, quality_loss
-from advisor.scenario import Request, changed
+from advisor.scenario import Request
 from tests.options.asking import advised, advisor, run_again
 
 
@@ -91,5 +92,5 @@ def test_large_models_bear_two_bits_better() -> None:
     losses = exam_loss(small), exam_loss(large)
     assert losses == (7.64, 3.81)
     assert quality_loss(small) == quality_loss(large) == 38.0
-    gptq = changed(large, precision=known.formats["GPTQ 4-bit"])
+    gptq = replace(large, precision=known.formats["GPTQ 4-bit"])
     assert quality_loss(gptq) == 2.88

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from advisor.advice import (
     Advice,
@@ -181,7 +181,7 @@ def scenario(gpu: Gpu, model: Model, form: Format, **changes: object) -> Scenari
         cpu_cores=None,
         prefer="balanced",
     )
-    return replace(base, **changes)  # type: ignore[arg-type]  # field names are the caller's
+    return replace(base, **changes)
 
 
 def memory(

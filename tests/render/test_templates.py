@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from msgspec.structs import force_setattr
 
 from advisor.advice import Action
 from advisor.errors import TemplateError
@@ -152,14 +153,14 @@ def test_files_that_are_not_utf8_are_an_error_not_a_crash(tmp_path: Path) -> Non
 
 def test_a_missing_template_is_an_error_with_a_suggestion() -> None:
     advice = does_not_fit()
-    object.__setattr__(advice.recommendations[0], "text_template", "quantise.md.j2")
+    force_setattr(advice.recommendations[0], "text_template", "quantise.md.j2")
     with pytest.raises(TemplateError, match=r"no template 'actions/quantise\.md\.j2'.*quantize"):
         document(advice)
 
 
 def test_a_template_name_cannot_leave_the_folder() -> None:
     advice = does_not_fit()
-    object.__setattr__(advice.recommendations[0], "text_template", "../../pyproject.toml")
+    force_setattr(advice.recommendations[0], "text_template", "../../pyproject.toml")
     with pytest.raises(TemplateError, match="no template"):
         document(advice)
 

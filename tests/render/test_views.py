@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.render import (
     Length,

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from advisor import support
 from advisor.errors import UserError
@@ -27,7 +28,7 @@ from advisor.reverse import (
 )
 from advisor.reverse.search import least_read_bytes, least_weight_bytes
 from advisor.reverse.wish import Reader, Wish, read_wish, with_cards
-from advisor.scenario import Model, Request, changed
+from advisor.scenario import Model, Request
 from advisor.units import GIB
 from tests.reverse.asking import advisor, drawn_card, drawn_settings, knowledge
 
@@ -219,7 +220,7 @@ def test_a_part_in_system_ram_is_the_smallest_that_makes_it_fit() -> None:
         memory, scenario = row.answer.memory, row.answer.scenario
         assert memory.host_weights_bytes + memory.host_kv_cache_bytes <= 64 * GIB
         if scenario.gpu_layers is None:
-            more = changed(scenario, cpu_experts=scenario.cpu_experts - 1)
+            more = replace(scenario, cpu_experts=scenario.cpu_experts - 1)
         else:
-            more = changed(scenario, gpu_layers=scenario.gpu_layers + 1)
+            more = replace(scenario, gpu_layers=scenario.gpu_layers + 1)
         assert estimate_memory(more, knowledge()).deficit_bytes

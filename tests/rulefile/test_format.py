@@ -2,7 +2,6 @@
 
 import random
 import re
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.errors import RuleFileError, UserError
 from advisor.resources import data_dir

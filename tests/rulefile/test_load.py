@@ -190,4 +190,4 @@ def test_a_missing_folder_is_an_error(tmp_path: Path, vocabulary: Vocabulary) ->
 
 
 def test_a_case_may_state_every_request_key() -> None:
-    assert list(REQUEST_KEYS) == list(Request.__dataclass_fields__)
+    assert list(REQUEST_KEYS) == list(Request.__struct_fields__)

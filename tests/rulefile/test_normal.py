@@ -1,9 +1,9 @@
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.errors import RuleFileError, Source
 from advisor.rulefile import model

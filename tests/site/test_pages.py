@@ -6,11 +6,11 @@ import json
 import re
 import shutil
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.audit.links import read_page
 from advisor.audit.pages import MOST_PAGE_BYTES

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
-@dataclass(frozen=True, slots=True)
-class Code:
+
+class Code(Struct, frozen=True):
     """A name or a command, set as code."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A link to another page of the book."""
 
     text: str
@@ -30,8 +30,7 @@ Inline = str | Code | Link
 Line = Sequence[Inline]
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """A heading, with a name that links may go to."""
 
     text: str
@@ -39,30 +38,26 @@ class Heading:
     anchor: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Para:
+class Para(Struct, frozen=True):
     """A paragraph."""
 
     line: Line
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """An entry of a list, perhaps with a list below it."""
 
     line: Line
     below: Sequence[Item] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Bullets:
+class Bullets(Struct, frozen=True):
     """A list."""
 
     items: Sequence[Item]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table; columns of figures are set to the right."""
 
     head: Sequence[str]
@@ -71,15 +66,13 @@ class Table:
     """Numbers of the columns that hold figures."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """Text that stands as it is."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A box of a picture."""
 
     name: str
@@ -89,8 +82,7 @@ class Node:
     help: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """Boxes in columns, and the arrows between them."""
 
     name: str
@@ -109,8 +101,7 @@ class Picture:
 Block = Heading | Para | Bullets | Table | Listing | Picture
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """One page of the book."""
 
     path: str
@@ -121,13 +112,12 @@ class Page:
     """Whether it needs the whole width of a window."""
 
 
-@dataclass(frozen=True, slots=True)
-class Book:
+class Book(Struct, frozen=True):
     """All pages, in reading order."""
 
     pages: Sequence[Page]
-    by_path: Mapping[str, Page] = field(init=False, repr=False, compare=False)
+    by_path: Mapping[str, Page] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Index the pages."""
-        object.__setattr__(self, "by_path", {page.path: page for page in self.pages})
+        force_setattr(self, "by_path", {page.path: page for page in self.pages})

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from advisor import resources
 from advisor.advice import Advice
@@ -28,8 +29,7 @@ LIST = "rulebook-files.txt"
 """Names what a book consists of, so that the next one can clear away pages of deleted rules."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """Folders over the built-in ones."""
 
     rules: Path | None = None

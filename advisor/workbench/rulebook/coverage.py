@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from advisor.errors import RequestError
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """How often a numeric condition passes and decides."""
 
     text: str
@@ -23,8 +23,7 @@ class Condition:
     """``scenarios`` or ``options``."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleShare:
+class RuleShare(Struct, frozen=True):
     """How often one rule counts."""
 
     fires: int
@@ -35,8 +34,7 @@ class RuleShare:
     conditions: Sequence[Condition]
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """Coverage of a rule set over a sample."""
 
     scenarios: int

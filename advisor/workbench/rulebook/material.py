@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from advisor.pipeline import Advisor
 from advisor.rulefile.effects import ACTION_FACT
@@ -15,8 +16,7 @@ from advisor.workbench.rulebook.blocks import Link
 from advisor.workbench.rulebook.coverage import Measured
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """What a rule's text says in one of its own cases."""
 
     request: str
@@ -25,8 +25,7 @@ class Example:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(Struct, frozen=True):
     """A rule file."""
 
     name: str
@@ -36,8 +35,7 @@ class Topic:
     rules: Sequence[Rule]
 
 
-@dataclass(frozen=True)
-class Material:
+class Material(Struct, frozen=True):
     """Rules, facts and what is known about them."""
 
     advisor: Advisor
