@@ -7,12 +7,13 @@ cannot be read or written costs time, never correctness.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+
+from msgspec import json
 
 from advisor import __version__
 
@@ -71,7 +72,7 @@ def _code() -> str:
 
 def _read(path: Path) -> Compiled | None:
     try:
-        found = json.loads(path.read_bytes())
+        found = json.decode(path.read_bytes())
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
@@ -82,8 +83,8 @@ def _write(path: Path, made: Compiled) -> None:
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, suffix=".tmp") as file:
-            json.dump(made, file, separators=(",", ":"), allow_nan=False)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False, suffix=".tmp") as file:
+            file.write(json.encode(made))
         Path(file.name).replace(path)
         _prune(path)
     except OSError:
