@@ -17,6 +17,8 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
+from operator import getitem
+from types import NoneType
 from typing import Protocol, cast
 
 from advisor.engine.base import FactValue, OptionFacts, Outcome
@@ -122,9 +124,12 @@ class _Writer:
     def __init__(self, compiled: CompiledRules, texts: Mapping[str, FactText]) -> None:
         read = {fact: text for fact, text in texts.items() if fact not in compiled.levels}
         self._scenario = {f: (group_of(f, ()), t) for f, t in read.items() if not of_option(f)}
-        self._option = [
-            (fact, text, text.exact, text.pieces) for fact, text in read.items() if of_option(fact)
-        ]
+        option = {fact: text for fact, text in read.items() if of_option(fact)}
+        self._option, self._texts = tuple(option), tuple(option.values())
+        self._pieces = [text.pieces for text in self._texts]
+        self._exact = [text.exact for text in self._texts]
+        self._as_expected: set[tuple[type, ...]] = set()
+        """Classes of all values of an option, where each may be looked up."""
         self._groups = sorted({group for group, _ in self._scenario.values()})
         self._unknown_scenario = [
             (fact, group, text.unknown)
@@ -149,17 +154,23 @@ class _Writer:
     def options(self, options: Sequence[OptionFacts]) -> Iterator[str]:
         """Write one fact per option; its id is its place in the sequence."""
         for index, option in enumerate(options):
-            written = [f'{{"id":"p{index}","sid":"0","{PRESENT_OPTION}":1,']
-            known = option.values.get
-            for name, text, exact, pieces in self._option:
-                value = known(name)
-                if value is None:
-                    written.append(text.unknown)
-                elif value.__class__ is exact:
-                    written.append(pieces[value])
-                else:
-                    written.append(text.text(value))
-            yield f'{"".join(written)}"{UNIT}":1}}'
+            values = [*map(option.values.get, self._option)]
+            if self._looked_up(values):
+                written = "".join(map(getitem, self._pieces, values))
+            else:
+                written = "".join(map(FactText.text, self._texts, values))
+            yield f'{{"id":"p{index}","sid":"0","{PRESENT_OPTION}":1,{written}"{UNIT}":1}}'
+
+    def _looked_up(self, values: Sequence[FactValue | None]) -> bool:
+        """Whether every value is unknown or of the fact's own class, by which pieces are kept."""
+        classes = (*map(type, values),)
+        if classes in self._as_expected:
+            return True
+        pairs = zip(classes, self._exact, strict=True)
+        expected = all(known is NoneType or known is exact for known, exact in pairs)
+        if expected:
+            self._as_expected.add(classes)
+        return expected
 
 
 def _conclusions(

@@ -132,10 +132,10 @@ class FactText:
         """Class whose values ``pieces`` may be asked for; others go through ``text``."""
         only = self._parts[0] if len(self._parts) == 1 else ("", None)
         self._number = f'"{only[0]}":' if only[1] is _number_text else ""
-        self.pieces = _Pieces(self._make_number if self._number else self._make)
         self.unknown = "".join(
             f'"{name}":1,' for name, test in sorted(questions.items()) if test.verb == "is unknown"
         )
+        self.pieces = _Pieces(self._make_number if self._number else self._make, self.unknown)
 
     def text(self, value: object) -> str:
         """Give the properties for a value of any class.
@@ -143,6 +143,8 @@ class FactText:
         Raises:
             EngineError: The value is not one the fact can hold.
         """
+        if value is None:
+            return self.unknown
         known = self._normal(self._fact, value)
         return self.pieces[known] if known.__class__ is self.exact else self._make(known)
 
@@ -159,17 +161,17 @@ class FactText:
         return "".join(f'"{name}":{text},' for name, text in made if text)
 
 
-class _Pieces(dict[FactValue, str]):
+class _Pieces(dict[FactValue | None, str]):
     """Value -> its properties; only values of one class, as ``True``, 1 and 1.0 are one key."""
 
-    def __init__(self, make: Callable[[FactValue], str]) -> None:
+    def __init__(self, make: Callable[[FactValue], str], unknown: str) -> None:
         super().__init__()
-        self._make = make
+        self._make, self._unknown = make, unknown
 
-    def __missing__(self, value: FactValue) -> str:
+    def __missing__(self, value: FactValue | None) -> str:
         if len(self) >= MOST_CACHED:
             self.clear()
-        text = self[value] = self._make(value)
+        text = self[value] = self._unknown if value is None else self._make(value)
         return text
 
 

@@ -129,8 +129,11 @@ def _distance(holds: bool, test: Test, actual: object, target: object) -> float 
     return 0.0 if holds or test.verb == "is not" else abs(float(actual) - float(target))
 
 
-def _numbers(*values: object) -> bool:
-    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+_NUMBERS = frozenset({int, float})
+
+
+def _numbers(one: object, other: object) -> bool:
+    return one.__class__ in _NUMBERS and other.__class__ in _NUMBERS
 
 
 def _remoteness(branch: tuple[TestTrace, ...]) -> tuple[int, float]:

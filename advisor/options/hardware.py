@@ -85,10 +85,10 @@ def other_card_options(base: Base) -> Iterator[Option]:
     if gpu is None or gpu.vram_bytes is None:
         return
     found: dict[tuple[str, bool], int] = {}
-    for row in current_cards(base.knowledge):
+    for row in _worth_a_look(base, gpu):
         kind = "unified" if row.unified_memory else row.segment
         slot = (kind, row.vendor == gpu.vendor)
-        if found.get(slot, 0) < _most_of(row, gpu) and _worth_a_look(base, gpu, row):
+        if found.get(slot, 0) < _most_of(row, gpu):
             scenario = on_card(base, base.knowledge.gpus[row.name])
             if scenario and cards_hold(base, scenario):
                 option = _card_option(base, scenario)
@@ -101,18 +101,22 @@ def _most_of(row: CardRow, gpu: Gpu) -> int:
     return 1 if row.unified_memory else _PER_SEGMENT[row.vendor == gpu.vendor]
 
 
-def _worth_a_look(base: Base, gpu: Gpu, card: CardRow) -> bool:
-    """A cheap test before the estimate: is it larger, or as large and much faster?"""
-    assert gpu.vram_bytes
+def _worth_a_look(base: Base, gpu: Gpu) -> Sequence[CardRow]:
+    """A cheap test before the estimate: cards that are larger, or as large and much faster."""
+    rows, least = current_cards(base.knowledge), gpu.vram_bytes
+    assert least
     if base.scenario.cards:
-        return card.vram_bytes > (_largest(base.scenario.cards).vram_bytes or 0)
+        least = _largest(base.scenario.cards).vram_bytes or 0
+        return [row for row in rows if row.vram_bytes > least]
     if not base.card_fits:
-        return card.vram_bytes > gpu.vram_bytes and (
-            card.vram_bytes * base.scenario.gpus >= base.memory.weights_bytes
-        )
-    if card.vram_bytes < gpu.vram_bytes or not (card.bandwidth_bytes_s and gpu.bandwidth_bytes_s):
-        return False
-    return card.bandwidth_bytes_s >= gpu.bandwidth_bytes_s * _MUCH_FASTER
+        weights, count = base.memory.weights_bytes, base.scenario.gpus
+        larger = (row for row in rows if row.vram_bytes > least)
+        return [row for row in larger if row.vram_bytes * count >= weights]
+    if not gpu.bandwidth_bytes_s:
+        return []
+    fast = gpu.bandwidth_bytes_s * _MUCH_FASTER
+    large = (row for row in rows if row.vram_bytes >= least)
+    return [row for row in large if row.bandwidth_bytes_s and row.bandwidth_bytes_s >= fast]
 
 
 def _card_option(base: Base, scenario: Scenario) -> Option:
