@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
-
-from msgspec import Struct, field
 
 _MARKDOWN = re.compile(r"(?<!\\)\[[^\]\n]*(?<!\\)\]\(<?([^)>\s]+)>?[^)\n]*\)")
 _FENCE = re.compile(r"^(`{3,}).*?^\1`*$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
@@ -27,7 +26,8 @@ Places = frozenset[str]
 _ELSEWHERE = frozenset({"http", "https", "mailto"})
 
 
-class Page(Struct, HTMLParser):
+@dataclass(slots=True)
+class Page(HTMLParser):
     """What an audit wants to know of an HTML page."""
 
     links: list[str] = field(default_factory=list)
@@ -92,7 +92,8 @@ def read_page(html: str) -> Page:
     return page
 
 
-class Outline(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Outline:
     """What the check of a site needs of a page; read at many times the speed of a parser."""
 
     links: tuple[str, ...]

@@ -115,7 +115,7 @@ def named(advisor: Advisor, name: str) -> Sequence[Rule]:
     raise RequestError(f"'{name}' is no action, no rule with a text and no text", hint=hint)
 
 
-class _Stage(Struct, frozen=True):
+class _Stage(Struct, frozen=True, dict=True):
     """One situation, and how much of it to show."""
 
     advisor: Advisor

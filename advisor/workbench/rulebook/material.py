@@ -35,7 +35,7 @@ class Topic(Struct, frozen=True):
     rules: Sequence[Rule]
 
 
-class Material(Struct, frozen=True):
+class Material(Struct, frozen=True, dict=True):
     """Rules, facts and what is known about them."""
 
     advisor: Advisor
