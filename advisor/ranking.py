@@ -181,8 +181,11 @@ def _best_of_each_action(scored: Sequence[_Marked]) -> list[_Marked]:
 def _without_repeats(best: Sequence[_Marked]) -> list[_Marked]:
     """Say one change once, by the action that scores best: EXL3 weights are ExLlamaV3, too."""
     kept: list[_Marked] = []
+    said: set[str] = set()
     for item in best:
-        if all(item.option.scenario != other.option.scenario for other in kept):
+        change = item.option.key.partition(" ")[2]
+        if change not in said:
+            said.add(change)
             kept.append(item)
     return kept
 

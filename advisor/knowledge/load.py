@@ -24,16 +24,6 @@ from advisor.resources import data_dir, digest, read_tree
 
 _SUFFIXES = (".yaml", ".csv")
 _NOT_READ = "measurements/"
-_GONE_WHY = "this file is not read any more: own figures have one home, measurements.csv"
-_GONE = {
-    "measurements-user.csv": (
-        "Move it out of the folder and run 'advisor measure add measurements-user.csv', with"
-        " --knowledge if the figures are to stay in this folder."
-    ),
-    "calibration-user.yaml": (
-        "Delete it. A card's factor now comes from what was measured on it: advisor measure add."
-    ),
-}
 _loaded: dict[str, Knowledge] = {}
 
 
@@ -210,12 +200,9 @@ def _unique(table: Sequence[Parsed], kind: str, problems: list[UserError]) -> li
 def _calibration(files: Mapping[str, bytes], problems: list[UserError]) -> dict[str, object]:
     """Join what people decide, what was fitted, and what was published."""
     from advisor.knowledge.speeds import measured_by_card  # noqa: PLC0415 - not needed when the cache is warm
+    from advisor.knowledge.tables import gone_problems  # noqa: PLC0415 - likewise
 
-    problems += [
-        KnowledgeError(_GONE_WHY, source=Source(name), hint=do)
-        for name, do in _GONE.items()
-        if name in files
-    ]
+    problems += gone_problems(files)
     found = _mapping(files, "calibration.yaml", problems)
     if "calibration-fitted.yaml" in files:
         found["fitted"] = _mapping(files, "calibration-fitted.yaml", problems)

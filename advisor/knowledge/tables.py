@@ -35,6 +35,16 @@ SINGLE = (
     "measurements.csv",
 )
 """Files that have one name only."""
+_GONE_WHY = "this file is not read any more: own figures have one home, measurements.csv"
+_GONE = {
+    "measurements-user.csv": (
+        "Move it out of the folder and run 'advisor measure add measurements-user.csv', with"
+        " --knowledge if the figures are to stay in this folder."
+    ),
+    "calibration-user.yaml": (
+        "Delete it. A card's factor now comes from what was measured on it: advisor measure add."
+    ),
+}
 UNREAD = "measurements/"
 """Raw measurements: ``advisor calibrate`` alone reads them."""
 _ID = re.compile(r"[a-z0-9][a-z0-9.-]*")
@@ -136,7 +146,8 @@ def unread(paths: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _is_read(path: str) -> bool:
-    return path in SINGLE or any(_holds(path, where) for where in (*FOLDERS, *TABLES))
+    named = path in SINGLE or path in _GONE
+    return named or any(_holds(path, where) for where in (*FOLDERS, *TABLES))
 
 
 def _instead(path: str) -> str:
@@ -158,6 +169,15 @@ def _instead(path: str) -> str:
 def _rule() -> str:
     tables = ", ".join(f"{name}-NAME.yaml" for name in TABLES)
     return f"Cards go into gpus/NAME.yaml, models into models/NAME.yaml, the rest into {tables}."
+
+
+def gone_problems(files: Mapping[str, bytes]) -> list[UserError]:
+    """Say of files that older versions read what to do with them."""
+    return [
+        KnowledgeError(_GONE_WHY, source=Source(name), hint=do)
+        for name, do in _GONE.items()
+        if name in files
+    ]
 
 
 def unread_problems(files: Mapping[str, bytes]) -> list[UserError]:

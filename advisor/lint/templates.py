@@ -15,6 +15,7 @@ from advisor.rulefile.texts import SUFFIX, text_of
 from advisor.suggest import did_you_mean
 
 _SENTENCES = ("actions/", "notes/", "report/")
+_PAGES = ("report/", "site/")
 
 
 class Checked(Struct, frozen=True):
@@ -130,7 +131,8 @@ def _between(
             yield problem("missing-template", said, rule.source, _elsewhere(name, every))
     built_in = resources.read_tree(resources.data_dir("templates"), [".j2"])
     for name in names:
-        if name not in wanted and (name not in built_in or not name.startswith("report/")):
+        read = name in built_in and name.startswith(_PAGES)
+        if name not in wanted and not read:
             yield problem("unused-template", *_unused(name, own, {**wanted, **built_in}))
 
 

@@ -18,6 +18,7 @@ from advisor.units import GB, GIB
 if TYPE_CHECKING:
     from advisor.render.contract import Document
 
+_PAIR = " + "
 _NUMBER = r"(\d[\d,]*(?:\.\d+)?)"
 _RANGE = rf"{_NUMBER}(?: to {_NUMBER})?"
 _SIZE = re.compile(rf"(?<![\w.]){_NUMBER} ?(GiB|GB)(?!/s|\w)")
@@ -140,7 +141,9 @@ def _names(doc: Document) -> list[str]:
     for item in doc["recommendations"]:
         setup = item["setup"]
         each_setup = [setup, *(other["setup"] for other in item["alternatives"])]
-        found |= {name or "" for s in each_setup for name in (s["gpu"], s["model"])}
+        cards = {s["gpu"] or "" for s in each_setup}
+        found |= cards | {name for pair in cards for name in pair.split(_PAIR)}
+        found |= {s["model"] for s in each_setup}
         found.add(setup["draft_model"] or "")
     found |= {*_disputed(doc), *doc["warnings"]}
     return sorted(found - {""}, key=lambda name: (-len(name), name))

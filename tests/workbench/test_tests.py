@@ -35,7 +35,7 @@ def run(advisor: Advisor, folder: Path, expect: str) -> CaseResult:
     "expect",
     [
         "{verdict: needs_offload, first: quantize}",
-        "{first: quantize, changes: {add-gpus: {gpus: 2}}}",
+        "{first: quantize, changes: {offload-layers: {gpu_layers: 35}}}",
         "{facts: {fit.cause: weights, memory.deficit: above 2 GiB, gpu.laptop: no}}",
         "{fires: [start-small-and-grow, quantize-to-fit], silent: [fit-is-tight]}",
     ],
