@@ -48,6 +48,8 @@ def test_every_example_runs(
     (tmp_path / "bench.json").write_bytes(bench.read_bytes())
     (tmp_path / "plan.yaml").write_text("gpus: [RTX 4090]\nmodels: [llama-3-8b]\nformats: [Q8_0]\n")
     monkeypatch.setenv("ADVISOR_DATA_DIR", str(tmp_path / "data"))
+    if command.endswith(" reports"):
+        run(capsys, "batch", "plan.yaml", "--out", "reports")
     outcome = run(capsys, *shlex.split(command)[1:])
     assert outcome.code == 0, outcome.err
 

@@ -198,9 +198,11 @@ def test_format_check_and_diff_write_nothing(folder: Path, capsys: Capture) -> N
     put(folder, odd)
     outcome = run(capsys, "rules", "format", "mine", "--check")
     assert outcome.code == 1
-    tried, own = outcome.out.splitlines()
-    assert tried == "1 rule in 1 file, tried on 2 scenarios: no problem found"
-    assert own == "yours: 1 added"
+    assert outcome.out == "would reformat mine/a.yaml\n1 file would change, 0 unchanged\n"
+    outcome = run(capsys, "rules", "format", "mine/a.yaml", "--diff")
+    assert outcome.code == 0
+    assert "+  note: Mind" in outcome.out
+    assert (folder / "a.yaml").read_text(encoding="utf-8") == odd
 
 
 def test_format_writes_what_it_can_and_names_the_rest(folder: Path, capsys: Capture) -> None:
