@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -19,6 +20,8 @@ from advisor.errors import RequestError, UserError
 from advisor.pipeline import Advisor
 from advisor.render import Length
 
+_COLLECT_RARELY = (50_000, 20, 50)
+"""Thresholds of the garbage collector: reports make few cycles, and looking for them took 5 %."""
 _one_at_a_time = threading.Lock()
 """A Dask worker may have several threads; what is kept between scenarios is not made for that."""
 
@@ -80,11 +83,13 @@ def _making(job: Job) -> Making:
     if different := differences(dict(job.made_by), found, ("here", "there")):
         hint = "Install the same version and copy the same folders to every worker."
         raise RequestError(f"a worker is not the same as here: {'; '.join(different)}", hint=hint)
+    gc.freeze()
     return Making(advisor, Namer.of(advisor.knowledge), job.formats, job.length, templates)
 
 
 def start_worker() -> None:
     """Prepare a process of the pool: Ctrl-C is the parent's to answer; without it, end."""
+    gc.set_threshold(*_COLLECT_RARELY)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
