@@ -15,6 +15,15 @@ from advisor.yamlfile import Node, parse_yaml
 _SURE = 0.85
 _ONE_NAME = re.compile(r"Did you mean '([^']+)'\?")
 COMMA = "Between { } a comma ends the value: put a value with commas in quotes."
+_LONGEST = 600
+
+
+def _shortened(message: str) -> str:
+    """Leave out the middle of a message that quotes a whole file."""
+    if len(message) <= _LONGEST:
+        return message
+    half = _LONGEST // 2
+    return f"{message[:half]} ... {message[-half:]}"
 
 
 class Collector(Struct):
@@ -32,7 +41,8 @@ class Collector(Struct):
         lint: str = "",
         edit: Edit | None = None,
     ) -> None:
-        """Note a problem; ``message`` ends with a full stop."""
+        """Note a problem; ``message`` ends with a full stop, and what it quotes is kept short."""
+        message = _shortened(message)
         self.errors.append(self.error(message, source=source, hint=hint, lint=lint, edit=edit))
 
     def take(self, error: UserError) -> None:

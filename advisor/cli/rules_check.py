@@ -71,10 +71,9 @@ def check(
     means = Means(knowledge, templates, 0 if quick else sample, not quick, workers, progress_line())
     if fix or diff:
         _correct(asked, means, write=not diff)
-        if diff:
-            return
     checked = check_all(asked, means)
-    typer.echo(_shown(checked, format_), nl=False)
+    if not diff:
+        typer.echo(_shown(checked, format_), nl=False)
     if checked.elsewhere or any(one.is_error or strict for one in checked.problems):
         raise typer.Exit(1)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from advisor.errors import RequestError, RuleFileError, UserError
-from advisor.lint.measured import look_at_tried, try_rules
+from advisor.lint.measured import look_at_tried, try_rules, without_verdict
 from advisor.lint.problem import Problem, in_order, problem, problems_of
 from advisor.lint.ruleset import look_at
 from advisor.ownership import own_line
@@ -198,6 +198,7 @@ class _Check(Struct):
         tried, contradictions = try_rules(advisor.ruleset, stores)
         self.tried = sum(map(len, stores))
         self.found += contradictions
+        self.found += () if contradictions else without_verdict(tried)
         self.found += [_failure(one) for one in results if one is not None and not one.ok]
         self.found += look_at_tried(tried, rules)
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import combinations
+from operator import or_
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.errors import RuleFileError
+from advisor.errors import RuleFileError, Source
 from advisor.lint.logic import all_imply
 from advisor.lint.problem import Problem, problem, problems_of
 from advisor.rulefile.model import Rule, RuleSet
 from advisor.workbench.bulk import Evaluation, evaluate_all, flat
 from advisor.workbench.factstore import FactStore
-from advisor.workbench.masks import Mask, all_rows
+from advisor.workbench.masks import Mask, all_rows, row_numbers
+from advisor.workbench.showing import request_line
+from advisor.workbench.standing import VERDICT
 
 _ENOUGH = 20
 """Rows from which on two rules that agree in all of them are taken to agree."""
@@ -68,6 +72,37 @@ def look_at_tried(tried: Tried, rules: Sequence[Rule]) -> Iterator[Problem]:
     for one, two in combinations(tried.ruleset.rules, 2):
         if names & {one.id, two.id} and _effect(one) == _effect(two):
             yield from _compared(tried, one, two)
+
+
+def without_verdict(tried: Tried) -> Iterator[Problem]:
+    """Find scenarios in which no rule concludes the verdict, so that nothing is answered at all."""
+    examples = [
+        one.store.requests[number]
+        for one in tried.evaluations
+        for number in row_numbers(_silent(one), len(one.store))
+    ]
+    if not examples:
+        return
+    given = request_line(examples[0])
+    message = (
+        f"no rule concludes {VERDICT} in {len(examples):,} of the {tried.scenarios:,} scenarios "
+        f"that were tried, so nothing is answered there: {given}."
+    )
+    hint = "Every request needs a verdict: close the gap between the rules that conclude it."
+    yield problem("no-verdict", message, _to_blame(tried.ruleset), hint)
+
+
+def _silent(one: Evaluation) -> Mask:
+    concluded = one.concluded.get(VERDICT, {}).values()
+    return all_rows(len(one.store)) & ~reduce(or_, concluded, 0)
+
+
+def _to_blame(ruleset: RuleSet) -> Source | None:
+    """Where the user changed a rule that concludes the verdict, else where the first one stands."""
+    own = [rule.source for rule in ruleset.own if VERDICT in rule.conclude]
+    off = [item.source for item in ruleset.disabled if VERDICT in item.rule.conclude]
+    known = [rule.source for rule in ruleset.rules if VERDICT in rule.conclude]
+    return next(iter([*off, *own, *known]), None)
 
 
 def _firing(tried: Tried, rule: Rule) -> Iterator[Problem]:

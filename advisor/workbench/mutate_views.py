@@ -27,8 +27,8 @@ def _text(m: Mutation, *, rules: bool) -> Iterator[str]:
         yield ""
     if m.equivalent:
         yield (
-            f"No scenario of the {m.sample:,} tells these from the original, so no test can: "
-            f"{len(m.equivalent)}"
+            f"No scenario of the {m.sample:,} tells these from the original, "
+            f"so no test from it can: {len(m.equivalent)}"
         )
         yield from (f"  {_place(x)}{x.rule.id}: {x.what}" for x in m.equivalent)
         yield ""

@@ -167,7 +167,7 @@ def test_diff_writes_nothing_and_fix_what_diff_shows(folder: Path, capsys: Captu
     bad = RULE.replace("above 300", "over 300")
     put(folder, bad)
     shown = run(capsys, "rules", "check", "mine", "--diff", "--quick")
-    assert shown.code == 0
+    assert shown.code == 1
     assert "-    gpu.tdp: over 300 W\n+    gpu.tdp: above 300 W\n" in shown.out
     assert (folder / "a.yaml").read_text(encoding="utf-8") == bad
     done = run(capsys, "rules", "check", "mine", "--fix", "--quick")
@@ -220,3 +220,11 @@ def test_scenario_files_are_left_to_accept(folder: Path, capsys: Capture) -> Non
     put(folder, "-   scenario:   s\n", "scenarios/s.yaml")
     outcome = run(capsys, "rules", "format", "mine", "--check")
     assert outcome.out == "0 files would change, 1 unchanged\n"
+
+
+def test_a_situation_without_a_verdict_is_an_error(folder: Path, capsys: Capture) -> None:
+    put(folder, "- disable: verdict-fits\n  reason: Tried out.\n")
+    outcome = run(capsys, "rules", "check", "mine", "--sample", "60")
+    assert outcome.code == 1
+    assert "mine/a.yaml:1:12: no rule concludes fit.state in " in outcome.out
+    assert "[no-verdict]" in outcome.out
