@@ -226,5 +226,5 @@ def test_a_situation_without_a_verdict_is_an_error(folder: Path, capsys: Capture
     put(folder, "- disable: verdict-fits\n  reason: Tried out.\n")
     outcome = run(capsys, "rules", "check", "mine", "--sample", "60")
     assert outcome.code == 1
-    assert "mine/a.yaml:1:12: no rule concludes fit.state in " in outcome.out
+    assert "mine/a.yaml:1:3: no rule concludes fit.state in " in outcome.out
     assert "[no-verdict]" in outcome.out
