@@ -76,6 +76,22 @@ def test_every_figure_in_the_words_is_in_the_document(request_: Request) -> None
     assert list(contradictions(told(request_))) == []
 
 
+@pytest.mark.parametrize(("layers", "host"), [(0, "15.6 GiB"), (10, "10.8 GiB"), (32, "1.5 GiB")])
+def test_the_verdict_names_what_lies_in_system_ram(layers: int, host: str) -> None:
+    sentence = told(Request(gpu="RTX 4090 Laptop", model="llama-3-8b", gpu_layers=layers))[
+        "verdict"
+    ]["sentence"]
+    assert f"with {host} of it left in system RAM" in sentence
+    assert "room to spare" not in sentence
+
+
+def test_the_rule_of_thumb_is_not_explained_where_it_is_not_shown() -> None:
+    for request in (EXPERTS, EXPERTS_SHORT, LAYERS):
+        assert "rule of thumb" not in text_of(request).casefold()
+    whole = Request(gpu="RTX 4090", model="qwen3-30b-a3b", precision="Q8_0")
+    assert text_of(whole).casefold().count("rule of thumb") == 2
+
+
 def test_less_on_the_card_keeps_its_own_words() -> None:
     first = next(
         item
