@@ -92,6 +92,13 @@ def test_the_rule_of_thumb_is_not_explained_where_it_is_not_shown() -> None:
     assert text_of(whole).casefold().count("rule of thumb") == 2
 
 
+def test_a_smaller_format_that_fits_whole_drops_the_split() -> None:
+    found = next(i for i in told(EXPERTS)["recommendations"] if i["action"] == "quantize")
+    assert found["change"] == {"precision": "Q5_K_M", "cpu_experts": 0}
+    assert found["after"]["host_bytes"] < 2**30
+    assert found["title"] == "Use Q5_K_M weights, all on the card"
+
+
 def test_less_on_the_card_keeps_its_own_words() -> None:
     first = next(
         item
