@@ -191,6 +191,7 @@ OPTION: Mapping[str, str] = {
     "option_layers": "layers on the card of all: 30 of 41, empty when all are",
     "option_cpu_experts": "layers whose experts stay in system RAM, empty for none",
     "option_moved_back": "what moves from system RAM to the card: 23 layers; empty when nothing",
+    "option_moved_out": "what moves from the card to system RAM: 20 layers; empty when nothing",
     "option_mtp": "tokens that the model's own head drafts at once, empty without",
     "option_draft_model": "draft model for speculative decoding",
     "option_required": "memory needed on the card or cards after the change",

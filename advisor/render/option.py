@@ -75,7 +75,8 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
         "option_changes": f.listed(changes(doc, setup)),
         "option_format": setup["precision"],
         "option_quality_loss": f.percent(cost["quality"]),
-        "option_moved_back": _moved_back(doc, setup),
+        "option_moved_back": _moved(doc, setup, 1),
+        "option_moved_out": _moved(doc, setup, -1),
         **_quality(cost["quality_change"] if _alters_answers(doc, setup) else 0.0),
         "option_kv_cache": setup["kv_cache"],
         "option_context": f.count(setup["context_tokens"]),
@@ -176,16 +177,17 @@ def _layers(setup: SetupDoc) -> str:
     return "" if on_card is None or on_card > layers else layers_of(on_card, layers)
 
 
-def _moved_back(doc: Document, setup: SetupDoc) -> str:
-    """Say what a setup moves from system RAM to the card, empty where nothing."""
+def _moved(doc: Document, setup: SetupDoc, sign: int) -> str:
+    """Say what a setup moves to the card (1) or to system RAM (-1), empty where nothing."""
     asked, most = doc["scenario"], setup["layers"] + 1
+    if setup["model"] != asked["model"]["name"]:
+        return ""
     before, after = (
         most if n is None else min(n, most) for n in (asked["gpu_layers"], setup["gpu_layers"])
     )
-    experts = asked["cpu_experts"] - setup["cpu_experts"]
-    if setup["model"] != asked["model"]["name"]:
-        return ""
-    found = [counted("moved.layers", after - before)] if after > before else []
+    layers = sign * (after - before)
+    experts = sign * (asked["cpu_experts"] - setup["cpu_experts"])
+    found = [counted("moved.layers", layers)] if layers > 0 else []
     return f.listed([*found, *([counted("moved.experts", experts)] if experts > 0 else [])])
 
 

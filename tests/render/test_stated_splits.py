@@ -111,6 +111,29 @@ def test_less_on_the_card_keeps_its_own_words() -> None:
     assert "system RAM" in first["text"]
 
 
+@pytest.mark.parametrize(
+    ("action", "request_", "words"),
+    [
+        (
+            "offload-layers",
+            Request(gpu="RTX 4090", model="qwen3-32b", precision="Q8_0", gpu_layers=64),
+            "In addition, 20 layers move to system RAM, which then holds 11.4 GiB",
+        ),
+        (
+            "offload-experts",
+            Request(gpu="RTX 4090", model="qwen3-30b-a3b", precision="Q8_0", cpu_experts=5),
+            "In addition, the experts of 8 layers move to system RAM, which then holds 8.1 GiB",
+        ),
+    ],
+)
+def test_more_in_system_ram_is_worded_with_its_number(
+    action: str, request_: Request, words: str
+) -> None:
+    found = next(i for i in told(request_)["recommendations"] if i["action"] == action)
+    assert words in found["text"]
+    assert list(contradictions(told(request_))) == []
+
+
 def test_one_drafted_token_is_one_token() -> None:
     doc = told(Request(gpu="H200 SXM", model="deepseek-v3", gpus=8, mtp=1, framework="vLLM"))
     text = " ".join(render_text(doc, width=100).split())
