@@ -45,7 +45,7 @@ def _memory(doc: Document) -> Strings:
         "memory_range": say("speed.range", low=low.removesuffix(" GiB"), high=high)
         if low != high
         else "",
-        "memory_deficit": "" if runs else f.amount(memory["deficit_bytes"]),
+        "memory_deficit": "" if runs else f.amount(memory["deficit_bytes"] or None),
         "memory_gap": "" if runs else str(doc["facts"].get("fit.gap", "")),
         "memory_room": str(doc["facts"].get("headroom.class", "")) if runs else "",
         "memory_headroom": f.amount(memory["headroom_bytes"]) if runs else "",

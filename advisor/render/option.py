@@ -75,6 +75,8 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
         "option_changes": f.listed(changes(doc, setup)),
         "option_format": setup["precision"],
         "option_quality_loss": f.percent(cost["quality"]),
+        "option_moved_back": _moved(doc, setup, 1),
+        "option_moved_out": _moved(doc, setup, -1),
         **_quality(cost["quality_change"] if _alters_answers(doc, setup) else 0.0),
         "option_kv_cache": setup["kv_cache"],
         "option_context": f.count(setup["context_tokens"]),
@@ -175,6 +177,20 @@ def _layers(setup: SetupDoc) -> str:
     return "" if on_card is None or on_card > layers else layers_of(on_card, layers)
 
 
+def _moved(doc: Document, setup: SetupDoc, sign: int) -> str:
+    """Say what a setup moves to the card (1) or to system RAM (-1), empty where nothing."""
+    asked, most = doc["scenario"], setup["layers"] + 1
+    if setup["model"] != asked["model"]["name"]:
+        return ""
+    before, after = (
+        most if n is None else min(n, most) for n in (asked["gpu_layers"], setup["gpu_layers"])
+    )
+    layers = sign * (after - before)
+    experts = sign * (asked["cpu_experts"] - setup["cpu_experts"])
+    found = [counted("moved.layers", layers)] if layers > 0 else []
+    return f.listed([*found, *([counted("moved.experts", experts)] if experts > 0 else [])])
+
+
 def changes(doc: Document, setup: SetupDoc) -> list[str]:
     """Say in words everything in which a setup differs from the request."""
     return [words for _, words in differences(doc, setup)]
@@ -216,7 +232,7 @@ def _smaller_differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, 
     if setup["draft_model"] and setup["draft_model"] != asked["draft_model"]:
         yield "draft_model", say("change.draft", model=setup["draft_model"])
     if setup["mtp"] and setup["mtp"] != asked["mtp"]:
-        yield "mtp", say("change.mtp", n=setup["mtp"])
+        yield "mtp", counted("change.mtp", setup["mtp"])
 
 
 def _option_memory(item: RecommendationDoc) -> Strings:

@@ -251,12 +251,15 @@ def _host(doc: Document) -> Strings:
     needed = doc["facts"].get("host.ram_needed")
     least = needed if isinstance(needed, float | int) and not isinstance(needed, bool) else None
     stated = asked["ram_bytes"]
-    short = doc["verdict"]["state"] == "too_big" and places_layers(doc)
+    too_big, held = doc["verdict"]["state"] == "too_big", doc["memory"]["deficit_bytes"] == 0
+    lacking = bool(stated and least and least > stated)
+    alone = too_big and held and lacking
     return {
         "host_ram": f.size(stated),
-        "host_ram_needed": f.amount(least) if places_layers(doc) else "",
+        "host_ram_needed": f.amount(least) if places_layers(doc) or alone else "",
         "host_ram_offload": f.amount(_offloaded(doc)),
-        "host_ram_short": flag(short and stated and least and least > stated),
+        "host_ram_short": flag(alone or (too_big and lacking and places_layers(doc))),
+        "host_ram_alone": flag(alone),
         "host_ram_bandwidth": f.quantity(asked["ram_bandwidth_bytes_s"], "GB/s"),
         "host_cpu_cores": f.count(asked["cpu_cores"]),
         "missing_figures": f.listed(
