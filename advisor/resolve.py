@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor import support
+from advisor.drafting import draft_problems
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge import names
 from advisor.knowledge.cards import Cards, find_cards
@@ -342,7 +343,7 @@ def _impossible(request: Request, scenario: Scenario) -> Iterator[UserError]:
         )
     yield from impossible_split(scenario)
     yield from support.cache_problems(scenario)
-    yield from support.draft_problems(scenario)
+    yield from draft_problems(scenario)
 
 
 def apply_change(request: Request, change: dict[str, object]) -> Request:

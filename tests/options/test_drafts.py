@@ -1,0 +1,52 @@
+"""What a change of model or framework does to a draft model or a head that drafts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.options.asking import advised, run_again
+from tests.options.asking import advisor as loaded
+from tests.options.promises import broken
+
+NEXT = "qwen3-next-80b-a3b"
+SAMPLE = (
+    {"gpu": "RTX 4090", "model": NEXT, "mtp": 2, "ram_gib": 64.0},
+    {"gpu": "RTX 4090", "model": NEXT, "mtp": 2, "precision": "Q4_K_M"},
+    {"gpu": "2x H100 SXM5 80GB", "model": NEXT, "mtp": 1, "framework": "vLLM"},
+    {"gpu": "RTX 3060 12GB", "model": "GLM-4.5-Air", "mtp": 3},
+    {"gpu": "RTX 3090", "model": "Qwen2.5-32B", "draft_model": "Qwen2.5-0.5B"},
+    {"gpu": "RTX 3060 12GB", "model": "llama-3.1-70b", "draft_model": "llama-3.2-1b"},
+    {"gpu": "RX 7900 XTX", "model": "llama-3.1-70b", "draft_model": "llama-3.1-8b"},
+)
+
+
+@pytest.mark.parametrize("given", SAMPLE, ids=lambda given: f"{given['gpu']}, {given['model']}")
+def test_every_change_runs_again_and_gives_what_it_promised(given: dict[str, object]) -> None:
+    assert broken(loaded(), advised(**given)) == []
+
+
+def test_a_model_without_a_head_drops_it() -> None:
+    advice = advised(gpu="RTX 4090", model=NEXT, mtp=2, ram_gib=64.0)
+    others = [o for o in advice.options if o.action == "smaller-model"]
+    assert others
+    for option in others:
+        if not option.scenario.model.shape.mtp_layers:
+            assert option.change["mtp"] == 0
+            assert run_again(advice, option).scenario.mtp == 0
+
+
+def test_the_model_itself_keeps_its_head() -> None:
+    advice = advised(gpu="RTX 4090", model=NEXT, mtp=2, ram_gib=64.0)
+    kept = [o for o in advice.options if o.action == "quantize"]
+    assert any("mtp" not in o.change and o.scenario.mtp == 2 for o in kept)
+
+
+def test_a_draft_no_smaller_than_the_new_model_is_dropped() -> None:
+    advice = advised(gpu="RX 7900 XTX", model="llama-3.1-70b", draft_model="llama-3.1-8b")
+    small = [
+        o
+        for o in advice.options
+        if o.action == "smaller-model" and o.scenario.model.parameters < 9e9
+    ]
+    assert all(o.scenario.draft_model is None for o in small)
+    assert all(o.change["draft_model"] is None for o in small)
