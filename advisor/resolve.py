@@ -14,7 +14,7 @@ from advisor import support
 from advisor.drafting import draft_problems
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge import names
-from advisor.knowledge.cards import Cards, find_cards
+from advisor.knowledge.cards import Cards, check_beside, find_cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models import model_from_path, model_from_record
 from advisor.precisions import formats_for, precision_asked
@@ -128,7 +128,9 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
         text = _local_gpu()
     cards = find_cards(knowledge, text)
     if not cards.counted:
-        return replace(cards, count=request.gpus) if request.gpus else cards
+        count = request.gpus or cards.count
+        check_beside([cards.gpu] * (2 if count > 1 else 1))
+        return replace(cards, count=count)
     if request.gpus is not None and request.gpus != cards.count:
         raise RequestError(
             f"gpus is {request.gpus}, but '{text}' names {cards.count} cards",

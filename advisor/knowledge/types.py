@@ -67,8 +67,12 @@ class Gpu(Struct, frozen=True):
 
     @property
     def stands_alone(self) -> bool:
-        """Whether no second one can be put beside it: it is a part of its machine."""
-        return bool(self.unified_memory) or self.segment == "mobile"
+        """Whether no second one can be put beside it: it is a part of its machine.
+
+        Server modules that share memory with their own processor sit several in one machine.
+        """
+        shares = bool(self.unified_memory) and self.segment != "datacenter"
+        return shares or self.segment == "mobile"
 
 
 class ModelRecord(Struct, frozen=True):
