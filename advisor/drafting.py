@@ -8,9 +8,13 @@ from msgspec.structs import replace
 
 from advisor import support
 from advisor.errors import RequestError
-from advisor.knowledge.types import Framework
+from advisor.knowledge.types import Framework, Knowledge
+from advisor.models import model_from_record
 from advisor.scenario import Model, Scenario
 
+DRAFT_SHARE = 0.2
+"""Share of the model's active parameters that a draft has at most."""
+_MOST_NAMED = 3
 _PADDING = 128
 """Tokens by which llama.cpp lets vocabularies differ: ``SPEC_VOCAB_MAX_SIZE_DIFFERENCE`` in
 common/speculative.cpp. Other servers want them equal."""
@@ -39,8 +43,34 @@ def _drafts(draft: Model, scenario: Scenario) -> bool:
     return smaller and same_vocabulary(draft, model, scenario.framework)
 
 
-def draft_problems(scenario: Scenario) -> Iterator[RequestError]:
-    """Say what keeps the model's own head from drafting as asked."""
+def _usable_drafts(scenario: Scenario, knowledge: Knowledge) -> str:
+    """Name the smallest models of the family that could draft."""
+    model, found = scenario.model, list[Model]()
+    for record in knowledge.models.values():
+        if record.family != model.family or record.modality != model.modality:
+            continue
+        try:
+            other = model_from_record(record, knowledge)
+        except RequestError:
+            continue
+        fits = same_vocabulary(other, model, scenario.framework)
+        if fits and other.active_parameters <= model.active_parameters * DRAFT_SHARE:
+            found.append(other)
+    found.sort(key=lambda other: (other.parameters, other.name))
+    if not found:
+        return "No small model of its family has the same vocabulary: leave the draft out."
+    return f"Of its family these can: {', '.join(other.name for other in found[:_MOST_NAMED])}."
+
+
+def draft_problems(scenario: Scenario, knowledge: Knowledge) -> Iterator[RequestError]:
+    """Say what keeps a draft model, or the model's own head, from drafting as asked."""
+    draft, model = scenario.draft_model, scenario.model
+    if draft and not same_vocabulary(draft, model, scenario.framework):
+        yield RequestError(
+            f"{draft.name} cannot draft for {model.name}: its vocabulary has "
+            f"{draft.shape.vocab:,} tokens, not {model.shape.vocab:,}",
+            hint=_usable_drafts(scenario, knowledge),
+        )
     if not scenario.mtp:
         return
     if scenario.draft_model:

@@ -113,7 +113,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         backend=backend,
         draft=draft,
     )
-    raise_problems(list(_impossible(request, scenario)))
+    raise_problems(list(_impossible(request, scenario, knowledge)))
     return scenario
 
 
@@ -318,7 +318,7 @@ def _cpu_experts(request: Request, model: Model) -> int:
     return min(stated, model.shape.layers) if isinstance(stated, int) else 0
 
 
-def _impossible(request: Request, scenario: Scenario) -> Iterator[UserError]:
+def _impossible(request: Request, scenario: Scenario, knowledge: Knowledge) -> Iterator[UserError]:
     framework = scenario.framework
     for name in ("gpu_layers", "cpu_experts"):
         value = getattr(request, name)
@@ -345,7 +345,7 @@ def _impossible(request: Request, scenario: Scenario) -> Iterator[UserError]:
         )
     yield from impossible_split(scenario)
     yield from support.cache_problems(scenario)
-    yield from draft_problems(scenario)
+    yield from draft_problems(scenario, knowledge)
 
 
 def apply_change(request: Request, change: dict[str, object]) -> Request:

@@ -33,6 +33,8 @@ class Gpu(Struct, frozen=True):
     """NVIDIA only: 8.9, 9.0, 12.0."""
     vram_bytes: int | None = None
     """Memory as sold (binary); for unified memory the whole shared pool."""
+    vram_sizes: tuple[int, ...] = ()
+    """Every size it is sold with, where it has several and they are known, the smallest first."""
     vram_type: str | None = None
     bus_width_bits: int | None = None
     bandwidth_bytes_s: float | None = None

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from advisor import support
 from advisor.advice import Effort, Option
-from advisor.drafting import same_vocabulary
+from advisor.drafting import DRAFT_SHARE, same_vocabulary
 from advisor.knowledge.types import Framework
 from advisor.options.base import Base, make_option, may_help
 from advisor.options.choices import other_frameworks
@@ -16,7 +16,7 @@ from advisor.options.formats import in_framework
 from advisor.options.siblings import relatives
 from advisor.scenario import Model
 
-_DRAFT_SHARE, _LIGHT_DRAFT = 0.2, 0.1
+_LIGHT_DRAFT = 0.1
 
 
 def framework_options(base: Base) -> Iterator[Option]:
@@ -71,7 +71,7 @@ def _draft_for(model: Model, others: Sequence[Model], framework: Framework) -> M
     small = [
         m
         for m in others
-        if m.active_parameters <= model.active_parameters * _DRAFT_SHARE
+        if m.active_parameters <= model.active_parameters * DRAFT_SHARE
         and same_vocabulary(m, model, framework)
         and m.shape.moe is None
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.errors import RequestError
 from tests.options.asking import advised, run_again
 from tests.options.asking import advisor as loaded
 from tests.options.promises import broken
@@ -50,3 +51,27 @@ def test_a_draft_no_smaller_than_the_new_model_is_dropped() -> None:
     ]
     assert all(o.scenario.draft_model is None for o in small)
     assert all(o.change["draft_model"] is None for o in small)
+
+
+def refusal(**given: object) -> RequestError:
+    with pytest.raises(RequestError) as caught:
+        advised(**given)
+    return caught.value
+
+
+def test_a_draft_with_another_vocabulary_is_refused() -> None:
+    wrong = refusal(gpu="RTX 4090", model="llama-3-8b", draft_model="qwen3-0.6b")
+    assert "its vocabulary has 151,936 tokens, not 128,256" in wrong.message
+
+
+def test_the_refusal_names_drafts_that_can() -> None:
+    wrong = refusal(gpu="RTX 4090", model="qwen3-14b", draft_model="llama-3.2-1b")
+    assert "Qwen3-0.6B" in wrong.hint
+    advised(gpu="RTX 4090", model="qwen3-14b", draft_model="Qwen3-0.6B", precision="Q4_K_M")
+
+
+def test_llama_cpp_allows_128_tokens_of_padding_and_vllm_none() -> None:
+    asked = {"gpu": "H100 SXM5 80 GB", "model": "qwen2.5-7b", "draft_model": "qwen2.5-0.5b"}
+    draft = advised(**asked, framework="llama.cpp").scenario.draft_model
+    assert draft is not None
+    assert "not 152,064" in refusal(**asked, framework="vLLM").message
