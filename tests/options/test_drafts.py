@@ -75,3 +75,15 @@ def test_llama_cpp_allows_128_tokens_of_padding_and_vllm_none() -> None:
     draft = advised(**asked, framework="llama.cpp").scenario.draft_model
     assert draft is not None
     assert "not 152,064" in refusal(**asked, framework="vLLM").message
+
+
+def test_with_its_own_head_on_no_other_draft_is_advised() -> None:
+    advice = advised(gpu="H100 NVL 94GB", model=NEXT, mtp=2, precision="Q4_K_M")
+    assert "draft-from-the-prompt" not in {note.rule for note in advice.notes}
+
+
+def test_a_part_made_for_one_supercomputer_is_never_proposed() -> None:
+    known = loaded().knowledge.gpus["H100 SXM5 64 GB"]
+    assert known.not_for_sale
+    advice = advised(gpu="RTX 4090", model="qwen2.5-32b", precision="Q8_0")
+    assert known not in [o.scenario.gpu for o in advice.options]
