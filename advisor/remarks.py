@@ -10,6 +10,7 @@ from advisor.knowledge import names
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.options.base import Base
 from advisor.scenario import Model, Request, Scenario
+from advisor.units import GIB
 
 _SIZED = re.compile(r"\d\s*(GB|GiB)\b", re.IGNORECASE)
 
@@ -60,6 +61,9 @@ def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
 def card_warnings(knowledge: Knowledge, text: str, gpu: Gpu) -> Iterator[str]:
     """Say which other cards a name may mean, unless it states a size."""
     if not _SIZED.search(text):
+        if gpu.segment == "apple" and gpu.vram_bytes:
+            most = f"{gpu.vram_bytes / GIB:g} GB"
+            yield f"{gpu.name} is taken with {most}, the most it is sold with. Else give NAME:SIZE."
         yield from _siblings(knowledge, gpu)
 
 

@@ -11,9 +11,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor import support
+from advisor.drafting import draft_problems
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge import names
-from advisor.knowledge.cards import Cards, find_cards
+from advisor.knowledge.cards import Cards, check_beside, find_cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models import model_from_path, model_from_record
 from advisor.precisions import formats_for, precision_asked
@@ -112,7 +113,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         backend=backend,
         draft=draft,
     )
-    raise_problems(list(_impossible(request, scenario)))
+    raise_problems(list(_impossible(request, scenario, knowledge)))
     return scenario
 
 
@@ -127,7 +128,9 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
         text = _local_gpu()
     cards = find_cards(knowledge, text)
     if not cards.counted:
-        return replace(cards, count=request.gpus) if request.gpus else cards
+        count = request.gpus or cards.count
+        check_beside([cards.gpu] * (2 if count > 1 else 1))
+        return replace(cards, count=count)
     if request.gpus is not None and request.gpus != cards.count:
         raise RequestError(
             f"gpus is {request.gpus}, but '{text}' names {cards.count} cards",
@@ -315,7 +318,7 @@ def _cpu_experts(request: Request, model: Model) -> int:
     return min(stated, model.shape.layers) if isinstance(stated, int) else 0
 
 
-def _impossible(request: Request, scenario: Scenario) -> Iterator[UserError]:
+def _impossible(request: Request, scenario: Scenario, knowledge: Knowledge) -> Iterator[UserError]:
     framework = scenario.framework
     for name in ("gpu_layers", "cpu_experts"):
         value = getattr(request, name)
@@ -342,7 +345,7 @@ def _impossible(request: Request, scenario: Scenario) -> Iterator[UserError]:
         )
     yield from impossible_split(scenario)
     yield from support.cache_problems(scenario)
-    yield from support.draft_problems(scenario)
+    yield from draft_problems(scenario, knowledge)
 
 
 def apply_change(request: Request, change: dict[str, object]) -> Request:

@@ -361,19 +361,6 @@ def is_native(precision: Format, gpu: Gpu) -> bool | None:
     return bool(_native(gpu.compute_capability, precision.native_compute_capability))
 
 
-def draft_problems(scenario: Scenario) -> Iterator[RequestError]:
-    """Say what keeps the model's own head from drafting as asked."""
-    if not scenario.mtp:
-        return
-    if scenario.draft_model:
-        yield RequestError(
-            "mtp and a draft model exclude each other", hint="Leave one of them out."
-        )
-    why = no_head(scenario.framework, scenario.model)
-    if why:
-        yield RequestError(why, hint="Leave mtp out, or name a --draft-model.")
-
-
 def cache_problems(scenario: Scenario) -> Iterator[RequestError]:
     """Say what keeps the cache from having the types asked for."""
     framework, key, value = scenario.framework, scenario.kv_cache_k, scenario.kv_cache_v

@@ -19,7 +19,7 @@ LAYERS = (
     ("shapes", "requests"),
     ("splits",),
     ("models", "support"),
-    ("precisions", "resolve"),
+    ("drafting", "precisions", "resolve"),
     ("estimate",),
     ("advice", "calibration", "commands"),
     ("measurements",),

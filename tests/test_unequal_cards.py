@@ -137,3 +137,14 @@ def test_the_command_leaves_the_split_to_free_memory() -> None:
     texts = [command["text"] for command in shown if command["text"].startswith("llama-server")]
     assert texts == [text for text in texts if ("-ts 1,1" in text) == ("70B" not in text)]
     assert not [command for command in document(mixed)["commands"] if command["gaps"]]
+
+
+def test_a_machine_taken_in_place_of_several_cards_is_one() -> None:
+    advice = advisor().advise(
+        Request(gpu="RTX 3090", gpus=2, model="llama-3.1-70b", precision="Q8_0")
+    )
+    machines = [o for o in advice.options if o.scenario.gpu and o.scenario.gpu.stands_alone]
+    assert machines
+    for option in machines:
+        assert option.scenario.gpus == 1
+        assert advisor().estimate(apply_change(advice.request, dict(option.change))).memory

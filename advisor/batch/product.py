@@ -30,6 +30,7 @@ from advisor.scenario import Model, Request
 TOO_LONG = "the context is longer than the model was trained for (beyond_trained: yes keeps it)"
 REPEATED = "an earlier block of the plan has it already"
 NO_DEPTH = "the depth is not below the context"
+ALONE = "a part of its machine: no second one can be put beside it"
 Inner = Mapping[str, object]
 
 
@@ -174,7 +175,7 @@ class _Expansion(Struct):
             if why or isinstance(runs, str):
                 self.skipped[why] += len(inners)
                 continue
-            key = (runs.name, card.gpu.compute_capability)
+            key = (runs.name, card.gpu.compute_capability, card.gpu.stands_alone)
             if key not in allowed:
                 bad = [self._bad(one, model, runs, card.gpu, beyond=beyond) for one in inners]
                 allowed[key] = _Allowed.of(bad)
@@ -188,6 +189,9 @@ class _Expansion(Struct):
 
     def _bad(self, inner: Inner, model: Model, runs: Framework, gpu: Gpu, *, beyond: bool) -> str:
         """Say why a combination of context, cache ... cannot be had; empty when it can."""
+        count = inner.get("gpus")
+        if isinstance(count, int) and count > 1 and gpu.stands_alone:
+            return ALONE
         context, depth, kind = inner.get("context"), inner.get("depth"), inner.get("kv_cache")
         trained = model.trained_context_tokens
         if isinstance(context, int) and trained and context > trained and not beyond:

@@ -77,10 +77,28 @@ def _counted(text: str) -> tuple[int | None, str]:
 def _cards(knowledge: Knowledge, found: Sequence[tuple[int, Gpu]], *, counted: bool) -> Cards:
     each = tuple(gpu for count, gpu in found for _ in range(count))
     first = each[0]
+    check_beside(each)
     if all((gpu.name, gpu.vram_bytes) == (first.name, first.vram_bytes) for gpu in each):
         return Cards(first, len(each), (), counted)
     _check_together(each)
     return Cards(_least_of(knowledge, each), len(each), each, counted)
+
+
+def check_beside(each: Sequence[Gpu]) -> None:
+    """Refuse several cards of which one is a part of its machine.
+
+    Raises:
+        RequestError: One of them cannot have another beside it.
+    """
+    alone = next((gpu for gpu in each if gpu.stands_alone), None)
+    if alone is None or len(each) == 1:
+        return
+    hint = "Give one, or one machine with more memory."
+    if alone.segment == "mobile":
+        hint = "Give one, or one card with more memory."
+    raise RequestError(
+        f"{alone.name} is a part of its machine: no other card can be put beside it", hint=hint
+    )
 
 
 def _check_together(each: Sequence[Gpu]) -> None:
@@ -92,12 +110,6 @@ def _check_together(each: Sequence[Gpu]) -> None:
             hint="Name cards of one maker.",
         )
     for gpu in each:
-        if gpu.unified_memory:
-            raise RequestError(
-                f"{gpu.name} shares its memory with the processor and cannot be joined with other "
-                "cards",
-                hint="Name it alone.",
-            )
         if gpu.vram_bytes is None:
             raise RequestError(
                 f"how much memory {gpu.name} has is not known", hint="Write NAME:SIZE."

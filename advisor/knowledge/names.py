@@ -77,7 +77,7 @@ def find_gpu(knowledge: Knowledge, text: str) -> Gpu:
     if not matches:
         raise _unknown_gpu(knowledge, name)
     if size is None:
-        return _with_memory(_chosen(knowledge, text, matches), text)
+        return _with_memory(_chosen(knowledge, text, matches), text.strip())
     return _sized(knowledge, text, matches, size)
 
 
@@ -233,12 +233,18 @@ def _has_open_size(gpu: Gpu, _size: int) -> bool:
 
 
 def _with_memory(gpu: Gpu, text: str) -> Gpu:
-    if gpu.vram_bytes is None:
-        raise RequestError(
-            f"'{gpu.name}' is sold with several memory sizes.",
-            hint=f"Write NAME:SIZE, for example '{text}:64GB'.",
-        )
-    return gpu
+    """Refuse a short name of what comes in several sizes; its full name stands for the largest."""
+    full = text.casefold() == gpu.name.casefold()
+    if gpu.vram_bytes is not None and (full or gpu.segment != "apple"):
+        return gpu
+    sizes = gpu.vram_sizes or ((gpu.vram_bytes,) if gpu.vram_bytes else ())
+    named = [f"'{text}:{size / GIB:g}GB'" for size in sizes]
+    hint = f"Write one of these: {', '.join(named)}."
+    if len(named) == 1:
+        hint = f"Write NAME:SIZE, at most {named[0]}."
+    if not named:
+        hint = f"Write NAME:SIZE, for example '{text}:64GB'."
+    raise RequestError(f"'{gpu.name}' is sold with several memory sizes.", hint=hint)
 
 
 def _ambiguous(knowledge: Knowledge, text: str, matches: Sequence[_Match]) -> RequestError:

@@ -11,7 +11,7 @@ from advisor.knowledge.fields import Record
 from advisor.knowledge.parsed import Parsed
 from advisor.knowledge.tables import records_of
 from advisor.knowledge.types import Segment, Vendor
-from advisor.units import UnitError, parse_quantity
+from advisor.units import UnitError, parse_quantity, parse_size_as_sold
 
 _QUANTITIES: Mapping[str, tuple[str, str]] = {
     "bandwidth": ("bandwidth_bytes_s", "bandwidth"),
@@ -90,6 +90,7 @@ def _gpu(record: Record, ids: Collection[str], per_sm: Mapping[float, int]) -> M
         "architecture": record.text("architecture", required=True),
         "compute_capability": record.number("compute_capability"),
         "vram_bytes": record.whole("vram", "memory"),
+        "vram_sizes": _sizes(record),
         "vram_type": record.text("vram_type"),
         "bus_width_bits": record.whole("bus_width", "bits"),
         "cores": record.count("cores"),
@@ -110,6 +111,17 @@ def _gpu(record: Record, ids: Collection[str], per_sm: Mapping[float, int]) -> M
     _check(record, fields)
     kept = {key: value for key, value in fields.items() if value not in (None, (), {})}
     return {"aliases": (), **kept}
+
+
+def _sizes(record: Record) -> tuple[int, ...]:
+    """Read ``vram_sizes``: sizes as they are sold, in bytes."""
+    found = []
+    for text in record.texts("vram_sizes"):
+        try:
+            found.append(parse_size_as_sold(text))
+        except UnitError as bad:
+            record.problem(f"'vram_sizes': {bad}")
+    return tuple(sorted(found))
 
 
 def _multiprocessors(fields: Mapping[str, object], per_sm: Mapping[float, int]) -> int | None:

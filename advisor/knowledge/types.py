@@ -33,6 +33,8 @@ class Gpu(Struct, frozen=True):
     """NVIDIA only: 8.9, 9.0, 12.0."""
     vram_bytes: int | None = None
     """Memory as sold (binary); for unified memory the whole shared pool."""
+    vram_sizes: tuple[int, ...] = ()
+    """Every size it is sold with, where it has several and they are known, the smallest first."""
     vram_type: str | None = None
     bus_width_bits: int | None = None
     bandwidth_bytes_s: float | None = None
@@ -67,8 +69,12 @@ class Gpu(Struct, frozen=True):
 
     @property
     def stands_alone(self) -> bool:
-        """Whether no second one can be put beside it: it is a part of its machine."""
-        return bool(self.unified_memory) or self.segment == "mobile"
+        """Whether no second one can be put beside it: it is a part of its machine.
+
+        Server modules that share memory with their own processor sit several in one machine.
+        """
+        shares = bool(self.unified_memory) and self.segment != "datacenter"
+        return shares or self.segment == "mobile"
 
 
 class ModelRecord(Struct, frozen=True):

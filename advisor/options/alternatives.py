@@ -8,16 +8,15 @@ from msgspec.structs import replace
 
 from advisor import support
 from advisor.advice import Effort, Option
+from advisor.drafting import DRAFT_SHARE, same_vocabulary
+from advisor.knowledge.types import Framework
 from advisor.options.base import Base, make_option, may_help
 from advisor.options.choices import other_frameworks
 from advisor.options.formats import in_framework
 from advisor.options.siblings import relatives
 from advisor.scenario import Model
 
-_DRAFT_SHARE, _LIGHT_DRAFT = 0.2, 0.1
-_DRAFT_PADDING = 128
-"""Tokens by which llama.cpp lets vocabularies differ: ``SPEC_VOCAB_MAX_SIZE_DIFFERENCE`` in
-common/speculative.cpp. Other servers want them equal."""
+_LIGHT_DRAFT = 0.1
 
 
 def framework_options(base: Base) -> Iterator[Option]:
@@ -40,8 +39,7 @@ def draft_options(base: Base) -> Iterator[Option]:
     if scenario.mtp or scenario.model.modality != "text" or scenario.batch > 1:
         return
     others = relatives(base.knowledge, scenario.model)
-    padding = _DRAFT_PADDING if scenario.framework.memory_model == "llama.cpp" else 0
-    draft = _draft_for(scenario.model, others, padding)
+    draft = _draft_for(scenario.model, others, scenario.framework)
     if draft:
         other = replace(scenario, draft_model=draft)
         yield make_option(base, "speculative", {"draft_model": draft.name}, other, "download")
@@ -60,7 +58,7 @@ def own_head_options(base: Base) -> Iterator[Option]:
     yield make_option(base, "speculative", {"mtp": tokens}, other, effort)
 
 
-def _draft_for(model: Model, others: Sequence[Model], padding: int) -> Model | None:
+def _draft_for(model: Model, others: Sequence[Model], framework: Framework) -> Model | None:
     """The largest with a tenth of the active parameters, else the smallest up to a fifth.
 
     One of the same family goes before the others: a tokenizer may change between families.
@@ -68,13 +66,13 @@ def _draft_for(model: Model, others: Sequence[Model], padding: int) -> Model | N
     Args:
         model: What the draft is for.
         others: Its relatives, the largest first.
-        padding: By how many tokens the vocabularies may differ.
+        framework: Says by how many tokens the vocabularies may differ.
     """
     small = [
         m
         for m in others
-        if m.active_parameters <= model.active_parameters * _DRAFT_SHARE
-        and abs(m.shape.vocab - model.shape.vocab) <= padding
+        if m.active_parameters <= model.active_parameters * DRAFT_SHARE
+        and same_vocabulary(m, model, framework)
         and m.shape.moe is None
     ]
     light = [m for m in small if m.active_parameters <= model.active_parameters * _LIGHT_DRAFT]

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from advisor import support
 from advisor.advice import Action, Effort, Option
+from advisor.drafting import without_lost_drafts
 from advisor.estimate.margin import margin_of
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.result import Memory, Speed
@@ -66,6 +67,9 @@ def make_option(
     if base.request.ubatch is None and scenario.model.modality == "embedding":
         at_once = default_ubatch(scenario.model, scenario.framework, scenario.context_tokens)
         scenario = replace(scenario, ubatch=at_once)
+    own = base.scenario
+    if scenario.model is not own.model or scenario.framework is not own.framework:
+        scenario = without_lost_drafts(scenario)
     memory, speed = estimate_scenario(scenario, base.knowledge)
     full = _completed(base, change, scenario)
     loss = quality_loss(scenario)
@@ -134,6 +138,7 @@ def _completed(
     """Add the keys without which running the changed request would fall back to other defaults."""
     request = base.request
     full = {**change, **_split_changes(base, change, scenario)}
+    full.update(_draft_changes(base, full, scenario))
     full.update(_card_changes(base, full, scenario))
     full.update(_choice_changes(base, full, scenario))
     stated = full.get("split", request.split)
@@ -167,6 +172,18 @@ def _choice_changes(
     if expected is None or expected[0] is not scenario.precision:
         added["precision"] = scenario.precision.name
     return added
+
+
+def _draft_changes(
+    base: Base, full: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Take back a head or a draft model that the changed scenario cannot use."""
+    lost: dict[str, object] = {}
+    if base.scenario.mtp and not scenario.mtp and "mtp" not in full:
+        lost["mtp"] = 0
+    if base.scenario.draft_model and scenario.draft_model is None:
+        lost["draft_model"] = None
+    return lost
 
 
 def _card_changes(

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from advisor import support
 from advisor.advice import Option
+from advisor.drafting import without_lost_drafts
 from advisor.knowledge.types import Format, Framework, KvType
 from advisor.options.base import Base, cards_hold, make_option, may_help
 from advisor.options.choices import Pair, families_elsewhere, worth_having
@@ -100,6 +101,7 @@ def in_framework(base: Base, framework: Framework, precision: Format) -> Scenari
         gpu_layers=scenario.gpu_layers if places else None,
         cpu_experts=scenario.cpu_experts if places and framework.expert_offload else 0,
     )
+    other = without_lost_drafts(other)
     return other if can_split(other) else None
 
 

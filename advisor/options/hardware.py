@@ -151,7 +151,7 @@ def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | No
     return replace(
         scenario,
         gpu=card,
-        gpus=1 if scenario.cards else scenario.gpus,
+        gpus=1 if scenario.cards or card.stands_alone else scenario.gpus,
         cards=(),
         backend=scenario.backend if base.request.backend else default_backend(card),
     )

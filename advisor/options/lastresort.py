@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from advisor import support
 from advisor.advice import Option
+from advisor.drafting import without_lost_drafts
 from advisor.estimate.breakeven import MOST_CARDS
 from advisor.estimate.memory import estimate_memory
 from advisor.knowledge.types import Format, Framework, Gpu
@@ -144,6 +145,7 @@ def _moved(base: Base, framework: Framework, precision: Format, card: Gpu) -> Pl
         cpu_experts=0,
         cards=(),
     )
+    scenario = without_lost_drafts(scenario)
     change: dict[str, object] = {"gpu": card.name, "gpus": count}
     change |= {"precision": precision.name, "framework": framework.name}
     return Plan(scenario, change, 3, "purchase")

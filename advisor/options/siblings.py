@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from advisor import support
 from advisor.advice import Option
+from advisor.drafting import without_lost_drafts
 from advisor.errors import UserError
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge import catalogue
@@ -199,7 +200,7 @@ def _with_model(base: Base, model: Model) -> Scenario | None:
         return None
     if model.shape.mla and scenario.kv_cache_k is not scenario.kv_cache_v:
         return None
-    return replace(scenario, model=model, context_tokens=context)
+    return without_lost_drafts(replace(scenario, model=model, context_tokens=context))
 
 
 _relatives: dict[tuple[int, str], Sequence[Model]] = {}

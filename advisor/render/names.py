@@ -56,6 +56,7 @@ SITUATION: Mapping[str, str] = {
     "model_experts_used": "experts one token uses per layer",
     "model_layers": "number of layers",
     "model_generates": "yes when it writes text",
+    "model_transcribes": "yes when it writes down what it hears",
     "model_vision": "yes when the model reads images",
     "model_vision_parameters": "size of the image tower",
     "model_image_tokens": "tokens one image takes, with the word: up to 2,928 tokens",

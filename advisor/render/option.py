@@ -233,6 +233,10 @@ def _smaller_differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, 
         yield "draft_model", say("change.draft", model=setup["draft_model"])
     if setup["mtp"] and setup["mtp"] != asked["mtp"]:
         yield "mtp", counted("change.mtp", setup["mtp"])
+    if not setup["mtp"] and asked["mtp"]:
+        yield "mtp", say("change.no_mtp")
+    if not setup["draft_model"] and asked["draft_model"]:
+        yield "draft_model", say("change.no_draft")
 
 
 def _option_memory(item: RecommendationDoc) -> Strings:

@@ -142,6 +142,7 @@ def _model(doc: Document) -> Strings:
         "model_experts_used": f.count(model["experts_used"]),
         "model_layers": f.count(model["layers"]),
         "model_generates": flag(model["modality"] in WRITES),
+        "model_transcribes": flag(model["modality"] == "audio"),
         "model_vision": flag(model["modality"] == "vision"),
         "model_vision_parameters": f.billions(model["vision_parameters"] or None),
         "model_image_tokens": clauses.image_tokens(model["image_tokens"]),

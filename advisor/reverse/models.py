@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError, raise_problems
+from advisor.knowledge.cards import check_beside
 from advisor.models import model_from_record
 from advisor.remarks import card_warnings
 from advisor.resolve import cards_asked
@@ -57,7 +58,7 @@ def models_for(
         UserError: Names or numbers are wrong; all of them at once.
     """
     reader = Reader()
-    card = reader.attempt(lambda: _one_kind(gpu, knowledge))
+    card = reader.attempt(lambda: _one_kind(gpu, settings.gpus, knowledge))
     wanted = _checked(wanted, knowledge, reader)
     wish = read_wish(settings, knowledge, reader)
     if card and wish and wish.framework and card.vendor not in wish.framework.vendors:
@@ -86,12 +87,13 @@ def _wrong_vendor(framework: Framework, card: Gpu) -> RequestError:
     )
 
 
-def _one_kind(text: str, knowledge: Knowledge) -> Gpu:
+def _one_kind(text: str, count: int | None, knowledge: Knowledge) -> Gpu:
     cards = cards_asked(Request(gpu=text), knowledge)
     if cards.counted:
         raise RequestError(
             f"'{text}' names several cards", hint="Name one card, and how many with --gpus."
         )
+    check_beside([cards.gpu] * (2 if (count or 1) > 1 else 1))
     return cards.gpu
 
 

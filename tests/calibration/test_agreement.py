@@ -96,7 +96,11 @@ def test_measured_runs_stay_within_their_bound(
 STORED: tuple[tuple[Request, float, float | None], ...] = (
     (Request(gpu="RTX 4090", model="Llama-3.1-8B", precision="Q4_K_M", depth=900), 137.6, 8230),
     (Request(gpu="RTX 4060 Ti:16GB", model="Qwen3-8B", precision="Q4_K_M"), 49.1, 2500),
-    (Request(gpu="M4 Max (40-core GPU)", model="gemma-3-27b-it", precision="Q4_K_M"), 24.8, 224),
+    (
+        Request(gpu="Apple M4 Max (40-core GPU)", model="gemma-3-27b-it", precision="Q4_K_M"),
+        24.8,
+        224,
+    ),
     (
         Request(
             gpu="RX 7900 XTX", model="Qwen3-30B-A3B", precision="Q4_K_M", backend="Vulkan"

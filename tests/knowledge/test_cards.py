@@ -77,7 +77,7 @@ def test_the_name_of_unequal_cards_names_them_again() -> None:
         ("0x RTX 3090", "names no cards"),
         ("65x RTX 3090", "names 65 cards"),
         ("RTX 3090 + RX 7900 XTX", "cards of AMD and NVIDIA together"),
-        ("RTX 3090 + DGX Spark", "shares its memory"),
+        ("RTX 3090 + DGX Spark", "is a part of its machine"),
         ("RTX 3060 + RTX 3090", "fits several cards"),
     ],
 )
@@ -106,3 +106,24 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_the_refusal_is_a_request_error() -> None:
     with pytest.raises(RequestError):
         found("0x RTX 3090")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2x M4 Pro:48GB", "2x DGX Spark", "2x Strix Halo", "2x Jetson AGX Orin 64 GB",
+        "2x RTX 4090 Mobile", "RTX 4090 Mobile + RTX 3060:12GB", "M4 Pro:48GB + M4 Pro:24GB",
+    ],
+)  # fmt: skip
+def test_a_part_of_a_machine_has_no_second_one_beside_it(text: str) -> None:
+    with pytest.raises(UserError, match="is a part of its machine"):
+        found(text)
+
+
+def test_one_of_them_is_taken_counted_or_not() -> None:
+    assert found("1x DGX Spark").count == 1
+    assert found("DGX Spark").count == 1
+
+
+def test_server_modules_sit_several_in_one_machine() -> None:
+    assert found("4x MI300A").count == 4

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from advisor.errors import RequestError
@@ -48,8 +50,8 @@ GIB = 2**30
         ("W7900", "Radeon PRO W7900"),
         ("A770", "Arc A770"),
         ("Gaudi3", "Intel Gaudi 3"),
-        ("m2 max", "Apple M2 Max"),
-        ("M3 Max 40-core", "Apple M3 Max (40-core GPU)"),
+        ("apple m2 max", "Apple M2 Max"),
+        ("M3 Max 40-core:128GB", "Apple M3 Max (40-core GPU)"),
         ("dgx-spark", "DGX Spark (GB10)"),
         ("Ryzen AI Max+ 395", "Radeon 8060S (Ryzen AI Max+ 395, Strix Halo)"),
         ("4090 24GB", "GeForce RTX 4090"),
@@ -68,8 +70,8 @@ def test_finds_the_card_people_mean(knowledge: Knowledge, text: str, name: str) 
         ("A10M", "A10M"),
         ("A40", "A40 PCIe"),
         ("Arc Pro A40", "Arc Pro A40"),
-        ("M2", "Apple M2"),
-        ("M4", "Apple M4"),
+        ("M2:16GB", "Apple M2"),
+        ("M4:16GB", "Apple M4"),
         ("P100 SXM2", "Tesla P100 SXM2"),
         ("A800 SXM4 80 GB", "A800 SXM4 80 GB"),
         ("H800 SXM5", "H800 SXM5"),
@@ -279,3 +281,20 @@ def test_an_unknown_format_framework_or_cache_type_names_the_nearest(knowledge: 
 def test_frameworks_and_cache_types_are_found_by_name(knowledge: Knowledge) -> None:
     assert find_framework(knowledge, "LLAMA.CPP").name == "llama.cpp"
     assert find_kv_type(knowledge, "Q8_0").name == "q8_0"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("M4", "Write one of these: 'M4:16GB', 'M4:24GB', 'M4:32GB'."),
+        ("M4 Pro", "Write one of these: 'M4 Pro:24GB', 'M4 Pro:48GB', 'M4 Pro:64GB'."),
+        ("m1 ultra", "Write NAME:SIZE, at most 'm1 ultra:128GB'."),
+        ("M4 Max 40-core", "Write NAME:SIZE, at most 'M4 Max 40-core:128GB'."),
+    ],
+)
+def test_a_chip_of_several_sizes_asks_for_one(knowledge: Knowledge, text: str, hint: str) -> None:
+    with pytest.raises(RequestError, match="several memory sizes") as caught:
+        find_gpu(knowledge, text)
+    assert caught.value.hint == hint
+    for named in re.findall(r"'(.*?)'", hint):
+        assert find_gpu(knowledge, named).vram_bytes

@@ -19,7 +19,7 @@ ADAPTER = TypeAdapter(Document)
 REQUESTS = (
     Request(gpu="RTX 4090", model="phi-3-medium", precision="fp16"),
     Request(gpu="RTX 4000 Ada", model="llava-1.6-13b", precision="fp16", ram_gib=64.0),
-    Request(gpu="DGX Spark", model="qwen3-30b-a3b", precision="Q4_K_M", gpus=2, batch=4),
+    Request(gpu="DGX Spark", model="qwen3-30b-a3b", precision="Q4_K_M", batch=4),
     Request(gpu="RTX 4090", model="bge-m3", precision="FP16"),
     Request(gpu="GTX 1080", model="llama-3.1-405b", precision="INT4", ram_gib=16.0),
 )

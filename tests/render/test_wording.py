@@ -125,3 +125,18 @@ def test_renting_names_a_card() -> None:
     doc, _ = made(gpu="RTX 4090", model="phi-3-medium", precision="fp16")
     rented = [item for item in doc["recommendations"] if item["action"] == "cloud"]
     assert all(str(item["setup"]["gpu"]) in item["title"] for item in rented)
+
+
+def test_a_model_that_hears_is_not_said_to_write_nothing() -> None:
+    _, text = made(gpu="RTX 4090", model="whisper-large-v3")
+    assert "writes no text" not in str(text)
+    assert "write no text" not in str(text)
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [("bge-m3", 8192), ("multilingual-e5-large", 512), ("snowflake-arctic-embed-l-v2.0", 8192)],
+)
+def test_positions_kept_for_padding_are_no_context(model: str, tokens: int) -> None:
+    doc, _ = made(gpu="RTX 4090", model=model)
+    assert doc["scenario"]["model"]["trained_context_tokens"] == tokens
