@@ -97,6 +97,8 @@ def _layer_options(base: Base) -> Iterator[Option]:
 
 def _expert_options(base: Base) -> Iterator[Option]:
     whole = replace(base.scenario, cpu_experts=0)
+    if base.card_fits and base.scenario.cpu_experts:
+        whole = replace(whole, gpu_layers=None)
     experts = smallest_cpu_experts(whole, base.knowledge)
     if experts is None or experts == base.scenario.cpu_experts:
         return

@@ -71,6 +71,22 @@ def test_the_way_back_to_the_card_comes_first_and_is_worded_so(
     assert "slower memory sets the pace" not in first["text"]
 
 
+@pytest.mark.parametrize("ram", [12, 64])
+def test_layers_and_experts_left_in_ram_both_come_back(ram: int) -> None:
+    both = Request(
+        gpu="RTX 4090",
+        model="qwen3-30b-a3b",
+        precision="Q8_0",
+        gpu_layers=20,
+        cpu_experts=40,
+        ram_gib=ram,
+    )
+    first = told(both)["recommendations"][0]
+    assert first["change"] == {"gpu_layers": "all", "cpu_experts": 13}
+    assert first["title"] == "Move 29 layers and the experts of 27 layers back to the card"
+    assert list(contradictions(told(both))) == []
+
+
 @pytest.mark.parametrize("request_", [EXPERTS_SHORT, LAYERS_SHORT, LAYERS, EXPERTS])
 def test_every_figure_in_the_words_is_in_the_document(request_: Request) -> None:
     assert list(contradictions(told(request_))) == []
