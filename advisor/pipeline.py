@@ -25,7 +25,7 @@ from advisor.commands import command_for
 from advisor.confidence import confidence_of
 from advisor.engine import make_engine
 from advisor.engine.base import Engine, OptionFacts, Outcome
-from advisor.errors import RequestError, RuleFileError
+from advisor.errors import RequestError, RuleFileError, UserError, raise_problems
 from advisor.estimate.limits import find_limits
 from advisor.estimate.result import BreakEven, Limits
 from advisor.estimate.speed import missing_inputs
@@ -62,6 +62,17 @@ class Prepared(Struct, frozen=True):
     option_facts: Sequence[OptionFacts]
 
 
+_NO_GPU = RequestError("no GPU is named", hint='Add --gpu, for example --gpu "RTX 4090".')
+
+
+def _other_problems(request: Request, knowledge: Knowledge) -> Sequence[UserError]:
+    try:
+        resolve(request, knowledge)
+    except UserError as error:
+        return [error]
+    return []
+
+
 def prepare(request: Request, knowledge: Knowledge) -> Prepared:
     """Do everything that comes before the rules.
 
@@ -69,7 +80,7 @@ def prepare(request: Request, knowledge: Knowledge) -> Prepared:
         UserError: The request is wrong.
     """
     if not request.gpu:
-        raise RequestError("no GPU is named", hint='Add --gpu, for example --gpu "RTX 4090".')
+        raise_problems([_NO_GPU, *_other_problems(request, knowledge)])
     base = estimate(request, knowledge)
     limits = find_limits(base.scenario, knowledge, base.memory)
     options = build_options(base, limits)

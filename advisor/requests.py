@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.knowledge.types import SPLITS
@@ -28,6 +28,21 @@ KEYS = (*Request.__struct_fields__, *_SIZES)
 """Every key a request may hold; ``ram`` and ``ram_bandwidth`` take units as on the command line."""
 
 
+_LARGEST = {
+    "context": 2**27,
+    "batch": 65_536,
+    "gpus": 64,
+    "ubatch": 65_536,
+    "logits_rows": 2**20,
+    "depth": 2**27,
+    "cpu_cores": 4096,
+    "mtp": 16,
+    "ram_gib": 1_048_576,
+    "ram_bandwidth_gb_s": 100_000,
+}
+_SMALLEST = {"depth": 0, "mtp": 0}
+
+
 def request_from(given: Mapping[str, object], *, source: Source | None = None) -> Request:
     """Build a request from keys and plain values; ``None`` means not stated.
 
@@ -47,8 +62,25 @@ def request_from(given: Mapping[str, object], *, source: Source | None = None) -
             )
         elif value is not None:
             _take(key, value, values, problems, source)
-    raise_problems(problems)
-    return Request(**values)  # type: ignore[arg-type]  # names and types were checked above
+    request = Request(**values)  # type: ignore[arg-type]  # names and types were checked above
+    if problems:
+        raise_problems([*problems, *number_problems(request)])
+    return request
+
+
+def number_problems(request: Request) -> Sequence[UserError]:
+    """Find the numbers of a request that no scenario can have."""
+    problems: list[UserError] = []
+    for name, largest in _LARGEST.items():
+        value = getattr(request, name)
+        smallest = _SMALLEST.get(name, 1)
+        if value is None:
+            continue
+        if value != value or value < smallest:  # noqa: PLR0124  NaN is not itself
+            problems.append(RequestError(f"{name} is {value:g}", hint=f"Give at least {smallest}."))
+        elif value > largest:
+            problems.append(RequestError(f"{name} is {value:,}", hint=f"Give at most {largest:,}."))
+    return problems
 
 
 def _take(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +18,7 @@ from advisor.knowledge.cards import Cards, check_beside, find_cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models import model_from_path, model_from_record
 from advisor.precisions import formats_for, precision_asked
+from advisor.requests import number_problems
 from advisor.scenario import Model, Request, Scenario
 from advisor.splits import impossible_split
 from advisor.suggest import did_you_mean
@@ -33,19 +34,6 @@ BACKENDS_OF_VENDOR = {
     "Apple": ("Metal", "Vulkan"),
 }
 BACKENDS = ("CUDA", "ROCm", "Vulkan", "Metal", "SYCL")
-_LARGEST = {
-    "context": 2**27,
-    "batch": 65_536,
-    "gpus": 64,
-    "ubatch": 65_536,
-    "logits_rows": 2**20,
-    "depth": 2**27,
-    "cpu_cores": 4096,
-    "mtp": 16,
-    "ram_gib": 1_048_576,
-    "ram_bandwidth_gb_s": 100_000,
-}
-_SMALLEST = {"depth": 0, "mtp": 0}
 _T = TypeVar("_T")
 
 
@@ -61,9 +49,6 @@ class _Problems(Struct):
             self.errors.append(error)
             return None
 
-    def say(self, message: str, hint: str = "") -> None:
-        self.errors.append(RequestError(message, hint=hint))
-
 
 def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     """Look up every name and apply the documented defaults.
@@ -71,8 +56,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     Raises:
         UserError: What is unknown, ambiguous or impossible; all of it at once (``Problems``).
     """
-    problems = _Problems()
-    _check_numbers(request, problems)
+    problems = _Problems(list(number_problems(request)))
     cards = problems.attempt(lambda: cards_asked(request, knowledge)) if request.gpu else None
     gpu = cards.gpu if cards else None
     model = problems.attempt(lambda: _find_model(request, knowledge))
@@ -189,25 +173,6 @@ def _find_model(request: Request, knowledge: Knowledge) -> Model:
     if not request.model:
         raise RequestError("no model is named", hint="Add --model, for example --model llama-3-8b.")
     return find_model_named(request.model, knowledge)
-
-
-def _check_numbers(request: Request, problems: _Problems) -> None:
-    for name, largest in _LARGEST.items():
-        value = getattr(request, name)
-        smallest = _SMALLEST.get(name, 1)
-        if value is None:
-            continue
-        if value != value or value < smallest:  # noqa: PLR0124  NaN is not itself
-            problems.say(f"{name} is {value:g}", f"Give at least {smallest}.")
-        elif value > largest:
-            problems.say(f"{name} is {value:,}", f"Give at most {largest:,}.")
-
-
-def number_problems(request: Request) -> Sequence[UserError]:
-    """Find the numbers of a request that no scenario can have."""
-    problems = _Problems()
-    _check_numbers(request, problems)
-    return problems.errors
 
 
 def _kv_types(request: Request, knowledge: Knowledge) -> tuple[KvType, KvType]:

@@ -30,8 +30,7 @@ from advisor.batch.plan import MOST_IN_A_SHARD, SHARD_SIZE
 from advisor.batch.presets import Presets, read_presets
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.types import Knowledge
-from advisor.requests import request_from
-from advisor.resolve import number_problems
+from advisor.requests import number_problems, request_from
 from advisor.yamlfields import Collector, Fields
 from advisor.yamlfile import Node
 

@@ -11,9 +11,10 @@ import typer
 from msgspec.structs import replace
 
 from advisor.cli.hub import local_model
-from advisor.cli.inputs import count_or_all, on_off, read_bandwidth, read_size
+from advisor.cli.inputs import FlagReader, count_or_all, on_off, read_bandwidth, read_size
 from advisor.cli.own import NoMeasurements, measurements_of
 from advisor.errors import raise_problems
+from advisor.requests import number_problems
 from advisor.scenario import Request
 
 NOT_FITTING = 3
@@ -306,6 +307,7 @@ def advise(
     no_measurements: NoMeasurements = False,
 ) -> None:
     """Say whether a model runs on a card, how well, and what to change."""
+    read = FlagReader()
     request = Request(
         gpu=gpu,
         model=model,
@@ -318,16 +320,16 @@ def advise(
         framework=framework,
         backend=backend,
         gpus=gpus,
-        flash_attention=on_off("--flash-attention", flash_attention),
+        flash_attention=read.take(on_off, "--flash-attention", flash_attention),
         ubatch=ubatch,
-        kv_unified=on_off("--kv-unified", kv_unified),
-        swa_full=on_off("--swa-full", swa_full),
-        gpu_layers=count_or_all("--gpu-layers", gpu_layers),
-        cpu_experts=count_or_all("--cpu-experts", cpu_experts),
+        kv_unified=read.take(on_off, "--kv-unified", kv_unified),
+        swa_full=read.take(on_off, "--swa-full", swa_full),
+        gpu_layers=read.take(count_or_all, "--gpu-layers", gpu_layers),
+        cpu_experts=read.take(count_or_all, "--cpu-experts", cpu_experts),
         logits_rows=logits_rows,
         depth=depth,
-        ram_gib=read_size("--ram", ram),
-        ram_bandwidth_gb_s=read_bandwidth("--ram-bandwidth", ram_bandwidth),
+        ram_gib=read.take(read_size, "--ram", ram),
+        ram_bandwidth_gb_s=read.take(read_bandwidth, "--ram-bandwidth", ram_bandwidth),
         cpu_cores=cpu_cores,
         draft_model=draft_model,
         mtp=mtp,
@@ -335,6 +337,8 @@ def advise(
         use=use.value if use else None,
         split=split.value if split else None,
     )
+    if read.errors:
+        raise_problems([*read.errors, *number_problems(request)])
     from advisor.cli.show import write_report  # noqa: PLC0415
     from advisor.pipeline import Advisor  # noqa: PLC0415  start-up: --help must not pay for it
     from advisor.render import template_problems  # noqa: PLC0415

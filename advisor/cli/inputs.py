@@ -2,8 +2,29 @@
 
 from __future__ import annotations
 
-from advisor.errors import RequestError
+from collections.abc import Callable
+from typing import TypeVar
+
+from advisor.errors import RequestError, UserError
 from advisor.units import GB, GIB, UnitError, parse_quantity, parse_size_as_sold
+
+_T = TypeVar("_T")
+
+
+class FlagReader:
+    """Reads flags one after the other and keeps every error for the end."""
+
+    def __init__(self) -> None:
+        """Start without errors."""
+        self.errors: list[UserError] = []
+
+    def take(self, read: Callable[[str, str | None], _T], flag: str, text: str | None) -> _T | None:
+        """Read one flag; None where it is not stated or wrong."""
+        try:
+            return read(flag, text)
+        except UserError as error:
+            self.errors.append(error)
+            return None
 
 
 def on_off(flag: str, text: str | None) -> bool | None:

@@ -13,7 +13,7 @@ from advisor.errors import RequestError, UserError
 from advisor.knowledge import names
 from advisor.knowledge.types import Format, Framework, Knowledge, KvType
 from advisor.precisions import formats_named
-from advisor.resolve import number_problems
+from advisor.requests import number_problems
 from advisor.scenario import Request
 from advisor.suggest import did_you_mean
 

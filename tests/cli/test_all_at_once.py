@@ -1,0 +1,35 @@
+"""Every error of a request is told at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import run
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--gpu", "RTX 4090", "--model", "phi-4", "--batch", "-1", "--ram", "-4GB"],
+         ["--ram", "batch is -1"]),
+        (["--gpu", "RTX 4090", "--model", "phi-4", "--ram", "x", "--gpu-layers", "few"],
+         ["--ram", "--gpu-layers"]),
+        (["--gpu", "", "--model", ""], ["no GPU is named", "no model is named"]),
+    ],
+)  # fmt: skip
+def test_flags(flags: list[str], said: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = run(capsys, "advise", *flags)
+    assert outcome.code == 1
+    assert all(words in outcome.err for words in said)
+
+
+def test_a_line_of_an_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "lines.jsonl"
+    line = {"gpu": "RTX 4090", "model": "phi-4", "context": "lots", "batch": 0}
+    path.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    error = json.loads(run(capsys, "estimate", str(path)).out)["error"]
+    assert "'lots' is not a number" in error
+    assert "batch is 0" in error
