@@ -52,9 +52,10 @@ def _largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memo
     for option in sorted(fitting, key=lambda option: -_weights(option.memory)):
         if _weights(option.memory) <= own:
             break
-        precision = option.scenario.precision
-        if option.scenario == replace(base.scenario, precision=precision):
-            return precision, option.memory
+        after = option.scenario
+        same = {"gpu_layers": base.scenario.gpu_layers, "cpu_experts": base.scenario.cpu_experts}
+        if replace(after, **same) == replace(base.scenario, precision=after.precision):
+            return after.precision, option.memory
     return (base.scenario.precision, base.memory) if base.card_fits else None
 
 
