@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
 from advisor.cli.own import NoMeasurements, measurements_of
 
 if TYPE_CHECKING:
@@ -41,15 +42,9 @@ def audit(
         typer.Option(min=0.1, max=1.0, help="Texts that overlap so much are told as alike."),
     ] = _SIMILAR,
     form: Annotated[Form, typer.Option("--format", help="How findings are printed.")] = Form.text,
-    rules: Annotated[
-        Path | None, typer.Option(help="Folder of rules, over the built-in ones.")
-    ] = None,
-    templates: Annotated[
-        Path | None, typer.Option(help="Folder of templates, over the built-in ones.")
-    ] = None,
-    knowledge: Annotated[
-        Path | None, typer.Option(help="Folder of knowledge, over the built-in one.")
-    ] = None,
+    rules: RulesFolder = None,
+    templates: TemplatesFolder = None,
+    knowledge: KnowledgeFolder = None,
     no_measurements: NoMeasurements = False,
 ) -> None:
     """Check a batch: every report against itself, its formats and a fresh answer.

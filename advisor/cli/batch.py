@@ -10,6 +10,7 @@ import typer
 
 from advisor.cli.advise import LENGTHS, Length
 from advisor.cli.batch_run import Asked, Folders, execute
+from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
 from advisor.cli.own import NoMeasurements, measurements_of
 from advisor.errors import RequestError, raise_problems
 
@@ -39,15 +40,9 @@ def batch(
     resume: Resume = False,
     dry_run: DryRun = False,
     length: Annotated[Length, typer.Option(help="How much the reports say.")] = Length.standard,
-    rules: Annotated[
-        Path | None, typer.Option(help="Folder of rules, over the built-in ones.")
-    ] = None,
-    templates: Annotated[
-        Path | None, typer.Option(help="Folder of templates, over the built-in ones.")
-    ] = None,
-    knowledge: Annotated[
-        Path | None, typer.Option(help="Folder of knowledge, over the built-in one.")
-    ] = None,
+    rules: RulesFolder = None,
+    templates: TemplatesFolder = None,
+    knowledge: KnowledgeFolder = None,
     no_measurements: NoMeasurements = False,
 ) -> None:
     """Write reports for every scenario of a plan; stop and go on at any time.

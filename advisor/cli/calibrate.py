@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli.folders import KnowledgeFolder
 from advisor.errors import RequestError
 
 
@@ -28,9 +29,7 @@ def calibrate(
             help="Write or check the accuracy page and its plots there.",
         ),
     ] = None,
-    knowledge: Annotated[
-        Path | None, typer.Option(help="Folder of knowledge, over the built-in one.")
-    ] = None,
+    knowledge: KnowledgeFolder = None,
 ) -> None:
     """Fit the speed model to the measurements that the project carries.
 

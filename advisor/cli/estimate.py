@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
 import typer
 from msgspec import Struct
 
+from advisor.cli.folders import KnowledgeFolder
 from advisor.cli.own import NoMeasurements, measurements_of
 from advisor.errors import EngineError, RequestError
 
@@ -33,9 +34,7 @@ def estimate(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="OUT", help="Write to this file.")
     ] = None,
-    knowledge: Annotated[
-        Path | None, typer.Option(help="Folder of knowledge, over the built-in one.")
-    ] = None,
+    knowledge: KnowledgeFolder = None,
     no_measurements: NoMeasurements = False,
 ) -> None:
     """Estimate memory and speed for many requests: one JSON object per line, in order.

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.rules_sample import KnowledgeFolder, TemplatesFolder, Workers, progress_line
+from advisor.cli.folders import KnowledgeFolder, TemplatesFolder
+from advisor.cli.rules_sample import Workers, progress_line
 
 if TYPE_CHECKING:
     from advisor.lint.check import Asked, Checked, Means

@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.rules_sample import (
-    KnowledgeFolder,
-    RulesFolder,
-    TemplatesFolder,
-    Workers,
-    progress_line,
-)
+from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
+from advisor.cli.rules_sample import Workers, progress_line
 
 if TYPE_CHECKING:
     from advisor.pipeline import Advisor

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
 from advisor.cli.request_flags import takes_request
-from advisor.cli.rules_sample import KnowledgeFolder, RulesFolder, TemplatesFolder
 from advisor.scenario import Request
 
 if TYPE_CHECKING:

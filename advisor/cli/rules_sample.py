@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
+
 DIFFERS = 3
 _SAMPLE = 20_000
 
@@ -17,13 +19,6 @@ SampleSize = Annotated[int, typer.Option(help="Scenarios of the catalogue.", min
 Workers = Annotated[
     int | None,
     typer.Option(help="Processes that work out facts. [default: one per processor]", min=1),
-]
-RulesFolder = Annotated[Path | None, typer.Option(help="Folder of rules, over the built-in ones.")]
-TemplatesFolder = Annotated[
-    Path | None, typer.Option(help="Folder of templates, over the built-in ones.")
-]
-KnowledgeFolder = Annotated[
-    Path | None, typer.Option(help="Folder of knowledge, over the built-in one.")
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")]
 

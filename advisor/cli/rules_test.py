@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
-from advisor.cli.rules_sample import (
-    KnowledgeFolder,
-    Output,
-    RulesFolder,
-    SampleSize,
-    TemplatesFolder,
-    Workers,
-    progress_line,
-)
+from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
+from advisor.cli.rules_sample import Output, SampleSize, Workers, progress_line
 from advisor.errors import RequestError, UserError
 
 if TYPE_CHECKING:

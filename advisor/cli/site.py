@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from advisor.cli.folders import TemplatesFolder
 from advisor.errors import RequestError, raise_problems
 
 Output = Annotated[
@@ -30,9 +31,7 @@ def site(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; one for each core if left out.")
     ] = None,
-    templates: Annotated[
-        Path | None, typer.Option(help="Folder of templates, over the built-in ones.")
-    ] = None,
+    templates: TemplatesFolder = None,
 ) -> None:
     """Make a site that people can browse from a batch of reports.
 

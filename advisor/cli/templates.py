@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
 from advisor.cli.request_flags import takes_request
-from advisor.cli.rules_sample import KnowledgeFolder, Output, RulesFolder, TemplatesFolder
+from advisor.cli.rules_sample import Output
 from advisor.scenario import Request
 
 templates_app = typer.Typer(

@@ -16,6 +16,8 @@ from advisor.knowledge.names import find_gpu
 from advisor.knowledge.types import Gpu, Knowledge
 
 MOST_CARDS = 64
+TOGETHER = " + "
+"""Between unequal cards in one machine, as names are written."""
 _JOINED = re.compile(r"\s+\+\s*|\+(?=\S)")
 """``Max+ 395`` is part of a name: there the sign has a space behind it and none before."""
 _COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(\S.*)")
@@ -158,4 +160,4 @@ def _all_of(values: Sequence[bool | None]) -> bool | None:
 
 def _spelled(each: Sequence[Gpu]) -> str:
     runs = ((name, len(list(run))) for name, run in groupby(gpu.name for gpu in each))
-    return " + ".join(f"{count}x {name}" if count > 1 else name for name, count in runs)
+    return TOGETHER.join(f"{count}x {name}" if count > 1 else name for name, count in runs)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from advisor.advice import Option
 from advisor.errors import UserError
 from advisor.estimate.memory import free_bytes
-from advisor.knowledge.cards import Cards, find_cards
+from advisor.knowledge.cards import TOGETHER, Cards, find_cards
 from advisor.knowledge.types import Gpu
 from advisor.options.base import Base, cards_hold, make_option
 from advisor.options.hardware import can_grow, on_card
@@ -17,7 +17,6 @@ from advisor.options.plan import stored_bytes
 from advisor.scenario import Scenario
 
 _MOST_OFFERED = 2
-PAIR = " + "
 """Stands between the names of unequal cards."""
 
 
@@ -35,7 +34,7 @@ def second_card_options(base: Base) -> Iterator[Option]:
         scenario = _beside(base, gpu, second)
         if scenario is None or (free_bytes(scenario, base.knowledge) or 0) < 0:
             continue
-        change: dict[str, object] = {"gpu": f"{gpu.name}{PAIR}{second.name}"}
+        change: dict[str, object] = {"gpu": f"{gpu.name}{TOGETHER}{second.name}"}
         if base.request.gpus:
             change["gpus"] = scenario.gpus
         price = second.launch_price_usd
@@ -64,7 +63,7 @@ def _beside(base: Base, gpu: Gpu, second: Gpu) -> Scenario | None:
     together = (gpu.vram_bytes or 0) + (second.vram_bytes or 0)
     if together < stored_bytes(base, base.scenario) * _LEAST_ON_CARDS:
         return None
-    cards = _found(base, f"{gpu.name}{PAIR}{second.name}")
+    cards = _found(base, f"{gpu.name}{TOGETHER}{second.name}")
     if cards is None or not cards.each:
         return None
     return replace(base.scenario, gpu=cards.gpu, gpus=cards.count, cards=cards.each)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from advisor.knowledge.cards import TOGETHER
 from advisor.render.figures import amount, plain, rate
 from advisor.render.prose import report
 from advisor.units import GB, GIB
@@ -18,7 +19,6 @@ from advisor.units import GB, GIB
 if TYPE_CHECKING:
     from advisor.render.contract import Document
 
-_PAIR = " + "
 _NUMBER = r"(\d[\d,]*(?:\.\d+)?)"
 _RANGE = rf"{_NUMBER}(?: to {_NUMBER})?"
 _SIZE = re.compile(rf"(?<![\w.]){_NUMBER} ?(GiB|GB)(?!/s|\w)")
@@ -142,7 +142,7 @@ def _names(doc: Document) -> list[str]:
         setup = item["setup"]
         each_setup = [setup, *(other["setup"] for other in item["alternatives"])]
         cards = {s["gpu"] or "" for s in each_setup}
-        found |= cards | {name for pair in cards for name in pair.split(_PAIR)}
+        found |= cards | {name for pair in cards for name in pair.split(TOGETHER)}
         found |= {s["model"] for s in each_setup}
         found.add(setup["draft_model"] or "")
     found |= {*_disputed(doc), *doc["warnings"]}

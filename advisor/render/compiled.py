@@ -12,7 +12,7 @@ from pathlib import Path
 from types import CodeType
 
 from advisor.cache import user_cache_dir
-from advisor.errors import TemplateError
+from advisor.errors import Source, TemplateError
 from advisor.render.varied import picked
 
 Rendering = Callable[[Mapping[str, object]], str]
@@ -53,6 +53,16 @@ def attribute(of: object, key: str) -> object:
     from advisor.suggest import did_you_mean  # noqa: PLC0415 - for mistakes only
 
     raise TemplateError(f"there is no '{key}' here", hint=did_you_mean(key, known))
+
+
+def place_of(bad: Exception, name: str) -> Source:
+    """Find the line of a template in which it failed, from the traceback."""
+    line, trace = 0, bad.__traceback__
+    while trace:
+        if trace.tb_frame.f_code.co_filename.endswith(".j2"):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return Source(f"templates/{name}", line)
 
 
 class Writer:

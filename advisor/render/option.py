@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from advisor.knowledge.cards import TOGETHER
 from advisor.render import figures as f
 from advisor.render.clauses import article
 from advisor.render.figures import Strings, flag
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from advisor.render.contract import Document, FigureDoc, RecommendationDoc, SetupDoc
 
 _SAME_SPEED = 0.03
-_PAIR = " + "
 _SMALL_LOSS = 1.0
 
 
@@ -113,7 +113,7 @@ def _new(after: str, before: str) -> str:
 def _second(doc: Document, setup: SetupDoc) -> str:
     """The card that comes beside the request's own, where it is of another kind."""
     own = doc["scenario"]["gpu"]
-    first, _, second = (setup["gpu"] or "").partition(_PAIR)
+    first, _, second = (setup["gpu"] or "").partition(TOGETHER)
     return second if own and first == own["name"] and not doc["scenario"]["cards"] else ""
 
 
@@ -203,7 +203,7 @@ def differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, str]]:
     if (setup["gpu"], setup["gpus"]) != (card, asked["gpus"]):
         more = setup["gpu"] == card or any(setup["gpu"] == c["name"] for c in asked["cards"])
         together = setup["gpu"] or ""
-        unequal = _PAIR in together
+        unequal = TOGETHER in together
         words = together if unequal else say("change.gpus", n=setup["gpus"], card=together)
         yield "gpus" if more or unequal else "gpu", words
     if setup["model"] != asked["model"]["name"]:

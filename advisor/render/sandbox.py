@@ -15,7 +15,7 @@ from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from advisor.errors import Source, TemplateError
-from advisor.render.compiled import ESCAPED, MAX_BYTES, Writer, first_upper
+from advisor.render.compiled import ESCAPED, MAX_BYTES, Writer, first_upper, place_of
 from advisor.render.compiled import attribute as attribute_of
 from advisor.render.compiling import Unsupported, code_of
 from advisor.render.grammar import FILTERS, LOOP, Vary, Violation, violations
@@ -170,9 +170,9 @@ def rendered(sandbox: Sandbox, name: str, context: Mapping[str, object]) -> str:
     except UnicodeDecodeError:
         raise _not_utf8(name) from None
     except TemplateError as bad:
-        raise TemplateError(bad.message, source=_place(bad, name), hint=bad.hint) from None
+        raise TemplateError(bad.message, source=place_of(bad, name), hint=bad.hint) from None
     except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as bad:
-        raise TemplateError(f"{bad}", source=_place(bad, name)) from None
+        raise TemplateError(f"{bad}", source=place_of(bad, name)) from None
 
 
 def _limited(pieces: Iterator[str]) -> str:
@@ -212,15 +212,6 @@ def _tag_column(source: str, line: int) -> int:
     lines = source.splitlines()
     text = lines[line - 1] if 0 < line <= len(lines) else ""
     return min((at for at in map(text.find, ("{{", "{%", "{#")) if at >= 0), default=0) + 1
-
-
-def _place(bad: Exception, name: str) -> Source:
-    line, trace = 0, bad.__traceback__
-    while trace:
-        if trace.tb_frame.f_code.co_filename.endswith(".j2"):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return Source(f"templates/{name}", line)
 
 
 def problems_in(sandbox: Sandbox, name: str) -> list[TemplateError]:

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from advisor.errors import Source, TemplateError
-from advisor.render.compiled import MAX_BYTES, Rendering, keep, kept, rendering
+from advisor.render.compiled import MAX_BYTES, Rendering, keep, kept, place_of, rendering
 from advisor.render.wording import read_words
 from advisor.resources import data_dir
 
@@ -35,12 +35,12 @@ class Templates:
         try:
             return made(context)
         except TemplateError as bad:
-            place = bad.source or _place(bad, name)
+            place = bad.source or place_of(bad, name)
             raise TemplateError(bad.message, source=place, hint=bad.hint) from None
         except LookupError as bad:
-            raise TemplateError(f"{bad} is not given here", source=_place(bad, name)) from None
+            raise TemplateError(f"{bad} is not given here", source=place_of(bad, name)) from None
         except (ArithmeticError, TypeError, ValueError) as bad:
-            raise TemplateError(f"{bad}", source=_place(bad, name)) from None
+            raise TemplateError(f"{bad}", source=place_of(bad, name)) from None
 
     def _make(self, name: str) -> Rendering:
         """Take a template from the cache of compiled ones or compile it, once in a process."""
@@ -86,15 +86,6 @@ class Templates:
                 hint="Write '# Use {{ option_format }} weights', then the text below it.",
             )
         return title, text
-
-
-def _place(bad: Exception, name: str) -> Source:
-    line, trace = 0, bad.__traceback__
-    while trace:
-        if trace.tb_frame.f_code.co_filename.endswith(".j2"):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return Source(f"templates/{name}", line)
 
 
 @lru_cache(maxsize=8)
