@@ -15,32 +15,26 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
-from operator import getitem
-from types import NoneType
 from typing import Protocol, cast
 
 from advisor.engine.base import FactValue, OptionFacts, Outcome
-from advisor.engine.compile import CompiledRule, CompiledRules, group_of
-from advisor.engine.kinds import of_option
-from advisor.engine.network import (
-    PRESENT_OPTION,
-    UNIT,
-    WARM,
-    EngineRule,
-    chunked,
-    engine_rules,
-    ruleset_text,
-)
+from advisor.engine.compile import CompiledRule, CompiledRules
+from advisor.engine.network import UNIT, WARM, EngineRule, chunked, engine_rules, ruleset_text
 from advisor.engine.outcome import check_keys, settle
 from advisor.engine.properties import FactText, Names, fact_texts
+from advisor.engine.writing import Writer, option_fact
 from advisor.errors import EngineError
 
 _DUPLICATE = 2
 _WARM_FACT = f'{{"id":"{WARM}","sid":"0","{WARM}":1}}'
 _WARM_START = f'{{"{WARM}"'
 _numbers = count()
+MOST_KEPT = 16_384
+"""What-ifs whose rules are kept; all are dropped together when there are more."""
+_SCENARIO = ""
+"""Stands for the scenario where the text of a what-if could."""
 
 
 class _CModule(Protocol):
@@ -82,6 +76,11 @@ def _c_module() -> _CModule:
 class DurableEngine:
     """Forward chaining in the C engine, see ``base.Engine``; safe to share between threads.
 
+    Rules on the scenario run first, then those on what-ifs. What-ifs never meet each other, and
+    values that no rule can tell apart are written alike. So what held of a what-if holds of the
+    next one with the same text, beside the same text of the scenario. Only where a rule concludes
+    something from a what-if do all rules run together, every time.
+
     Args:
         compiled: The rules; they are split over several rule sets where the engine's limits ask
             for it, in order of dependency, so that one pass over the sets reaches the fixed point.
@@ -96,81 +95,92 @@ class DurableEngine:
     def __init__(self, compiled: CompiledRules) -> None:
         names = Names()
         rules = engine_rules(compiled, names)
-        texts = fact_texts(compiled, names)
-        conclusions = _conclusions(compiled, texts)
         module = _c_module()
+        apart = not any(rule.per_option and rule.conclusions for rule in compiled.rules)
+        first = [r for r in rules if apart and not r.rule.per_option]
+        second = [r for r in rules if not apart or r.rule.per_option]
         self._compiled = compiled
-        self._writer = _Writer(compiled, texts)
-        self._sets = [_RuleSet(module, part, conclusions) for part in chunked(rules)]
+        self._scenario = _Stage(module, compiled, names, first)
+        self._whatif = _Stage(module, compiled, names, second, keeps=apart)
         self._lock = threading.Lock()
 
     def run(self, facts: Mapping[str, FactValue], options: Sequence[OptionFacts]) -> Outcome:
         """Fire every rule that holds, see ``base.Engine``."""
         self._compiled.check_names(facts)
         check_keys(options)
-        batch = [*self._writer.scenario(facts), *self._writer.options(options)]
-        keys = [option.key for option in options]
-        fired: set[tuple[str, str]] = set()
-        concluded: dict[str, str] = {}
+        keys: dict[str, list[str]] = {}
+        for option, text in zip(options, self._whatif.writer.options(options), strict=True):
+            keys.setdefault(text, []).append(option.key)
         with self._lock:
-            for rules in self._sets:
-                rules.run(batch, keys, fired, concluded)
+            first, _ = self._scenario.held(self._scenario.writer.scenario(facts))
+            given = (*self._whatif.writer.scenario(facts), *self._whatif.concluded(first))
+            second, of_options = self._whatif.held(given, list(keys))
+        fired = [(rule.id, "") for rule in (*first, *second)]
+        for rules, alike in zip(of_options, keys.values(), strict=True):
+            fired += [(rule.id, key) for rule in rules for key in alike]
         return settle(self._compiled, fired)
 
 
-class _Writer:
-    """Writes facts as JSON: one per scenario group and one per option, only what rules read."""
+_Held = tuple[CompiledRule, ...]
+"""The rules that hold of one text, by id."""
 
-    def __init__(self, compiled: CompiledRules, texts: Mapping[str, FactText]) -> None:
-        read = {fact: text for fact, text in texts.items() if fact not in compiled.levels}
-        self._scenario = {f: (group_of(f, ()), t) for f, t in read.items() if not of_option(f)}
-        option = {fact: text for fact, text in read.items() if of_option(fact)}
-        self._option, self._texts = tuple(option), tuple(option.values())
-        self._pieces = [text.pieces for text in self._texts]
-        self._exact = [text.exact for text in self._texts]
-        self._as_expected: set[tuple[type, ...]] = set()
-        """Classes of all values of an option, where each may be looked up."""
-        self._groups = sorted({group for group, _ in self._scenario.values()})
-        self._unknown_scenario = [
-            (fact, group, text.unknown)
-            for fact, (group, text) in self._scenario.items()
-            if text.unknown
-        ]
 
-    def scenario(self, facts: Mapping[str, FactValue]) -> Iterator[str]:
-        """Write every group, also one of which nothing is known."""
-        written = dict.fromkeys(self._groups, "")
-        for name, value in facts.items():
-            if name in self._scenario:
-                group, text = self._scenario[name]
-                same = value.__class__ is text.exact
-                written[group] += text.pieces[value] if same else text.text(value)
-        for name, group, unknown in self._unknown_scenario:
-            if name not in facts:
-                written[group] += unknown
-        for index, group in enumerate(self._groups):
-            yield f'{{"id":"g{index}","sid":"0",{written[group]}"{UNIT}":1}}'
+class _Stage:
+    """Rules that are read together, on scenarios or on what-ifs, with what held before."""
 
-    def options(self, options: Sequence[OptionFacts]) -> Iterator[str]:
-        """Write one fact per option; its id is its place in the sequence."""
-        for index, option in enumerate(options):
-            values = [*map(option.values.get, self._option)]
-            if self._looked_up(values):
-                written = "".join(map(getitem, self._pieces, values))
-            else:
-                written = "".join(map(FactText.text, self._texts, values))
-            yield f'{{"id":"p{index}","sid":"0","{PRESENT_OPTION}":1,{written}"{UNIT}":1}}'
+    def __init__(
+        self,
+        module: _CModule,
+        compiled: CompiledRules,
+        names: Names,
+        rules: Sequence[EngineRule],
+        *,
+        keeps: bool = True,
+    ) -> None:
+        texts = fact_texts(compiled, names, [rule.rule for rule in rules])
+        self.writer = Writer(compiled, texts)
+        self._conclusions = _conclusions(compiled, texts)
+        self._sets = [_RuleSet(module, part, self._conclusions) for part in chunked(rules)]
+        self._most = MOST_KEPT if keeps else 0
+        self._kept: dict[tuple[str, ...], dict[str, _Held]] = {}
+        self._size = 0
 
-    def _looked_up(self, values: Sequence[FactValue | None]) -> bool:
-        """Whether every value is unknown or of the fact's own class, by which pieces are kept."""
-        classes = (*map(type, values),)
-        if classes in self._as_expected:
-            return True
-        pairs = zip(classes, self._exact, strict=True)
-        expected = all(known is NoneType or known is exact for known, exact in pairs)
-        if expected:
-            self._as_expected.add(classes)
-        return expected
+    def concluded(self, rules: Iterable[CompiledRule]) -> list[str]:
+        """Write what these rules conclude, as far as a rule of this stage reads it."""
+        values: dict[str, FactValue] = {}
+        for rule in rules:
+            for fact, value in rule.conclusions:
+                values.setdefault(fact, value)
+        found = (self._conclusions.get(pair) for pair in values.items())
+        return sorted(text for text in found if text)
+
+    def held(
+        self, given: tuple[str, ...], texts: Sequence[str] = ()
+    ) -> tuple[_Held, Sequence[_Held]]:
+        """Say which rules hold of the scenario that is given and, beside it, of every what-if."""
+        known = self._known(given)
+        new = [text for text in texts if text not in known]
+        if new or _SCENARIO not in known:
+            *each, alone = self._run(given, new)
+            known.update(zip(new, each, strict=True))
+            known[_SCENARIO] = alone
+            self._size += 1 + len(new)
+        return known[_SCENARIO], [known[text] for text in texts]
+
+    def _known(self, given: tuple[str, ...]) -> dict[str, _Held]:
+        if self._size > self._most:
+            self._kept.clear()
+            self._size = 0
+        return self._kept.setdefault(given, {}) if self._most else {}
+
+    def _run(self, given: Sequence[str], texts: Sequence[str]) -> list[_Held]:
+        """Fire all rules; the last is what holds of the scenario."""
+        batch = [*given, *(option_fact(place, text) for place, text in enumerate(texts))]
+        fired: list[dict[str, CompiledRule]] = [{} for _ in (*texts, _SCENARIO)]
+        concluded: dict[str, str] = {}
+        for rules in self._sets:
+            rules.run(batch, fired, concluded)
+        return [tuple(rules[id_] for id_ in sorted(rules)) for rules in fired]
 
 
 def _conclusions(
@@ -202,25 +212,24 @@ class _RuleSet:
         name = f"advisor-{os.getpid()}-{next(_numbers)}"
         self._handle = module.create_ruleset(name, ruleset_text(by_name))
         weakref.finalize(self, module.delete_ruleset, self._handle).atexit = False
-        self.run([], [], set(), {})
+        self.run([], [{}], {})
 
     def run(
         self,
         batch: Sequence[str],
-        keys: Sequence[str],
-        fired: set[tuple[str, str]],
+        fired: Sequence[dict[str, CompiledRule]],
         concluded: dict[str, str],
     ) -> None:
         """Assert a scenario and fire to the fixed point.
 
         Args:
             batch: Facts as JSON.
-            keys: Option keys, by the number in the option's id.
-            fired: Firings are added to it.
+            fired: For every what-if, by the number in its id, the rules that fire, by their id;
+                those that read no what-if are added to the last.
             concluded: Facts that earlier rule sets concluded, and then these, as JSON.
         """
         try:
-            self._fire([*batch, *concluded.values(), _WARM_FACT], keys, fired, concluded)
+            self._fire([*batch, *concluded.values(), _WARM_FACT], fired, concluded)
         except self._module.error as error:
             raise EngineError(f"durable-rules failed: {error}") from error
         finally:
@@ -229,8 +238,7 @@ class _RuleSet:
     def _fire(
         self,
         batch: Sequence[str],
-        keys: Sequence[str],
-        fired: set[tuple[str, str]],
+        fired: Sequence[dict[str, CompiledRule]],
         concluded: dict[str, str],
     ) -> None:
         module, handle = self._module, self._handle
@@ -239,7 +247,7 @@ class _RuleSet:
             raise EngineError("durable-rules met a fact twice")
         started = module.start_action_for_state(handle, state)
         message = started[1] if started else None
-        most = 1 + len(self._rules) + self._per_option * len(keys)
+        most = 1 + len(self._rules) + self._per_option * len(fired)
         complete = False
         while message is not None:
             most -= 1
@@ -248,7 +256,7 @@ class _RuleSet:
             if message.startswith(_WARM_START):
                 complete = True
             else:
-                self._note(message, keys, fired, concluded)
+                self._note(message, fired, concluded)
             message = module.complete_and_start_action(handle, state)
         if not complete:
             raise EngineError("durable-rules did not read every fact")
@@ -256,17 +264,16 @@ class _RuleSet:
     def _note(
         self,
         message: str,
-        keys: Sequence[str],
-        fired: set[tuple[str, str]],
+        fired: Sequence[dict[str, CompiledRule]],
         concluded: dict[str, str],
     ) -> None:
         """Record a firing and assert what it concludes for the first time."""
         rule = self._rules[message[2 : message.index('"', 2)]]
-        key = ""
+        place = -1
         if rule.per_option:
             start = message.index('"id":"p') + 7
-            key = keys[int(message[start : message.index('"', start)])]
-        fired.add((rule.id, key))
+            place = int(message[start : message.index('"', start)])
+        fired[place][rule.id] = rule
         for fact, value in rule.conclusions:
             text = self._conclusions.get((fact, value))
             if text is not None and fact not in concluded:

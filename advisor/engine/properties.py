@@ -9,14 +9,15 @@ value as text, because the engine's own equality of numbers depends on how they 
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from json.encoder import encode_basestring_ascii
 
 from advisor.engine.base import FactValue
 from advisor.engine.checks import MAX_TEXT_BYTES
-from advisor.engine.compile import CompiledRules
+from advisor.engine.compile import CompiledRule, CompiledRules
 from advisor.engine.kinds import CLASSES, ORDERING
 from advisor.rulefile.model import Test
 
@@ -109,7 +110,17 @@ def equality_text(value: FactValue) -> str:
 class FactText:
     """How one fact is asserted: the properties that any of ``tests`` asks for."""
 
-    __slots__ = ("_fact", "_normal", "_number", "_parts", "exact", "pieces", "unknown")
+    __slots__ = (
+        "_alike",
+        "_fact",
+        "_limits",
+        "_normal",
+        "_number",
+        "_parts",
+        "exact",
+        "pieces",
+        "unknown",
+    )
 
     def __init__(
         self, compiled: CompiledRules, names: Names, fact: str, tests: Iterable[Test]
@@ -132,6 +143,9 @@ class FactText:
         """Class whose values ``pieces`` may be asked for; others go through ``text``."""
         only = self._parts[0] if len(self._parts) == 1 else ("", None)
         self._number = f'"{only[0]}":' if only[1] is _number_text else ""
+        compared = any(test.other is not None for test in tests)
+        self._limits = None if compared else _limits(tests)
+        self._alike: dict[int, FactValue] = {}
         self.unknown = "".join(
             f'"{name}":1,' for name, test in sorted(questions.items()) if test.verb == "is unknown"
         )
@@ -148,15 +162,26 @@ class FactText:
         known = self._normal(self._fact, value)
         return self.pieces[known] if known.__class__ is self.exact else self._make(known)
 
+    def _stand_in(self, value: FactValue) -> FactValue:
+        """Give a number that no test can tell from this one: the first met between two limits."""
+        if self._limits is None or not isinstance(value, float):
+            return value
+        place = bisect_left(self._limits, value)
+        if place < len(self._limits) and self._limits[place] == value:
+            return value
+        return self._alike.setdefault(place, value)
+
     def _make_number(self, value: FactValue) -> str:
         """Do what ``_make`` does, for the common number in half the time."""
         text = repr(value)
+        if "n" not in text:
+            text = repr(self._stand_in(value))
         if "e" in text or "n" in text or text == "-0.0":
             return self._make(value)
         return f"{self._number}{text},"
 
     def _make(self, value: FactValue) -> str:
-        value = self._normal(self._fact, value)
+        value = self._stand_in(self._normal(self._fact, value))
         made = ((name, make(value)) for name, make in self._parts)
         return "".join(f'"{name}":{text},' for name, text in made if text)
 
@@ -196,15 +221,22 @@ def answer(test: Test, value: FactValue) -> bool:
     return (value == test.value) is (test.verb == "is")
 
 
+def _limits(tests: Iterable[Test]) -> Sequence[float]:
+    """Sort the numbers that a fact is compared with."""
+    return sorted({float(t.value) for t in tests if is_number_test(t)})  # type: ignore[arg-type]
+
+
 def _number_text(value: FactValue) -> str:
     assert isinstance(value, float)
     return number_text(value)
 
 
-def fact_texts(compiled: CompiledRules, names: Names) -> Mapping[str, FactText]:
-    """Find out how every fact that a rule reads is asserted; facts no rule reads are left out."""
+def fact_texts(
+    compiled: CompiledRules, names: Names, rules: Iterable[CompiledRule]
+) -> Mapping[str, FactText]:
+    """Find out how every fact that these rules read is asserted; others are left out."""
     asked: dict[str, list[Test]] = defaultdict(list)
-    for rule in compiled.rules:
+    for rule in {rule.id: rule for rule in rules}.values():
         for pattern in (p for branch in rule.branches for p in branch.patterns):
             for test in (*pattern.literals, *pattern.joins):
                 asked[test.fact].append(test)
