@@ -45,6 +45,8 @@ class Option(Struct, frozen=True):
     effort: Effort
     margin: Margin | None = None
     """How far one may rely on what stays free; None where it does not fit."""
+    alone: Mapping[str, FactValue] = {}
+    """The ``option.*`` facts that follow from the changed scenario, whatever was asked."""
 
 
 class Expected(Struct, frozen=True):

@@ -14,11 +14,13 @@ from advisor.estimate.memory import partly_guessed
 from advisor.estimate.result import BreakEven, Limits, Memory, Speed
 from advisor.estimate.room import sequences_at_once
 from advisor.knowledge.types import Framework, Gpu
-from advisor.options.base import Base, exam_loss, quality_loss
+from advisor.options.base import Base
 from advisor.options.dominance import dominators_in_kind
 from advisor.options.lastresort import proof_of
+from advisor.options.quality import exam_loss, quality_loss
 from advisor.scenario import Model, Request, Scenario
 from advisor.splits import split_of
+from advisor.units import percent, steady
 
 Pairs = Iterable[tuple[str, FactValue | None]]
 _IMAGE_TOKENS = re.compile(r"\b(\d{2,6})\b")
@@ -47,16 +49,6 @@ def _clean(value: FactValue) -> FactValue:
     if isinstance(value, bool | str):
         return value
     return float(value) + 0.0
-
-
-def percent(part: float | None, whole: float | None) -> float | None:
-    """``part`` as a percentage of ``whole``, rounded to 1e-6 so that it is stable text."""
-    return None if part is None or not whole else _steady(100.0 * part / whole)
-
-
-def _steady(value: float) -> float:
-    """Drop noise below 1e-4, which the engine's parser would refuse to read."""
-    return round(value, 4) + 0.0
 
 
 def _request(request: Request, scenario: Scenario) -> Pairs:
@@ -144,7 +136,7 @@ def _model(model: Model, scenario: Scenario) -> Pairs:
     yield "model.attention", attention_kind(model)
     yield "model.sliding_window", bool(set(model.shape.layer_kinds) & set("SC"))
     yield "model.trained_context", model.trained_context_tokens
-    yield "model.kv_bytes_per_token", _steady(kv_bytes_per_token(scenario))
+    yield "model.kv_bytes_per_token", steady(kv_bytes_per_token(scenario))
     yield "model.vision_parameters", model.vision_parameters or None
     yield "model.image_tokens", most_image_tokens(model) if model.vision_parameters else None
     yield "model.origin", model.origin
@@ -173,7 +165,7 @@ def _weights(base: Base) -> Pairs:
 
 
 def _rounded(value: float | None) -> float | None:
-    return None if value is None else _steady(value)
+    return None if value is None else steady(value)
 
 
 def _memory(memory: Memory, limits: Limits) -> Pairs:
@@ -230,16 +222,9 @@ def _speed(speed: Speed | None, least: float) -> Pairs:
     yield "speed.decode_low", _rounded(speed.decode_tok_s.low)
     yield "speed.decode_high", _rounded(speed.decode_tok_s.high)
     yield "speed.prefill", _rounded(speed.prefill_tok_s.estimate) if speed.prefill_tok_s else None
-    yield "speed.aggregate", _rounded(aggregate_speed(speed))
+    yield "speed.aggregate", _rounded(speed.total_tok_s)
     yield "speed.bound_by", speed.bound_by
     yield "speed.evidence", speed.decode_tok_s.evidence
-
-
-def aggregate_speed(speed: Speed | None) -> float | None:
-    """Tokens per second of all sequences together."""
-    if speed is None:
-        return None
-    return (speed.aggregate_tok_s or speed.decode_tok_s).estimate
 
 
 def _framework(framework: Framework) -> Pairs:

@@ -29,7 +29,6 @@ from advisor.errors import RequestError, RuleFileError, UserError, raise_problem
 from advisor.estimate.limits import find_limits
 from advisor.estimate.result import BreakEven, Limits
 from advisor.estimate.speed import missing_inputs
-from advisor.estimate.whole import estimate_scenario
 from advisor.explain import barred_because, because, reason
 from advisor.facts import break_even_facts, scenario_facts
 from advisor.knowledge import load_knowledge
@@ -38,6 +37,7 @@ from advisor.measurements.overlay import with_measurements
 from advisor.optionfacts import option_facts
 from advisor.options import Base, build_options, expected_options
 from advisor.options.breakeven import break_even
+from advisor.options.outlook import outlook_of
 from advisor.ranking import Ranking, rank
 from advisor.remarks import request_warnings
 from advisor.resolve import resolve
@@ -102,8 +102,8 @@ def estimate(request: Request, knowledge: Knowledge) -> Base:
         UserError: The request is wrong.
     """
     scenario = resolve(request, knowledge)
-    memory, speed = estimate_scenario(scenario, knowledge)
-    return Base(request, scenario, memory, speed, knowledge)
+    now = outlook_of(scenario, knowledge)
+    return Base(request, scenario, now.memory, now.speed, knowledge)
 
 
 class _Run(Struct, frozen=True):

@@ -169,3 +169,13 @@ def _shown(number: float) -> str:
     text = f"{number + 0.0:,.{digits}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text
+
+
+def percent(part: float | None, whole: float | None) -> float | None:
+    """``part`` as a percentage of ``whole``, rounded like every derived figure of the facts."""
+    return None if part is None or not whole else steady(100.0 * part / whole)
+
+
+def steady(value: float) -> float:
+    """Drop noise below 1e-4, which the rule engine would refuse to read."""
+    return round(value, 4) + 0.0

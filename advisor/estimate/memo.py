@@ -6,11 +6,12 @@ Every entry holds its inputs, so an identity cannot be reused while the entry li
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar, TypeVarTuple
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar, TypeVarTuple
 
 _In = TypeVarTuple("_In")
 _Out = TypeVar("_Out")
+_Key = TypeVar("_Key", bound=Hashable)
 
 _MOST_ENTRIES = 2_048
 
@@ -41,3 +42,36 @@ def by_identity_up_to(
         return remembered
 
     return remembering
+
+
+class Kept(Generic[_Key, _Out]):
+    """Results by key, up to twice ``most``: what was not asked for lately goes first.
+
+    Two generations: a full one becomes the old one, and what is found there becomes new again.
+    """
+
+    __slots__ = ("_most", "_new", "_old")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._new: dict[_Key, _Out] = {}
+        self._old: dict[_Key, _Out] = {}
+
+    def __len__(self) -> int:
+        """How many results are kept, those kept twice counted twice."""
+        return len(self._new) + len(self._old)
+
+    def get(self, key: _Key) -> _Out | None:
+        """Give what is kept, or None."""
+        found = self._new.get(key)
+        if found is None:
+            found = self._old.get(key)
+            if found is not None:
+                self.put(key, found)
+        return found
+
+    def put(self, key: _Key, result: _Out) -> None:
+        """Keep a result."""
+        if len(self._new) >= self._most:
+            self._old, self._new = self._new, {}
+        self._new[key] = result

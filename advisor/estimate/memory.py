@@ -18,6 +18,7 @@ from advisor.estimate.buffers import (
 from advisor.estimate.draft_head import HEAD_GUESSED, head_memory
 from advisor.estimate.fixed import fixed_of
 from advisor.estimate.kv_cache import CacheShape, Cells, cells_of
+from advisor.estimate.memo import Kept
 from advisor.estimate.overhead import Card, cards_of, communication, trades
 from advisor.estimate.placement import Placement, is_pipeline, splits_by_layer
 from advisor.estimate.result import CacheRoom, CardMemory, Memory
@@ -114,8 +115,7 @@ def _least_free(shares: list[_Share], cards: Sequence[Card]) -> int:
     return min(least)
 
 
-_kept: dict[Key, tuple[Knowledge, Key, _Demand]] = {}
-_MOST_DEMANDS = 16_384
+_kept: Kept[Key, tuple[Knowledge, Key, _Demand]] = Kept(8_192)
 
 
 def _whole_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> _Demand:
@@ -129,10 +129,8 @@ def _whole_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card
     key, records = size_key(scenario, scenario.gpu if sees_card else None)
     found = _kept.get(key)
     if found is None or found[0] is not knowledge:
-        if len(_kept) >= _MOST_DEMANDS:
-            _kept.clear()
-        demand = _fresh_demand(scenario, knowledge, cards)
-        found = _kept[key] = (knowledge, records, demand)
+        found = (knowledge, records, _fresh_demand(scenario, knowledge, cards))
+        _kept.put(key, found)
     return found[2]
 
 

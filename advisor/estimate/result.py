@@ -121,6 +121,11 @@ class Speed(Struct, frozen=True):
     """Span of one stream with the draft model or own draft head of the scenario; the other
     figures are without."""
 
+    @property
+    def total_tok_s(self) -> float:
+        """Tokens per second of all sequences together."""
+        return (self.aggregate_tok_s or self.decode_tok_s).estimate
+
 
 class WeightProfile(Struct, frozen=True):
     """Where the bytes of a model in one weight format lie; made once per model and format."""

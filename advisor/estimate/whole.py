@@ -1,8 +1,4 @@
-"""The estimator as a whole: memory and speed of a scenario, kept for what-ifs that recur.
-
-Requests about one card and model try the same changes again and again, in other formats and other
-contexts; a catalogue in order meets each of them a dozen times.
-"""
+"""The estimator as a whole: memory and speed of a scenario."""
 
 from __future__ import annotations
 
@@ -10,10 +6,7 @@ from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Memory, Speed
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.types import Knowledge
-from advisor.scenario import Key, Scenario, whole_key
-
-_MOST = 8_192
-_kept: dict[Key, tuple[Knowledge, Key, Memory, Speed | None]] = {}
+from advisor.scenario import Scenario
 
 
 def host_fits(scenario: Scenario, memory: Memory) -> bool:
@@ -32,13 +25,6 @@ def estimate_scenario(scenario: Scenario, knowledge: Knowledge) -> tuple[Memory,
         KnowledgeError: calibration.yaml is wrong.
         RequestError: A figure of the architecture or of the format is not known.
     """
-    key, records = whole_key(scenario)
-    found = _kept.get(key)
-    if found is None or found[0] is not knowledge:
-        memory = estimate_memory(scenario, knowledge)
-        if len(_kept) >= _MOST:
-            _kept.clear()
-        timed = host_fits(scenario, memory)
-        speed = estimate_speed(scenario, memory, knowledge) if timed else None
-        found = _kept[key] = (knowledge, records, memory, speed)
-    return found[2], found[3]
+    memory = estimate_memory(scenario, knowledge)
+    timed = host_fits(scenario, memory)
+    return memory, estimate_speed(scenario, memory, knowledge) if timed else None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import log
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,18 +10,14 @@ from msgspec.structs import replace
 from advisor import support
 from advisor.advice import Action, Effort, Option
 from advisor.drafting import without_lost_drafts
-from advisor.estimate.margin import margin_of
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.result import Memory, Speed
-from advisor.estimate.whole import estimate_scenario, host_fits
 from advisor.knowledge.types import Format, Framework, Knowledge
+from advisor.options.outlook import known_outlook, outlook_of
 from advisor.precisions import formats_for, precision_asked
 from advisor.resolve import cards_asked, default_backend, default_context, default_ubatch
 from advisor.scenario import Request, Scenario
 from advisor.splits import can_split, split_of
-
-_FULL_BITS = 16
-_NEAR_IN_SIZE = log(3.0)
 
 
 class Base(Struct, frozen=True):
@@ -49,6 +44,9 @@ def cards_hold(base: Base, other: Scenario) -> bool:
     """Whether a what-if fits on its cards: the estimate's own answer, without its details."""
     if not can_split(other):
         return False
+    known = known_outlook(other, base.knowledge)
+    if known:
+        return not known.memory.deficit_bytes
     free = free_bytes(other, base.knowledge)
     return free is None or free >= 0
 
@@ -70,66 +68,31 @@ def make_option(
     own = base.scenario
     if scenario.model is not own.model or scenario.framework is not own.framework:
         scenario = without_lost_drafts(scenario)
-    memory, speed = estimate_scenario(scenario, base.knowledge)
+    then = outlook_of(scenario, base.knowledge)
+    loss = then.quality_loss_percent if scenario.model is own.model else None
+    before = outlook_of(own, base.knowledge).quality_loss_percent
     full = _completed(base, change, scenario)
-    loss = quality_loss(scenario)
-    before = quality_loss(base.scenario)
-    same_model = scenario.model is base.scenario.model
-    fits = memory.deficit_bytes == 0 and host_fits(scenario, memory)
     return Option(
         key=option_key(action, full),
         action=action,
         change=full,
         scenario=scenario,
-        memory=memory,
-        speed=speed,
-        fits=fits,
+        memory=then.memory,
+        speed=then.speed,
+        fits=then.fits,
         steps=steps,
-        quality_loss_percent=loss if same_model else None,
-        quality_cost_percent=(
-            None if loss is None or before is None or not same_model else round(loss - before, 6)
-        ),
+        quality_loss_percent=loss,
+        quality_cost_percent=None if loss is None or before is None else round(loss - before, 6),
         cost_usd=cost_usd,
         effort=effort,
-        margin=margin_of(memory, base.knowledge.policy) if fits else None,
+        margin=then.margin,
+        alone=then.facts,
     )
 
 
 def option_key(action: str, change: Mapping[str, object]) -> str:
     """A stable, readable identity: ``quantize precision=Q8_0``."""
     return " ".join([action, *(f"{key}={value}" for key, value in sorted(change.items()))])
-
-
-def quality_loss(scenario: Scenario) -> float | None:
-    """Perplexity increase of weights and KV cache together, %; None when one is unknown."""
-    weights = weights_loss(scenario)
-    cache = scenario.kv_cache_k
-    if weights is None or cache.bits >= _FULL_BITS:
-        return weights
-    return None if cache.quality_loss_percent is None else weights + cache.quality_loss_percent
-
-
-def weights_loss(scenario: Scenario) -> float | None:
-    """Perplexity increase of the weight format, %: of the nearest size measured, else at all."""
-    if support.is_published(scenario.precision, scenario.model):
-        return 0.0
-    near = of_size(scenario.precision.quality_by_size, scenario.model.parameters)
-    return scenario.precision.quality_loss_percent if near is None else near
-
-
-def exam_loss(scenario: Scenario) -> float | None:
-    """Points of MMLU that the weight format costs models of this size, %; None if unmeasured."""
-    if support.is_published(scenario.precision, scenario.model):
-        return 0.0
-    return of_size(scenario.precision.exam_loss, scenario.model.parameters)
-
-
-def of_size(measured: Sequence[tuple[float, float]], parameters: float) -> float | None:
-    """The figure of the model nearest in size, if it is within a factor of three."""
-    if not measured or not parameters:
-        return None
-    size, value = min(measured, key=lambda pair: abs(log(pair[0] / parameters)))
-    return value if abs(log(size / parameters)) <= _NEAR_IN_SIZE else None
 
 
 def _completed(

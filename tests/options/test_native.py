@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import UserError
-from advisor.options.base import weights_loss
+from advisor.options.quality import weights_loss
 from advisor.scenario import Request
 from tests.options.asking import advised, advisor, run_again
 

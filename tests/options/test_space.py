@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advisor.options.base import exam_loss, of_size, quality_loss
+from advisor.options.quality import exam_loss, of_size, quality_loss
 from advisor.scenario import Request
 from tests.options.asking import advised, advisor, run_again
 
