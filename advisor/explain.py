@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import replace
-
 from advisor.advice import Because, FactValue
 from advisor.engine.trace import what_held
 from advisor.rulefile.model import Rule, Test
@@ -40,11 +38,16 @@ def barred_because(
     vocabulary: Vocabulary,
 ) -> tuple[Because, ...]:
     """List the conditions of a veto, with how far each number lies beyond its limit."""
+    known = {**facts, **option}
     return tuple(
-        replace(item, distance=_distance(test, actual, {**facts, **option}, vocabulary))
-        for item, (test, actual) in zip(
-            because(rule, facts, option, vocabulary), what_held(rule, facts, option), strict=True
+        Because(
+            test.fact,
+            actual,
+            test.text or test.verb,
+            vocabulary.fact(test.fact),
+            _distance(test, actual, known, vocabulary),
         )
+        for test, actual in what_held(rule, facts, option)
     )
 
 

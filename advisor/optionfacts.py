@@ -20,7 +20,11 @@ def option_facts(base: Base, options: Sequence[Option]) -> list[OptionFacts]:
     marks, better = marks_of(options), dominators_in_kind(options)
     least = least_speed(base)
     return [
-        OptionFacts(option.key, _option(base, option, marks, better.get(option.key, ()), least))
+        OptionFacts(
+            option.key,
+            _option(base, option, marks, better.get(option.key, ()), least),
+            option.alone,
+        )
         for option in options
     ]
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from advisor.advice import FactValue, Option, ScoreTerm
 from advisor.engine.base import Firing, OptionFacts
-from advisor.engine.trace import holds
+from advisor.engine.trace import all_hold
 from advisor.options.dominance import BETWEEN_KEYS, DOMINATED_BY
 from advisor.rulefile.model import PerTerm, Rule, RuleSet, Score
 
@@ -93,7 +93,7 @@ def score_of(
     for per in score.add:
         total += _per_points(per, facts, option) or 0.0
     for when in score.when:
-        if all(holds(test, facts, option) for test in when.tests):
+        if all_hold(when.tests)(facts, option):
             total += when.points
     return round(total, 2)
 
@@ -112,7 +112,7 @@ def score_terms(
     terms += [
         ScoreTerm(when.text, when.points)
         for when in score.when
-        if all(holds(test, facts, option) for test in when.tests)
+        if all_hold(when.tests)(facts, option)
     ]
     return tuple(terms)
 

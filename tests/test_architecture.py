@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "advisor"
 LAYERS = (
-    ("errors", "suggest", "resources", "cache", "units", "yamlfile", "yamlfields", "yours"),
+    ("errors", "suggest", "resources", "cache", "memo", "units", "yamlfile", "yamlfields", "yours"),
     ("facttype", "factfile", "vocabulary"),
     ("knowledge", "sources", "rulefile"),
     ("engine",),

@@ -1,7 +1,8 @@
 """A YAML plan as scenarios: every combination that can run, in an order that suits the caches.
 
-Model, format and framework change slowest, so that neighbours share weights; then the card;
-then context, batch and the rest, so that neighbours share a card and its larger ones.
+The model changes slowest, so that neighbours share its weights; then the card, then format and
+framework, then context, batch and the rest. So neighbours try the same other formats on a card, and
+the next card is held against the same larger ones.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ Inner = Mapping[str, object]
 
 
 class _Group(Struct, frozen=True):
-    """Scenarios that share model, format and framework."""
+    """Scenarios that share a model."""
 
     block: int
-    head: Mapping[str, object]
+    heads: Sequence[Mapping[str, object]]
+    """The model with each format and framework."""
     codes: Sequence[int]
-    """Card number x inner combinations + number of the inner combination."""
+    """(Card number x heads + number of the head) x inner combinations + number of the inner one."""
 
 
 class Product(Struct, frozen=True):
@@ -73,9 +75,10 @@ class Product(Struct, frozen=True):
             last = min(stop, first + len(group.codes))
             inners = _inner(self.blocks[group.block])
             for code in group.codes[start - first : last - first]:
-                card, inner = divmod(code, len(inners))
+                outer, inner = divmod(code, len(inners))
+                card, head = divmod(outer, len(group.heads))
                 text = self.blocks[group.block].cards[card].text
-                yield Item({"gpu": text, **group.head, **inners[inner]})
+                yield Item({"gpu": text, **group.heads[head], **inners[inner]})
             start, place = last, place + 1
 
 
@@ -149,13 +152,17 @@ class _Expansion(Struct):
                 repeats = max(len(block.formats), 1) * max(len(block.frameworks), 1)
                 self.skipped[choice.why_not] += len(block.cards) * len(inners) * repeats
                 continue
-            for precision, framework in product(block.formats or [""], block.frameworks or [""]):
-                codes = self._codes(
-                    number, choice.model, (choice.text, precision, framework), inners
-                )
-                if codes:
-                    head = {"model": choice.text, "precision": precision, "framework": framework}
-                    yield _Group(number, {k: v for k, v in head.items() if v}, codes)
+            heads = [
+                (choice.text, precision, framework)
+                for precision, framework in product(block.formats or [""], block.frameworks or [""])
+            ]
+            codes = [
+                (code // len(inners) * len(heads) + place) * len(inners) + code % len(inners)
+                for place, head in enumerate(heads)
+                for code in self._codes(number, choice.model, head, inners)
+            ]
+            if codes:
+                yield _Group(number, [_stated(head) for head in heads], array("L", sorted(codes)))
 
     def _codes(
         self,
@@ -243,6 +250,11 @@ class _Expansion(Struct):
             except UserError as bad:
                 self.sized[key] = bad.message
         return self.sized[key]
+
+
+def _stated(head: tuple[str, str, str]) -> Mapping[str, object]:
+    named = zip(("model", "precision", "framework"), head, strict=True)
+    return {key: value for key, value in named if value}
 
 
 def _kind_of(gpu: Gpu) -> str:

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from advisor.bulk.rows import Row
 from advisor.errors import Problems, RequestError, SourceFileError, UserError
 from advisor.estimate.limits import find_limits
-from advisor.estimate.memo import by_identity
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Memory
 from advisor.estimate.speed import estimate_speed
@@ -24,6 +23,7 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.measurements.overlay import with_measurements
+from advisor.memo import by_identity
 from advisor.models import model_from_record
 from advisor.render.assemble import memory_doc, speed_doc
 from advisor.render.contract import MemoryDoc, SpeedDoc

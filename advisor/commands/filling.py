@@ -17,7 +17,8 @@ from msgspec import Struct
 from advisor.commands.values import VALUES, Started, holds, needed_settings
 from advisor.knowledge.placeholders import PLACEHOLDERS, SWITCHES
 from advisor.knowledge.types import Framework
-from advisor.scenario import Scenario
+from advisor.memo import Kept
+from advisor.scenario import Key, Scenario, whole_key
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)(?::(raw|json))?\}")
 _OPERATORS = frozenset({">", "&", "&&", "|"})
@@ -73,8 +74,20 @@ def commands_for(scenario: Scenario) -> tuple[Command, ...]:
     return tuple(sorted(made, key=lambda command: len(command.gaps)))
 
 
+_fullest: Kept[Key, tuple[Key, str]] = Kept(2_048)
+
+
 def command_for(scenario: Scenario) -> str:
     """Give the invocation that leaves the least unsaid; empty where none is sourced."""
+    key, records = whole_key(scenario)
+    found = _fullest.get(key)
+    if found is None:
+        found = (records, _fullest_of(scenario))
+        _fullest.put(key, found)
+    return found[1]
+
+
+def _fullest_of(scenario: Scenario) -> str:
     found: Command | None = None
     for program in _programs(scenario.framework):
         made = _command(program, scenario)

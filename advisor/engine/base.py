@@ -15,6 +15,10 @@ class OptionFacts(Struct, frozen=True):
 
     key: str
     values: Mapping[str, FactValue]
+    shared: Mapping[str, FactValue] = {}
+    """Those of ``values`` that other what-ifs may share, in a mapping that never changes: what an
+    engine makes of it can be kept. A fact that one what-if shares is in ``values`` of another only
+    where that one shares it too, or shares nothing."""
 
 
 class Firing(Struct, frozen=True, order=True):

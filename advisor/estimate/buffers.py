@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from advisor.estimate.kv_cache import LOGICAL_BATCH, CacheShape, Cells
-from advisor.estimate.memo import by_identity
+from advisor.memo import by_identity
 from advisor.sources.shape import Recurrent
 
 if TYPE_CHECKING:

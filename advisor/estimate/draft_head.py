@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from advisor.estimate.buffers import cuda_cache_copies, graph_shape, llamacpp_buffers
 from advisor.estimate.kv_cache import cache_shape_of, cells_of
-from advisor.estimate.memo import by_identity
+from advisor.memo import by_identity
 from advisor.sources.shape import Counts
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from advisor.estimate.memo import by_identity
+from advisor.memo import by_identity
 from advisor.sources.shape import Mla, Moe, Recurrent, Shape
 
 _LLAMA_3_VOCAB = 128_256

@@ -16,8 +16,8 @@ from advisor.estimate.gguf_types import (
     kept_type,
     preferred_types,
 )
-from advisor.estimate.memo import by_identity
 from advisor.knowledge.types import GgmlType
+from advisor.memo import by_identity
 from advisor.sources.shape import Shape
 
 ALIGNMENT = 32

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from advisor.errors import RequestError
-from advisor.estimate.memo import by_identity_up_to
 from advisor.estimate.sums import prefix_sums
 from advisor.knowledge.types import Framework, KvType
+from advisor.memo import by_identity_up_to
 from advisor.sources.shape import Shape
 from advisor.support import unsized
 

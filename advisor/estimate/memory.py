@@ -18,12 +18,12 @@ from advisor.estimate.buffers import (
 from advisor.estimate.draft_head import HEAD_GUESSED, head_memory
 from advisor.estimate.fixed import fixed_of
 from advisor.estimate.kv_cache import CacheShape, Cells, cells_of
-from advisor.estimate.memo import Kept
 from advisor.estimate.overhead import Card, cards_of, communication, trades
 from advisor.estimate.placement import Placement, is_pipeline, splits_by_layer
 from advisor.estimate.result import CacheRoom, CardMemory, Memory
 from advisor.estimate.room import cache_room, claims_memory
 from advisor.estimate.weights import Weights
+from advisor.memo import Kept
 from advisor.scenario import size_key
 from advisor.splits import split_of
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.memo import by_identity_up_to
 from advisor.estimate.placement import is_pipeline, splits_by_layer
+from advisor.memo import by_identity_up_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.estimate.gguf_tensors import gguf_layout
 from advisor.estimate.gguf_types import kept_type
-from advisor.estimate.memo import by_identity
+from advisor.memo import by_identity
 from advisor.sources.shape import Moe, Shape
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.memo import by_identity
 from advisor.estimate.speed_fields import Fields
 from advisor.knowledge.types import Format, Gpu
+from advisor.memo import by_identity
 
 if TYPE_CHECKING:
     from advisor.scenario import Model

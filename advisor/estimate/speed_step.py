@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from advisor.estimate.memo import by_identity
 from advisor.estimate.result import BoundBy, Memory
 from advisor.estimate.speed_prefill import token_seconds, work_of
 from advisor.estimate.speed_rates import Rate
 from advisor.estimate.speed_tables import Tables
 from advisor.estimate.weights import Weights
+from advisor.memo import by_identity
 from advisor.scenario import Model, Scenario
 from advisor.splits import split_of
 

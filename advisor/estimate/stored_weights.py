@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from advisor.estimate.gguf_weights import ALIGNMENT, NOTHING, GgufBytes, Span
-from advisor.estimate.memo import by_identity
 from advisor.estimate.result import WeightProfile
+from advisor.memo import by_identity
 from advisor.sources.stored import Part, StoredModel, StoredTensor, place_of
 
 

@@ -12,11 +12,11 @@ from advisor.errors import RequestError
 from advisor.estimate.gguf_tensors import Layout, gguf_layout
 from advisor.estimate.gguf_types import BASE_TYPES
 from advisor.estimate.gguf_weights import GgufBytes, Span, gguf_bytes
-from advisor.estimate.memo import by_identity, by_identity_up_to
 from advisor.estimate.parameter_split import ParameterSplit, parameter_split
 from advisor.estimate.result import WeightProfile
 from advisor.estimate.sums import prefix_sums
 from advisor.knowledge.types import Format, Framework, GgmlType
+from advisor.memo import by_identity, by_identity_up_to
 
 if TYPE_CHECKING:
     from advisor.scenario import Model

@@ -13,7 +13,9 @@ from advisor.drafting import without_lost_drafts
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.result import Memory, Speed
 from advisor.knowledge.types import Format, Framework, Knowledge
+from advisor.memo import by_identity_up_to
 from advisor.options.outlook import known_outlook, outlook_of
+from advisor.options.quality import quality_loss
 from advisor.precisions import formats_for, precision_asked
 from advisor.resolve import cards_asked, default_backend, default_context, default_ubatch
 from advisor.scenario import Request, Scenario
@@ -70,7 +72,7 @@ def make_option(
         scenario = without_lost_drafts(scenario)
     then = outlook_of(scenario, base.knowledge)
     loss = then.quality_loss_percent if scenario.model is own.model else None
-    before = outlook_of(own, base.knowledge).quality_loss_percent
+    before = _loss_of(own)
     full = _completed(base, change, scenario)
     return Option(
         key=option_key(action, full),
@@ -88,6 +90,9 @@ def make_option(
         margin=then.margin,
         alone=then.facts,
     )
+
+
+_loss_of = by_identity_up_to(16)(quality_loss)
 
 
 def option_key(action: str, change: Mapping[str, object]) -> str:

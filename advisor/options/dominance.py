@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter, le
 
 from advisor.advice import Effort, Option
-from advisor.estimate.memo import by_identity_up_to
+from advisor.memo import by_identity_up_to
 
 DOMINATED_BY = "option.dominated_by"
 """The fact that names them, and what stands between their keys."""

@@ -13,10 +13,10 @@ from msgspec import Struct
 from advisor import support
 from advisor.advice import FactValue
 from advisor.estimate.margin import Margin, headroom_percent, margin_of
-from advisor.estimate.memo import Kept
 from advisor.estimate.result import Memory, Speed
 from advisor.estimate.whole import estimate_scenario, host_fits
 from advisor.knowledge.types import Gpu, Knowledge
+from advisor.memo import Kept
 from advisor.options.quality import exam_loss, quality_loss
 from advisor.scenario import Key, Scenario, whole_key
 from advisor.splits import split_of

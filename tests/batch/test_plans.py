@@ -49,8 +49,8 @@ def test_every_combination_is_there_once_in_canonical_names(tmp_path: Path) -> N
     assert [len(shard.items) for shard in plan.shards(range(3))] == [3, 3, 2]
 
 
-def test_neighbours_share_model_and_format(tmp_path: Path) -> None:
-    heads = [(i.request["model"], i.request["precision"]) for i in items(loaded(tmp_path, TINY))]
+def test_neighbours_share_model_and_card(tmp_path: Path) -> None:
+    heads = [(i.request["model"], i.request["gpu"]) for i in items(loaded(tmp_path, TINY))]
     changes = sum(one != other for one, other in pairwise(heads))
     assert changes == len(set(heads)) - 1
 
