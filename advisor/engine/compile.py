@@ -55,6 +55,13 @@ class CompiledRule(Struct, frozen=True):
     level: int
     source: Source | None = None
 
+    @property
+    def tests(self) -> Iterator[Test]:
+        """Every test, as often as it stands in a branch."""
+        for pattern in (pattern for branch in self.branches for pattern in branch.patterns):
+            yield from pattern.literals
+            yield from pattern.joins
+
 
 class CompiledRules(Struct, frozen=True):
     """Everything an engine needs to know; ``rules`` by level, then id."""

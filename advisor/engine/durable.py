@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Protocol, cast
 
@@ -23,7 +23,7 @@ from advisor.engine.base import FactValue, OptionFacts, Outcome
 from advisor.engine.compile import CompiledRule, CompiledRules
 from advisor.engine.network import UNIT, WARM, EngineRule, chunked, engine_rules, ruleset_text
 from advisor.engine.outcome import check_keys, settle
-from advisor.engine.properties import FactText, Names, fact_texts
+from advisor.engine.properties import FactText, Names
 from advisor.engine.writing import Writer, option_fact
 from advisor.errors import EngineError
 
@@ -112,9 +112,10 @@ class DurableEngine:
         for option, text in zip(options, self._whatif.writer.options(options), strict=True):
             keys.setdefault(text, []).append(option.key)
         with self._lock:
-            first, _ = self._scenario.held(self._scenario.writer.scenario(facts))
-            given = (*self._whatif.writer.scenario(facts), *self._whatif.concluded(first))
-            second, of_options = self._whatif.held(given, list(keys))
+            first, _ = self._scenario.held(*self._scenario.writer.scenario(facts))
+            given, key = self._whatif.writer.scenario(facts)
+            concluded = self._whatif.concluded(first)
+            second, of_options = self._whatif.held((*given, *concluded), (key, *concluded), [*keys])
         fired = [(rule.id, "") for rule in (*first, *second)]
         for rules, alike in zip(of_options, keys.values(), strict=True):
             fired += [(rule.id, key) for rule in rules for key in alike]
@@ -137,12 +138,12 @@ class _Stage:
         *,
         keeps: bool = True,
     ) -> None:
-        texts = fact_texts(compiled, names, [rule.rule for rule in rules])
-        self.writer = Writer(compiled, texts)
-        self._conclusions = _conclusions(compiled, texts)
+        ours = {rule.rule.id: rule.rule for rule in rules}
+        self.writer = Writer(compiled, names, [t for rule in ours.values() for t in rule.tests])
+        self._conclusions = _conclusions(compiled, self.writer.texts)
         self._sets = [_RuleSet(module, part, self._conclusions) for part in chunked(rules)]
         self._most = MOST_KEPT if keeps else 0
-        self._kept: dict[tuple[str, ...], dict[str, _Held]] = {}
+        self._kept: dict[Hashable, dict[str, _Held]] = {}
         self._size = 0
 
     def concluded(self, rules: Iterable[CompiledRule]) -> list[str]:
@@ -155,10 +156,16 @@ class _Stage:
         return sorted(text for text in found if text)
 
     def held(
-        self, given: tuple[str, ...], texts: Sequence[str] = ()
+        self, given: Sequence[str], key: Hashable, texts: Sequence[str] = ()
     ) -> tuple[_Held, Sequence[_Held]]:
-        """Say which rules hold of the scenario that is given and, beside it, of every what-if."""
-        known = self._known(given)
+        """Say which rules hold of a scenario and, beside it, of every what-if.
+
+        Args:
+            given: The facts of the scenario.
+            key: The same for all of which the same rules hold.
+            texts: What-ifs.
+        """
+        known = self._known(key)
         new = [text for text in texts if text not in known]
         if new or _SCENARIO not in known:
             *each, alone = self._run(given, new)
@@ -167,11 +174,11 @@ class _Stage:
             self._size += 1 + len(new)
         return known[_SCENARIO], [known[text] for text in texts]
 
-    def _known(self, given: tuple[str, ...]) -> dict[str, _Held]:
+    def _known(self, key: Hashable) -> dict[str, _Held]:
         if self._size > self._most:
             self._kept.clear()
             self._size = 0
-        return self._kept.setdefault(given, {}) if self._most else {}
+        return self._kept.setdefault(key, {}) if self._most else {}
 
     def _run(self, given: Sequence[str], texts: Sequence[str]) -> list[_Held]:
         """Fire all rules; the last is what holds of the scenario."""

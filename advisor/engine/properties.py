@@ -17,7 +17,7 @@ from json.encoder import encode_basestring_ascii
 
 from advisor.engine.base import FactValue
 from advisor.engine.checks import MAX_TEXT_BYTES
-from advisor.engine.compile import CompiledRule, CompiledRules
+from advisor.engine.compile import CompiledRules
 from advisor.engine.kinds import CLASSES, ORDERING
 from advisor.rulefile.model import Test
 
@@ -232,14 +232,12 @@ def _number_text(value: FactValue) -> str:
 
 
 def fact_texts(
-    compiled: CompiledRules, names: Names, rules: Iterable[CompiledRule]
+    compiled: CompiledRules, names: Names, tests: Iterable[Test]
 ) -> Mapping[str, FactText]:
-    """Find out how every fact that these rules read is asserted; others are left out."""
+    """Find out how every fact that these tests read is asserted; others are left out."""
     asked: dict[str, list[Test]] = defaultdict(list)
-    for rule in {rule.id: rule for rule in rules}.values():
-        for pattern in (p for branch in rule.branches for p in branch.patterns):
-            for test in (*pattern.literals, *pattern.joins):
-                asked[test.fact].append(test)
-                if test.other is not None:
-                    asked[test.other].append(test)
+    for test in tests:
+        asked[test.fact].append(test)
+        if test.other is not None:
+            asked[test.other].append(test)
     return {fact: FactText(compiled, names, fact, tests) for fact, tests in sorted(asked.items())}

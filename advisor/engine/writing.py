@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from operator import getitem
 from types import NoneType
 
 from advisor.engine.base import FactValue, OptionFacts
 from advisor.engine.compile import CompiledRules, group_of
-from advisor.engine.kinds import of_option
+from advisor.engine.kinds import COMPARE, ORDERING, of_option
 from advisor.engine.network import PRESENT_OPTION, UNIT
-from advisor.engine.properties import FactText
+from advisor.engine.properties import FactText, Names, fact_texts
 from advisor.memo import Kept
+from advisor.rulefile.model import Test
 
 _MOST_KEPT = 6_144
 _PRESENT = f'"{PRESENT_OPTION}":1,'
@@ -25,9 +26,18 @@ def option_fact(place: int, text: str) -> str:
 class Writer:
     """Writes facts as JSON: one per scenario group and one per option, only what rules read."""
 
-    def __init__(self, compiled: CompiledRules, texts: Mapping[str, FactText]) -> None:
+    def __init__(self, compiled: CompiledRules, names: Names, tests: Sequence[Test]) -> None:
+        texts = fact_texts(compiled, names, tests)
         read = {fact: text for fact, text in texts.items() if fact not in compiled.levels}
+        self.texts = texts
+        self._normal = compiled.normal
         self._scenario = {f: (group_of(f, ()), t) for f, t in read.items() if not of_option(f)}
+        joins = [test for test in tests if test.other is not None]
+        self._joins = [join for join in joins if self._is_plain(join)]
+        exact = {f for join in joins if not self._is_plain(join) for f in (join.fact, join.other)}
+        sketches = fact_texts(compiled, names, [test for test in tests if test.other is None])
+        compared = {fact for join in self._joins for fact in (join.fact, join.other)}
+        self._sketches = {fact: sketches.get(fact) for fact in compared - exact if fact}
         self._option = {fact: text for fact, text in read.items() if of_option(fact)}
         self._all = _Properties(self._option)
         self._own, self._shared = self._all, _Properties({})
@@ -39,23 +49,42 @@ class Writer:
             if text.unknown
         ]
 
-    def scenario(self, facts: Mapping[str, FactValue]) -> tuple[str, ...]:
-        """Write every group, also one of which nothing is known."""
-        written = dict.fromkeys(self._groups, "")
+    def _is_plain(self, join: Test) -> bool:
+        """Whether it compares two numbers of the scenario."""
+        return join.verb in ORDERING and {join.fact, join.other} <= self._scenario.keys()
+
+    def scenario(self, facts: Mapping[str, FactValue]) -> tuple[tuple[str, ...], Hashable]:
+        """Write every group, also one of which nothing is known.
+
+        Returns:
+            The groups, and a key that they share with all that no rule can tell from them: of
+            numbers that are compared with each other it has how they compare.
+        """
+        written, key = dict.fromkeys(self._groups, ""), []
         for name, value in facts.items():
             if name in self._scenario:
                 group, text = self._scenario[name]
-                same = value.__class__ is text.exact
-                written[group] += text.pieces[value] if same else text.text(value)
+                piece = _piece(text, value)
+                written[group] += piece
+                if name in self._sketches:
+                    sketch = self._sketches[name]
+                    piece = _piece(sketch, value) if sketch else ""
+                key.append(piece)
         for name, group, unknown in self._unknown_scenario:
             if name not in facts:
                 written[group] += unknown
-        return (
-            *[
-                f'{{"id":"g{index}","sid":"0",{written[group]}"{UNIT}":1}}'
-                for index, group in enumerate(self._groups)
-            ],
-        )
+                key.append(unknown)
+        groups = [
+            f'{{"id":"g{index}","sid":"0",{written[group]}"{UNIT}":1}}'
+            for index, group in enumerate(self._groups)
+        ]
+        return (*groups,), (*key, *[self._compared(join, facts) for join in self._joins])
+
+    def _compared(self, join: Test, facts: Mapping[str, FactValue]) -> bool | None:
+        one, two = facts.get(join.fact), facts.get(join.other or "")
+        if one is None or two is None:
+            return None
+        return COMPARE[join.verb](self._normal(join.fact, one), self._normal(join.other or "", two))
 
     def options(self, options: Sequence[OptionFacts]) -> Iterator[str]:
         """Write the properties of every what-if; see ``option_fact``."""
@@ -82,6 +111,10 @@ class Writer:
         self._own = _Properties({fact: text for fact, text in facts if fact not in shared})
         self._shared = _Properties({fact: text for fact, text in facts if fact in shared})
         self._kept = Kept(_MOST_KEPT)
+
+
+def _piece(text: FactText, value: FactValue) -> str:
+    return text.pieces[value] if value.__class__ is text.exact else text.text(value)
 
 
 class _Properties:
