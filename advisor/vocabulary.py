@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
@@ -21,6 +22,8 @@ __all__ = ["FactType", "Vocabulary", "load_vocabulary", "show"]
 FILE = "facts.yaml"
 _LAYOUT = 2
 """Raised when the compiled form changes shape."""
+_KEPT = 16_384
+"""Texts of values kept; neighbouring reports quote the same ones."""
 
 
 class Vocabulary(Struct, frozen=True):
@@ -68,9 +71,12 @@ def show(fact: FactType, value: float | str | bool) -> str:  # noqa: FBT001 - a 
     """Print a base-unit value with its display unit: ``5.3 GiB``, ``yes``, ``needs_offload``."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, str):
-        return value
-    return gib(value) if fact.unit == "GiB" else format_quantity(value, fact.unit)
+    return value if isinstance(value, str) else _shown(value, fact.unit)
+
+
+@lru_cache(maxsize=_KEPT)
+def _shown(value: float, unit: str) -> str:
+    return gib(value) if unit == "GiB" else format_quantity(value, unit)
 
 
 def load_vocabulary(folder: Path | None = None) -> Vocabulary:

@@ -23,10 +23,10 @@ from advisor.render import (
     Length,
     document_and_views,
     render_html,
-    render_json,
     render_markdown,
     report,
 )
+from advisor.render.jsonview import json_line
 from advisor.requests import request_from
 from advisor.scenario import Request
 
@@ -167,7 +167,7 @@ def _files(
             files[kind] = described(file)
             yield file
     if "jsonl" in making.formats:
-        line = render_json(made.doc, indent=None).encode()
+        line = json_line(made.doc)
         place = {"offset": tables.offset, "bytes": len(line)}
         files["jsonl"] = {"path": place_of("jsonl", number, "jsonl"), **place}
         tables.jsonl.append(line)
