@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.render.charts import bar_svg, speed_svg
 from advisor.render.figures import typed
+from advisor.render.ondemand import Placeholders
 from advisor.render.pareto import options_html, scatter_svg
 from advisor.render.picture import grid_html, growth_svg
 from advisor.render.prose import Length, Remedy, Report, report
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 _SPECIAL = re.compile(r"([\\*\[\]<|#]|^>)")
 _CODE = re.compile(r"`([^`]*)`")
+_KEPT = 4_096
+"""Texts made safe that are kept: remarks recur from report to report."""
 
 
 def render_markdown(
@@ -39,6 +43,7 @@ def render_markdown(
         made: The report in this length, where it is written already.
     """
     made = made or report(doc, length, templates)
+    rows = [_markdown_row(item) for item in made.remedies]
     context = {
         "title": escaped(made.title),
         "verdict": escaped(made.verdict),
@@ -53,8 +58,8 @@ def render_markdown(
         "lead_yours": escaped(made.remedies[0].yours) if made.remedies else "",
         "first": escaped(made.first),
         "commands": [_fenced(item.command) for item in made.remedies[:1] if item.command],
-        "rest": [_markdown_row(item) for item in made.remedies[1:]],
-        "rows": [_markdown_row(item) for item in made.remedies],
+        "rest": rows[1:],
+        "rows": rows,
         "watch": [escaped(text) for text in made.watch],
         "barred": [escaped(text) for text in made.barred],
         "provenance": escaped(made.provenance),
@@ -64,6 +69,7 @@ def render_markdown(
     return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
 
 
+@lru_cache(maxsize=_KEPT)
 def escaped(text: str) -> str:
     """Make text safe inside Markdown; code spans stay code."""
     if ">" not in text and not _SPECIAL.search(text):
@@ -77,20 +83,28 @@ def escaped(text: str) -> str:
 
 def _fenced(command: str) -> str:
     text = typed(command)
-    runs = [len(run) for run in re.findall(r"`+", text)]
+    runs = [len(run) for run in re.findall(r"`+", text)] if "`" in text else []
     fence = "`" * max(3, *(n + 1 for n in runs)) if runs else "```"
     return f"{fence}sh\n{text}\n{fence}"
 
 
-def _markdown_row(item: Remedy) -> dict[str, str]:
-    cells = {name: escaped(getattr(item, name)) for name in _CELLS}
-    return cells | {"command": _fenced(item.command) if item.command else ""}
+def _markdown_row(item: Remedy) -> Placeholders:
+    """Make cells safe as a template asks for them: a standard report takes five of them."""
+
+    def cell(name: str) -> str:
+        if name == "command":
+            return _fenced(item.command) if item.command else ""
+        text: str = getattr(item, name)
+        return escaped(text)
+
+    return Placeholders(_ROW, cell)
 
 
 _CELLS = (
     "number", "title", "text", "brief", "summary", "required", "headroom", "speed", "quality",
     "effort", "cost", "confidence", "also", "yours",
 )  # fmt: skip
+_ROW = dict.fromkeys((*_CELLS, "command"))
 
 
 def render_html(

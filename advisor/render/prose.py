@@ -161,7 +161,7 @@ def _first(views: Views, texts: Templates, length: Length) -> str:
     if not doc["recommendations"]:
         return texts.text("report/none.md.j2", situation)
     best = doc["recommendations"][0]
-    context = {**views.told(best), "action_text": best["text"], "length": length}
+    context = views.told_with(best, action_text=best["text"], length=length)
     return texts.text("report/first.md.j2", context)
 
 
