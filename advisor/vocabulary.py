@@ -17,7 +17,7 @@ from advisor.facttype import FactKind, FactType, Origin
 from advisor.resources import data_dir
 from advisor.units import format_quantity, gib
 
-__all__ = ["FactType", "Vocabulary", "load_vocabulary", "show"]
+__all__ = ["FactType", "Vocabulary", "load_vocabulary", "show", "shown_in"]
 
 FILE = "facts.yaml"
 _LAYOUT = 2
@@ -69,13 +69,18 @@ class Vocabulary(Struct, frozen=True):
 
 def show(fact: FactType, value: float | str | bool) -> str:  # noqa: FBT001 - a fact's value
     """Print a base-unit value with its display unit: ``5.3 GiB``, ``yes``, ``needs_offload``."""
+    return shown_in(fact.unit, value)
+
+
+@lru_cache(maxsize=_KEPT, typed=True)
+def shown_in(unit: str, value: float | str | bool | None) -> str:  # noqa: FBT001 - likewise
+    """Print a base-unit value with this unit; ``unknown`` for none."""
+    if value is None:
+        return "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else _shown(value, fact.unit)
-
-
-@lru_cache(maxsize=_KEPT)
-def _shown(value: float, unit: str) -> str:
+    if isinstance(value, str):
+        return value
     return gib(value) if unit == "GiB" else format_quantity(value, unit)
 
 

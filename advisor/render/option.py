@@ -10,8 +10,9 @@ from advisor.render import figures as f
 from advisor.render.clauses import article
 from advisor.render.figures import flag
 from advisor.render.memory_view import layers_of
+from advisor.render.names import OPTION
 from advisor.render.ondemand import Placeholders
-from advisor.render.wording import counted, known, say
+from advisor.render.wording import counted, known, say, speaking, words
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document, FigureDoc, RecommendationDoc, SetupDoc
@@ -20,9 +21,56 @@ _SAME_SPEED = 0.03
 _SMALL_LOSS = 1.0
 
 
-def option_view(doc: Document, item: RecommendationDoc) -> Placeholders:
+def option_view(doc: Document, item: RecommendationDoc) -> OptionView:
     """Write a recommendation's figures out, before and after, as they are asked for."""
-    return Placeholders(WRITERS, lambda name: WRITERS[name](doc, item))
+    return OptionView(doc, item)
+
+
+class OptionView(Placeholders):
+    """Placeholders of a recommendation, in the words spoken when this was made."""
+
+    __slots__ = ("_doc", "_item", "words")
+    names = OPTION
+
+    def __init__(self, doc: Document, item: RecommendationDoc) -> None:
+        """Take what it is about."""
+        super().__init__()
+        self._doc, self._item, self.words = doc, item, words()
+
+    def __missing__(self, name: str) -> str:
+        """Write a text.
+
+        Raises:
+            KeyError: There is none of this name.
+        """
+        writer = WRITERS[name]
+        if words() is self.words:
+            text = self[name] = writer(self._doc, self._item)
+        else:
+            with speaking(self.words):
+                text = self[name] = writer(self._doc, self._item)
+        return text
+
+
+class ToldView(Placeholders):
+    """Those of a recommendation behind what is ready: the situation's."""
+
+    __slots__ = ("_option",)
+    names = OPTION
+
+    def __init__(self, ready: Mapping[str, str], option: OptionView) -> None:
+        """Take both."""
+        super().__init__(ready)
+        self._option = option
+
+    def __missing__(self, name: str) -> str:
+        """Take a text of the recommendation.
+
+        Raises:
+            KeyError: There is none of this name.
+        """
+        text = self[name] = self._option[name]
+        return text
 
 
 def _alternatives(doc: Document, item: RecommendationDoc) -> list[str]:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 _SPECIAL = re.compile(r"([\\*\[\]<|#]|^>)")
 _CODE = re.compile(r"`([^`]*)`")
+_CELLS = (
+    "number", "title", "text", "brief", "summary", "required", "headroom", "speed", "quality",
+    "effort", "cost", "confidence", "also", "yours",
+)  # fmt: skip
 _KEPT = 4_096
 """Texts made safe that are kept: remarks recur from report to report."""
 
@@ -43,7 +47,7 @@ def render_markdown(
         made: The report in this length, where it is written already.
     """
     made = made or report(doc, length, templates)
-    rows = [_markdown_row(item) for item in made.remedies]
+    rows = [_MarkdownRow(item) for item in made.remedies]
     context = {
         "title": escaped(made.title),
         "verdict": escaped(made.verdict),
@@ -88,23 +92,25 @@ def _fenced(command: str) -> str:
     return f"{fence}sh\n{text}\n{fence}"
 
 
-def _markdown_row(item: Remedy) -> Placeholders:
-    """Make cells safe as a template asks for them: a standard report takes five of them."""
+class _MarkdownRow(Placeholders):
+    """Cells made safe as a template asks for them: a standard report takes five of them."""
 
-    def cell(name: str) -> str:
+    __slots__ = ("_item",)
+    names = (*_CELLS, "command")
+
+    def __init__(self, item: Remedy) -> None:
+        super().__init__()
+        self._item = item
+
+    def __missing__(self, name: str) -> str:
         if name == "command":
-            return _fenced(item.command) if item.command else ""
-        text: str = getattr(item, name)
-        return escaped(text)
-
-    return Placeholders(_ROW, cell)
-
-
-_CELLS = (
-    "number", "title", "text", "brief", "summary", "required", "headroom", "speed", "quality",
-    "effort", "cost", "confidence", "also", "yours",
-)  # fmt: skip
-_ROW = dict.fromkeys((*_CELLS, "command"))
+            text = _fenced(self._item.command) if self._item.command else ""
+        elif name in self.names:
+            text = escaped(getattr(self._item, name))
+        else:
+            raise KeyError(name)
+        self[name] = text
+        return text
 
 
 def render_html(

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from advisor.render.figures import Strings
-from advisor.render.ondemand import Placeholders
-from advisor.render.option import WRITERS, option_view
+from advisor.render.option import OptionView, ToldView, option_view
 from advisor.render.varied import SEED, turned
 from advisor.render.view import situation_view
 
@@ -21,7 +20,7 @@ class Views(Struct, frozen=True):
 
     doc: Document
     situation: Strings
-    options: dict[int, Placeholders] = field(default_factory=dict)
+    options: dict[int, OptionView] = field(default_factory=dict)
     """By rank, as far as asked for."""
     _told: dict[int, Strings] = field(default_factory=dict)
 
@@ -30,7 +29,7 @@ class Views(Struct, frozen=True):
         """Write the placeholders of the scenario."""
         return cls(doc, situation_view(doc))
 
-    def option(self, item: RecommendationDoc) -> Placeholders:
+    def option(self, item: RecommendationDoc) -> OptionView:
         """Give the placeholders of a recommendation of this document."""
         found = self.options.get(item["rank"])
         if found is None:
@@ -51,6 +50,5 @@ class Views(Struct, frozen=True):
     def told_with(self, item: RecommendationDoc, **more: str) -> Strings:
         """Give the same placeholders and some more."""
         seed = turned(self.situation[SEED], item["rank"])
-        option = self.option(item)
         ready = {**self.situation, SEED: seed, **more}
-        return Placeholders(WRITERS, option.__getitem__, ready)
+        return ToldView(ready, self.option(item))

@@ -120,14 +120,22 @@ def spoken(folder: Path | None) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def speaking(spoken_words: Words) -> Iterator[None]:
+class speaking:  # noqa: N801 - used as a function is
     """Write with these words inside this block."""
-    before = _spoken.set(spoken_words)
-    try:
-        yield
-    finally:
-        _spoken.reset(before)
+
+    __slots__ = ("_before", "_words")
+
+    def __init__(self, spoken_words: Words) -> None:
+        """Take the words."""
+        self._words = spoken_words
+
+    def __enter__(self) -> None:
+        """Begin."""
+        self._before = _spoken.set(self._words)
+
+    def __exit__(self, *_: object) -> None:
+        """Go back to the words before."""
+        _spoken.reset(self._before)
 
 
 def words() -> Words:
