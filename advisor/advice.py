@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from advisor.estimate.result import BreakEven
 from advisor.facttype import FactType
-from advisor.vocabulary import show
+from advisor.vocabulary import shown_in
 
 if TYPE_CHECKING:
     from advisor.estimate.margin import Margin
@@ -72,7 +72,7 @@ class Because(Struct, frozen=True):
     @property
     def shown(self) -> str:
         """The value with its unit, for people."""
-        return "unknown" if self.value is None else show(self.kind, self.value)
+        return shown_in(self.kind.unit, self.value)
 
 
 class ScoreTerm(Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
@@ -16,11 +17,13 @@ from advisor.facttype import FactKind, FactType, Origin
 from advisor.resources import data_dir
 from advisor.units import format_quantity, gib
 
-__all__ = ["FactType", "Vocabulary", "load_vocabulary", "show"]
+__all__ = ["FactType", "Vocabulary", "load_vocabulary", "show", "shown_in"]
 
 FILE = "facts.yaml"
 _LAYOUT = 2
 """Raised when the compiled form changes shape."""
+_KEPT = 16_384
+"""Texts of values kept; neighbouring reports quote the same ones."""
 
 
 class Vocabulary(Struct, frozen=True):
@@ -66,11 +69,19 @@ class Vocabulary(Struct, frozen=True):
 
 def show(fact: FactType, value: float | str | bool) -> str:  # noqa: FBT001 - a fact's value
     """Print a base-unit value with its display unit: ``5.3 GiB``, ``yes``, ``needs_offload``."""
+    return shown_in(fact.unit, value)
+
+
+@lru_cache(maxsize=_KEPT, typed=True)
+def shown_in(unit: str, value: float | str | bool | None) -> str:  # noqa: FBT001 - likewise
+    """Print a base-unit value with this unit; ``unknown`` for none."""
+    if value is None:
+        return "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
         return value
-    return gib(value) if fact.unit == "GiB" else format_quantity(value, fact.unit)
+    return gib(value) if unit == "GiB" else format_quantity(value, unit)
 
 
 def load_vocabulary(folder: Path | None = None) -> Vocabulary:

@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -19,6 +20,8 @@ from advisor.knowledge.types import Knowledge
 
 MOST_STEM, MOST_FOLDER = 110, 60
 """Longest file name without its ending, and longest folder name, in characters (ASCII)."""
+_KEPT = 8_192
+"""Readable forms kept; a plan names the same cards, models and formats again and again."""
 _OTHER = re.compile(r"[^a-z0-9.]+")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 """Names that Windows keeps for devices, with any ending."""
@@ -27,6 +30,7 @@ _SHOWN = {"gpus": "x{}", "context": "{}", "batch": "b{}", "kv_cache": "kv-{}"}
 _BARE = ("precision", "framework", "prefer")
 
 
+@lru_cache(maxsize=_KEPT)
 def slug(text: str) -> str:
     """Write a text in lower-case letters, digits, dots and hyphens; may be empty."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
@@ -62,8 +66,11 @@ class Namer(Struct, frozen=True):
             for value in given.values()
             if isinstance(value, str)
         )
-        whole = json.dumps(request, sort_keys=True, ensure_ascii=True)
-        return f"{folder}/{_bounded('_'.join(filter(None, parts)), MOST_STEM, whole, exact=exact)}"
+        stem = "_".join(filter(None, parts))
+        if not _says_all(stem, MOST_STEM, exact=exact):
+            whole = json.dumps(request, sort_keys=True, ensure_ascii=True)
+            stem = _bounded(stem, MOST_STEM, whole, exact=exact)
+        return f"{folder}/{stem}"
 
 
 def _in_order(given: Mapping[str, object]) -> list[tuple[str, object]]:
@@ -79,12 +86,15 @@ def _part(key: str, value: object) -> str:
     return _SHOWN[key].format(text) if key in _SHOWN else f"{slug(key)}-{text}"
 
 
+def _says_all(text: str, most: int, *, exact: bool) -> bool:
+    return exact and text != "" and len(text) <= most and not _RESERVED.match(text)
+
+
 def _bounded(text: str, most: int, whole: str, *, exact: bool) -> str:
     """Cut a name to its longest, and add a hash unless it says everything."""
-    reserved = _RESERVED.match(text)
-    if exact and text and len(text) <= most and not reserved:
+    if _says_all(text, most, exact=exact):
         return text
-    text = f"x-{text}" if reserved else text
+    text = f"x-{text}" if _RESERVED.match(text) else text
     mark = hashlib.sha256(whole.encode()).hexdigest()[:12]
     return f"{text[: most - len(mark) - 1].rstrip('-_.')}-{mark}".lstrip("-_.")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,10 +24,10 @@ from advisor.render import (
     Length,
     document_and_views,
     render_html,
-    render_json,
     render_markdown,
     report,
 )
+from advisor.render.jsonview import json_line
 from advisor.requests import request_from
 from advisor.scenario import Request
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 FORMATS = ("markdown", "html", "jsonl", "parquet")
 _SUFFIX = {"markdown": "md", "html": "html"}
 _MOST_SHOWN = 1000
+_TOGETHER = 4
+"""Scenarios answered before their reports are written: each part finds its data still at hand."""
 _ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
@@ -103,33 +106,54 @@ def make_shard(shard: Shard, making: Making) -> Iterator[File]:
     A scenario that goes wrong costs nothing but its own report.
     """
     tables = _Tables()
-    for item in shard.items:
-        made = make_report(item, making)
-        if isinstance(made, Failure):
-            tables.failures.append(failure_entry(shard.number, item, made.message, bug=made.bug))
-        else:
-            yield from _files(shard.number, item, made, making, tables)
+    items = iter(shard.items)
+    while few := tuple(islice(items, _TOGETHER)):
+        answered = [_answered(item, making) for item in few]
+        for item, answer in zip(few, answered, strict=True):
+            made = answer if isinstance(answer, Failure) else _reported(answer, making)
+            if isinstance(made, Failure):
+                failure = failure_entry(shard.number, item, made.message, bug=made.bug)
+                tables.failures.append(failure)
+            else:
+                yield from _files(shard.number, item, made, making, tables)
     yield from _whole_files(shard.number, making, tables)
     yield _record(shard, tables)
 
 
 def make_report(item: Item, making: Making) -> Report | Failure:
     """Answer one scenario and write what is asked for; whatever goes wrong is given back."""
+    answer = _answered(item, making)
+    return answer if isinstance(answer, Failure) else _reported(answer, making)
+
+
+def _answered(item: Item, making: Making) -> tuple[Request, Advice] | Failure:
     try:
         request = request_from(item.request)
         if item.line:
             request = canonical(request, making.advisor.knowledge)
-        advice = _advice(request, making)
+        return request, _advice(request, making)
+    except Exception as error:  # noqa: BLE001  one scenario must not cost the others; told at the end
+        return _failure(error)
+
+
+def _reported(answer: tuple[Request, Advice], making: Making) -> Report | Failure:
+    request, advice = answer
+    try:
         doc, views = document_and_views(advice, templates=making.templates)
         markdown, html = _texts(doc, views, making)
-    except UserError as error:
+    except Exception as error:  # noqa: BLE001  likewise
+        return _failure(error)
+    return Report(request, doc, markdown, html)
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, UserError):
         several = error.errors if isinstance(error, Problems) else [error]
         return Failure(" ".join(map(str, several))[:_MOST_SHOWN])
-    except OSError as bad:
-        return Failure(f"{bad.strerror}: '{bad.filename}'."[:_MOST_SHOWN])
-    except Exception as bug:  # noqa: BLE001  one scenario must not cost the others; told at the end
-        return Failure(f"a bug in advisor: {type(bug).__name__}: {bug}"[:_MOST_SHOWN], bug=True)
-    return Report(request, doc, markdown, html)
+    if isinstance(error, OSError):
+        return Failure(f"{error.strerror}: '{error.filename}'."[:_MOST_SHOWN])
+    said = f"a bug in advisor: {type(error).__name__}: {error}"
+    return Failure(said[:_MOST_SHOWN], bug=True)
 
 
 def _advice(request: Request, making: Making) -> Advice:
@@ -167,7 +191,7 @@ def _files(
             files[kind] = described(file)
             yield file
     if "jsonl" in making.formats:
-        line = render_json(made.doc, indent=None).encode()
+        line = json_line(made.doc)
         place = {"offset": tables.offset, "bytes": len(line)}
         files["jsonl"] = {"path": place_of("jsonl", number, "jsonl"), **place}
         tables.jsonl.append(line)

@@ -18,7 +18,8 @@ from advisor.commands.values import VALUES, Started, holds, needed_settings
 from advisor.knowledge.placeholders import PLACEHOLDERS, SWITCHES
 from advisor.knowledge.types import Framework
 from advisor.memo import Kept
-from advisor.scenario import Key, Scenario, whole_key
+from advisor.resolve import default_backend
+from advisor.scenario import Key, Scenario, size_key
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)(?::(raw|json))?\}")
 _OPERATORS = frozenset({">", "&", "&&", "|"})
@@ -69,35 +70,30 @@ class _Program(Struct, frozen=True):
 
 def commands_for(scenario: Scenario) -> tuple[Command, ...]:
     """Give an invocation for every program of the scenario's framework, the fullest first."""
-    programs = _programs(scenario.framework)
-    made = [_command(program, scenario) for program in programs]
-    return tuple(sorted(made, key=lambda command: len(command.gaps)))
-
-
-_fullest: Kept[Key, tuple[Key, str]] = Kept(2_048)
+    key, records = _key(scenario)
+    found = _written_for.get(key)
+    if found is None:
+        made = [_command(program, scenario) for program in _programs(scenario.framework)]
+        in_order = tuple(sorted(made, key=lambda command: len(command.gaps)))
+        found = (records, in_order)
+        _written_for.put(key, found)
+    return found[1]
 
 
 def command_for(scenario: Scenario) -> str:
     """Give the invocation that leaves the least unsaid; empty where none is sourced."""
-    key, records = whole_key(scenario)
-    found = _fullest.get(key)
-    if found is None:
-        found = (records, _fullest_of(scenario))
-        _fullest.put(key, found)
-    return found[1]
+    found = commands_for(scenario)
+    return found[0].text if found else ""
 
 
-def _fullest_of(scenario: Scenario) -> str:
-    found: Command | None = None
-    for program in _programs(scenario.framework):
-        made = _command(program, scenario)
-        if not made.gaps:
-            return made.text
-        if found is None or len(made.gaps) < len(found.gaps):
-            found = made
-    return found.text if found else ""
+def _key(scenario: Scenario) -> tuple[Key, Key]:
+    """Give a key of what commands can hold; of the card that is its vendor's back end alone."""
+    gpu, (key, records) = scenario.gpu, size_key(scenario, None)
+    return (*key, gpu and default_backend(gpu)), records
 
 
+_written_for: Kept[Key, tuple[Key, tuple[Command, ...]]] = Kept(2_048)
+"""What-ifs of neighbouring reports differ in the card alone."""
 _kept: dict[int, tuple[Framework, tuple[_Program, ...]]] = {}
 
 

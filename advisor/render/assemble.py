@@ -18,6 +18,7 @@ from advisor.render.templating import Templates, templates_for
 from advisor.render.views import Views
 from advisor.render.wording import spoken
 from advisor.render.yours import own_entries, own_rule_doc, switched_off_docs
+from advisor.vocabulary import shown_in
 
 if TYPE_CHECKING:
     from advisor.advice import Advice, Because, Note, NotRecommended, Option, Recommendation
@@ -314,7 +315,7 @@ def _because(items: Sequence[Because]) -> list[BecauseDoc]:
             "fact": item.fact,
             "value": item.value,
             "test": item.test,
-            "shown": item.shown,
+            "shown": shown_in(item.kind.unit, item.value),
             "distance": item.distance,
         }
         for item in items

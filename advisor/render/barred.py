@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.render.figures import listed
-from advisor.render.wording import counted, known, say
+from advisor.render.wording import Words, counted, known, say, words
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document
+
+_KEPT = 4_096
+"""Titles kept; what cannot run with a framework is the same for every card."""
 
 
 def title(action: str, change: Mapping[str, object], facts: Mapping[str, object]) -> str:
@@ -20,9 +24,22 @@ def title(action: str, change: Mapping[str, object], facts: Mapping[str, object]
         change: Its change, in ``estimate`` keys.
         facts: Its facts where nothing was estimated, else empty.
     """
-    change = {key: value for key, value in change.items() if (key, value) != ("gpu_layers", "all")}
+    tensor = facts.get("option.split") == "tensor"
+    kinds = tuple(map(type, change.values()))  # True and 1 are equal and read differently
+    return _title(words(), action, tuple(change.items()), kinds, tensor)
+
+
+@lru_cache(maxsize=_KEPT)
+def _title(
+    _words: Words,
+    action: str,
+    changed: tuple[tuple[str, object], ...],
+    _kinds: tuple[type, ...],
+    tensor: bool,  # noqa: FBT001 - one part of a key
+) -> str:
+    change = {key: value for key, value in changed if (key, value) != ("gpu_layers", "all")}
     keys = set(change)
-    if facts.get("option.split") == "tensor":
+    if tensor:
         return say("barred.tensor", n=change["gpus"])
     if action == "quantize" and keys == {"precision"}:
         return str(change["precision"])

@@ -43,9 +43,10 @@ def attribute(of: object, key: str) -> object:
         TemplateError: There is none of this name.
     """
     if isinstance(of, dict):
-        if key in of:
+        try:
             return of[key]
-        known = tuple(of)
+        except KeyError:
+            known = tuple(of)
     else:
         known = tuple(getattr(type(of), "__struct_fields__", getattr(type(of), "_fields", ())))
         if key in known:

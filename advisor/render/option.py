@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from advisor.knowledge.cards import TOGETHER
 from advisor.render import figures as f
 from advisor.render.clauses import article
-from advisor.render.figures import Strings, flag
+from advisor.render.figures import flag
 from advisor.render.memory_view import layers_of
-from advisor.render.wording import counted, known, say
+from advisor.render.names import OPTION
+from advisor.render.ondemand import Placeholders
+from advisor.render.wording import counted, known, say, speaking, words
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document, FigureDoc, RecommendationDoc, SetupDoc
@@ -19,14 +21,56 @@ _SAME_SPEED = 0.03
 _SMALL_LOSS = 1.0
 
 
-def option_view(doc: Document, item: RecommendationDoc) -> Strings:
-    """Write a recommendation's figures out, before and after."""
-    return {
-        **_option_setup(doc, item),
-        **_option_memory(item),
-        **_option_speed(item),
-        "option_alternatives": f.listed(_alternatives(doc, item)),
-    }
+def option_view(doc: Document, item: RecommendationDoc) -> OptionView:
+    """Write a recommendation's figures out, before and after, as they are asked for."""
+    return OptionView(doc, item)
+
+
+class OptionView(Placeholders):
+    """Placeholders of a recommendation, in the words spoken when this was made."""
+
+    __slots__ = ("_doc", "_item", "words")
+    names = OPTION
+
+    def __init__(self, doc: Document, item: RecommendationDoc) -> None:
+        """Take what it is about."""
+        super().__init__()
+        self._doc, self._item, self.words = doc, item, words()
+
+    def __missing__(self, name: str) -> str:
+        """Write a text.
+
+        Raises:
+            KeyError: There is none of this name.
+        """
+        writer = WRITERS[name]
+        if words() is self.words:
+            text = self[name] = writer(self._doc, self._item)
+        else:
+            with speaking(self.words):
+                text = self[name] = writer(self._doc, self._item)
+        return text
+
+
+class ToldView(Placeholders):
+    """Those of a recommendation behind what is ready: the situation's."""
+
+    __slots__ = ("_option",)
+    names = OPTION
+
+    def __init__(self, ready: Mapping[str, str], option: OptionView) -> None:
+        """Take both."""
+        super().__init__(ready)
+        self._option = option
+
+    def __missing__(self, name: str) -> str:
+        """Take a text of the recommendation.
+
+        Raises:
+            KeyError: There is none of this name.
+        """
+        text = self[name] = self._option[name]
+        return text
 
 
 def _alternatives(doc: Document, item: RecommendationDoc) -> list[str]:
@@ -65,45 +109,6 @@ def _told_apart(doc: Document, item: RecommendationDoc, setup: SetupDoc) -> str:
         "quantize-kv": setup["kv_cache"],
     }
     return by_action.get(item["action"]) or f.listed(changes(doc, setup))
-
-
-def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
-    setup, cost = item["setup"], item["tradeoff"]
-    effort = cost["effort"]
-    return {
-        "option_action": item["action"],
-        "option_changes": f.listed(changes(doc, setup)),
-        "option_format": setup["precision"],
-        "option_quality_loss": f.percent(cost["quality"]),
-        "option_moved_back": _moved(doc, setup, 1),
-        "option_moved_out": _moved(doc, setup, -1),
-        **_quality(cost["quality_change"] if _alters_answers(doc, setup) else 0.0),
-        "option_kv_cache": setup["kv_cache"],
-        "option_context": f.count(setup["context_tokens"]),
-        "option_batch": f.count(setup["batch"]),
-        "option_gpus": f.count(setup["gpus"]),
-        "option_gpu": setup["gpu"] or "",
-        "option_second_gpu": _second(doc, setup),
-        "option_gpu_vram": f.size(setup["gpu_vram_bytes"]),
-        "option_bandwidth": f.quantity(setup["gpu_bandwidth_bytes_s"], "GB/s"),
-        "option_model": setup["model"],
-        "option_same_family": flag(setup["model_family"] == doc["scenario"]["model"]["family"]),
-        "option_parameters": f.billions(setup["model_parameters"]),
-        "option_framework": setup["framework"],
-        "option_new_framework": _new(setup["framework"], doc["scenario"]["framework"]),
-        "option_besides": f.listed(_besides(doc, item)),
-        "option_split": setup["framework_split"] or "",
-        "option_extra_cards": _extra_cards(setup["gpus"] - _owned(doc, setup)),
-        "option_kv_article": article(setup["kv_cache"]),
-        "option_layers": _layers(setup),
-        "option_cpu_experts": f.count(setup["cpu_experts"] or None),
-        "option_draft_model": setup["draft_model"] or "",
-        "option_mtp": f.count(setup["mtp"] or None),
-        "option_cost": f.dollars(cost["cost_usd"]),
-        "option_effort": known("effort", effort) or effort,
-        "option_effort_kind": effort,
-        "option_confidence": item["confidence"],
-    }
 
 
 def _new(after: str, before: str) -> str:
@@ -161,15 +166,25 @@ def _alters_answers(doc: Document, setup: SetupDoc) -> bool:
     return before != (setup["precision"], setup["kv_cache"], setup["model"])
 
 
-def _quality(change: float | None) -> Strings:
-    lost, gained = change is not None and change > 0, change is not None and change < 0
-    return {
-        "option_quality_cost": f.percent(change) if lost else "",
-        "option_quality_gain": f.percent(-change) if change and gained else "",
-        "option_quality_small": flag(lost and change is not None and change <= _SMALL_LOSS),
-        "option_quality_same": flag(change == 0),
-        "option_quality_unknown": flag(change is None),
-    }
+def _quality_change(doc: Document, item: RecommendationDoc) -> float | None:
+    """Percent of perplexity that the change adds; None where it is not known."""
+    change = item["tradeoff"]["quality_change"]
+    return change if _alters_answers(doc, item["setup"]) else 0.0
+
+
+def _quality_cost(doc: Document, item: RecommendationDoc) -> str:
+    change = _quality_change(doc, item)
+    return f.percent(change) if change is not None and change > 0 else ""
+
+
+def _quality_gain(doc: Document, item: RecommendationDoc) -> str:
+    change = _quality_change(doc, item)
+    return f.percent(-change) if change is not None and change < 0 else ""
+
+
+def _quality_small(doc: Document, item: RecommendationDoc) -> str:
+    change = _quality_change(doc, item)
+    return flag(change is not None and 0 < change <= _SMALL_LOSS)
 
 
 def _layers(setup: SetupDoc) -> str:
@@ -239,38 +254,25 @@ def _smaller_differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, 
         yield "draft_model", say("change.no_draft")
 
 
-def _option_memory(item: RecommendationDoc) -> Strings:
-    before, after = item["before"]["required_bytes"], item["after"]
-    saved = before - after["required_bytes"]
-    fits, setup = after["fits"], item["setup"]
-    split = _layers(setup) or setup["cpu_experts"]
-    return {
-        "option_fits": flag(fits),
-        "option_required": f.amount(after["required_bytes"]),
-        "option_headroom": f.amount(after["headroom_bytes"]) if fits else "",
-        "option_thin": flag(after["margin"] == "thin"),
-        "option_deficit": "" if fits else f.amount(after["deficit_bytes"]),
-        "option_saved": f.amount(saved) if saved > 0 else "",
-        "option_added": f.amount(-saved) if saved < 0 else "",
-        "option_weights": f.amount(after["weights_bytes"]),
-        "option_kv_cache_size": f.amount(after["kv_cache_bytes"]),
-        "option_host_ram": f.amount(after["host_bytes"]) if split else "",
-        "before_required": f.amount(before),
-    }
+def _headroom(item: RecommendationDoc) -> str:
+    after = item["after"]
+    return f.amount(after["headroom_bytes"]) if after["fits"] else ""
 
 
-def _option_speed(item: RecommendationDoc) -> Strings:
-    before, after = item["before"]["decode_tok_s"], item["after"]["decode_tok_s"]
-    together = item["after"]["aggregate_tok_s"] if item["setup"]["batch"] > 1 else None
-    return {
-        "option_speed": f.speed_range(after),
-        "option_speed_point": f.speed_point(after),
-        "option_speed_evidence": f.evidence(after),
-        "option_speed_change": _speed_change(before, after),
-        "option_aggregate": f.speed_range(together),
-        "option_speculative": f.span(item["speculative_tok_s"]),
-        "before_speed": f.speed_range(before),
-    }
+def _saved(item: RecommendationDoc, sign: int) -> str:
+    """Print what a change saves (1) or adds (-1), empty where it does the other."""
+    saved = sign * (item["before"]["required_bytes"] - item["after"]["required_bytes"])
+    return f.amount(saved) if saved > 0 else ""
+
+
+def _host_ram(item: RecommendationDoc) -> str:
+    split = _layers(item["setup"]) or item["setup"]["cpu_experts"]
+    return f.amount(item["after"]["host_bytes"]) if split else ""
+
+
+def _aggregate(item: RecommendationDoc) -> str:
+    several = item["setup"]["batch"] > 1
+    return f.speed_range(item["after"]["aggregate_tok_s"]) if several else ""
 
 
 def _speed_change(before: FigureDoc | None, after: FigureDoc | None) -> str:
@@ -280,3 +282,71 @@ def _speed_change(before: FigureDoc | None, after: FigureDoc | None) -> str:
     if abs(ratio - 1) <= _SAME_SPEED:
         return say("pace.same")
     return say("pace.faster" if ratio > 1 else "pace.slower")
+
+
+WRITERS: Mapping[str, Callable[[Document, RecommendationDoc], str]] = {
+    "option_action": lambda _, i: i["action"],
+    "option_changes": lambda d, i: f.listed(changes(d, i["setup"])),
+    "option_format": lambda _, i: i["setup"]["precision"],
+    "option_quality_loss": lambda _, i: f.percent(i["tradeoff"]["quality"]),
+    "option_moved_back": lambda d, i: _moved(d, i["setup"], 1),
+    "option_moved_out": lambda d, i: _moved(d, i["setup"], -1),
+    "option_quality_cost": _quality_cost,
+    "option_quality_gain": _quality_gain,
+    "option_quality_small": _quality_small,
+    "option_quality_same": lambda d, i: flag(_quality_change(d, i) == 0),
+    "option_quality_unknown": lambda d, i: flag(_quality_change(d, i) is None),
+    "option_kv_cache": lambda _, i: i["setup"]["kv_cache"],
+    "option_context": lambda _, i: f.count(i["setup"]["context_tokens"]),
+    "option_batch": lambda _, i: f.count(i["setup"]["batch"]),
+    "option_gpus": lambda _, i: f.count(i["setup"]["gpus"]),
+    "option_gpu": lambda _, i: i["setup"]["gpu"] or "",
+    "option_second_gpu": lambda d, i: _second(d, i["setup"]),
+    "option_gpu_vram": lambda _, i: f.size(i["setup"]["gpu_vram_bytes"]),
+    "option_bandwidth": lambda _, i: f.quantity(i["setup"]["gpu_bandwidth_bytes_s"], "GB/s"),
+    "option_model": lambda _, i: i["setup"]["model"],
+    "option_same_family": lambda d, i: flag(
+        i["setup"]["model_family"] == d["scenario"]["model"]["family"]
+    ),
+    "option_parameters": lambda _, i: f.billions(i["setup"]["model_parameters"]),
+    "option_framework": lambda _, i: i["setup"]["framework"],
+    "option_new_framework": lambda d, i: _new(i["setup"]["framework"], d["scenario"]["framework"]),
+    "option_besides": lambda d, i: f.listed(_besides(d, i)),
+    "option_split": lambda _, i: i["setup"]["framework_split"] or "",
+    "option_extra_cards": lambda d, i: _extra_cards(i["setup"]["gpus"] - _owned(d, i["setup"])),
+    "option_kv_article": lambda _, i: article(i["setup"]["kv_cache"]),
+    "option_layers": lambda _, i: _layers(i["setup"]),
+    "option_cpu_experts": lambda _, i: f.count(i["setup"]["cpu_experts"] or None),
+    "option_draft_model": lambda _, i: i["setup"]["draft_model"] or "",
+    "option_mtp": lambda _, i: f.count(i["setup"]["mtp"] or None),
+    "option_cost": lambda _, i: f.dollars(i["tradeoff"]["cost_usd"]),
+    "option_effort": lambda _, i: (
+        known("effort", i["tradeoff"]["effort"]) or i["tradeoff"]["effort"]
+    ),
+    "option_effort_kind": lambda _, i: i["tradeoff"]["effort"],
+    "option_confidence": lambda _, i: i["confidence"],
+    "option_fits": lambda _, i: flag(i["after"]["fits"]),
+    "option_required": lambda _, i: f.amount(i["after"]["required_bytes"]),
+    "option_headroom": lambda _, i: _headroom(i),
+    "option_thin": lambda _, i: flag(i["after"]["margin"] == "thin"),
+    "option_deficit": lambda _, i: (
+        "" if i["after"]["fits"] else f.amount(i["after"]["deficit_bytes"])
+    ),
+    "option_saved": lambda _, i: _saved(i, 1),
+    "option_added": lambda _, i: _saved(i, -1),
+    "option_weights": lambda _, i: f.amount(i["after"]["weights_bytes"]),
+    "option_kv_cache_size": lambda _, i: f.amount(i["after"]["kv_cache_bytes"]),
+    "option_host_ram": lambda _, i: _host_ram(i),
+    "before_required": lambda _, i: f.amount(i["before"]["required_bytes"]),
+    "option_speed": lambda _, i: f.speed_range(i["after"]["decode_tok_s"]),
+    "option_speed_point": lambda _, i: f.speed_point(i["after"]["decode_tok_s"]),
+    "option_speed_evidence": lambda _, i: f.evidence(i["after"]["decode_tok_s"]),
+    "option_speed_change": lambda _, i: _speed_change(
+        i["before"]["decode_tok_s"], i["after"]["decode_tok_s"]
+    ),
+    "option_aggregate": lambda _, i: _aggregate(i),
+    "option_speculative": lambda _, i: f.span(i["speculative_tok_s"]),
+    "before_speed": lambda _, i: f.speed_range(i["before"]["decode_tok_s"]),
+    "option_alternatives": lambda d, i: f.listed(_alternatives(d, i)),
+}
+"""Placeholder of a change -> its text, from the document and the recommendation."""

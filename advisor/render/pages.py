@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.render.charts import bar_svg, speed_svg
 from advisor.render.figures import typed
+from advisor.render.ondemand import Placeholders
 from advisor.render.pareto import options_html, scatter_svg
 from advisor.render.picture import grid_html, growth_svg
 from advisor.render.prose import Length, Remedy, Report, report
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
 
 _SPECIAL = re.compile(r"([\\*\[\]<|#]|^>)")
 _CODE = re.compile(r"`([^`]*)`")
+_CELLS = (
+    "number", "title", "text", "brief", "summary", "required", "headroom", "speed", "quality",
+    "effort", "cost", "confidence", "also", "yours",
+)  # fmt: skip
+_KEPT = 4_096
+"""Texts made safe that are kept: remarks recur from report to report."""
 
 
 def render_markdown(
@@ -39,6 +47,7 @@ def render_markdown(
         made: The report in this length, where it is written already.
     """
     made = made or report(doc, length, templates)
+    rows = [_MarkdownRow(item) for item in made.remedies]
     context = {
         "title": escaped(made.title),
         "verdict": escaped(made.verdict),
@@ -53,8 +62,8 @@ def render_markdown(
         "lead_yours": escaped(made.remedies[0].yours) if made.remedies else "",
         "first": escaped(made.first),
         "commands": [_fenced(item.command) for item in made.remedies[:1] if item.command],
-        "rest": [_markdown_row(item) for item in made.remedies[1:]],
-        "rows": [_markdown_row(item) for item in made.remedies],
+        "rest": rows[1:],
+        "rows": rows,
         "watch": [escaped(text) for text in made.watch],
         "barred": [escaped(text) for text in made.barred],
         "provenance": escaped(made.provenance),
@@ -64,6 +73,7 @@ def render_markdown(
     return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
 
 
+@lru_cache(maxsize=_KEPT)
 def escaped(text: str) -> str:
     """Make text safe inside Markdown; code spans stay code."""
     if ">" not in text and not _SPECIAL.search(text):
@@ -77,20 +87,30 @@ def escaped(text: str) -> str:
 
 def _fenced(command: str) -> str:
     text = typed(command)
-    runs = [len(run) for run in re.findall(r"`+", text)]
+    runs = [len(run) for run in re.findall(r"`+", text)] if "`" in text else []
     fence = "`" * max(3, *(n + 1 for n in runs)) if runs else "```"
     return f"{fence}sh\n{text}\n{fence}"
 
 
-def _markdown_row(item: Remedy) -> dict[str, str]:
-    cells = {name: escaped(getattr(item, name)) for name in _CELLS}
-    return cells | {"command": _fenced(item.command) if item.command else ""}
+class _MarkdownRow(Placeholders):
+    """Cells made safe as a template asks for them: a standard report takes five of them."""
 
+    __slots__ = ("_item",)
+    names = (*_CELLS, "command")
 
-_CELLS = (
-    "number", "title", "text", "brief", "summary", "required", "headroom", "speed", "quality",
-    "effort", "cost", "confidence", "also", "yours",
-)  # fmt: skip
+    def __init__(self, item: Remedy) -> None:
+        super().__init__()
+        self._item = item
+
+    def __missing__(self, name: str) -> str:
+        if name == "command":
+            text = _fenced(self._item.command) if self._item.command else ""
+        elif name in self.names:
+            text = escaped(getattr(self._item, name))
+        else:
+            raise KeyError(name)
+        self[name] = text
+        return text
 
 
 def render_html(

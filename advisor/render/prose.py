@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from advisor.render import figures as f
 from advisor.render.barred import barred
 from advisor.render.figures import Strings
+from advisor.render.ondemand import Placeholders
+from advisor.render.option import OptionView
 from advisor.render.room import Choice, everything, within_room, words_in
 from advisor.render.templating import Templates, templates_for
 from advisor.render.view import LONG_CONTEXT_TOKENS
 from advisor.render.views import Views
-from advisor.render.wording import known, say, spoken
+from advisor.render.wording import known, say, speaking, spoken
 from advisor.render.yours import said, whose
 
 if TYPE_CHECKING:
@@ -30,6 +31,29 @@ _FIGURE = ": "
 """Between label and value of a key figure."""
 
 
+class RemedyFigures(Placeholders):
+    """The figures of a remedy for tables and lists, written as a view asks for them."""
+
+    __slots__ = ("_before", "option")
+    names = ("summary", "required", "headroom", "speed", "quality", "effort", "cost")
+
+    def __init__(self, option: OptionView, item: RecommendationDoc) -> None:
+        """Take the placeholders that they are written from."""
+        super().__init__()
+        self.option, self._before = option, item["before"]["decode_tok_s"]
+
+    def __missing__(self, name: str) -> str:
+        """Write a figure.
+
+        Raises:
+            KeyError: There is none of this name.
+        """
+        writer = _LINES[name]
+        with speaking(self.option.words):
+            text = self[name] = writer(self.option, self._before)
+        return text
+
+
 class Remedy(Struct, frozen=True):
     """One recommendation as the views show it."""
 
@@ -37,8 +61,6 @@ class Remedy(Struct, frozen=True):
     title: str
     text: str
     """Empty where only title and figures are given."""
-    summary: str
-    """``28.1 -> 15.3 GiB`` and the speed, for people in a hurry."""
     brief: str
     """The same in a sentence or two, for where there is no room for the text."""
     also: str
@@ -46,16 +68,46 @@ class Remedy(Struct, frozen=True):
     command: str
     unsaid: str
     """What the command cannot say, and why; empty when it says everything."""
-    required: str
-    headroom: str
-    speed: str
-    quality: str
-    effort: str
-    cost: str
     confidence: str
     rule: str
     yours: str
     """Where the rule stands when it is the user's own; else empty."""
+    figures: RemedyFigures
+
+    @property
+    def summary(self) -> str:
+        """``28.1 -> 15.3 GiB`` and the speed, for people in a hurry."""
+        return self.figures["summary"]
+
+    @property
+    def required(self) -> str:
+        """What is needed after the change."""
+        return self.figures["required"]
+
+    @property
+    def headroom(self) -> str:
+        """What stays free after it."""
+        return self.figures["headroom"]
+
+    @property
+    def speed(self) -> str:
+        """Tokens per second after it."""
+        return self.figures["speed"]
+
+    @property
+    def quality(self) -> str:
+        """What it costs in quality."""
+        return self.figures["quality"]
+
+    @property
+    def effort(self) -> str:
+        """What it asks for."""
+        return self.figures["effort"]
+
+    @property
+    def cost(self) -> str:
+        """Launch prices to pay for it."""
+        return self.figures["cost"]
 
 
 class Report(Struct, frozen=True):
@@ -122,11 +174,13 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
         happens=happens,
         first=first,
         remedies=tuple(
-            replace(
-                _remedy(views.option(item), item, length),
+            _remedy(
+                RemedyFigures(views.option(item), item),
+                item,
+                length,
                 text=item["text"] if item["rank"] in chosen.told else "",
                 brief=briefs.get(item["rank"], ""),
-                unsaid=_unsaid_besides(item["commands"], gaps),
+                gaps=_unsaid_besides(item["commands"], gaps),
             )
             for item in chosen.items
         ),
@@ -161,7 +215,7 @@ def _first(views: Views, texts: Templates, length: Length) -> str:
     if not doc["recommendations"]:
         return texts.text("report/none.md.j2", situation)
     best = doc["recommendations"][0]
-    context = {**views.told(best), "action_text": best["text"], "length": length}
+    context = views.told_with(best, action_text=best["text"], length=length)
     return texts.text("report/first.md.j2", context)
 
 
@@ -187,26 +241,28 @@ def _chosen(doc: Document, length: Length, briefs: Mapping[int, str], used: int)
     return within_room(doc, briefs, used)
 
 
-def _remedy(s: Strings, item: RecommendationDoc, length: Length) -> Remedy:
+def _remedy(
+    figures: RemedyFigures,
+    item: RecommendationDoc,
+    length: Length,
+    *,
+    text: str,
+    brief: str,
+    gaps: str,
+) -> Remedy:
     shown = length == "full" or item["rank"] == 1 or _FED not in item["command"]
     return Remedy(
         number=str(item["rank"]),
         title=item["title"],
-        text=item["text"],
-        summary=_summary(s, item["before"]["decode_tok_s"]),
-        brief="",
-        also=s["option_alternatives"] if length == "full" and item["rank"] > 1 else "",
+        text=text,
+        brief=brief,
+        also=figures.option["option_alternatives"] if length == "full" and item["rank"] > 1 else "",
         command=item["command"] if shown else "",
-        unsaid="",
-        required=s["option_required"],
-        headroom=s["option_headroom"] or say("line.fits-not"),
-        speed=_drafted(s) or s["option_speed"] or say("line.unknown"),
-        quality=_quality(s),
-        effort=known("effort-kind", s["option_effort_kind"]) or s["option_effort_kind"],
-        cost=s["option_cost"],
+        unsaid=gaps,
         confidence=item["confidence"],
         rule=item["rule"],
         yours=said(item["yours"]),
+        figures=figures,
     )
 
 
@@ -244,6 +300,18 @@ def _quality(s: Strings) -> str:
     if s["option_quality_gain"]:
         return say("line.gain", points=s["option_quality_gain"].removesuffix(" %"))
     return say("line.same" if s["option_quality_same"] else "line.unmeasured")
+
+
+_LINES: Mapping[str, Callable[[Strings, FigureDoc | None], str]] = {
+    "summary": _summary,
+    "required": lambda s, _: s["option_required"],
+    "headroom": lambda s, _: s["option_headroom"] or say("line.fits-not"),
+    "speed": lambda s, _: _drafted(s) or s["option_speed"] or say("line.unknown"),
+    "quality": lambda s, _: _quality(s),
+    "effort": lambda s, _: known("effort-kind", s["option_effort_kind"]) or s["option_effort_kind"],
+    "cost": lambda s, _: s["option_cost"],
+}
+"""Figure of a remedy -> its text, from its placeholders and the speed before."""
 
 
 def provenance(doc: Document) -> str:

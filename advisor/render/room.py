@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -20,6 +21,9 @@ _REMARKS_FIRST, _TEXTS_FIRST = 5, 2
 _REMARKS_SURE, _REMEDIES_SURE = 3, 4
 """So many remarks are there if they can be; remedies after the fourth make way for them."""
 
+_KEPT = 4_096
+"""Texts whose words are counted once; remarks recur, and each text is asked for three times."""
+
 
 class Choice(Struct, frozen=True):
     """What a report says of remedies and remarks."""
@@ -30,6 +34,7 @@ class Choice(Struct, frozen=True):
     watch: Sequence[str]
 
 
+@lru_cache(maxsize=_KEPT)
 def words_in(text: str) -> int:
     """Count what holds a letter or a digit; of what else stands alone there is only ``%``."""
     return len(text.split()) - text.count(" %")

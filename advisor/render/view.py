@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
 
 from advisor.render import clauses
 from advisor.render import figures as f
@@ -11,12 +12,14 @@ from advisor.render.memory_view import memory_view, places_layers, split_of
 from advisor.render.proof import proof_view
 from advisor.render.unequal import cards_named, disputed_figures, unequal_view
 from advisor.render.varied import SEED, variation
-from advisor.render.wording import known, say
+from advisor.render.wording import Words, known, say, words
 
 if TYPE_CHECKING:
-    from advisor.render.contract import Document, GpuDoc
+    from advisor.render.contract import Document, GpuDoc, ModelDoc
 
 _BEYOND_NOMINAL = 0.02
+_KEPT = 1_024
+"""Models and cards about which texts are kept."""
 WRITES = frozenset({"text", "vision"})
 """What models take in that answer in text."""
 _OFFLOADS = frozenset({"offload-layers", "offload-experts"})
@@ -63,23 +66,42 @@ def _state(doc: Document) -> Strings:
 
 def _card(doc: Document) -> Strings:
     gpu, gpus = doc["scenario"]["gpu"], doc["scenario"]["gpus"]
-    several = gpus > 1
-    base = {
+    speed = str(doc["facts"].get("gpu.bandwidth_class", "")).replace("_", " ")
+    if gpu is not None and not doc["scenario"]["cards"]:
+        disputed = tuple((field, tuple(values)) for field, values in gpu["disputed"].items())
+        fields = tuple(item for item in gpu.items() if item[0] != "disputed")
+        return _card_texts(words(), fields, disputed, gpus, speed)
+    base = _cards_word(gpu, gpus) | dict.fromkeys(_CARD_KEYS, "")
+    if gpu is None:
+        return base | {"cards": say("card.none")}
+    return base | unequal_view(doc, gpu) | _market(gpu)
+
+
+def _cards_word(gpu: GpuDoc | None, gpus: int) -> Strings:
+    word = say("card.word.some" if gpus > 1 else "card.word")
+    return {
         "request_gpus": f.count(gpus),
-        "several_cards": flag(several),
-        "card_word": say("card.word.some" if several else "card.word"),
+        "several_cards": flag(gpus > 1),
+        "card_word": say("card.word.shared") if gpu and gpu["unified_memory"] else word,
         "unequal_cards": "",
         "card_shares": "",
     }
-    if gpu and gpu["unified_memory"]:
-        base["card_word"] = say("card.word.shared")
-    if gpu is None:
-        return base | dict.fromkeys(_CARD_KEYS, "") | {"cards": say("card.none")}
-    if doc["scenario"]["cards"]:
-        return base | dict.fromkeys(_CARD_KEYS, "") | unequal_view(doc, gpu) | _market(gpu)
+
+
+@lru_cache(maxsize=_KEPT)
+def _card_texts(
+    _words: Words,
+    fields: tuple[tuple[str, object], ...],
+    disputed: tuple[tuple[str, tuple[str, ...]], ...],
+    gpus: int,
+    speed: str,
+) -> Strings:
+    """Write about equal cards of one kind; reports on one card come again and again."""
+    gpu = cast("GpuDoc", {**dict(fields), "disputed": dict(disputed)})
     name, memory = gpu["name"], f.size(gpu["vram_bytes"])
     kind = say("memory.shared") if gpu["unified_memory"] else gpu["vram_type"] or ""
-    return base | {
+    return {
+        **_cards_word(gpu, gpus),
         "cards": cards_named(name, gpus),
         "gpu_name": name,
         "gpu_vendor": gpu["vendor"],
@@ -90,12 +112,12 @@ def _card(doc: Document) -> Strings:
         else "",
         "gpu_memory_kind": kind,
         "gpu_bandwidth": f.quantity(gpu["bandwidth_bytes_s"], "GB/s"),
-        "gpu_bandwidth_class": str(doc["facts"].get("gpu.bandwidth_class", "")).replace("_", " "),
+        "gpu_bandwidth_class": speed,
         "gpu_cores": _cores(gpu["vendor"], gpu["cores"]),
         "gpu_tensor_cores": f.count(gpu["tensor_cores"]),
         "gpu_compute": f.quantity(gpu["fp16_tensor_tflops_fp32acc"], "TFLOPS"),
         "gpu_tdp": f.quantity(gpu["tdp_w"], "W"),
-        "gpu_tdp_all": f.quantity(gpu["tdp_w"] * gpus, "W") if gpu["tdp_w"] and several else "",
+        "gpu_tdp_all": f.quantity(gpu["tdp_w"] * gpus, "W") if gpu["tdp_w"] and gpus > 1 else "",
         "gpu_launch_price": f.dollars(gpu["launch_price_usd"]),
         "gpu_release_year": (gpu["released"] or "")[:4],
         "gpu_unified_memory": flag(gpu["unified_memory"]),
@@ -128,7 +150,16 @@ def _cores(vendor: str, cores: int | None) -> str:
 
 
 def _model(doc: Document) -> Strings:
-    model = doc["scenario"]["model"]
+    asked = doc["scenario"]
+    return _model_texts(words(), tuple(asked["model"].items()), asked["context_tokens"])
+
+
+@lru_cache(maxsize=_KEPT)
+def _model_texts(
+    _words: Words, fields: tuple[tuple[str, object], ...], context_tokens: int
+) -> Strings:
+    """Write about a model; reports on one model follow one another."""
+    model = cast("ModelDoc", dict(fields))
     label = model["label_parameters_b"]
     sparse = model["active_parameters"] < model["parameters"]
     return {
@@ -146,9 +177,7 @@ def _model(doc: Document) -> Strings:
         "model_vision": flag(model["modality"] == "vision"),
         "model_vision_parameters": f.billions(model["vision_parameters"] or None),
         "model_image_tokens": clauses.image_tokens(model["image_tokens"]),
-        "model_images_held": clauses.images_held(
-            model["image_tokens"], doc["scenario"]["context_tokens"]
-        ),
+        "model_images_held": clauses.images_held(model["image_tokens"], context_tokens),
         "model_trained_context": f.count(model["trained_context_tokens"]),
         "model_licence": f.plain(model["licence"] or ""),
     }

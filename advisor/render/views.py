@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from advisor.render.figures import Strings
-from advisor.render.option import option_view
+from advisor.render.option import OptionView, ToldView, option_view
 from advisor.render.varied import SEED, turned
 from advisor.render.view import situation_view
 
@@ -20,7 +20,7 @@ class Views(Struct, frozen=True):
 
     doc: Document
     situation: Strings
-    options: dict[int, Strings] = field(default_factory=dict)
+    options: dict[int, OptionView] = field(default_factory=dict)
     """By rank, as far as asked for."""
     _told: dict[int, Strings] = field(default_factory=dict)
 
@@ -29,7 +29,7 @@ class Views(Struct, frozen=True):
         """Write the placeholders of the scenario."""
         return cls(doc, situation_view(doc))
 
-    def option(self, item: RecommendationDoc) -> Strings:
+    def option(self, item: RecommendationDoc) -> OptionView:
         """Give the placeholders of a recommendation of this document."""
         found = self.options.get(item["rank"])
         if found is None:
@@ -44,6 +44,11 @@ class Views(Struct, frozen=True):
         rank = item["rank"]
         found = self._told.get(rank)
         if found is None:
-            seed = turned(self.situation[SEED], rank)
-            found = self._told[rank] = {**self.situation, **self.option(item), SEED: seed}
+            found = self._told[rank] = self.told_with(item)
         return found
+
+    def told_with(self, item: RecommendationDoc, **more: str) -> Strings:
+        """Give the same placeholders and some more."""
+        seed = turned(self.situation[SEED], item["rank"])
+        ready = {**self.situation, SEED: seed, **more}
+        return ToldView(ready, self.option(item))

@@ -7,7 +7,7 @@ context: ``spoken`` sets it for a block, and everything that writes figures asks
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -20,6 +20,18 @@ from advisor.suggest import did_you_mean
 
 FILE = "words.txt"
 _ONE, _EQUALS = ".one", " = "
+
+
+class Words(dict[str, str]):
+    """Texts by name. One set of words equals itself alone, so that texts can be kept by it."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:  # type: ignore[override]  # a dictionary has none
+        return id(self)
 
 
 def read_words(folder: Path) -> tuple[dict[str, str], list[TemplateError]]:
@@ -75,12 +87,12 @@ def _figures_in(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1)
-def _built_in() -> Mapping[str, str]:
-    return read_words(data_dir("templates"))[0]
+def _built_in() -> Words:
+    return Words(read_words(data_dir("templates"))[0])
 
 
 @lru_cache(maxsize=8)
-def words_of(folder: Path | None) -> Mapping[str, str]:
+def words_of(folder: Path | None) -> Words:
     """Give the words with a user's folder (or none) in front.
 
     Raises:
@@ -91,10 +103,10 @@ def words_of(folder: Path | None) -> Mapping[str, str]:
     own, problems = read_words(folder)
     if problems:
         raise problems[0]
-    return {**_built_in(), **own}
+    return Words({**_built_in(), **own})
 
 
-_spoken: ContextVar[Mapping[str, str] | None] = ContextVar("spoken", default=None)
+_spoken: ContextVar[Words | None] = ContextVar("spoken", default=None)
 
 
 @contextmanager
@@ -104,11 +116,31 @@ def spoken(folder: Path | None) -> Iterator[None]:
     Raises:
         TemplateError: Its words.txt is wrong.
     """
-    before = _spoken.set(words_of(folder))
-    try:
+    with speaking(words_of(folder)):
         yield
-    finally:
-        _spoken.reset(before)
+
+
+class speaking:  # noqa: N801 - used as a function is
+    """Write with these words inside this block."""
+
+    __slots__ = ("_before", "_words")
+
+    def __init__(self, spoken_words: Words) -> None:
+        """Take the words."""
+        self._words = spoken_words
+
+    def __enter__(self) -> None:
+        """Begin."""
+        self._before = _spoken.set(self._words)
+
+    def __exit__(self, *_: object) -> None:
+        """Go back to the words before."""
+        _spoken.reset(self._before)
+
+
+def words() -> Words:
+    """Give the words that are spoken now; what is kept of texts is kept by them."""
+    return _spoken.get() or _built_in()
 
 
 def say(name: str, **figures: object) -> str:
