@@ -38,14 +38,13 @@ def barred_because(
     vocabulary: Vocabulary,
 ) -> tuple[Because, ...]:
     """List the conditions of a veto, with how far each number lies beyond its limit."""
-    known = {**facts, **option}
     return tuple(
         Because(
             test.fact,
             actual,
             test.text or test.verb,
             vocabulary.fact(test.fact),
-            _distance(test, actual, known, vocabulary),
+            _distance(test, actual, facts, option, vocabulary),
         )
         for test, actual in what_held(rule, facts, option)
     )
@@ -54,12 +53,14 @@ def barred_because(
 def _distance(
     test: Test,
     actual: FactValue | None,
-    known: Mapping[str, FactValue],
+    facts: Mapping[str, FactValue],
+    option: Mapping[str, FactValue],
     vocabulary: Vocabulary,
 ) -> str:
-    limit = known.get(test.other) if test.other is not None else test.value
     if test.verb not in _ORDERED or not isinstance(actual, int | float):
         return ""
+    other = test.other
+    limit = test.value if other is None else option.get(other, facts.get(other))
     if not isinstance(limit, int | float):
         return ""
     return show(vocabulary.fact(test.fact), round(abs(float(actual) - float(limit)), 6))
@@ -68,7 +69,8 @@ def _distance(
 def reason(
     rule: Rule,
     conditions: Sequence[Because],
-    known: Mapping[str, FactValue],
+    facts: Mapping[str, FactValue],
+    option: Mapping[str, FactValue],
     vocabulary: Vocabulary,
 ) -> str:
     """Fill a veto's text: ``{fact.name}`` is its value, ``{short}`` the first distance."""
@@ -78,6 +80,7 @@ def reason(
         name = found[1]
         if name == SHORT:
             return short
-        return show(vocabulary.fact(name), known[name]) if name in known else "unknown"
+        known = option.get(name, facts.get(name))
+        return "unknown" if known is None else show(vocabulary.fact(name), known)
 
     return _PLACEHOLDER.sub(value, rule.veto or "")

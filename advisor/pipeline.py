@@ -92,7 +92,7 @@ def prepare(request: Request, knowledge: Knowledge) -> Prepared:
 def all_option_facts(ready: Prepared) -> Sequence[OptionFacts]:
     """Give the facts of the what-ifs and of what people look for and cannot run here."""
     expected = {option.key: option.facts for option in expected_options(ready.base)}
-    return [*ready.option_facts, *[OptionFacts(key, of) for key, of in expected.items()]]
+    return [*ready.option_facts, *[OptionFacts(key, of, of) for key, of in expected.items()]]
 
 
 def estimate(request: Request, knowledge: Knowledge) -> Base:
@@ -231,13 +231,16 @@ class Advisor(Struct, frozen=True):
         The rules run once more, on those what-ifs alone, so ``advise`` itself pays nothing.
         """
         expected = {option.key: option for option in self.expected(advice)}
-        of = [OptionFacts(key, option.facts) for key, option in expected.items()]
+        of = [OptionFacts(key, o.facts, o.facts) for key, o in expected.items()]
         outcome = self.engine.run(self._given(advice.facts), of)
+        fired_for: dict[str, set[str]] = {}
+        for firing in outcome.firings:
+            fired_for.setdefault(firing.rule, set()).add(firing.option)
         vetoes: dict[str, Rule] = {}
         for rule in self.ruleset.rules:
-            for firing in outcome.firings if rule.veto else ():
-                if firing.rule == rule.id and firing.option:
-                    vetoes.setdefault(firing.option, rule)
+            for key in fired_for.get(rule.id, ()) if rule.veto else ():
+                if key:
+                    vetoes.setdefault(key, rule)
         barred = tuple(
             self._not_recommended(vetoes[key], expected[key], advice.facts, expected[key].facts)
             for key in expected
@@ -270,7 +273,7 @@ class Advisor(Struct, frozen=True):
         values: Mapping[str, FactValue],
     ) -> NotRecommended:
         conditions = barred_because(rule, facts, values, self.vocabulary)
-        said = reason(rule, conditions, {**facts, **values}, self.vocabulary)
+        said = reason(rule, conditions, facts, values, self.vocabulary)
         return NotRecommended(option, rule.id, said, conditions)
 
     def provenance(self) -> Provenance:

@@ -17,8 +17,8 @@ class OptionFacts(Struct, frozen=True):
     values: Mapping[str, FactValue]
     shared: Mapping[str, FactValue] = {}
     """Those of ``values`` that other what-ifs may share, in a mapping that never changes: what an
-    engine makes of it can be kept. A fact that one what-if shares is in ``values`` of another only
-    where that one shares it too, or shares nothing."""
+    engine makes of it can be kept. It is all of ``values``, or facts that are in the ``values`` of
+    no other what-if that shares some, unless that one shares them too."""
 
 
 class Firing(Struct, frozen=True, order=True):

@@ -41,6 +41,7 @@ class Writer:
         self._option = {fact: text for fact, text in read.items() if of_option(fact)}
         self._all = _Properties(self._option)
         self._own, self._shared = self._all, _Properties({})
+        self._whole: Kept[int, tuple[Mapping[str, FactValue], str]] = Kept(_MOST_KEPT)
         self._kept: Kept[int, tuple[Mapping[str, FactValue], str]] = Kept(_MOST_KEPT)
         self._groups = sorted({group for group, _ in self._scenario.values()})
         self._unknown_scenario = [
@@ -89,11 +90,19 @@ class Writer:
     def options(self, options: Sequence[OptionFacts]) -> Iterator[str]:
         """Write the properties of every what-if; see ``option_fact``."""
         for option in options:
-            if option.shared:
-                shared = self._text_of(option.shared)
-                yield shared + self._own.text(option.values)
+            if option.shared is option.values:
+                yield self._whole_text_of(option.shared)
+            elif option.shared:
+                yield self._text_of(option.shared) + self._own.text(option.values)
             else:
                 yield _PRESENT + self._all.text(option.values)
+
+    def _whole_text_of(self, shared: Mapping[str, FactValue]) -> str:
+        found = self._whole.get(id(shared))
+        if found is None:
+            found = (shared, _PRESENT + self._all.text(shared))
+            self._whole.put(id(shared), found)
+        return found[1]
 
     def _text_of(self, shared: Mapping[str, FactValue]) -> str:
         found = self._kept.get(id(shared))

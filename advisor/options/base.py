@@ -104,10 +104,12 @@ def _completed(
     base: Base, change: Mapping[str, object], scenario: Scenario
 ) -> Mapping[str, object]:
     """Add the keys without which running the changed request would fall back to other defaults."""
-    request = base.request
+    request, own = base.request, base.scenario
     full = {**change, **_split_changes(base, change, scenario)}
-    full.update(_draft_changes(base, full, scenario))
-    full.update(_card_changes(base, full, scenario))
+    if own.mtp or own.draft_model:
+        full.update(_draft_changes(base, full, scenario))
+    if scenario.gpu is not own.gpu or scenario.gpus != own.gpus:
+        full.update(_card_changes(base, full, scenario))
     full.update(_choice_changes(base, full, scenario))
     stated = full.get("split", request.split)
     if stated and scenario.gpus > 1 and stated != (way := split_of(scenario)):
@@ -159,8 +161,7 @@ def _card_changes(
 ) -> Mapping[str, object]:
     """Say which and how many cards where the request's own words would give others."""
     request, gpu = base.request, scenario.gpu
-    same = gpu is base.scenario.gpu and scenario.gpus == base.scenario.gpus
-    if gpu is None or scenario.cards or same:
+    if gpu is None or scenario.cards:
         return {}
     added: dict[str, object] = {}
     if "gpu" not in full and cards_asked(request, base.knowledge).counted:

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from advisor import support
 from advisor.advice import Action, Expected, FactValue
 from advisor.knowledge.types import Format, Framework, KvType
+from advisor.memo import Kept
 from advisor.options.base import Base, option_key
+from advisor.scenario import Key
 
 _FULL_BITS = 16
 _USUAL_BITS = 4
@@ -18,14 +20,28 @@ _EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
 Facts = dict[str, FactValue]
 
 
+_kept: Kept[Key, tuple[Key, tuple[Expected, ...]]] = Kept(2_048)
+
+
 def expected_options(base: Base) -> tuple[Expected, ...]:
-    """List them in a stable order, unique by key; none without a card."""
-    if base.scenario.gpu is None:
+    """List them in a stable order, unique by key; none without a card.
+
+    They are the same for all cards of a kind, and kept.
+    """
+    now = base.scenario
+    if now.gpu is None:
         return ()
-    unique: dict[str, Expected] = {}
-    for option in _all(base):
-        unique.setdefault(option.key, option)
-    return tuple(unique.values())
+    records: Key = (base.knowledge, now.model, now.framework, now.precision)
+    card = (now.gpu.vendor, now.gpu.compute_capability, now.gpu.architecture)
+    key: Key = (*map(id, records), *card, now.gpu.unified_memory, now.gpus, base.card_fits)
+    found = _kept.get(key)
+    if found is None:
+        unique: dict[str, Expected] = {}
+        for option in _all(base):
+            unique.setdefault(option.key, option)
+        found = (records, tuple(unique.values()))
+        _kept.put(key, found)
+    return found[1]
 
 
 def _all(base: Base) -> Iterator[Expected]:
