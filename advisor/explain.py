@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from advisor.advice import Because, FactValue
 from advisor.engine.trace import what_held
+from advisor.memo import by_identity
 from advisor.rulefile.model import Rule, Test
+from advisor.rulefile.normal import branches
 from advisor.vocabulary import Vocabulary, show
 
 _ORDERED = frozenset({"above", "at least", "below", "at most"})
@@ -64,6 +66,15 @@ def _distance(
     if not isinstance(limit, int | float):
         return ""
     return show(vocabulary.fact(test.fact), round(abs(float(actual) - float(limit)), 6))
+
+
+@by_identity
+def facts_read(rule: Rule) -> tuple[str, ...]:
+    """Name the facts that a veto's conditions and text read, those of what-ifs included."""
+    tests = [test for branch in branches(rule.when) for test in branch]
+    names = [name for test in tests for name in (test.fact, test.other) if name]
+    names += [name for name in _PLACEHOLDER.findall(rule.veto or "") if name != SHORT]
+    return tuple(sorted(set(names)))
 
 
 def reason(

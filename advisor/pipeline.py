@@ -29,11 +29,12 @@ from advisor.errors import RequestError, RuleFileError, UserError, raise_problem
 from advisor.estimate.limits import find_limits
 from advisor.estimate.result import BreakEven, Limits
 from advisor.estimate.speed import missing_inputs
-from advisor.explain import barred_because, because, reason
+from advisor.explain import barred_because, because, facts_read, reason
 from advisor.facts import break_even_facts, scenario_facts
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.measurements.overlay import with_measurements
+from advisor.memo import Kept
 from advisor.optionfacts import option_facts
 from advisor.options import Base, build_options, expected_options
 from advisor.options.breakeven import break_even
@@ -104,6 +105,9 @@ def estimate(request: Request, knowledge: Knowledge) -> Base:
     scenario = resolve(request, knowledge)
     now = outlook_of(scenario, knowledge)
     return Base(request, scenario, now.memory, now.speed, knowledge)
+
+
+_cannot_run: Kept[tuple[object, ...], tuple[object, NotRecommended]] = Kept(4_096)
 
 
 class _Run(Struct, frozen=True):
@@ -242,7 +246,7 @@ class Advisor(Struct, frozen=True):
                 if key:
                     vetoes.setdefault(key, rule)
         barred = tuple(
-            self._not_recommended(vetoes[key], expected[key], advice.facts, expected[key].facts)
+            self._cannot_run(vetoes[key], expected[key], advice.facts)
             for key in expected
             if key in vetoes
         )
@@ -264,6 +268,19 @@ class Advisor(Struct, frozen=True):
         """The facts that no rule concluded."""
         origin = self.vocabulary.facts
         return {name: value for name, value in facts.items() if origin[name].origin != "rules"}
+
+    def _cannot_run(
+        self, rule: Rule, option: Expected, facts: Mapping[str, FactValue]
+    ) -> NotRecommended:
+        """Say why a what-if cannot run: kept, since it is the same on all cards of a kind."""
+        read = tuple(map(facts.get, facts_read(rule)))
+        key = (id(self.vocabulary), id(rule), id(option), read)
+        found = _cannot_run.get(key)
+        if found is None:
+            made = self._not_recommended(rule, option, facts, option.facts)
+            found = ((self.vocabulary, rule, option), made)
+            _cannot_run.put(key, found)
+        return found[1]
 
     def _not_recommended(
         self,
