@@ -110,6 +110,7 @@ def _put_scenario(facts: dict[str, FactValue], base: Base, option: Option) -> No
         )
     facts["option.same_family"] = after.model.family == before.model.family
     _put(facts, "option.context_kept", percent(after.context_tokens, before.context_tokens))
+    _put(facts, "option.batch_kept", percent(after.batch, before.batch))
     kept = percent(after.model.parameters, before.model.parameters)
     _put(facts, "option.parameters_kept", kept)
     if after.gpu_layers is not None:

@@ -103,6 +103,7 @@ def _option_setup(doc: Document, item: RecommendationDoc) -> Strings:
         "option_effort": known("effort", effort) or effort,
         "option_effort_kind": effort,
         "option_confidence": item["confidence"],
+        "option_last_resort": flag(item["score"] <= 0),
     }
 
 
