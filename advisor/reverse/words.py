@@ -49,7 +49,7 @@ _CAUSES: dict[Cause, str] = {
     "price_unknown": "price not known, so --max-price cannot be judged",
     "power_unknown": "power not known, so --max-power cannot be judged",
     "release_unknown": "release date not known",
-    "not_for_sale": "not sold as a card: virtual profiles, closed markets",
+    "not_for_sale": "not on sale: virtual profiles, closed markets, cards of one cloud, used cards",
     "filtered": "not asked for",
 }
 
