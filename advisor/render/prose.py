@@ -50,6 +50,8 @@ class Remedy(Struct, frozen=True):
     headroom: str
     speed: str
     quality: str
+    loss: str
+    """What it costs in quality, where that may be noticed; else empty."""
     effort: str
     cost: str
     confidence: str
@@ -202,6 +204,7 @@ def _remedy(s: Strings, item: RecommendationDoc, length: Length) -> Remedy:
         headroom=s["option_headroom"] or say("line.fits-not"),
         speed=_drafted(s) or s["option_speed"] or say("line.unknown"),
         quality=_quality(s),
+        loss="" if s["option_quality_small"] or not s["option_quality_cost"] else _quality(s),
         effort=known("effort-kind", s["option_effort_kind"]) or s["option_effort_kind"],
         cost=s["option_cost"],
         confidence=item["confidence"],
