@@ -69,12 +69,21 @@ def combine_options(base: Base, singles: Sequence[Option]) -> Iterator[Option]:
         yield from found
         if found:
             break
-    if not any(option.action in _OTHER_MACHINE and _with_room(option) for option in singles):
+    if not any(_replaces(base, option) for option in singles):
         yield from machine_options(base)
 
 
-def _with_room(option: Option) -> bool:
-    return option.fits and option.margin != "thin"
+def _replaces(base: Base, option: Option) -> bool:
+    """Whether other hardware alone does, with room, and is of the kind there is.
+
+    A laptop takes no other card, and a machine that shares its memory is no card.
+    """
+    if option.action not in _OTHER_MACHINE or not option.fits or option.margin == "thin":
+        return False
+    own, other = base.scenario.gpu, option.scenario.gpu
+    if option.action != "upgrade-gpu" or own is None or other is None:
+        return True
+    return own.segment != "mobile" and bool(own.unified_memory) == bool(other.unified_memory)
 
 
 def acceptable(base: Base, option: Option, limits: Bounds) -> bool:

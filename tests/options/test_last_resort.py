@@ -28,6 +28,21 @@ def test_what_scores_nothing_is_said_where_nothing_else_is(given: dict[str, obje
     assert broken(advisor(), advice) == []
 
 
+LAPTOPS = (
+    {"gpu": "Radeon RX 7900M", "model": "DeepSeek-V3", "precision": "Q3_K_M", "batch": 16,
+     "ram_gib": 32.0, "use": "batch"},
+    {"gpu": "RTX A1000 Mobile 6 GB", "model": "Llama-3.1-405B", "precision": "Q4_K_M",
+     "context": 32_768, "batch": 16, "kv_cache": "q8_0", "ram_bandwidth_gb_s": 80.0},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("given", LAPTOPS, ids=lambda g: f"{g['model']} on {g['gpu']}")
+def test_a_laptop_rents_what_it_cannot_be_fitted_with(given: dict[str, object]) -> None:
+    advice = advised(**given)
+    assert advice.recommendations[0].option.action == "combine"
+    assert broken(advisor(), advice) == []
+
+
 def test_its_price_is_in_the_text() -> None:
     (only,) = document(advised(**HARSH[0]))["recommendations"]
     assert "last resort" in only["text"]
