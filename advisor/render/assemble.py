@@ -11,7 +11,8 @@ from advisor.commands import commands_for
 from advisor.estimate.certainty import certainty_of
 from advisor.estimate.room import sequences_at_once
 from advisor.render.barred import title
-from advisor.render.figures import Strings, plain, typed
+from advisor.render.figures import plain, typed
+from advisor.render.option import caveats_of
 from advisor.render.picture import picture_doc
 from advisor.render.setup import scenario_doc, setup_doc
 from advisor.render.templating import Templates, templates_for
@@ -198,19 +199,13 @@ def _write_sentences(views: Views, advice: Advice, texts: Templates) -> None:
         name = item.text_template or f"{item.option.action}.md.j2"
         context = views.told(shown)
         shown["title"], shown["text"] = texts.titled(f"actions/{name}", context)
-        caveats = [texts.text(f"report/{caveat}.md.j2", context) for caveat in _caveats(context)]
+        caveats = [texts.text(f"report/{caveat}.md.j2", context) for caveat in caveats_of(context)]
         shown["text"] = " ".join([shown["text"], *filter(None, caveats)])
     doc["notes"] = [
         {"rule": note.rule, "yours": own_rule_doc(advice.provenance, note.rule), "text": text}
         for note in advice.notes
         if (text := _note_text(note, situation, texts))
     ]
-
-
-def _caveats(context: Strings) -> Iterable[str]:
-    """Name the texts that warn of a recommendation, of templates/report."""
-    named = {"last_resort": "option_last_resort", "thin_margin": "option_thin"}
-    return [name for name, placeholder in named.items() if context[placeholder]]
 
 
 def _note_text(note: Note, situation: dict[str, str], texts: Templates) -> str:

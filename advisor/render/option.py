@@ -29,6 +29,12 @@ def option_view(doc: Document, item: RecommendationDoc) -> Strings:
     }
 
 
+def caveats_of(told: Strings) -> list[str]:
+    """Name the texts of templates/report that warn of a recommendation."""
+    named = {"last_resort": "option_last_resort", "thin_margin": "option_thin"}
+    return [name for name, placeholder in named.items() if told[placeholder]]
+
+
 def _alternatives(doc: Document, item: RecommendationDoc) -> list[str]:
     """Name the runners-up by what sets them apart, with what they need."""
     return [
