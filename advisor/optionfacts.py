@@ -75,6 +75,7 @@ def _put_change(facts: dict[str, FactValue], base: Base, option: Option) -> None
         )
     facts["option.same_family"] = after.model.family == before.model.family
     put(facts, "option.context_kept", percent(after.context_tokens, before.context_tokens))
+    put(facts, "option.batch_kept", percent(after.batch, before.batch))
     put(facts, "option.parameters_kept", percent(after.model.parameters, before.model.parameters))
     if after.gpu and before.gpu:
         facts["option.same_vendor"] = after.gpu.vendor == before.gpu.vendor

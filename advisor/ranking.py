@@ -71,11 +71,18 @@ def rank(
         for f in firings
         if (rule := rules[f.rule]).score and rule.action and f.option and f.option not in barred
     ]
-    worth_saying, pointless = _without_dominated([m for m in marked if m.score > 0], values)
+    scored = [m for m in marked if m.score > 0] or _last_resort(marked, facts)
+    worth_saying, pointless = _without_dominated(scored, values)
     best = _best_of_each_action(worth_saying)
     kept, superseded = _without_superseded(_without_repeats(best))
     said = tuple(_explained(item, facts, values[item.option.key]) for item in kept)
     return Ranking(said, vetoed, tuple(superseded), pointless)
+
+
+def _last_resort(marked: Sequence[_Marked], facts: Mapping[str, FactValue]) -> list[_Marked]:
+    """The best of what scores nothing, where the request does not run: it beats no answer."""
+    runs = facts.get("fit.state") in {"fits", "tight"}
+    return [] if runs else sorted(marked, key=_order)[:1]
 
 
 def _vetoed(

@@ -21,6 +21,7 @@ from advisor.render import figures as f
 from advisor.render.text import wrapped
 from advisor.resolve import DEFAULT_CONTEXT_TOKENS, default_context
 from advisor.reverse import CardFilter, Found, ModelFilter, Settings, gpus_for, models_for
+from advisor.reverse.answers import Cause
 from advisor.reverse.documents import reverse_doc, written_csv, written_json
 from advisor.reverse.view import (
     USED,
@@ -48,8 +49,14 @@ _DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
 _USUAL_CONTEXT = f"{DEFAULT_CONTEXT_TOKENS:,} tokens of context, or the trained length if shorter"
 _WIDTH = 100
 """Columns of prose in a pipe; the table takes what it needs."""
+_UNJUDGED: dict[Cause, str] = {
+    "price_unknown": "price left out",
+    "power_unknown": "power left out",
+    "release_unknown": "age left out",
+}
+"""Causes for which nobody can say whether a card is among those asked for."""
 _BEST = {
-    "price": "Cheapest by launch price",
+    "price": "Cheapest of known launch price",
     "memory": "Smallest",
     "speed": "Fastest",
     "power": "Least power",
@@ -265,7 +272,9 @@ def _model_head(card: Gpu, found: Found) -> list[str]:
 
 def _card_head(model: Model, found: Found) -> list[str]:
     name, size = f.plain(model.name), f.billions(model.parameters)
-    fit = f"{found.fitting} of {found.tried} cards run it"
+    unknown = {cause: found.left_out.get(cause, 0) for cause in _UNJUDGED}
+    fit = f"{found.fitting} of {found.tried - sum(unknown.values())} cards run it"
+    fit += "".join(f", {n} of unknown {_UNJUDGED[cause]}" for cause, n in unknown.items() if n)
     return [
         f"{name}, {size} parameters: {fit}{_shown(len(found.rows), found.fitting)}",
         *_notes(found),

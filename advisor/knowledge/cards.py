@@ -126,9 +126,9 @@ def _least_of(knowledge: Knowledge, each: Sequence[Gpu]) -> Gpu:
     must be cooled.
     """
     smallest = min(each, key=lambda gpu: (gpu.vram_bytes or 0, gpu.bandwidth_bytes_s or 0.0))
-    barred = {name for framework in knowledge.frameworks.values() for name in framework.not_on}
-    oldest = min(each, key=lambda gpu: (gpu.compute_capability or 0.0, gpu.released or ""))
-    kept = next((gpu for gpu in each if gpu.architecture in barred), oldest)
+    barred = [name for framework in knowledge.frameworks.values() for name in framework.not_on]
+    by_age = sorted(each, key=lambda gpu: (gpu.compute_capability or 0.0, gpu.released or ""))
+    kept = max(by_age, key=lambda gpu: barred.count(gpu.architecture))
     power = [gpu.tdp_w for gpu in each]
     least = {name: _least([getattr(gpu, name) for gpu in each]) for name in _LEAST}
     return replace(

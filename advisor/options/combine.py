@@ -9,7 +9,7 @@ the present machine has no gentle remedy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, islice
 
 from msgspec import Struct
@@ -59,7 +59,7 @@ def combine_options(base: Base, singles: Sequence[Option]) -> Iterator[Option]:
     gentle, *further = bounds(base)
     if any(acceptable(base, option, gentle) for option in singles):
         return
-    found = _fewest_steps(base, gentle, _MOST_STEPS)
+    found = _gentle_sets(base, gentle, further[0])
     yield from found
     if found:
         return
@@ -69,8 +69,21 @@ def combine_options(base: Base, singles: Sequence[Option]) -> Iterator[Option]:
         yield from found
         if found:
             break
-    if not any(option.fits and option.action in _OTHER_MACHINE for option in singles):
+    if not any(_replaces(base, option) for option in singles):
         yield from machine_options(base)
+
+
+def _replaces(base: Base, option: Option) -> bool:
+    """Whether other hardware alone does, with room, and is of the kind there is.
+
+    A laptop takes no other card, and a machine that shares its memory is no card.
+    """
+    if option.action not in _OTHER_MACHINE or not option.fits or option.margin == "thin":
+        return False
+    own, other = base.scenario.gpu, option.scenario.gpu
+    if option.action != "upgrade-gpu" or own is None or other is None:
+        return True
+    return own.segment != "mobile" and bool(own.unified_memory) == bool(other.unified_memory)
 
 
 def acceptable(base: Base, option: Option, limits: Bounds) -> bool:
@@ -99,9 +112,20 @@ def bearable(base: Base, option: Option, limits: Bounds) -> bool:
     return speed.decode_tok_s.estimate >= least_decode(base)
 
 
-def _fewest_steps(base: Base, limits: Bounds, most: int) -> list[Option]:
+def _gentle_sets(base: Base, gentle: Bounds, harsh: Bounds) -> list[Option]:
+    """Gentle sets; a server asked for by name, with several sequences, is left last of all."""
+    own, *moved = _starts(base)
+    found = _fewest_steps(base, gentle, _MOST_STEPS, [own])
+    if not found and moved and base.request.framework and base.scenario.batch > 1:
+        found = _fewest_steps(base, harsh, _MOST_STEPS, [own])
+    return found or _fewest_steps(base, gentle, _MOST_STEPS, moved)
+
+
+def _fewest_steps(
+    base: Base, limits: Bounds, most: int, starts: Iterable[Plan] | None = None
+) -> list[Option]:
     """The best of the smallest sets that fit; in the present framework, else in another."""
-    for start in _starts(base):
+    for start in _starts(base) if starts is None else starts:
         search = _search(base, start, limits)
         if not search.may_fit():
             continue

@@ -21,6 +21,8 @@ _PER_SEGMENT = {True: 2, False: 1}
 """What-ifs per market segment, by whether the card is of the same vendor."""
 _MUCH_FASTER = 1.3
 _FOR_SALE = frozenset({"consumer", "workstation", "datacenter"})
+LEAST_RENTED_BANDWIDTH = 300e9
+"""Slower cards of data centres are made for video and desktops, bytes per second."""
 
 
 def more_cards_options(base: Base) -> Iterator[Option]:
@@ -176,7 +178,8 @@ def _is_current(row: CardRow, knowledge: Knowledge) -> bool:
     recent = row.released is None or int(row.released[:4]) >= policy["upgrade_oldest_year"]
     if row.unified_memory:
         return recent and row.vram_bytes >= policy["unified_upgrade_least_bytes"]
-    return recent and row.segment in _FOR_SALE
+    slow = (row.bandwidth_bytes_s or 0.0) < LEAST_RENTED_BANDWIDTH
+    return recent and row.segment in _FOR_SALE and not (slow and row.segment == "datacenter")
 
 
 def _smallest_and_cheapest(row: CardRow) -> tuple[int, bool, float, str]:

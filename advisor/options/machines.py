@@ -21,12 +21,11 @@ from advisor.options.base import Base, make_option
 from advisor.options.choices import families_elsewhere, worth_having
 from advisor.options.dominance import best_of
 from advisor.options.formats import in_framework
-from advisor.options.hardware import can_grow, current_cards, on_card
+from advisor.options.hardware import LEAST_RENTED_BANDWIDTH, can_grow, current_cards, on_card
 from advisor.options.plan import Plan, bounds, stored_bytes, with_format
 from advisor.scenario import Scenario
 
 _COUNTS = {"datacenter": (1, 2, 4, 8), "workstation": (1, 2, 3, 4), "consumer": (1, 2, 3, 4)}
-_LEAST_RENTED_BANDWIDTH = 300e9
 _MOST_OFFERED = 8
 _MOST_TRIED = 12
 _LEAST_FREE = 0.03
@@ -114,7 +113,7 @@ def _machines(knowledge: Knowledge, how: str, vendor: str) -> Sequence[Machine]:
 
 
 def _usable(row: CardRow, segments: set[str], vendor: str) -> bool:
-    fast = row.bandwidth_bytes_s is not None and row.bandwidth_bytes_s >= _LEAST_RENTED_BANDWIDTH
+    fast = row.bandwidth_bytes_s is not None and row.bandwidth_bytes_s >= LEAST_RENTED_BANDWIDTH
     cards = row.segment in segments and not row.unified_memory
     return cards and row.vendor == vendor and fast
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor import support
 from advisor.advice import Effort, Option
 from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format, KvType
@@ -17,6 +18,7 @@ from advisor.scenario import Scenario
 
 _GENTLE_CACHE_BITS = 8.0
 _GENTLE_CLASS_BITS = 4
+_FLOAT_UNITS = frozenset({"fp8", "nvfp4", "mxfp4"})
 _EFFORTS: Sequence[Effort] = ("setting", "download", "rebuild", "purchase")
 
 
@@ -145,8 +147,18 @@ def smaller_formats(base: Base, scenario: Scenario, limits: Bounds) -> list[Form
         for precision in reversed(worth_having(scenario, base.knowledge))
         if precision is not scenario.precision
         and limits.takes(precision)
+        and not _unpacked(precision, scenario)
         and stored_bytes(base, scenario, precision) < own
     ]
+
+
+def _unpacked(precision: Format, scenario: Scenario) -> bool:
+    """Whether it is made for units that this card lacks; what the publisher released is not."""
+    made_for_units = precision.family in _FLOAT_UNITS and scenario.gpu is not None
+    if not made_for_units or support.is_published(precision, scenario.model):
+        return False
+    assert scenario.gpu
+    return support.is_native(precision, scenario.gpu) is False
 
 
 def smaller_caches(base: Base, scenario: Scenario, limits: Bounds) -> list[KvType]:

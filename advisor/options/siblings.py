@@ -17,7 +17,7 @@ from advisor.knowledge.types import Format, Knowledge
 from advisor.models import model_from_record
 from advisor.options.base import Base, make_option
 from advisor.options.choices import worth_having
-from advisor.options.plan import stored_bytes
+from advisor.options.plan import is_split, stored_bytes
 from advisor.resolve import default_context
 from advisor.scenario import Model, Scenario
 
@@ -51,12 +51,10 @@ def _smaller_relatives(base: Base) -> Iterator[Option]:
 
 def model_option(base: Base, model: Model) -> Option | None:
     """The request with another model in its best format; None where none of them fits."""
-    scenario = _with_model(base, model)
-    if scenario is None:
+    found = _placed(base, model)
+    if found is None:
         return None
-    precision = _best_format(base, scenario)
-    if precision is None:
-        return None
+    scenario, precision = found
     change: dict[str, object] = {"model": model.name}
     if precision is not base.scenario.precision:
         change["precision"] = precision.name
@@ -66,6 +64,19 @@ def model_option(base: Base, model: Model) -> Option | None:
     steps = 1 + ("precision" in change)
     option = make_option(base, "smaller-model", change, other, "download", steps=steps)
     return option if option.fits else None
+
+
+def _placed(base: Base, model: Model) -> tuple[Scenario, Format] | None:
+    """Wholly on the cards where they hold it, else split as was stated; with its format."""
+    own = base.scenario
+    if is_split(own):
+        whole = _with_model(base, replace(own, gpu_layers=None, cpu_experts=0), model)
+        precision = _best_format(base, whole) if whole else None
+        if whole and precision:
+            return whole, precision
+    split = _with_model(base, own, model)
+    precision = _best_format(base, split) if split else None
+    return (split, precision) if split and precision else None
 
 
 def _best_format(base: Base, scenario: Scenario) -> Format | None:
@@ -127,8 +138,7 @@ def _faithful(base: Base, precision: Format, scenario: Scenario) -> bool:
 def _most_stored(base: Base, scenario: Scenario) -> float:
     """Weights that cards, and RAM where the request has a split, may hold, bytes."""
     usable = base.memory.usable_bytes
-    split = scenario.gpu_layers is not None or scenario.cpu_experts > 0
-    if usable is None or split:
+    if usable is None or is_split(scenario):
         return float("inf")
     lookup = 2 * scenario.model.shape.vocab * scenario.model.shape.hidden
     return usable + lookup
@@ -184,8 +194,7 @@ def _recent(knowledge: Knowledge, modality: str) -> Sequence[tuple[int, str]]:
     return _recent_models[key]
 
 
-def _with_model(base: Base, model: Model) -> Scenario | None:
-    scenario = base.scenario
+def _with_model(base: Base, scenario: Scenario, model: Model) -> Scenario | None:
     if not support.supports_model(scenario.framework, model):
         return None
     if support.unsized(scenario.framework, model.shape):

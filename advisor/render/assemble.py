@@ -12,6 +12,7 @@ from advisor.estimate.certainty import certainty_of
 from advisor.estimate.room import sequences_at_once
 from advisor.render.barred import title
 from advisor.render.figures import plain, typed
+from advisor.render.option import caveats_of
 from advisor.render.picture import picture_doc
 from advisor.render.setup import scenario_doc, setup_doc
 from advisor.render.templating import Templates, templates_for
@@ -179,7 +180,8 @@ QUOTED_FACTS = (
 
 
 def _runs(advice: Advice) -> bool:
-    return advice.state in _RUNS or _is_split(advice.scenario)
+    """Whether the setup starts as asked; a split that its RAM cannot hold does not."""
+    return advice.state in _RUNS
 
 
 def _is_split(scenario: Scenario) -> bool:
@@ -198,8 +200,8 @@ def _write_sentences(views: Views, advice: Advice, texts: Templates) -> None:
         name = item.text_template or f"{item.option.action}.md.j2"
         context = views.told(shown)
         shown["title"], shown["text"] = texts.titled(f"actions/{name}", context)
-        caveat = texts.text("report/thin_margin.md.j2", context) if context["option_thin"] else ""
-        shown["text"] = f"{shown['text']} {caveat}".rstrip()
+        caveats = [texts.text(f"report/{caveat}.md.j2", context) for caveat in caveats_of(context)]
+        shown["text"] = " ".join([shown["text"], *filter(None, caveats)])
     doc["notes"] = [
         {"rule": note.rule, "yours": own_rule_doc(advice.provenance, note.rule), "text": text}
         for note in advice.notes

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from advisor.knowledge.cards import TOGETHER
-from advisor.render.figures import amount, plain, rate
+from advisor.render.figures import amount, plain, rate, rest_bytes
 from advisor.render.prose import report
 from advisor.units import GB, GIB
 
@@ -179,6 +179,9 @@ class _Known:
         sizes |= {needed - item["after"]["required_bytes"] for item in doc["recommendations"]}
         if memory["capacity_bytes"] is not None and memory["usable_bytes"] is not None:
             sizes.add(memory["capacity_bytes"] - memory["usable_bytes"])
+        if memory["usable_bytes"] is not None:
+            larger = max(needed, memory["usable_bytes"])
+            sizes.add(rest_bytes(larger, min(needed, memory["usable_bytes"])))
         asked = doc["facts"].get("host.ram_needed")
         sizes |= {float(asked)} if isinstance(asked, int | float) else set()
         self._sizes = {abs(size) for size in sizes}

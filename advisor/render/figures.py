@@ -19,7 +19,7 @@ Strings = dict[str, str]
 OWN = "your measurement"
 """How the source of a user's own figure begins."""
 _MILLION, _BILLION = 1e6, 1e9
-_HUNDREDTH_GIB = GIB / 100
+_HUNDREDTH_GIB, _TENTH_GIB = GIB / 100, GIB / 10
 _MANY = 100
 """From here on a decimal less is printed: billions of parameters."""
 _FINE_SHARE = 20
@@ -69,6 +69,24 @@ def amount(count_bytes: float | None) -> str:
     if 0 < count_bytes < _HUNDREDTH_GIB / 2:
         return say("size.tiny")
     return _amount(count_bytes)
+
+
+def rest(whole_bytes: float | None, part_bytes: float | None) -> str:
+    """Print what is left of one amount without another; empty when either is unknown."""
+    if whole_bytes is None or part_bytes is None:
+        return ""
+    return amount(rest_bytes(whole_bytes, part_bytes))
+
+
+def rest_bytes(whole_bytes: float, part_bytes: float) -> float:
+    """Take one amount from another so that all three add up as they are printed.
+
+    Each is printed to a tenth of a GiB, and the difference of two rounded figures may be a tenth
+    off the rounded difference. Below a tenth the exact difference is kept.
+    """
+    exact = whole_bytes - part_bytes
+    tenths = round(whole_bytes / _TENTH_GIB) - round(part_bytes / _TENTH_GIB)
+    return tenths * _TENTH_GIB if tenths > 0 and exact >= _TENTH_GIB else exact
 
 
 @lru_cache(maxsize=_KEPT)

@@ -45,10 +45,10 @@ def _memory(doc: Document) -> Strings:
         "memory_range": say("speed.range", low=low.removesuffix(" GiB"), high=high)
         if low != high
         else "",
-        "memory_deficit": "" if runs else f.amount(memory["deficit_bytes"] or None),
+        "memory_deficit": "" if runs else _deficit(doc),
         "memory_gap": "" if runs else str(doc["facts"].get("fit.gap", "")),
         "memory_room": str(doc["facts"].get("headroom.class", "")) if runs else "",
-        "memory_headroom": f.amount(memory["headroom_bytes"]) if runs else "",
+        "memory_headroom": _headroom(doc) if runs else "",
         "memory_headroom_share": _headroom_share(doc) if runs else "",
         "memory_weights": f.amount(memory["weights_bytes"]),
         "memory_kv_cache": f.amount(memory["kv_cache_bytes"]) if _keeps_cache(doc) else "",
@@ -92,6 +92,21 @@ def _cache_room(doc: Document) -> Strings:
 
 def _keeps_cache(doc: Document) -> bool:
     return bool(doc["memory"]["kv_cache_bytes"] or doc["memory"]["host_kv_cache_bytes"])
+
+
+def _deficit(doc: Document) -> str:
+    """Say what is missing: on one card the rest of what is needed, else on the fullest."""
+    memory = doc["memory"]
+    if not memory["deficit_bytes"] or doc["scenario"]["gpus"] > 1:
+        return f.amount(memory["deficit_bytes"] or None)
+    return f.rest(memory["required_bytes"], memory["usable_bytes"])
+
+
+def _headroom(doc: Document) -> str:
+    memory = doc["memory"]
+    if not memory["headroom_bytes"] or doc["scenario"]["gpus"] > 1:
+        return f.amount(memory["headroom_bytes"])
+    return f.rest(memory["usable_bytes"], memory["required_bytes"])
 
 
 def _reserve(capacity: int | None, usable: int | None) -> str:

@@ -198,6 +198,7 @@ OPTION: Mapping[str, str] = {
     "option_required": "memory needed on the card or cards after the change",
     "option_headroom": "what then stays free on the fullest card",
     "option_thin": "yes where so little stays free that it may not be relied on",
+    "option_last_resort": "yes where no better change makes the model run",
     "option_deficit": "what is then still missing, empty when it fits",
     "option_saved": "memory saved against the request, empty when none",
     "option_added": "memory added against the request, empty when none",

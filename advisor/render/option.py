@@ -73,6 +73,12 @@ class ToldView(Placeholders):
         return text
 
 
+def caveats_of(told: Mapping[str, str]) -> list[str]:
+    """Name the texts of templates/report that warn of a recommendation."""
+    named = {"last_resort": "option_last_resort", "thin_margin": "option_thin"}
+    return [name for name, placeholder in named.items() if told[placeholder]]
+
+
 def _alternatives(doc: Document, item: RecommendationDoc) -> list[str]:
     """Name the runners-up by what sets them apart, with what they need."""
     return [
@@ -325,6 +331,7 @@ WRITERS: Mapping[str, Callable[[Document, RecommendationDoc], str]] = {
     ),
     "option_effort_kind": lambda _, i: i["tradeoff"]["effort"],
     "option_confidence": lambda _, i: i["confidence"],
+    "option_last_resort": lambda _, i: flag(i["score"] <= 0),
     "option_fits": lambda _, i: flag(i["after"]["fits"]),
     "option_required": lambda _, i: f.amount(i["after"]["required_bytes"]),
     "option_headroom": lambda _, i: _headroom(i),

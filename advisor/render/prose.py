@@ -35,7 +35,7 @@ class RemedyFigures(Placeholders):
     """The figures of a remedy for tables and lists, written as a view asks for them."""
 
     __slots__ = ("_before", "option")
-    names = ("summary", "required", "headroom", "speed", "quality", "effort", "cost")
+    names = ("summary", "required", "headroom", "speed", "quality", "loss", "effort", "cost")
 
     def __init__(self, option: OptionView, item: RecommendationDoc) -> None:
         """Take the placeholders that they are written from."""
@@ -98,6 +98,11 @@ class Remedy(Struct, frozen=True):
     def quality(self) -> str:
         """What it costs in quality."""
         return self.figures["quality"]
+
+    @property
+    def loss(self) -> str:
+        """The same where it may be noticed; else empty."""
+        return self.figures["loss"]
 
     @property
     def effort(self) -> str:
@@ -293,6 +298,10 @@ def _drafted(s: Strings) -> str:
     return s["option_speculative"] if s["option_action"] == "speculative" else ""
 
 
+def _noticed_loss(s: Strings) -> str:
+    return "" if s["option_quality_small"] or not s["option_quality_cost"] else _quality(s)
+
+
 def _quality(s: Strings) -> str:
     if s["option_quality_cost"]:
         share = s["option_quality_cost"]
@@ -308,6 +317,9 @@ _LINES: Mapping[str, Callable[[Strings, FigureDoc | None], str]] = {
     "headroom": lambda s, _: s["option_headroom"] or say("line.fits-not"),
     "speed": lambda s, _: _drafted(s) or s["option_speed"] or say("line.unknown"),
     "quality": lambda s, _: _quality(s),
+    "loss": lambda s, _: (
+        "" if s["option_quality_small"] or not s["option_quality_cost"] else _quality(s)
+    ),
     "effort": lambda s, _: known("effort-kind", s["option_effort_kind"]) or s["option_effort_kind"],
     "cost": lambda s, _: s["option_cost"],
 }

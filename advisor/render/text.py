@@ -166,8 +166,8 @@ def _remedies(page: _Page, made: Report) -> None:
 def _remedy(page: _Page, remedy: Remedy, text: str) -> None:
     page.paragraph(remedy.title, indent=5, first=f"  {remedy.number}.", style="bold")
     sure = say(f"line.confidence.{remedy.confidence}")
-    facts = [remedy.summary, remedy.effort, sure]
-    page.paragraph(" | ".join(facts), indent=5, style="dim")
+    loss = [] if text or not remedy.loss else [remedy.loss]
+    page.paragraph(" | ".join([remedy.summary, *loss, remedy.effort, sure]), indent=5, style="dim")
     if remedy.yours:
         page.paragraph(remedy.yours, indent=5, style="dim")
     if text:

@@ -145,15 +145,19 @@ def _formats(search: Search, card: Gpu, best: Answer) -> Iterator[Answer]:
 
 
 def _order(answer: Answer, search: Search) -> tuple[object, ...]:
-    """More parameters first, then less loss, then the newer; asked for speed, the fastest."""
+    """More parameters first, then less loss, then the newer; asked for speed, the fastest.
+
+    Models that write come before those for embeddings and speech: their sizes do not compare.
+    """
     model, speed = answer.scenario.model, answer.decode_tok_s
+    writes = model.modality in {"text", "vision"}
     by_quality = (-model.parameters, ascending(answer.loss_percent), _age(model), model.name)
     if search.wish.prefer == "speed":
-        return (descending(speed), *by_quality)
+        return (not writes, descending(speed), *by_quality)
     if search.wish.prefer == "balanced":
         readable = speed is not None and speed >= search.knowledge.policy["reading_speed"]
-        return (not readable, *by_quality)
-    return by_quality
+        return (not writes, not readable, *by_quality)
+    return (not writes, *by_quality)
 
 
 def _age(model: Model) -> tuple[bool, int]:

@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from advisor.reverse.wish import Wish
 
 _BY_PARAMETERS = (
-    "most parameters first, then the least measured loss of the weight format, then the newest"
+    "most parameters first, then the least measured loss of the weight format, then the newest, "
+    "with models for embeddings and speech at the end"
 )
 _MODELS = {
     "quality": f"Ranked by quality as far as it is known here: {_BY_PARAMETERS}. "
     "No benchmark scores are used.",
     "balanced": f"Ranked by quality as far as it is known here: {_BY_PARAMETERS}; "
     "models slower than reading speed come last. No benchmark scores are used.",
-    "speed": "Ranked by decode speed, the fastest first; models of unknown speed come last.",
+    "speed": "Ranked by decode speed, the fastest first; models of unknown speed come last, then "
+    "those for embeddings and speech.",
 }
 _CARDS = {
     "price": "Sorted by launch price of all cards together, the cheapest first; cards whose price "
@@ -49,7 +51,7 @@ _CAUSES: dict[Cause, str] = {
     "price_unknown": "price not known, so --max-price cannot be judged",
     "power_unknown": "power not known, so --max-power cannot be judged",
     "release_unknown": "release date not known",
-    "not_for_sale": "not sold as a card: virtual profiles, closed markets",
+    "not_for_sale": "not on sale: virtual profiles, closed markets, cards of one cloud, used cards",
     "filtered": "not asked for",
 }
 

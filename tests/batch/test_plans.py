@@ -206,7 +206,7 @@ colour: red
         ("blocks: []", "list of mappings"),
         ("blocks: [{gpus: RTX 4090, models: phi-4}]\ncontexts: 4096", "beside 'blocks'"),
         ("gpus: RTX 4090\nmodels: phi-4\nformats: [{family: x}]", "names, not filters"),
-        ("gpus: Apple M3 Ultra\nmodels: phi-4", "several memory sizes"),
+        ("gpus: Apple M5\nmodels: phi-4", "several memory sizes"),
         ("gpus: 2x RTX 3090\nmodels: phi-4\ngpu_counts: [1, 2]", "and so does gpu_counts"),
     ],
 )

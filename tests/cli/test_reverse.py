@@ -29,7 +29,7 @@ def test_gpus_for_lists_cards_and_labels_unknown_prices(capsys: Capture) -> None
     assert done.code == 0
     assert done.out.startswith("Meta-Llama-3-70B, 70.55 billion parameters: ")
     assert "unknown" in done.out
-    for words in ("Cheapest by launch price: ", "Smallest: ", "Fastest: ", "Least power: "):
+    for words in ("Cheapest of known launch price: ", "Smallest: ", "Fastest: ", "Least power: "):
         assert words in done.out
 
 

@@ -146,7 +146,7 @@ def test_a_size_picks_or_sets_the_memory(
 @pytest.mark.parametrize(
     ("text", "fragment"),
     [
-        ("M3 Ultra", "NAME:SIZE, for example 'M3 Ultra:"),
+        ("M3 Ultra", "'M3 Ultra:96GB', 'M3 Ultra:256GB', 'M3 Ultra:512GB'"),
         ("Apple M5", "NAME:SIZE"),
         ("Radeon 8050S", "NAME:SIZE"),
         ("RTX 4090:48GB", "no such card has 48 GB"),

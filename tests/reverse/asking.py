@@ -48,8 +48,16 @@ def drawn_settings(rng: random.Random) -> Settings:
     )
 
 
-def drawn_card(rng: random.Random, framework: str | None) -> str:
-    """Draw a card that the framework runs on."""
+def drawn_card(rng: random.Random, framework_name: str | None, gpus: int | None) -> str:
+    """Draw a card that the framework runs on and that may be had as often as is asked for."""
     known = knowledge()
-    vendors = known.frameworks[framework or "llama.cpp"].vendors
-    return rng.choice([c.name for c in known.gpus.values() if c.vram_bytes and c.vendor in vendors])
+    framework = known.frameworks[framework_name or "llama.cpp"]
+    several = (gpus or 1) > 1
+    return rng.choice(
+        [
+            card.name
+            for card in known.gpus.values()
+            if card.vram_bytes and card.vendor in framework.vendors
+            if card.architecture not in framework.not_on and not (several and card.stands_alone)
+        ]
+    )

@@ -58,7 +58,7 @@ def sample(rows: list[Row], rng: random.Random) -> list[Row]:
 def test_models_have_the_figures_of_an_estimate(seed: int) -> None:
     rng = random.Random(seed)
     settings = drawn_settings(rng)
-    card = drawn_card(rng, settings.framework)
+    card = drawn_card(rng, settings.framework, settings.gpus)
     _, found = models_for(card, settings, ModelFilter(), knowledge())
     assert found.fitting + sum(found.left_out.values()) == found.tried == len(knowledge().models)
     assert found.rows
@@ -136,7 +136,7 @@ def brute_force(wish: Wish, gpu: Gpu, gpus: int, model: Model) -> dict[str, floa
 def test_what_is_left_out_is_what_trying_everything_leaves_out(seed: int) -> None:
     rng = random.Random(100 + seed)
     wish = wish_of(rng)
-    card = drawn_card(rng, wish.framework.name if wish.framework else None)
+    card = drawn_card(rng, wish.framework.name if wish.framework else None, wish.gpus)
     gpu = names.find_gpu(knowledge(), card)
     search = Search(knowledge(), wish)
     for model in sized_models(rng, 14):
