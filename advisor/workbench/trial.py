@@ -24,7 +24,7 @@ from advisor.workbench.expectations import (
     scenario_problems,
 )
 from advisor.workbench.factstore import Part, joined
-from advisor.workbench.masks import row_numbers
+from advisor.workbench.masks import rows_between
 from advisor.workbench.mutants import Mutant
 from advisor.workbench.sample import Given
 from advisor.workbench.scenariofile import ScenarioCase
@@ -113,7 +113,8 @@ class Sight:
         if case.rank is not None:
             return self.of_report(number)
         own = self._fired(rule.id, number)
-        return Seen("", (), (), {} if own is None else {rule.id: own}, {})
+        offered = self.trial.changes[number].values() if case.change is not None else ()
+        return Seen("", (), (), {} if own is None else {rule.id: own}, {}, list(offered))
 
     def of_report(self, number: int) -> Seen:
         """Read off everything that a scenario looks at."""
@@ -141,9 +142,8 @@ class Sight:
         if not found.per_option:
             return [] if found.mask >> (8 * number) & 1 else None
         begin, end = store.starts[number], store.starts[number + 1]
-        own = found.mask >> (8 * begin) & ((1 << 8 * (end - begin)) - 1)
         changes = self.trial.changes[number]
-        return [changes[store.key(begin + row)] for row in row_numbers(own, end - begin)] or None
+        return [changes[store.key(row)] for row in rows_between(found.mask, begin, end)] or None
 
 
 def trial_of(
