@@ -11,7 +11,7 @@ from advisor.options import expected_options
 from advisor.pipeline import Advisor, prepare
 from advisor.requests import request_from
 from advisor.rulefile.model import Case, Rule, Test
-from advisor.workbench.bulk import Evaluation, rule_mask, with_rule
+from advisor.workbench.bulk import Evaluation, rule_mask, shown_mask, with_rule
 from advisor.workbench.diff import compare
 from advisor.workbench.equivalents import told_apart
 from advisor.workbench.expectations import Changed, contains
@@ -195,8 +195,8 @@ class Finder:
     def _by_firing(self, mutant: Mutant) -> Suggestion | None:
         sample, rule = self._sample, mutant.rule
         store = sample.store
-        before = sample.fired[rule.id].mask
-        after = rule_mask(store, rule, sample.concluded)
+        before = shown_mask(sample, rule, sample.fired[rule.id].mask)
+        after = shown_mask(sample, rule, rule_mask(store, rule, sample.concluded))
         if before == after:
             return None
         old, new = (gathered(m, store.starts) if rule.per_option else m for m in (before, after))

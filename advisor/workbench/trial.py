@@ -14,7 +14,7 @@ from advisor.options import expected_options
 from advisor.pipeline import Advisor, all_option_facts, prepare
 from advisor.requests import request_from
 from advisor.rulefile.model import Case, Rule
-from advisor.workbench.bulk import Evaluation, evaluate_all, with_rule
+from advisor.workbench.bulk import Evaluation, evaluate_all, shown_mask, with_rule
 from advisor.workbench.diff import edits_between, touched_by_rule
 from advisor.workbench.expectations import (
     Changed,
@@ -126,12 +126,17 @@ class Sight:
             if value is not None:
                 facts[fact] = value
         said = [Spoken(s.rule, s.action, changes[s.option]) for s in report.recommended]
-        key = evaluation.store.key
-        fired = {
-            rule: [changes[key(row)] for row in rows]
-            for rule, rows in self._firings.fired(number).items()
-        }
-        return Seen(report.verdict, said, report.notes, fired, facts)
+        return Seen(report.verdict, said, report.notes, self._fired_in(number), facts)
+
+    def _fired_in(self, number: int) -> dict[str, Sequence[Changed]]:
+        """Give the rules that fire in one situation, without vetoes on what cannot run."""
+        store, changes = self.evaluation.store, self.trial.changes[number]
+        fired: dict[str, Sequence[Changed]] = {}
+        for rule, rows in self._firings.fired(number).items():
+            run = [row for row in rows if store.value("option.runs", row) is not False]
+            if run or not rows:
+                fired[rule] = [changes[store.key(row)] for row in run]
+        return fired
 
     @cached_property
     def _firings(self) -> Firings:
@@ -143,7 +148,8 @@ class Sight:
             return [] if found.mask >> (8 * number) & 1 else None
         begin, end = store.starts[number], store.starts[number + 1]
         changes = self.trial.changes[number]
-        return [changes[store.key(row)] for row in rows_between(found.mask, begin, end)] or None
+        mask = shown_mask(self.evaluation, found.rule, found.mask)
+        return [changes[store.key(row)] for row in rows_between(mask, begin, end)] or None
 
 
 def trial_of(
