@@ -17,6 +17,7 @@ from advisor.workbench.equivalents import told_apart
 from advisor.workbench.expectations import Changed, contains
 from advisor.workbench.masks import Mask, gathered, row_numbers, rows_between
 from advisor.workbench.mutants import Mutant
+from advisor.workbench.plainer import plainer, situation
 from advisor.workbench.sample import Given
 from advisor.workbench.scenariofile import Expected, ScenarioCase
 from advisor.workbench.standing import Firings, Standing, standing
@@ -283,44 +284,17 @@ class Finder:
         return self._named(mutant, given, Expected(changes=changes))
 
     def _named(self, mutant: Mutant, given: Given, expected: Expected) -> Suggestion:
-        name = f"{_situation(given)} ({mutant.rule.id})"
+        name = f"{situation(given)} ({mutant.rule.id})"
         return Suggestion(None, ScenarioCase(name, given, expected), mutant.rule)
 
     def _case(
         self, mutant: Mutant, number: int, change: Changed | None, *, fires: bool
     ) -> Suggestion:
         given = self._sample.store.requests[number]
-        name = f"{_situation(given)}{self._value(mutant, number)}"
-        case = Case(name, given, "fires" if fires else "silent", change)
-        rule = self._trial.advisor.ruleset.by_id[mutant.rule.id]
-        return Suggestion(case, None, rule, self._written(rule, case, number))
-
-    def _written(self, rule: Rule, case: Case, number: int) -> str:
-        """A ladder's case names the value that the ladder gives there."""
-        if rule.ladder is None:
-            return case.expect
-        for fact in rule.conclude:
-            for other in self._sample.ruleset.rules:
-                if other.ladder == rule.ladder and self._fires(other, number):
-                    return str(other.conclude[fact])
-        return "silent"
-
-    def _fires(self, rule: Rule, number: int) -> bool:
-        return bool(self._sample.scenarios(rule.id) >> (8 * number) & 1)
-
-    def _value(self, mutant: Mutant, number: int) -> str:
-        """The value that decides, for the name of a case."""
-        from advisor.vocabulary import show  # noqa: PLC0415
-
-        test = mutant.test
-        if test is None or test.fact.startswith("option."):
-            return ""
-        value = self._sample.conclusion(test.fact, number)
-        if value is None:
-            value = self._sample.store.value(test.fact, number)
-        fact = self._trial.advisor.vocabulary.fact(test.fact)
-        shown = "unknown" if value is None else show(fact, value)
-        return f", {test.fact} {shown}"
+        case = Case(situation(given), given, "fires" if fires else "silent", change)
+        advisor = self._trial.advisor
+        case, expect = plainer(case, mutant, advisor)
+        return Suggestion(case, None, advisor.ruleset.by_id[mutant.rule.id], expect)
 
     def _plainest(self, mask: Mask, mutant: Mutant) -> int:
         """The plainest request, and one that does not lie close to a threshold."""
@@ -356,15 +330,3 @@ def _plain_first(requests: Sequence[Given], numbers: Iterable[int]) -> list[int]
 
 def _plainness(given: Given) -> tuple[int, int]:
     return (len(given), len(str(given["gpu"])) + len(str(given["model"])))
-
-
-def _situation(given: Given) -> str:
-    """Name a request by what it asks for: ``Qwen3-8B in Q4_K_M on RTX 3060``."""
-    precision = f" in {given['precision']}" if "precision" in given else ""
-    rest = [
-        f"{key.replace('_', ' ')} {value}"
-        for key, value in given.items()
-        if key not in {"gpu", "model", "precision"}
-    ]
-    more = f", {', '.join(rest)}" if rest else ""
-    return f"{given['model']}{precision} on {given['gpu']}{more}"
