@@ -152,6 +152,19 @@ def test_a_pasted_case_of_a_ladder_expects_the_value_it_gives(
     assert found
 
 
+def test_a_suggested_case_states_nothing_that_could_be_left_out(
+    bare: Advisor, uncovered: Mutation
+) -> None:
+    cases = [g for g in uncovered.survivors if g.suggestion.case]
+    for group in cases[::4]:
+        case, rule = group.suggestion.case, group.suggestion.rule
+        assert case is not None
+        for key in case.given.keys() - {"gpu", "model"}:
+            given = {name: value for name, value in case.given.items() if name != key}
+            own = trial_of(bare, [(rule, replace(case, given=given))], [])
+            assert own.failing() or not own.failure(group.mutants[0]), (case.name, key)
+
+
 def test_what_is_called_the_same_is_the_same_on_the_whole_sample(
     evaluation: Evaluation, uncovered: Mutation
 ) -> None:
