@@ -34,8 +34,9 @@ def read_known(path: Path) -> Mapping[str, int]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise RequestError(
-            f"{path} cannot be read: {error.__class__.__name__}.",
+            f"{path} cannot be read: {why}.",
             hint="Make it with --accept, which takes a search of the whole sample.",
         ) from error
     lines = (line.strip() for line in text.splitlines())

@@ -36,9 +36,10 @@ def _text(m: Mutation, *, rules: bool) -> Iterator[str]:
         yield f"Survivors for which no test was looked for: {len(m.unresolved)}"
         yield from (f"  {_place(x)}{x.rule.id}: {x.what}" for x in m.unresolved)
         yield ""
+    before = f" ({len(m.known):,} by an earlier run)" if m.known else ""
     yield (
         f"{count(m.tried, 'mutant')}: {m.killed_count:,} killed, "
-        f"{m.meaningful - m.killed_count:,} survived, {m.same:,} the same as the original; "
+        f"{m.meaningful - m.killed_count:,} survived, {m.same:,} the same as the original{before}; "
         f"{100 * m.share_of_all:.1f} % killed of all, "
         f"{100 * m.share:.1f} % killed of those that can be"
     )
