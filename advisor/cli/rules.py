@@ -10,8 +10,9 @@ from advisor.cli.rules_check import check
 from advisor.cli.rules_docs import docs
 from advisor.cli.rules_explain import explain, facts
 from advisor.cli.rules_format import format_
+from advisor.cli.rules_mutate import mutate
 from advisor.cli.rules_sample import cover, diff
-from advisor.cli.rules_test import mutate, test
+from advisor.cli.rules_test import test
 
 rules_app = typer.Typer(name="rules", help="Check and test rule files.", no_args_is_help=True)
 rules_app.command()(check)

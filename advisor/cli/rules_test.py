@@ -1,4 +1,4 @@
-"""``advisor rules test`` and ``mutate``: are the rules right, and would a mistake be noticed?"""
+"""``advisor rules test``: are the rules right?"""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
-from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
-from advisor.cli.rules_sample import Output, SampleSize, Workers, progress_line
+from advisor.cli.folders import KnowledgeFolder, TemplatesFolder
 from advisor.errors import RequestError, UserError
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from advisor.workbench.cases import CaseResult
     from advisor.workbench.watching import Session, Stamp
 
-_SAMPLE = 20_000
 _LOOK_EVERY_S = 0.2
 Folder = Annotated[
     Path | None, typer.Argument(help="Folder of rule files. [default: the built-in rules]")
@@ -206,47 +204,3 @@ def must_hold_rules(folder: Path | None) -> None:
         problem = RequestError(f"{folder} holds no rule file (*.yaml)")
     if problem:
         raise problem
-
-
-def mutate(
-    rule: OnlyRules = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(help="Look for a killing case for so many survivors. [default: all]", min=0),
-    ] = None,
-    sample: SampleSize = _SAMPLE,
-    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.text,
-    fail_under: Annotated[
-        float | None,
-        typer.Option(help="Exit 1 when fewer are killed, in %.", min=0, max=100),
-    ] = None,
-    output: Output = None,
-    scenarios: Scenarios = None,
-    workers: Workers = None,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
-) -> None:
-    """Put one mistake at a time into the rules, and see whether a test notices.
-
-    Survivors are printed with a case to paste that kills them, found among the scenarios of the
-    sample; what no scenario tells from the original is listed apart and counts for nothing.
-    """
-    from advisor.cli.show import write  # noqa: PLC0415
-    from advisor.workbench.mutate_views import mutation_json, mutation_text  # noqa: PLC0415
-    from advisor.workbench.mutating import mutated_rules  # noqa: PLC0415
-
-    result = mutated_rules(
-        rules,
-        knowledge,
-        scenarios,
-        list(rule or ()),
-        templates=templates,
-        sample=sample,
-        limit=limit,
-        workers=workers,
-        progress=progress_line(),
-    )
-    write(mutation_json(result) if format_ is Format.json else mutation_text(result), output)
-    if fail_under is not None and 100 * result.share < fail_under:
-        raise typer.Exit(1)

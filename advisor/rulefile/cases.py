@@ -75,7 +75,7 @@ def _case(
     rank = _rank(block)
     says = block.text("says")
     if expect == "silent":
-        for key in ("change", "rank", "says"):
+        for key in ("rank", "says"):
             if key in block:
                 message = f"a case that expects silence cannot have '{key}'."
                 place = block.at(key)

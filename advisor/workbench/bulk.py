@@ -119,7 +119,18 @@ def _fired(
 ) -> Fired:
     option = rule.per_option
     masks = (branch_mask(store, b, concluded, option=option) for b in flat(rule))
-    return Fired(rule, option, reduce(or_, masks, 0), asks)
+    mask = reduce(or_, masks, 0)
+    if option and not rule.veto:
+        mask ^= mask & cannot_run(store)
+    return Fired(rule, option, mask, asks)
+
+
+def cannot_run(store: FactStore) -> Mask:
+    """Give the options that cannot run at all: only vetoes are tried on them."""
+    return passing(store, _CANNOT_RUN, {})
+
+
+_CANNOT_RUN = Test("option.runs", "is", value=False)
 
 
 class _Changed(Struct):
@@ -203,6 +214,22 @@ def _asks(rule: Rule) -> tuple[object, ...]:
 def rule_mask(store: FactStore, rule: Rule, concluded: Mapping[str, Concluded]) -> Mask:
     """Give the rows in which a rule holds."""
     return _fired(store, rule, concluded, ()).mask
+
+
+def shown_mask(evaluation: Evaluation, rule: Rule, mask: Mask) -> Mask:
+    """Give the rows for which a report names a rule that holds in the rows of a mask.
+
+    Of several vetoes on what cannot run at all, only the first in the files is named.
+    """
+    if not (rule.veto and mask):
+        return mask
+    taken = 0
+    for earlier in evaluation.ruleset.rules:
+        if earlier.id == rule.id:
+            break
+        if earlier.veto:
+            taken |= evaluation.fired[earlier.id].mask
+    return mask ^ (mask & taken & cannot_run(evaluation.store))
 
 
 def branch_mask(

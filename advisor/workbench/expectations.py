@@ -33,6 +33,8 @@ class Seen(Struct, frozen=True):
     fired: Mapping[str, Sequence[Changed]]
     """Rule -> the changes of the options it fired for; none for a rule about the scenario."""
     facts: Mapping[str, FactValue]
+    offered: Collection[Changed] = ()
+    """The changes of everything that was tried."""
 
 
 def seen_in(advice: Advice) -> Seen:
@@ -50,6 +52,7 @@ def seen_in(advice: Advice) -> Seen:
         [note.rule for note in advice.notes],
         fired,
         advice.facts,
+        list(changes.values()),
     )
 
 
@@ -57,7 +60,7 @@ def case_problem(rule_id: str, case: Case, seen: Seen) -> str:
     """Say how a case fails, apart from its words; empty when it holds."""
     fired = seen.fired.get(rule_id)
     if case.expect == "silent":
-        return "it fires" if fired is not None else ""
+        return _silence_problem(case.change, fired, seen)
     if fired is None:
         return "it stays silent"
     if case.change is not None and not any(contains(change, case.change) for change in fired):
@@ -66,6 +69,17 @@ def case_problem(rule_id: str, case: Case, seen: Seen) -> str:
         ranks = [place for place, item in enumerate(seen.said, 1) if item.rule == rule_id]
         if case.rank not in ranks:
             return f"it is ranked {ranks[0] if ranks else 'nowhere'}, not {case.rank}"
+    return ""
+
+
+def _silence_problem(change: Changed | None, fired: Sequence[Changed] | None, seen: Seen) -> str:
+    """Say what breaks the silence: of the whole rule, or about one change that was tried."""
+    if change is None:
+        return "it fires" if fired is not None else ""
+    if any(contains(found, change) for found in fired or ()):
+        return f"it fires for an option that changes {dict(change)}"
+    if not any(contains(found, change) for found in seen.offered):
+        return f"nothing was tried that changes {dict(change)}"
     return ""
 
 

@@ -35,6 +35,12 @@ def row_numbers(mask: Mask, count: int) -> Iterator[int]:
         place = rows.find(1, place + 1)
 
 
+def rows_between(mask: Mask, begin: int, end: int) -> Iterator[int]:
+    """List the rows that are meant from one row up to another."""
+    part = mask >> (8 * begin) & ((1 << 8 * (end - begin)) - 1)
+    return (begin + row for row in row_numbers(part, end - begin))
+
+
 def spread(mask: Mask, starts: Sequence[int]) -> Mask:
     """Give each owner's mark to all rows it owns.
 

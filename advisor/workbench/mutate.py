@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from advisor.engine.trace import evaluate as traced
-from advisor.optionfacts import option_facts
-from advisor.pipeline import prepare
+from advisor.options import expected_options
+from advisor.pipeline import Advisor, prepare
 from advisor.requests import request_from
 from advisor.rulefile.model import Case, Rule, Test
-from advisor.workbench.bulk import Evaluation, rule_mask, with_rule
+from advisor.workbench.bulk import Evaluation, rule_mask, shown_mask, with_rule
 from advisor.workbench.diff import compare
+from advisor.workbench.equivalents import told_apart
 from advisor.workbench.expectations import Changed, contains
-from advisor.workbench.masks import Mask, gathered, row_numbers
+from advisor.workbench.masks import Mask, gathered, row_numbers, rows_between
 from advisor.workbench.mutants import Mutant
+from advisor.workbench.plainer import plainer, situation
 from advisor.workbench.sample import Given
 from advisor.workbench.scenariofile import Expected, ScenarioCase
 from advisor.workbench.standing import Firings, Standing, standing
@@ -23,6 +25,8 @@ from advisor.workbench.trial import Trial, trial_of
 
 _LOOKED_AT = 300
 """Scenarios among which the plainest is chosen."""
+_TRIED = 20
+"""Scenarios in which a change is looked for that tells two rules apart."""
 _MARGIN = 0.2
 """How deep between two thresholds a value should lie, as a share of the gap."""
 
@@ -35,6 +39,11 @@ class Suggestion(Struct, frozen=True):
     rule: Rule
     expect: str = ""
     """What the case expects as it is written: of a ladder, one of its values."""
+
+    def trial(self, advisor: Advisor) -> Trial:
+        """Make it ready to be tried."""
+        cases = [(self.rule, self.case)] if self.case else []
+        return trial_of(advisor, cases, [self.scenario] if self.scenario else [])
 
 
 class Survivors(Struct, frozen=True):
@@ -58,6 +67,13 @@ class Mutation(Struct, frozen=True):
     sample: int
     totals: Mapping[str, int] = field(default_factory=dict)
     """Mutants that can be told apart, by rule."""
+    known: Sequence[Mutant] = ()
+    """Survivors that an earlier run found to be the same as the original."""
+
+    @property
+    def same(self) -> int:
+        """Mutants that are the same as the original, by this run or an earlier one."""
+        return len(self.equivalent) + len(self.known)
 
     @property
     def killed_count(self) -> int:
@@ -67,12 +83,17 @@ class Mutation(Struct, frozen=True):
     @property
     def meaningful(self) -> int:
         """Mutants that some scenario tells from the original."""
-        return self.tried - len(self.equivalent)
+        return self.tried - self.same
 
     @property
     def share(self) -> float:
         """Killed among the meaningful, from 0 to 1."""
         return self.killed_count / self.meaningful if self.meaningful else 1.0
+
+    @property
+    def share_of_all(self) -> float:
+        """Killed among all that were tried, from 0 to 1."""
+        return self.killed_count / self.tried if self.tried else 1.0
 
 
 Progress = Callable[[int, int], None]
@@ -80,9 +101,10 @@ Progress = Callable[[int, int], None]
 
 def mutate(
     trial: Trial,
-    sample: Evaluation,
+    sample: Evaluation | None,
     mutants: Sequence[Mutant],
     *,
+    known: Mapping[str, int] | None = None,
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> Mutation:
@@ -90,45 +112,60 @@ def mutate(
 
     Args:
         trial: The tests.
-        sample: The rules as they are, tried on the fact store.
+        sample: The rules as they are, tried on the fact store; without it nothing is looked for.
         mutants: What to try.
+        known: Equivalents of an earlier run, see ``equivalents``: nothing is looked for.
         limit: Look for tests for at most so many survivors.
         progress: Told how many mutants were tried.
     """
     killed: dict[str, int] = {}
-    open_: list[Mutant] = []
+    alive: list[Mutant] = []
     for number, mutant in enumerate(mutants, 1):
         if trial.failure(mutant):
             killed[mutant.rule.id] = killed.get(mutant.rule.id, 0) + 1
         else:
-            open_.append(mutant)
+            alive.append(mutant)
         if progress:
             progress(number, len(mutants))
-    finder = Finder(trial, sample)
-    found: list[Survivors] = []
-    equivalent: list[Mutant] = []
-    resolved = 0
-    while open_ and (limit is None or resolved < limit):
-        mutant, *rest = open_
-        suggestion = finder.suggestion(mutant)
-        resolved += 1
-        if suggestion is None:
-            equivalent.append(mutant)
-            open_ = rest
-            continue
-        own = trial_of(
-            trial.advisor,
-            [(suggestion.rule, suggestion.case)] if suggestion.case else [],
-            [suggestion.scenario] if suggestion.scenario else [],
-        )
-        also = [m for m in rest if _related(m, mutant, own) and own.failure(m)]
-        found.append(Survivors(suggestion, [mutant, *also]))
-        open_ = [m for m in rest if m not in also]
-    totals: dict[str, int] = {}
-    for mutant in mutants:
-        if not any(mutant is other for other in equivalent):
-            totals[mutant.rule.id] = totals.get(mutant.rule.id, 0) + 1
-    return Mutation(len(mutants), killed, found, equivalent, open_, len(sample.store), totals)
+    open_, old = told_apart(alive, known or {})
+    search = _Search(open_)
+    if sample is not None:
+        search.run(trial, Finder(trial, sample), limit)
+    same = {id(mutant) for mutant in (*search.equivalent, *old)}
+    return Mutation(
+        len(mutants),
+        killed,
+        search.found,
+        search.equivalent,
+        search.open,
+        0 if sample is None else len(sample.store),
+        Counter(mutant.rule.id for mutant in mutants if id(mutant) not in same),
+        old,
+    )
+
+
+class _Search(Struct):
+    """Survivors, and the tests that were found for them."""
+
+    open: list[Mutant]
+    found: list[Survivors] = field(default_factory=list)
+    equivalent: list[Mutant] = field(default_factory=list)
+
+    def run(self, trial: Trial, finder: Finder, limit: int | None) -> None:
+        """Look for a test for one survivor after the other, and what else it kills."""
+        looked = 0
+        while self.open and (limit is None or looked < limit):
+            looked += 1
+            mutant, *rest = self.open
+            suggestion = finder.suggestion(mutant)
+            also: list[Mutant] = []
+            if suggestion is None:
+                self.equivalent.append(mutant)
+            else:
+                own = suggestion.trial(trial.advisor)
+                also = [m for m in rest if _related(m, mutant, own) and own.failure(m)]
+                self.found.append(Survivors(suggestion, [mutant, *also]))
+            self.open = [m for m in rest if m not in also]
 
 
 def _related(other: Mutant, first: Mutant, trial: Trial) -> bool:
@@ -159,8 +196,8 @@ class Finder:
     def _by_firing(self, mutant: Mutant) -> Suggestion | None:
         sample, rule = self._sample, mutant.rule
         store = sample.store
-        before = sample.fired[rule.id].mask
-        after = rule_mask(store, rule, sample.concluded)
+        before = shown_mask(sample, rule, sample.fired[rule.id].mask)
+        after = shown_mask(sample, rule, rule_mask(store, rule, sample.concluded))
         if before == after:
             return None
         old, new = (gathered(m, store.starts) if rule.per_option else m for m in (before, after))
@@ -171,29 +208,27 @@ class Finder:
         return self._by_option(mutant, before, after) or self._by_report(mutant)
 
     def _by_option(self, mutant: Mutant, before: Mask, after: Mask) -> Suggestion | None:
-        """A case about a change that the mutant no longer fires for."""
+        """A case about a change that only the original fires for, or only the mutant."""
         store = self._sample.store
-        lost = gathered(before & ~after, store.starts)
-        for number in _plain_first(store.requests, row_numbers(lost, len(store)))[:20]:
-            own, other = self._changes(mutant, store.requests[number])
-            for change in own:
-                if not any(contains(found, change) for found in other):
-                    return self._case(mutant, number, change, fires=True)
+        for fires, one, other in ((True, before, after), (False, after, before)):
+            differ = gathered(one & ~other, store.starts)
+            for number in _plain_first(store.requests, row_numbers(differ, len(store)))[:_TRIED]:
+                found = self._changes(mutant.rule, number, one, other)
+                if found is not None:
+                    return self._case(mutant, number, found, fires=fires)
         return None
 
-    def _changes(self, mutant: Mutant, given: Given) -> tuple[list[Changed], list[Changed]]:
-        """The changes that the original and the mutant fire for."""
-        advisor = self._trial.advisor
-        ready = prepare(request_from(given), advisor.knowledge)
-        outcome = advisor.engine.run(ready.facts, ready.option_facts)
-        facts = {**ready.facts, **outcome.concluded}
-        original = advisor.ruleset.by_id[mutant.rule.id]
-        values = {item.key: item.values for item in option_facts(ready.base, ready.options)}
-        own, other = (
-            [o.change for o in ready.options if traced(rule, facts, values[o.key]).holds]
-            for rule in (original, mutant.rule)
-        )
-        return own, other
+    def _changes(self, rule: Rule, number: int, one: Mask, other: Mask) -> Changed | None:
+        """A change of an option in the first mask that none in the second one shares."""
+        store, advisor = self._sample.store, self._trial.advisor
+        ready = prepare(request_from(store.requests[number]), advisor.knowledge)
+        changes = {option.key: option.change for option in ready.options}
+        if rule.veto:
+            changes |= {option.key: option.change for option in expected_options(ready.base)}
+        begin, end = store.starts[number], store.starts[number + 1]
+        keys = [[store.key(row) for row in rows_between(m, begin, end)] for m in (one, other)]
+        own, others = ([changes[key] for key in found if key in changes] for found in keys)
+        return next((c for c in own if not any(contains(found, c) for found in others)), None)
 
     def _by_report(self, mutant: Mutant) -> Suggestion | None:
         changes = compare(self._sample, with_rule(self._sample, mutant.rule)).changes
@@ -249,44 +284,17 @@ class Finder:
         return self._named(mutant, given, Expected(changes=changes))
 
     def _named(self, mutant: Mutant, given: Given, expected: Expected) -> Suggestion:
-        name = f"{_situation(given)} ({mutant.rule.id})"
+        name = f"{situation(given)} ({mutant.rule.id})"
         return Suggestion(None, ScenarioCase(name, given, expected), mutant.rule)
 
     def _case(
         self, mutant: Mutant, number: int, change: Changed | None, *, fires: bool
     ) -> Suggestion:
         given = self._sample.store.requests[number]
-        name = f"{_situation(given)}{self._value(mutant, number)}"
-        case = Case(name, given, "fires" if fires else "silent", change)
-        rule = self._trial.advisor.ruleset.by_id[mutant.rule.id]
-        return Suggestion(case, None, rule, self._written(rule, case, number))
-
-    def _written(self, rule: Rule, case: Case, number: int) -> str:
-        """A ladder's case names the value that the ladder gives there."""
-        if rule.ladder is None:
-            return case.expect
-        for fact in rule.conclude:
-            for other in self._sample.ruleset.rules:
-                if other.ladder == rule.ladder and self._fires(other, number):
-                    return str(other.conclude[fact])
-        return "silent"
-
-    def _fires(self, rule: Rule, number: int) -> bool:
-        return bool(self._sample.scenarios(rule.id) >> (8 * number) & 1)
-
-    def _value(self, mutant: Mutant, number: int) -> str:
-        """The value that decides, for the name of a case."""
-        from advisor.vocabulary import show  # noqa: PLC0415
-
-        test = mutant.test
-        if test is None or test.fact.startswith("option."):
-            return ""
-        value = self._sample.conclusion(test.fact, number)
-        if value is None:
-            value = self._sample.store.value(test.fact, number)
-        fact = self._trial.advisor.vocabulary.fact(test.fact)
-        shown = "unknown" if value is None else show(fact, value)
-        return f", {test.fact} {shown}"
+        case = Case(situation(given), given, "fires" if fires else "silent", change)
+        advisor = self._trial.advisor
+        case, expect = plainer(case, mutant, advisor)
+        return Suggestion(case, None, advisor.ruleset.by_id[mutant.rule.id], expect)
 
     def _plainest(self, mask: Mask, mutant: Mutant) -> int:
         """The plainest request, and one that does not lie close to a threshold."""
@@ -322,15 +330,3 @@ def _plain_first(requests: Sequence[Given], numbers: Iterable[int]) -> list[int]
 
 def _plainness(given: Given) -> tuple[int, int]:
     return (len(given), len(str(given["gpu"])) + len(str(given["model"])))
-
-
-def _situation(given: Given) -> str:
-    """Name a request by what it asks for: ``Qwen3-8B in Q4_K_M on RTX 3060``."""
-    precision = f" in {given['precision']}" if "precision" in given else ""
-    rest = [
-        f"{key.replace('_', ' ')} {value}"
-        for key, value in given.items()
-        if key not in {"gpu", "model", "precision"}
-    ]
-    more = f", {', '.join(rest)}" if rest else ""
-    return f"{given['model']}{precision} on {given['gpu']}{more}"

@@ -33,13 +33,15 @@ def _text(m: Mutation, *, rules: bool) -> Iterator[str]:
         yield from (f"  {_place(x)}{x.rule.id}: {x.what}" for x in m.equivalent)
         yield ""
     if m.unresolved:
-        yield f"Survivors beyond the limit, not looked at: {len(m.unresolved)}"
+        yield f"Survivors for which no test was looked for: {len(m.unresolved)}"
         yield from (f"  {_place(x)}{x.rule.id}: {x.what}" for x in m.unresolved)
         yield ""
+    before = f" ({len(m.known):,} by an earlier run)" if m.known else ""
     yield (
         f"{count(m.tried, 'mutant')}: {m.killed_count:,} killed, "
-        f"{m.meaningful - m.killed_count:,} survived, {len(m.equivalent):,} the same as the "
-        f"original; {100 * m.share:.1f} % killed of those that can be"
+        f"{m.meaningful - m.killed_count:,} survived, {m.same:,} the same as the original{before}; "
+        f"{100 * m.share_of_all:.1f} % killed of all, "
+        f"{100 * m.share:.1f} % killed of those that can be"
     )
 
 
@@ -79,8 +81,9 @@ def mutation_json(mutation: Mutation) -> str:
         "mutants": m.tried,
         "killed": m.killed_count,
         "survived": m.meaningful - m.killed_count,
-        "equivalent": len(m.equivalent),
+        "equivalent": m.same,
         "killed_share": round(m.share, 4),
+        "killed_share_of_all": round(m.share_of_all, 4),
         "sample": m.sample,
         "rules": {r: {"killed": m.killed.get(r, 0), "of": of} for r, of in m.totals.items()},
         "survivors": [
@@ -90,7 +93,7 @@ def mutation_json(mutation: Mutation) -> str:
             }
             for group in m.survivors
         ],
-        "equivalents": [_object(x) for x in m.equivalent],
+        "equivalents": [_object(x) for x in (*m.equivalent, *m.known)],
         "not_looked_at": [_object(x) for x in m.unresolved],
     }
     return json.dumps(made, indent=2) + "\n"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
+from typing import Self, cast
 
 from msgspec import Struct
 
@@ -13,7 +14,7 @@ from advisor.engine.kinds import of_option
 from advisor.options.dominance import DOMINATED_BY
 from advisor.ranking import rank
 from advisor.rulefile.model import RuleSet
-from advisor.workbench.bulk import Evaluation
+from advisor.workbench.bulk import Evaluation, Fired
 from advisor.workbench.factstore import FactStore
 from advisor.workbench.masks import row_numbers
 
@@ -54,6 +55,11 @@ class _StoredOption(Struct, frozen=True):
     scenario: _Place
 
 
+_Read = tuple[_StoredOption, OptionFacts]
+_FEW = 500
+"""Scenarios whose options are kept once they were read."""
+
+
 def standings(evaluation: Evaluation, scenarios: Sequence[int]) -> dict[int, Standing]:
     """Give what the report says in each of these scenarios, ranked as the pipeline ranks."""
     found = Firings(evaluation, scenarios)
@@ -70,20 +76,72 @@ class Firings:
         store = evaluation.store
         self.scenario: dict[int, list[str]] = {number: [] for number in scenarios}
         self.option: dict[int, list[tuple[str, int]]] = {number: [] for number in self.scenario}
-        owner = _owners(store, self.scenario)
+        self._evaluation, self._owner = evaluation, _owners(store, self.scenario)
+        self._read: dict[int, _Read] = {}
         for rule_id, fired in evaluation.fired.items():
-            if fired.per_option:
-                for row in row_numbers(fired.mask, store.rows):
-                    number = owner[row]
-                    if number >= 0:
-                        self.option[number].append((rule_id, row))
-            else:
-                for number in row_numbers(fired.mask, len(store)):
-                    if number in self.scenario:
-                        self.scenario[number].append(rule_id)
+            self._add(rule_id, fired)
         scored = _scored_facts(evaluation.ruleset)
         self.option_facts = sorted({*filter(of_option, scored), DOMINATED_BY})
         self.scenario_facts = sorted(scored - set(self.option_facts))
+
+    def edited(self, evaluation: Evaluation) -> Firings:
+        """Give the firings of other rules on the same store; what did not change is taken over."""
+        old = self._evaluation.fired
+        changed = {
+            rule_id: fired
+            for rule_id, fired in evaluation.fired.items()
+            if fired is not old[rule_id] and fired.mask != old[rule_id].mask
+        }
+        return self._without(changed).joined(evaluation, changed) if changed else self
+
+    def _without(self, rules: Collection[str]) -> Self:
+        found = copy(self)
+        found.scenario = {
+            number: [rule for rule in fired if rule not in rules]
+            for number, fired in self.scenario.items()
+        }
+        found.option = {
+            number: [pair for pair in fired if pair[0] not in rules]
+            for number, fired in self.option.items()
+        }
+        return found
+
+    def joined(self, evaluation: Evaluation, rules: Mapping[str, Fired]) -> Self:
+        """Add rules to firings that hold none of them."""
+        self._evaluation = evaluation
+        for rule_id, fired in rules.items():
+            self._add(rule_id, fired)
+        return self
+
+    def fired(self, scenario: int) -> dict[str, list[int]]:
+        """Give the rules that fire in one scenario, each with the option rows it fires for."""
+        found: dict[str, list[int]] = {rule: [] for rule in self.scenario[scenario]}
+        for rule, row in self.option[scenario]:
+            found.setdefault(rule, []).append(row)
+        return found
+
+    def read(self, row: int) -> _Read:
+        """Give what ranking reads of an option, read once where the scenarios are few."""
+        found = self._read.get(row)
+        if found is None:
+            store = self._evaluation.store
+            option = _option(store, row)
+            found = (option, OptionFacts(option.key, store.option(row, self.option_facts)))
+            if len(self.scenario) <= _FEW:
+                self._read[row] = found
+        return found
+
+    def _add(self, rule_id: str, fired: Fired) -> None:
+        store = self._evaluation.store
+        if fired.per_option:
+            for row in row_numbers(fired.mask, store.rows):
+                number = self._owner[row]
+                if number >= 0:
+                    self.option[number].append((rule_id, row))
+            return
+        for number in row_numbers(fired.mask, len(store)):
+            if number in self.scenario:
+                self.scenario[number].append(rule_id)
 
 
 def _owners(store: FactStore, wanted: Mapping[int, object]) -> Sequence[int]:
@@ -105,20 +163,20 @@ def standing(evaluation: Evaluation, found: Firings, scenario: int) -> Standing:
     """Give what one report says."""
     store = evaluation.store
     rows = sorted({row for _, row in found.option[scenario]})
-    options = {row: _option(store, row) for row in rows}
+    read = {row: found.read(row) for row in rows}
     facts = store.facts(scenario, found.scenario_facts)
     for fact in found.scenario_facts:
         if fact in evaluation.concluded:
             value = evaluation.conclusion(fact, scenario)
             if value is not None:
                 facts[fact] = value
-    firings = [Firing(rule, options[row].key) for rule, row in found.option[scenario]]
+    firings = [Firing(rule, read[row][0].key) for rule, row in found.option[scenario]]
     ranking = rank(
         evaluation.ruleset,
         sorted(firings),
         facts,
-        cast("Sequence[Option]", list(options.values())),  # all that ranking reads of them
-        [OptionFacts(options[row].key, store.option(row, found.option_facts)) for row in rows],
+        cast("Sequence[Option]", [option for option, _ in read.values()]),  # all ranking reads
+        [values for _, values in read.values()],
     )
     said = tuple(
         Said(item.rule.id, item.option.action, item.option.key, item.score)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from msgspec import Struct, field
 
+from advisor.engine.base import FactValue
 from advisor.errors import RuleFileError, UserError
 from advisor.options import expected_options
 from advisor.pipeline import Advisor, all_option_facts, prepare
 from advisor.requests import request_from
 from advisor.rulefile.model import Case, Rule
-from advisor.workbench.bulk import Evaluation, evaluate_all, with_rule
+from advisor.workbench.bulk import Evaluation, evaluate_all, shown_mask, with_rule
 from advisor.workbench.diff import edits_between, touched_by_rule
 from advisor.workbench.expectations import (
     Changed,
@@ -22,13 +24,14 @@ from advisor.workbench.expectations import (
     scenario_problems,
 )
 from advisor.workbench.factstore import Part, joined
+from advisor.workbench.masks import rows_between
 from advisor.workbench.mutants import Mutant
 from advisor.workbench.sample import Given
 from advisor.workbench.scenariofile import ScenarioCase
-from advisor.workbench.standing import standings
+from advisor.workbench.standing import Firings, standing
 
 
-class Trial(Struct, frozen=True):
+class Trial(Struct, frozen=True, dict=True):
     """Every situation that the tests speak of, as facts."""
 
     advisor: Advisor
@@ -40,6 +43,8 @@ class Trial(Struct, frozen=True):
     """Of each situation, what its options change."""
     refused: Sequence[str] = field(default_factory=list)
     """Situations that could not be asked, with the reason."""
+    read: dict[int, dict[str, FactValue]] = field(default_factory=dict)
+    """Facts of situations that were read before."""
 
     def failure(self, mutant: Mutant) -> str:
         """Name the test that fails with an edited rule; empty when all hold."""
@@ -48,75 +53,103 @@ class Trial(Struct, frozen=True):
             edited = with_rule(self.base, rule)
         except RuleFileError:
             return "two rules contradict each other"
+        sight = Sight(self, edited)
         for case, number in self.cases.get(rule.id, ()):
-            ranked = case.rank is not None
-            if case_problem(rule.id, case, self.seen(edited, number, rule, ranked=ranked)):
+            if case_problem(rule.id, case, sight.of_case(rule, case, number)):
                 return f"case '{case.name}'"
-        return self._scenario_failure(edited, rule)
+        return self._scenario_failure(sight, rule)
 
-    def _scenario_failure(self, edited: Evaluation, rule: Rule) -> str:
+    def _scenario_failure(self, sight: Sight, rule: Rule) -> str:
         if not self.scenarios:
             return ""
         before = {rule.id: self.base.ruleset.by_id[rule.id]}
         touched = 0
         edits = edits_between(before, {rule.id: rule})
-        for mask in touched_by_rule(self.base, edited, edits).values():
+        for mask in touched_by_rule(self.base, sight.evaluation, edits).values():
             touched |= mask
         for scenario, number in self.scenarios:
             if touched >> (8 * number) & 1:
-                seen = self.seen(edited, number, None, ranked=True)
+                seen = sight.of_report(number)
                 if any(scenario_problems(scenario.expected, seen, self.advisor.vocabulary)):
                     return f"scenario '{scenario.name}'"
         return ""
 
-    def seen(self, evaluation: Evaluation, number: int, only: Rule | None, *, ranked: bool) -> Seen:
-        """Read off what tests look at.
+    def facts(self, number: int) -> dict[str, FactValue]:
+        """Give the facts of one situation, without those that rules conclude."""
+        found = self.read.get(number)
+        if found is None:
+            found = self.read[number] = self.base.store.facts(number)
+        return dict(found)
 
-        Args:
-            evaluation: The rules, tried on this trial's situations.
-            number: The situation.
-            only: Look at the firings of this rule alone.
-            ranked: Whether recommendations and notes are wanted.
-        """
-        fired: dict[str, Sequence[Changed]] = {}
-        for rule_id in [only.id] if only else evaluation.fired:
-            own = self._fired(evaluation, rule_id, number)
-            if own is not None:
-                fired[rule_id] = own
-        if not ranked:
-            return Seen("", (), (), fired, {})
-        report = standings(evaluation, [number])[number]
-        changes = self.changes[number]
-        facts = evaluation.store.facts(number)
+    @cached_property
+    def firings(self) -> Firings:
+        """What fires, with the rules as they are, where a test looks at the whole report."""
+        ranked = [n for own in self.cases.values() for case, n in own if case.rank is not None]
+        return Firings(self.base, sorted({*ranked, *(n for _, n in self.scenarios)}))
+
+    def failing(self) -> Sequence[str]:
+        """Name the tests that fail with the rules as they are."""
+        found = list(self.refused)
+        sight = Sight(self, self.base)
+        for rule in self.base.ruleset.rules:
+            for case, number in self.cases.get(rule.id, ()):
+                if problem := case_problem(rule.id, case, sight.of_case(rule, case, number)):
+                    found.append(f"{case.source}: {rule.id}: {case.name}: {problem}")
+        for scenario, number in self.scenarios:
+            seen = sight.of_report(number)
+            problems = scenario_problems(scenario.expected, seen, self.advisor.vocabulary)
+            found += [f"{scenario.source}: {scenario.name}: {p}" for p in problems]
+        return found
+
+
+class Sight:
+    """What tests look at, with one rule set on a trial's situations."""
+
+    def __init__(self, trial: Trial, evaluation: Evaluation) -> None:
+        self.trial, self.evaluation = trial, evaluation
+
+    def of_case(self, rule: Rule, case: Case, number: int) -> Seen:
+        """Read off what a case looks at: its own rule, and with a rank the whole report."""
+        if case.rank is not None:
+            return self.of_report(number)
+        own = self._fired(rule.id, number)
+        offered = self.trial.changes[number].values() if case.change is not None else ()
+        return Seen("", (), (), {} if own is None else {rule.id: own}, {}, list(offered))
+
+    def of_report(self, number: int) -> Seen:
+        """Read off everything that a scenario looks at."""
+        evaluation, changes = self.evaluation, self.trial.changes[number]
+        report = standing(evaluation, self._firings, number)
+        facts = self.trial.facts(number)
         for fact in evaluation.concluded:
             value = evaluation.conclusion(fact, number)
             if value is not None:
                 facts[fact] = value
         said = [Spoken(s.rule, s.action, changes[s.option]) for s in report.recommended]
-        return Seen(report.verdict, said, report.notes, fired, facts)
+        return Seen(report.verdict, said, report.notes, self._fired_in(number), facts)
 
-    def _fired(self, evaluation: Evaluation, rule_id: str, number: int) -> list[Changed] | None:
-        found = evaluation.fired[rule_id]
+    def _fired_in(self, number: int) -> dict[str, Sequence[Changed]]:
+        """Give the rules that fire in one situation, without vetoes on what cannot run."""
+        store, changes = self.evaluation.store, self.trial.changes[number]
+        fired: dict[str, Sequence[Changed]] = {}
+        for rule, rows in self._firings.fired(number).items():
+            run = [row for row in rows if store.value("option.runs", row) is not False]
+            if run or not rows:
+                fired[rule] = [changes[store.key(row)] for row in run]
+        return fired
+
+    @cached_property
+    def _firings(self) -> Firings:
+        return self.trial.firings.edited(self.evaluation)
+
+    def _fired(self, rule_id: str, number: int) -> list[Changed] | None:
+        found, store = self.evaluation.fired[rule_id], self.evaluation.store
         if not found.per_option:
             return [] if found.mask >> (8 * number) & 1 else None
-        store, keys = evaluation.store, self.changes[number]
-        rows = range(store.starts[number], store.starts[number + 1])
-        own = [keys[store.key(row)] for row in rows if found.mask >> (8 * row) & 1]
-        return own or None
-
-    def failing(self) -> Sequence[str]:
-        """Name the tests that fail with the rules as they are."""
-        found = list(self.refused)
-        for rule in self.base.ruleset.rules:
-            for case, number in self.cases.get(rule.id, ()):
-                seen = self.seen(self.base, number, rule, ranked=case.rank is not None)
-                if problem := case_problem(rule.id, case, seen):
-                    found.append(f"{case.source}: {rule.id}: {case.name}: {problem}")
-        for scenario, number in self.scenarios:
-            seen = self.seen(self.base, number, None, ranked=True)
-            problems = scenario_problems(scenario.expected, seen, self.advisor.vocabulary)
-            found += [f"{scenario.source}: {scenario.name}: {p}" for p in problems]
-        return found
+        begin, end = store.starts[number], store.starts[number + 1]
+        changes = self.trial.changes[number]
+        mask = shown_mask(self.evaluation, found.rule, found.mask)
+        return [changes[store.key(row)] for row in rows_between(mask, begin, end)] or None
 
 
 def trial_of(

@@ -14,7 +14,7 @@ from advisor.rulefile import parse_rules
 from advisor.rulefile.model import RuleSet
 from advisor.workbench.expectations import case_problem
 from advisor.workbench.storing import store_of
-from advisor.workbench.trial import trial_of
+from advisor.workbench.trial import Sight, trial_of
 
 TEMPLATES = frozenset({"quantize.md.j2", "offload-layers.md.j2", "heat.md.j2"})
 
@@ -40,9 +40,10 @@ def _cases(advisor: Advisor, ruleset: RuleSet) -> Sequence[Problem]:
     """Try the cases; unlike a whole report this needs no rule that gives a verdict."""
     own = replace(advisor, ruleset=ruleset)
     trial = trial_of(own, [(rule, case) for rule in ruleset.rules for case in rule.cases], ())
+    sight = Sight(trial, trial.base)
     return [
         problem("case-does-not-match", text, case.source)
         for rule in ruleset.rules
         for case, number in trial.cases.get(rule.id, ())
-        if (text := case_problem(rule.id, case, trial.seen(trial.base, number, rule, ranked=False)))
+        if (text := case_problem(rule.id, case, sight.of_case(rule, case, number)))
     ]

@@ -14,7 +14,8 @@ from advisor.workbench.bulk import Evaluation, evaluate_all, rule_mask, with_rul
 from advisor.workbench.mutants import Mutant, mutants_of
 from advisor.workbench.mutate import Mutation, mutate
 from advisor.workbench.mutate_views import mutation_json, mutation_text, pasted
-from advisor.workbench.mutating import mutated_rules
+from advisor.workbench.mutating import Search, mutated_rules
+from advisor.workbench.sides import Folders
 from advisor.workbench.standing import standings
 from advisor.workbench.trial import trial_of
 
@@ -130,7 +131,7 @@ def test_pasted_cases_can_be_read(bare: Advisor, uncovered: Mutation) -> None:
         lines = "\n".join(f"    {line}" for line in pasted(suggestion))
         other = "silent" if suggestion.case.expect == "fires" else "fires"
         text = (
-            "- rule: pasted\n  why: It is read.\n  when: {gpu.laptop: is yes}\n  note: So.\n"
+            "- rule: pasted\n  why: It is read.\n  when: {option.family: is cloud}\n  veto: So.\n"
             f"  cases:\n{lines}\n    - {{name: other, given: {{gpu: x}}, expect: {other}}}\n"
         )
         (rule,) = parse_rules({"x.yaml": text.encode()}, bare.vocabulary)
@@ -149,6 +150,19 @@ def test_a_pasted_case_of_a_ladder_expects_the_value_it_gives(
             assert suggestion.expect == advice.facts.get(fact, "silent")
             found += 1
     assert found
+
+
+def test_a_suggested_case_states_nothing_that_could_be_left_out(
+    bare: Advisor, uncovered: Mutation
+) -> None:
+    cases = [g for g in uncovered.survivors if g.suggestion.case]
+    for group in cases[::4]:
+        case, rule = group.suggestion.case, group.suggestion.rule
+        assert case is not None
+        for key in case.given.keys() - {"gpu", "model"}:
+            given = {name: value for name, value in case.given.items() if name != key}
+            own = trial_of(bare, [(rule, replace(case, given=given))], [])
+            assert own.failing() or not own.failure(group.mutants[0]), (case.name, key)
 
 
 def test_what_is_called_the_same_is_the_same_on_the_whole_sample(
@@ -221,12 +235,12 @@ def test_failing_tests_are_refused_first(advisor: Advisor, rules_copy: object) -
     with pytest.raises(
         RequestError, match=r"tests fail with the rules as they are: .*cache-is-large"
     ):
-        mutated_rules(rules_copy, None, None, ["cache-is-large"], sample=5)
+        mutated_rules(Folders(rules_copy), None, ["cache-is-large"], Search(5))
 
 
 def test_an_unknown_rule_is_named(advisor: Advisor) -> None:
     with pytest.raises(RequestError, match="unknown rule 'cache-is-larg'"):
-        mutated_rules(None, None, None, ["cache-is-larg"], sample=5)
+        mutated_rules(Folders(), None, ["cache-is-larg"], Search(5))
 
 
 def test_the_evaluation_is_left_as_it_was(advisor: Advisor, evaluation: Evaluation) -> None:

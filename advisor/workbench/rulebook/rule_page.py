@@ -194,7 +194,10 @@ def _cases(rule: Rule) -> Iterator[Block]:
 def _expected(case: Case) -> Line:
     parts = ["it fires" if case.expect == "fires" else "it is silent"]
     if case.change:
-        parts.append("with " + ", ".join(f"{key} {value}" for key, value in case.change.items()))
+        parts.append(
+            ("with " if case.expect == "fires" else "about ")
+            + ", ".join(f"{key} {value}" for key, value in case.change.items())
+        )
     if case.rank:
         parts.append(f"as number {case.rank}")
     if case.says:
