@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _SAMPLE = 20_000
 _LOOK_EVERY_S = 0.2
+_MOST_ALIKE = 3
+"""Tests without an answer that are listed one by one, where one contradiction fails many."""
 Folder = Annotated[
     Path | None, typer.Argument(help="Folder of rule files. [default: the built-in rules]")
 ]
@@ -92,7 +94,12 @@ def _places(folder: Path | None, scenarios: Path | None) -> Places:
 
 def _placed(results: Iterable[CaseResult], places: Places) -> list[CaseResult]:
     return [
-        replace(result, source=places.source(result.source)) if result.source else result
+        replace(
+            result,
+            source=places.source(result.source) if result.source else None,
+            problem=places.text(result.problem),
+            details=tuple(places.text(line) for line in result.details),
+        )
         for result in results
     ]
 
@@ -128,11 +135,17 @@ def _session(
 
 
 def _text(results: Sequence[CaseResult]) -> str:
-    lines = []
+    lines: list[str] = []
+    alike: dict[str, int] = {}
     for result in results:
-        if not result.ok:
+        if result.unanswered:
+            alike[result.problem] = alike.get(result.problem, 0) + 1
+        if not result.ok and alike.get(result.problem, 0) <= _MOST_ALIKE:
             lines.append(f"FAILED {result.source}: {result.title}: {result.problem}")
             lines += [f"    {line}" for line in result.details]
+    for problem, number in alike.items():
+        if number > _MOST_ALIKE:
+            lines.append(f"FAILED {number - _MOST_ALIKE} more in the same way: {problem}")
     lines.append(_summary(results))
     return "\n".join(lines) + "\n"
 

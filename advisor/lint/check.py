@@ -190,7 +190,7 @@ class _Check(Struct):
         if not self.means.try_cases:
             return
         runner = Runner(advisor, templates=self.means.templates)
-        results = [_result(runner, rule, number) for rule in rules for number in _numbers(rule)]
+        results = [runner.case(rule, case) for rule in rules for case in rule.cases]
         stores = [_situations(runner)]
         if self.means.sample:
             origin = Origin(self.means.knowledge, workers=self.means.workers)
@@ -199,20 +199,8 @@ class _Check(Struct):
         self.tried = sum(map(len, stores))
         self.found += contradictions
         self.found += () if contradictions else without_verdict(tried)
-        self.found += [_failure(one) for one in results if one is not None and not one.ok]
+        self.found += [_failure(one) for one in results if not (one.ok or one.unanswered)]
         self.found += look_at_tried(tried, rules)
-
-
-def _numbers(rule: Rule) -> range:
-    return range(len(rule.cases))
-
-
-def _result(runner: Runner, rule: Rule, number: int) -> CaseResult | None:
-    """Run one case; None where rules contradict each other, which is a finding of its own."""
-    try:
-        return runner.case(rule, rule.cases[number])
-    except RuleFileError:
-        return None
 
 
 def _failure(result: CaseResult) -> Problem:

@@ -87,15 +87,14 @@ class Session(Struct):
     def accept(self) -> int:
         """Write what is seen now into the scenarios that fail, and give their number.
 
-        Raises:
-            UserError: The input of one of them is refused.
+        One that has no report, as its input is refused or the rules give no answer, stays.
         """
         advisor = self.runner.advisor
-        changed = {
-            number: brought_up_to_date(scenario, self.runner.seen(scenario), advisor.vocabulary)
-            for number, scenario in enumerate(self.scenarios)
-            if not self.runner.scenario(scenario).ok
-        }
+        changed = {}
+        for number, scenario in enumerate(self.scenarios):
+            seen = None if self.runner.scenario(scenario).ok else self.runner.seen(scenario)
+            if seen is not None:
+                changed[number] = brought_up_to_date(scenario, seen, advisor.vocabulary)
         return rewrite(self.folder, changed, self.scenarios)
 
     def run(
