@@ -43,6 +43,7 @@ from advisor.remarks import request_warnings
 from advisor.resolve import resolve
 from advisor.rulefile import load_rules
 from advisor.rulefile.model import Rule, RuleSet
+from advisor.rulefile.texts import text_names
 from advisor.scenario import Request
 from advisor.vocabulary import Vocabulary, load_vocabulary
 
@@ -149,16 +150,22 @@ class Advisor(Struct, frozen=True):
         Raises:
             UserError: A file is wrong; every problem of every file at once.
         """
-        known = with_measurements(load_knowledge(knowledge), measurements)
-        vocabulary = load_vocabulary(knowledge)
-        files = resources.overlaid("templates", templates, [".j2", ".txt"])
-        ruleset = load_rules(
-            rules,
-            vocabulary=vocabulary,
-            templates=text_names(files),
-            names=known.names(),
-            over=resources.data_dir("rules") if rules else None,
-        )
+        try:
+            known = with_measurements(load_knowledge(knowledge), measurements)
+            vocabulary = load_vocabulary(knowledge)
+            files = resources.overlaid("templates", templates, [".j2", ".txt"])
+            ruleset = load_rules(
+                rules,
+                vocabulary=vocabulary,
+                templates=text_names(files),
+                names=known.names(),
+                over=resources.data_dir("rules") if rules else None,
+            )
+        except UserError:
+            from advisor.readable import read_all  # noqa: PLC0415 - where something is wrong
+
+            raise_problems(read_all(rules, templates, knowledge).problems)
+            raise
         return cls(
             known,
             vocabulary,
@@ -350,12 +357,6 @@ class Advisor(Struct, frozen=True):
 
     def _because(self, rule: Rule, run: _Run, key: str = "") -> tuple[Because, ...]:
         return because(rule, run.facts, run.values.get(key), self.vocabulary)
-
-
-def text_names(files: Mapping[str, bytes]) -> frozenset[str]:
-    """The texts that rules may name: everything in actions/ and notes/."""
-    paths = (name.split("/") for name in files)
-    return frozenset(path[-1] for path in paths if path[0] in {"actions", "notes"})
 
 
 def _state(facts: Mapping[str, FactValue]) -> State:

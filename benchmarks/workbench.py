@@ -17,8 +17,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-from advisor.pipeline import Advisor, text_names
+from advisor.pipeline import Advisor
 from advisor.resources import data_dir, overlaid
+from advisor.rulefile.texts import text_names
 from advisor.workbench.cases import Runner
 from advisor.workbench.comparing import compare_sides
 from advisor.workbench.scenariofile import load_scenarios

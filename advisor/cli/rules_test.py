@@ -112,7 +112,8 @@ def _session(
     places: Places,
 ) -> Session:
     from advisor import resources  # noqa: PLC0415
-    from advisor.pipeline import Advisor, text_names  # noqa: PLC0415
+    from advisor.pipeline import Advisor  # noqa: PLC0415
+    from advisor.rulefile.texts import text_names  # noqa: PLC0415
     from advisor.workbench.cases import Runner  # noqa: PLC0415
     from advisor.workbench.scenariofile import load_scenarios, scenario_folder  # noqa: PLC0415
     from advisor.workbench.watching import Session  # noqa: PLC0415

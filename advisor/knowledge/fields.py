@@ -18,7 +18,7 @@ from datetime import date
 
 from msgspec import Struct, field
 
-from advisor.errors import KnowledgeError, Problems, Source, UserError
+from advisor.errors import KnowledgeError, Source, UserError
 from advisor.suggest import did_you_mean
 from advisor.units import DIMENSIONS, UnitError, parse_quantity
 from advisor.yamlfile import Node

@@ -29,6 +29,12 @@ def look_at(
         rules: Those to report on.
         read_elsewhere: Concluded facts that the program or templates read.
     """
+    yield from look_at_each(ruleset, rules)
+    yield from _never_used(ruleset, rules, read_elsewhere)
+
+
+def look_at_each(ruleset: RuleSet, rules: Sequence[Rule]) -> Iterator[Problem]:
+    """Find what is certain of single rules, even where other rules cannot be read."""
     checks: tuple[Callable[[Rule], Iterator[Problem]], ...] = (
         _placeholders,
         _needless_lists,
@@ -38,7 +44,6 @@ def look_at(
     for rule in rules:
         for check in checks:
             yield from check(rule)
-    yield from _never_used(ruleset, rules, read_elsewhere)
 
 
 def _placeholders(rule: Rule) -> Iterator[Problem]:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from advisor.cache import compiled
-from advisor.errors import RuleFileError, raise_problems
+from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.resources import data_dir, digest, read_tree
 from advisor.rulefile.layer import Layer
 from advisor.rulefile.model import Disabled, Rule, RuleSet
+from advisor.rulefile.places import Places, telling_paths
 from advisor.rulefile.places import short_name as _label
-from advisor.rulefile.places import telling_paths
 from advisor.rulefile.stored import restored, restored_disabled, stored
 from advisor.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from advisor.rulefile.drafts import Draft
+    from advisor.yamlfields import Collector
 
 Names = Mapping[str, Collection[str]]
 
@@ -46,7 +51,44 @@ def load_rules(
         RuleFileError: A file is wrong, or there is no rule; several problems, of all files,
             come as ``Problems``. Nothing loads then.
     """
-    own = folder or data_dir("rules")
+    contents, layer, sha256 = _layered(folder or data_dir("rules"), over)
+    key = _key(contents, vocabulary, templates, names, layer)
+    form = compiled(
+        "rules", key, lambda: stored(*parse_set(contents, vocabulary, templates, names, layer))
+    )
+    disabled = restored_disabled(form) if layer else ()
+    return RuleSet(restored(form), sha256, disabled)
+
+
+def read_as_far(
+    folder: Path | None = None,
+    *,
+    vocabulary: Vocabulary,
+    templates: Collection[str] | None = None,
+    names: Names | None = None,
+    over: Path | None = None,
+) -> tuple[tuple[Rule, ...], list[UserError]]:
+    """Read a folder of rules as far as it goes: the arguments are those of ``load_rules``.
+
+    Returns:
+        The rules in which nothing is wrong by itself, and everything that is wrong.
+    """
+    try:
+        contents, layer, _ = _layered(folder or data_dir("rules"), over)
+    except UserError as error:
+        return (), [error]
+    drafts, _, problems = _read(contents, vocabulary, templates, names, layer)
+    places = Places.of([None, folder])
+    whole = tuple(draft.rule for draft in drafts if draft.rule.id and not draft.partial)
+    return whole, [places.error(error) for error in problems.errors]
+
+
+def _layered(own: Path, over: Path | None) -> tuple[Mapping[str, bytes], Layer | None, str]:
+    """Read the files of a folder and of the one below it, by the names that messages show.
+
+    Returns:
+        The contents, whose they are, and a hash of all of them.
+    """
     files = _files(own)
     shown = {name: f"{_label(own)}/{name}" for name in files}
     layer = None
@@ -56,12 +98,7 @@ def load_rules(
         shown = {name: f"{_label(over)}/{name}" for name in below} | shown
         files = {**below, **files}
     contents = {shown[name]: files[name] for name in sorted(files)}
-    key = _key(contents, vocabulary, templates, names, layer)
-    form = compiled(
-        "rules", key, lambda: stored(*parse_set(contents, vocabulary, templates, names, layer))
-    )
-    disabled = restored_disabled(form) if layer else ()
-    return RuleSet(restored(form), digest(dict(sorted(files.items()))), disabled)
+    return contents, layer, digest(dict(sorted(files.items())))
 
 
 def parse_rules(
@@ -106,6 +143,18 @@ def parse_set(
     Raises:
         RuleFileError: As for ``load_rules``.
     """
+    drafts, disabled, problems = _read(contents, vocabulary, templates, names, layer)
+    raise_problems(problems.errors)
+    return tuple(draft.rule for draft in drafts), tuple(disabled)
+
+
+def _read(
+    contents: Mapping[str, bytes],
+    vocabulary: Vocabulary,
+    templates: Collection[str] | None,
+    names: Names | None,
+    layer: Layer | None,
+) -> tuple[Sequence[Draft], Sequence[Disabled], Collector]:
     # Imported here because a warm start does without the parser.
     from advisor.rulefile.laying import laid_over  # noqa: PLC0415
     from advisor.rulefile.lint import check  # noqa: PLC0415
@@ -122,8 +171,7 @@ def parse_set(
     ]
     drafts, disabled = laid_over(drafts, layer, reading)
     check(drafts, reading)
-    raise_problems(problems.errors)
-    return tuple(draft.rule for draft in drafts), tuple(disabled)
+    return drafts, disabled, problems
 
 
 def _files(folder: Path) -> Mapping[str, bytes]:

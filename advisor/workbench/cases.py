@@ -13,8 +13,8 @@ from advisor.errors import RuleFileError, Source, UserError
 from advisor.pipeline import Advisor, Prepared, prepare
 from advisor.requests import request_from
 from advisor.rulefile.model import Case, Rule
-from advisor.workbench.explaining import fate
 from advisor.workbench.expectations import Seen, case_problem, scenario_problems, seen_in
+from advisor.workbench.explaining import fate
 from advisor.workbench.scenariofile import ScenarioCase
 from advisor.workbench.standing import VERDICT
 from advisor.workbench.whynot import why_lines, why_not_lines

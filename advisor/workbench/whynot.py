@@ -77,7 +77,9 @@ def why_lines(advisor: Advisor, advice: Advice, rule: Rule) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _option_values(advisor: Advisor, advice: Advice, rule: Rule) -> dict[str, Mapping[str, FactValue]]:
+def _option_values(
+    advisor: Advisor, advice: Advice, rule: Rule
+) -> dict[str, Mapping[str, FactValue]]:
     base = Base(advice.request, advice.scenario, advice.memory, advice.speed, advisor.knowledge)
     values = {item.key: item.values for item in option_facts(base, advice.options)}
     if rule.veto:

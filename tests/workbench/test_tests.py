@@ -8,8 +8,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from advisor.errors import Problems, RuleFileError, Source, UserError
-from advisor.pipeline import Advisor, text_names
+from advisor.pipeline import Advisor
 from advisor.resources import data_dir, overlaid
+from advisor.rulefile.texts import text_names
 from advisor.workbench.cases import CaseResult, Runner
 from advisor.workbench.junit import junit_xml
 from advisor.workbench.scenariofile import ScenarioCase, load_scenarios
