@@ -13,8 +13,7 @@ from advisor.errors import KnowledgeError, Problems, UserError
 from advisor.factfile import read_facts
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
-from advisor.rulefile.load import read_as_far
-from advisor.rulefile.model import Rule
+from advisor.rulefile.load import ReadRules, read_as_far
 from advisor.rulefile.texts import text_names
 from advisor.vocabulary import FILE, Vocabulary, load_vocabulary
 from advisor.yamlfields import Collector
@@ -41,8 +40,8 @@ class Readable(Struct, frozen=True):
     """The built-in one where the user's is wrong."""
     names: Mapping[str, Sequence[str]]
     """Table -> names, those of entries included in which something is wrong."""
-    rules: Sequence[Rule]
-    """The rules in which nothing is wrong by itself, built-in ones included."""
+    rules: ReadRules
+    """As far as they can be read, built-in ones included."""
     unread: str = ""
     """The user's knowledge where it is wrong: what it names may be right."""
 
@@ -64,10 +63,8 @@ def read_all(
     except UserError as error:
         problems.append(error)
     over = resources.data_dir("rules") if rules else None
-    found, wrong = read_as_far(
-        rules, vocabulary=vocabulary, templates=texts, names=names, over=over
-    )
-    problems += [error for error in wrong if not _may_be_right(error, unread)]
+    found = read_as_far(rules, vocabulary=vocabulary, templates=texts, names=names, over=over)
+    problems += [error for error in found.problems if not _may_be_right(error, unread)]
     return Readable(problems, vocabulary, known, names, found, unread)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -13,7 +13,7 @@ from advisor.knowledge.types import Knowledge
 from advisor.lint.measured import look_at_tried, try_rules, without_verdict
 from advisor.lint.problem import Problem, in_order, problem, problems_of
 from advisor.lint.refused import refused_cases, refused_scenarios
-from advisor.lint.ruleset import look_at, look_at_each
+from advisor.lint.ruleset import look_at, look_at_each, look_at_words
 from advisor.ownership import own_line
 from advisor.pipeline import Advisor, all_option_facts
 from advisor.readable import Readable, read_all
@@ -182,19 +182,21 @@ class _Check(Struct):
         means = self.means
         found = read_all(self.asked.folder, means.templates, means.knowledge)
         self.found += [p for e in found.problems or [error] for p in problems_of(e)]
-        rules = self._reported(found.rules, places)
-        self.found += look_at_each(RuleSet(tuple(found.rules), ""), rules)
-        self.found += refused_cases(rules, found.knowledge, found.unread)
-        self._scenario_files(found.vocabulary, None, found.knowledge, found)
+        whole = self._reported(found.rules.whole, places)
+        partial = self._reported(found.rules.partial, places)
+        self.found += look_at_each(RuleSet(tuple(found.rules.whole), ""), whole)
+        self.found += look_at_words(partial)
+        self.found += refused_cases([*whole, *partial], found.knowledge, found.unread)
+        self._scenario_files(found.vocabulary, found.rules.names, found.knowledge, found)
 
     def _scenario_files(
         self,
         vocabulary: Vocabulary,
-        rules: Mapping[str, Rule] | None,
+        rules: Collection[str],
         knowledge: Knowledge,
         readable: Readable | None = None,
     ) -> None:
-        """Read the scenario files; without all rules nobody knows which names are wrong."""
+        """Read the scenario files."""
         names = readable.names if readable else knowledge.names()
         folder = scenario_folder(self.asked.folder)
         scenarios, wrong = scenarios_as_far(folder, vocabulary, rules, names)

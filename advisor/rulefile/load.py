@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from advisor.cache import compiled
 from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.resources import data_dir, digest, read_tree
@@ -60,6 +62,18 @@ def load_rules(
     return RuleSet(restored(form), sha256, disabled)
 
 
+class ReadRules(Struct, frozen=True):
+    """Rules as far as they can be read."""
+
+    whole: Sequence[Rule]
+    """Those in which nothing is wrong by itself."""
+    partial: Sequence[Rule]
+    """The others, without what could not be read."""
+    names: Collection[str]
+    """Of all rules, and of those that seem to stand where a file cannot be read."""
+    problems: Sequence[UserError]
+
+
 def read_as_far(
     folder: Path | None = None,
     *,
@@ -67,20 +81,31 @@ def read_as_far(
     templates: Collection[str] | None = None,
     names: Names | None = None,
     over: Path | None = None,
-) -> tuple[tuple[Rule, ...], list[UserError]]:
-    """Read a folder of rules as far as it goes: the arguments are those of ``load_rules``.
+) -> ReadRules:
+    """Read a folder of rules as far as it goes: the arguments are those of ``load_rules``."""
+    from advisor.rulefile.lint import known_names  # noqa: PLC0415 - a warm start does without
 
-    Returns:
-        The rules in which nothing is wrong by itself, and everything that is wrong.
-    """
     try:
         contents, layer, _ = _layered(folder or data_dir("rules"), over)
     except UserError as error:
-        return (), [error]
+        return ReadRules((), (), (), [error])
     drafts, _, problems = _read(contents, vocabulary, templates, names, layer)
     places = Places.of([None, folder])
-    whole = tuple(draft.rule for draft in drafts if draft.rule.id and not draft.partial)
-    return whole, [places.error(error) for error in problems.errors]
+    read = [draft for draft in drafts if draft.rule.id]
+    whole = [d.rule for d in read if not d.partial and _within_limits(d.rule)]
+    partial = [d.rule for d in read if d.rule not in whole]
+    wrong = [places.error(error) for error in problems.errors]
+    return ReadRules(whole, partial, known_names(drafts), wrong)
+
+
+def _within_limits(rule: Rule) -> bool:
+    from advisor.rulefile.normal import branches  # noqa: PLC0415 - for mistakes only
+
+    try:
+        branches(rule.when)
+    except UserError:
+        return False
+    return True
 
 
 def _layered(own: Path, over: Path | None) -> tuple[Mapping[str, bytes], Layer | None, str]:

@@ -78,7 +78,7 @@ def load_scenarios(
 def scenarios_as_far(
     folder: Path,
     vocabulary: Vocabulary,
-    rules: Collection[str] | None,
+    rules: Collection[str],
     names: Mapping[str, Collection[str]],
 ) -> tuple[Sequence[ScenarioCase], Sequence[UserError]]:
     """Read scenario files as far as it goes.
@@ -86,7 +86,7 @@ def scenarios_as_far(
     Args:
         folder: Where they are; one that does not exist has none.
         vocabulary: The facts.
-        rules: Names of all rules; None: not checked.
+        rules: Names of all rules.
         names: Knowledge table -> names in it.
 
     Returns:
@@ -107,7 +107,7 @@ def scenarios_as_far(
 
 class _Reader(Struct):
     reading: Reading
-    rules: Collection[str] | None
+    rules: Collection[str]
     names: dict[str, Source] = field(default_factory=dict)
 
     def read(self, content: bytes, shown: str) -> Sequence[ScenarioCase]:
@@ -182,8 +182,8 @@ class _Reader(Struct):
 
     def _rules(self, inner: Fields, key: str) -> tuple[str, ...]:
         names = inner.words(key)
-        for name in names if self.rules is not None else ():
-            self._known(name, self.rules or (), "rule", inner.at(key))
+        for name in names:
+            self._known(name, self.rules, "rule", inner.at(key))
         return names
 
     def _changes(self, inner: Fields) -> Mapping[str, Mapping[str, object]]:
