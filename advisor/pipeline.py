@@ -151,21 +151,37 @@ class Advisor(Struct, frozen=True):
             UserError: A file is wrong; every problem of every file at once.
         """
         try:
-            known = with_measurements(load_knowledge(knowledge), measurements)
-            vocabulary = load_vocabulary(knowledge)
-            files = resources.overlaid("templates", templates, [".j2", ".txt"])
-            ruleset = load_rules(
-                rules,
-                vocabulary=vocabulary,
-                templates=text_names(files),
-                names=known.names(),
-                over=resources.data_dir("rules") if rules else None,
-            )
+            return cls.of(rules, templates, knowledge, engine, measurements)
         except UserError:
             from advisor.readable import read_all  # noqa: PLC0415 - where something is wrong
 
             raise_problems(read_all(rules, templates, knowledge).problems)
             raise
+
+    @classmethod
+    def of(
+        cls,
+        rules: Path | None = None,
+        templates: Path | None = None,
+        knowledge: Path | None = None,
+        engine: str | None = None,
+        measurements: Path | None = None,
+    ) -> Advisor:
+        """Load as ``load`` does, and stop at the first folder in which something is wrong.
+
+        Raises:
+            UserError: A file is wrong; every problem of that folder.
+        """
+        known = with_measurements(load_knowledge(knowledge), measurements)
+        vocabulary = load_vocabulary(knowledge)
+        files = resources.overlaid("templates", templates, [".j2", ".txt"])
+        ruleset = load_rules(
+            rules,
+            vocabulary=vocabulary,
+            templates=text_names(files),
+            names=known.names(),
+            over=resources.data_dir("rules") if rules else None,
+        )
         return cls(
             known,
             vocabulary,

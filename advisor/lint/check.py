@@ -144,11 +144,7 @@ class _Check(Struct):
         rules: Sequence[Rule] = ()
         own = ""
         try:
-            advisor = Advisor.load(
-                rules=self.asked.folder,
-                knowledge=self.means.knowledge,
-                templates=self.means.templates,
-            )
+            advisor = Advisor.of(self.asked.folder, self.means.templates, self.means.knowledge)
         except UserError as error:
             self._as_far_as_it_goes(error, places)
         else:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.lint.check import Asked, Means, check_all
@@ -98,6 +98,8 @@ class _Trial(Struct, frozen=True):
     own: Path
     copy: Path
     means: Means
+    known: dict[tuple[str, ...], Sequence[tuple[str, Problem]]] = field(default_factory=dict)
+    """Contents of the files -> what is wrong with them."""
 
     def fixes(self, texts: Mapping[str, str]) -> Sequence[_Fix]:
         """List the corrections that can be written, without those that overlap another."""
@@ -135,6 +137,12 @@ class _Trial(Struct, frozen=True):
         ]
 
     def _problems(self, texts: Mapping[str, str]) -> Sequence[tuple[str, Problem]]:
+        key = tuple(texts.values())
+        if key not in self.known:
+            self.known[key] = self._found(texts)
+        return self.known[key]
+
+    def _found(self, texts: Mapping[str, str]) -> Sequence[tuple[str, Problem]]:
         shutil.rmtree(self.copy, ignore_errors=True)
         shutil.copytree(self.own, self.copy)
         for name, text in texts.items():
