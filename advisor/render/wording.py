@@ -94,6 +94,12 @@ def words_of(folder: Path | None) -> Mapping[str, str]:
     return {**_built_in(), **own}
 
 
+def forget_words() -> None:
+    """Read the words anew from now on."""
+    _built_in.cache_clear()
+    words_of.cache_clear()
+
+
 _spoken: ContextVar[Mapping[str, str] | None] = ContextVar("spoken", default=None)
 
 

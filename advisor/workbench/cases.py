@@ -21,6 +21,8 @@ from advisor.workbench.whynot import why_lines, why_not_lines
 
 _MOST_KEYS = 5
 """What-ifs that a failure names."""
+_MOST_WORDS = 240
+"""Characters of a text that a failure quotes."""
 _BUILT_IN = (
     "the case is of a built-in rule, which rules of yours stand beside: if the change is meant, "
     "replace the rule by one with cases of your own"
@@ -105,8 +107,12 @@ class Runner(Struct):
         except UserError:
             return None
 
+    def known_facts(self, given: Mapping[str, object]) -> Prepared | None:
+        """Give what was worked out for a request; None: nothing yet, or it is refused."""
+        return self.facts.get(_key(given))
+
     def _advice(self, given: Mapping[str, object], source: Source | None) -> Advice:
-        key = json.dumps(dict(given), sort_keys=True, default=str)
+        key = _key(given)
         ready = self.facts.get(key)
         if ready is None:
             request = request_from(given, source=source)
@@ -129,15 +135,29 @@ class Runner(Struct):
             return ""
         from advisor.render import document  # noqa: PLC0415  most cases need no prose
 
+        try:
+            made = document(advice, templates=self.templates)
+        except UserError as error:
+            return f"its text cannot be written: {error}"
         texts = [
             str(item["text"])
             for part in ("recommendations", "notes")
-            for item in document(advice, templates=self.templates)[part]
+            for item in made[part]
             if item["rule"] == rule.id
         ]
         if any(case.says in text for text in texts):
             return ""
-        return f"its text does not say '{case.says}'"
+        if not texts:
+            return f"it is not said, so its text cannot say '{case.says}'"
+        return f"its text does not say '{case.says}', but '{_shortened(texts[0])}'"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_WORDS else f"{text[:_MOST_WORDS]}..."
+
+
+def _key(given: Mapping[str, object]) -> str:
+    return json.dumps(dict(given), sort_keys=True, default=str)
 
 
 def _fired_for(keys: Sequence[str]) -> tuple[str, ...]:
