@@ -123,10 +123,10 @@ class Session(Struct):
         return frozenset(soon), frozenset(new.ruleset.by_id) - soon
 
     def _names(self, rule: Rule, edited: frozenset[str]) -> bool:
-        """Whether a case could not be asked before, or is about an edited entry."""
+        """Whether a case that was asked before is about an edited entry."""
         facts = [self.runner.known_facts(case.given) for case in rule.cases]
         names = {name for ready in facts if ready for name in _names_in(ready.base.scenario)}
-        return bool(names & edited) or (bool(edited) and None in facts)
+        return bool(names & edited)
 
     def accept(self) -> int:
         """Write what is seen now into the scenarios that fail, and give their number.
