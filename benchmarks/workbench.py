@@ -55,7 +55,7 @@ def compared(sample: int, base: Path) -> None:
     now = Folders()
     new = load_side(now)
     with base_side(str(base), now) as old:
-        found, _ = compare_sides(old, new, sample)
+        found, _, _ = compare_sides(old, new, sample)
     print(f"  {found.compared:,} scenarios compared, {len(found.changes):,} reports differ")
 
 
