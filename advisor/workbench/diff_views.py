@@ -21,6 +21,7 @@ _SAYS: Mapping[str, str] = {
     "barred": "other what-ifs barred",
 }
 _NONE = "none"
+_ORDERED = frozenset({"verdict", "said"})
 _MOST_ENTRIES = 8
 """Entries of knowledge that are listed."""
 
@@ -71,9 +72,18 @@ def _of_cases(beside: Beside | None, base: str, examples: int) -> Iterator[str]:
     for item in beside.cases[: max(examples, 1)]:
         yield ""
         yield f"  {item.rule}: advisor advise {request_line(item.change.request)}"
-        if not item.answered_before:
-            yield f"    {base} has no answer to it: it names what is only in your files"
-        yield from (f"    {line}" for line in _side_by_side(item.change))
+        if item.answered_before:
+            yield from (f"    {line}" for line in _side_by_side(item.change))
+        else:
+            yield f"    {base} cannot answer it; what is said now:"
+            yield from (f"    {line}" for line in _said_now(item.change.after))
+
+
+def _said_now(standing: Standing) -> Iterator[str]:
+    for name in ("verdict", "said", "notes"):
+        first, *rest = _READ[name](standing) or [_NONE]
+        yield f"{name:<7}  {first}"
+        yield from (f"{'':<7}  {line}" for line in rest)
 
 
 def _summary(d: Difference, beside: Beside | None = None) -> str:
@@ -124,7 +134,9 @@ def _side_by_side(change: Change) -> Iterator[str]:
     for name, read in _READ.items():
         before, after = read(change.before), read(change.after)
         if before != after:
-            rows += _row(name, _news(before, after), _news(after, before))
+            news = _news if name in _ORDERED else _only_here
+            none = _NONE if name in _ORDERED else ""
+            rows += _row(name, news(before, after) or [none], news(after, before) or [none])
     wide = [max(len(row[i]) for row in rows) for i in range(2)]
     for name, left, right in rows:
         yield f"{name.ljust(wide[0])}  {left.ljust(wide[1])}  {right}".rstrip()
@@ -137,10 +149,15 @@ def _news(own: Sequence[str], other: Sequence[str]) -> Sequence[str]:
     return [text for place, text in enumerate(own) if list(other[place : place + 1]) != [text]]
 
 
+def _only_here(own: Sequence[str], other: Sequence[str]) -> Sequence[str]:
+    """Of lists without an order what the other does not have."""
+    return [text for text in own if text not in other]
+
+
 def _row(name: str, before: Sequence[str], after: Sequence[str]) -> list[tuple[str, str, str]]:
     height = max(len(before), len(after), 1)
-    left = [*(before or [_NONE]), *[""] * height][:height]
-    right = [*(after or [_NONE]), *[""] * height][:height]
+    left = [*before, *[""] * height][:height]
+    right = [*after, *[""] * height][:height]
     names = [name, *[""] * height]
     return list(zip(names, left, right, strict=False))
 
