@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from advisor.errors import Problems, UserError
+from advisor.errors import UserError
 from advisor.knowledge.types import Knowledge
 from advisor.lint.problem import Problem, problem
 from advisor.requests import request_from
 from advisor.resolve import resolve
 from advisor.rulefile.model import Case, Rule
+from advisor.workbench.refusals import refusal
 from advisor.workbench.scenariofile import ScenarioCase
 
 _QUOTED = re.compile(r"'([^']+)'")
@@ -55,12 +56,5 @@ def _refusal(test: Case | ScenarioCase, knowledge: Knowledge, unread: str) -> st
         named = {str(value) for value in test.given.values()} & set(_QUOTED.findall(str(error)))
         if any(name.casefold() in unread.casefold() for name in named):
             return ""
-        errors = error.errors if isinstance(error, Problems) else [error]
-        return " ".join(_said(one) for one in errors)
+        return refusal(error)
     return "" if "gpu" in test.given else "no GPU is named."
-
-
-def _said(error: UserError) -> str:
-    """Leave out what to type on a command line."""
-    hint = "" if error.hint.startswith("Add --") else error.hint
-    return f"{error.message.removesuffix('.')}. {hint}".rstrip()

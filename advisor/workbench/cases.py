@@ -15,6 +15,7 @@ from advisor.requests import request_from
 from advisor.rulefile.model import Case, Rule
 from advisor.workbench.expectations import Seen, case_problem, scenario_problems, seen_in
 from advisor.workbench.explaining import fate
+from advisor.workbench.refusals import refusal
 from advisor.workbench.scenariofile import ScenarioCase
 from advisor.workbench.standing import VERDICT
 from advisor.workbench.whynot import why_lines, why_not_lines
@@ -166,9 +167,7 @@ def _fired_for(keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def _refused(rule: str, test: Case | ScenarioCase, error: UserError) -> CaseResult:
-    first, *more = str(error).splitlines()
-    problem = f"its input is refused: {first}"
-    return CaseResult(rule, test.name, test.source, problem, tuple(more))
+    return CaseResult(rule, test.name, test.source, f"its input is refused: {refusal(error)}")
 
 
 def _unanswered(rule: str, test: Case | ScenarioCase, error: RuleFileError) -> CaseResult:
