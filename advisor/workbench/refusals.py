@@ -8,7 +8,7 @@ _FOR_A_TERMINAL = "Add --"
 
 
 def refusal(error: UserError) -> str:
-    """Say in one line everything that is wrong with an input, without what to type on a terminal."""
+    """Say in one line all that is wrong with an input, without what to type on a terminal."""
     errors = error.errors if isinstance(error, Problems) else [error]
     return " ".join(_said(one) for one in errors)
 
