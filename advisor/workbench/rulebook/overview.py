@@ -92,8 +92,10 @@ def picture_page(material: Material) -> Page:
         topics += [", " if topics else "", topic_link(topic)]
     said = Para(["Each rule has a picture on its own page. The rules of one file: ", *topics, "."])
     hover = Para(["A box that is pointed at lights up its arrows; a click opens its page."])
-    pictures = [of_conclusions(material), of_advice(material)]
-    return Page("picture", "Facts and rules", [said, hover, *pictures], wide=True)
+    blocks: list[Block] = [said, hover]
+    for picture in (of_conclusions(material), of_advice(material)):
+        blocks += [Heading(picture.title, anchor=picture.name), picture]
+    return Page("picture", "Facts and rules", blocks, wide=True)
 
 
 def fact_pages(material: Material) -> Iterator[Page]:
