@@ -24,6 +24,50 @@ _MOST_PARTS = 40
 """Mistakes in the writing of one file after which reading goes on."""
 
 Scalar = str | int | float | bool | None
+_NAMED_WHERE_THEY_BEGIN = (
+    "while scanning a quoted scalar",
+    "while scanning a simple key",
+    "while parsing a flow sequence",
+    "while parsing a flow mapping",
+)
+_IN_WORDS = (
+    (
+        "scanning a simple key",
+        "not YAML: this line has no ':' behind its key.",
+        "Write 'key: value'.",
+    ),
+    (
+        "cannot start any token",
+        "not YAML: a text cannot begin with this character.",
+        "Put the text in quotes.",
+    ),
+    (
+        "mapping values are not allowed",
+        "not YAML: a ': ' stands where no value can begin.",
+        "Indent the line as those above, and put a text that holds ': ' in quotes.",
+    ),
+    (
+        "parsing a flow sequence",
+        "not YAML: a list that begins with '[' does not end with ']'.",
+        "Close it, and put a comma between any two names.",
+    ),
+    (
+        "parsing a flow mapping",
+        "not YAML: what begins with '{' does not end with '}'.",
+        "Close it, and put a comma between any two entries.",
+    ),
+    (
+        "parsing a block mapping",
+        "not YAML: this line is not 'key: value', or is not indented as the lines above.",
+        "Check the indentation and the quotes.",
+    ),
+    (
+        "parsing a block collection",
+        "not YAML: this line belongs to no entry of the list above it.",
+        "Indent it as the keys above, or begin it with '- '.",
+    ),
+)
+"""A part of what the parser says -> the same in words, and what to do."""
 _SYMBOL = re.compile(r":\s+[\"']?(>=?|<=?|==?|!=)\s*[\w.\-]")
 _NOT_ALLOWED = re.compile(r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -170,8 +214,8 @@ def _parsed(text: str, reader: _Reader) -> None:
         for event in yaml.parse(text, loader):
             reader.take(event)
     except yaml.MarkedYAMLError as bad:
-        unclosed = bad.context == "while scanning a quoted scalar" and bad.context_mark
-        place = reader.place(unclosed or bad.problem_mark or bad.context_mark)
+        begun = bad.context in _NAMED_WHERE_THEY_BEGIN and bad.context_mark
+        place = reader.place(begun or bad.problem_mark or bad.context_mark)
         lint, message, hint = _plain_problem(text, bad, place, reader.first_line)
         raise reader.error(message, source=place, hint=hint, lint=lint) from None
     except yaml.YAMLError as bad:
@@ -193,6 +237,9 @@ def _plain_problem(
     if symbol := _SYMBOL.search(line):
         hint = "Write it in words: 'above', 'at least' ..."
         return "unknown-verb", f"'{symbol[1]}' cannot start a value.", hint
+    for part, message, hint in _IN_WORDS:
+        if part in f"{bad.context}: {bad.problem}":
+            return "yaml-syntax", message, hint
     context = f"{bad.context}: " if bad.context else ""
     message = f"not YAML: {context}{bad.problem}."
     return "yaml-syntax", message, "Check the indentation and the quotes."
