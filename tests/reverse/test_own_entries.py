@@ -37,7 +37,7 @@ def test_gpus_for_marks_an_own_card(knowledge: str, capsys: Capture) -> None:
 
 
 def test_models_for_an_own_card_names_it(knowledge: str, capsys: Capture) -> None:
-    flags = ("models-for", "--gpu", "Lab card", "--family", "phi", "--knowledge", knowledge)
+    flags = ("models-for", "--gpu", "Lab card", "--family", "Phi-3", "--knowledge", knowledge)
     assert SAID in run(capsys, *flags).out.splitlines()
     (entry,) = json.loads(run(capsys, *flags, "--format", "json").out)["yours"]
     assert entry["name"] == "Lab card"
@@ -45,5 +45,6 @@ def test_models_for_an_own_card_names_it(knowledge: str, capsys: Capture) -> Non
 
 
 def test_without_own_entries_nothing_is_marked(capsys: Capture) -> None:
-    out = run(capsys, "models-for", "--gpu", "RTX 4090", "--family", "phi").out
+    out = run(capsys, "models-for", "--gpu", "RTX 4090", "--family", "Phi-3").out
+    assert "Phi-3" in out
     assert "yours" not in out.casefold()
