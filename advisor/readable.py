@@ -69,10 +69,9 @@ def read_all(
 
 
 def _may_be_right(error: UserError, unread: str) -> bool:
-    """Whether a name is unknown only because the entry that declares it is wrong itself."""
-    name = _QUOTED.search(error.message)
-    named = error.lint in {"unknown-fact", "unknown-enum"}
-    return bool(named and name and name[1] in unread)
+    """Whether a fact is unknown only because the entry that declares it is wrong itself."""
+    name = _QUOTED.search(error.message) if error.lint == "unknown-fact" else None
+    return name is not None and f"fact: {name[1]}\n" in unread
 
 
 def _several(error: UserError) -> list[UserError]:

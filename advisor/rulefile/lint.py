@@ -209,7 +209,11 @@ def _never_concluded(drafts: Sequence[Draft], reading: Reading) -> None:
     concluded = {name for draft in drafts for name in draft.rule.conclude}
     facts = reading.vocabulary.facts
     unread = [text.partition("conclude")[2] for text in _unread(drafts)]
+    replaced = any(draft.partial and draft.replaces for draft in drafts)
+    wrong = {draft.rule.source.file for draft in drafts if draft.partial and draft.rule.source}
     for draft in drafts:
+        if replaced and not (draft.rule.source and draft.rule.source.file in wrong):
+            continue  # what is to take the place of a rule may conclude it once it is right
         for name, place in read_facts(draft.rule).items():
             if facts[name].origin == "rules" and not (
                 name in concluded or any(name in text for text in unread)

@@ -68,7 +68,7 @@ WANTED = (
     "rules/bad.yaml:11:7: case 'd' of rule 'doubled': its input is refused: context is -5",
     "rules/bad.yaml:17:3: no row covers gpu.tdp from 150 W to 200 W",
     "rules/bad.yaml:18:26: 'easyy' is not a value of cooling.class",
-    "rules/bad.yaml:24:7: not YAML",
+    "rules/bad.yaml:23:8: not YAML: a list that begins",
     "rules/bad.yaml:27:10: unknown fact 'gpu.nam'",
     "rules/bad.yaml:35:7: case 'd' of rule 'about-mine': its input is refused: unknown weight",
     "rules/scenarios/s.yaml:1:3: scenario 'one': its input is refused: unknown model 'phi-99'",
@@ -122,3 +122,24 @@ def test_fix_counts_what_it_has_corrected(capsys: Capture) -> None:
     after = Path("rules/bad.yaml").read_text(encoding="utf-8").splitlines()
     assert sum(old != new for old, new in zip(before, after, strict=True)) == 3
     assert "can be corrected" not in outcome.out
+
+
+def test_a_broken_replacement_lets_no_built_in_rule_look_wrong(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "mine").mkdir()
+    text = "- ladder: gaps\n  replaces: fit-gap\n  why: x\n  source: y\n"
+    (tmp_path / "mine" / "own.yaml").write_text(text, encoding="utf-8")
+    out = run(capsys, "rules", "check", str(tmp_path / "mine"), "--quick").out
+    assert "mine/own.yaml:1:3: the key 'rows' is missing." in out
+    assert "no rule concludes" not in out
+
+
+def test_a_name_that_no_entry_has_is_unknown_whatever_is_wrong_with_the_knowledge(
+    house: Path, capsys: Capture
+) -> None:
+    path = house / "rules" / "bad.yaml"
+    text = path.read_text(encoding="utf-8").replace("is My 99", "is My 9")
+    path.write_text(text, encoding="utf-8")
+    out = run(capsys, "rules", "check", "rules", "--knowledge", "knowledge").out
+    assert "'My 9' is not a name of gpu.name. Did you mean 'My 99'" in out
