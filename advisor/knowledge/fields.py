@@ -239,7 +239,8 @@ class Record(Struct):
                 self.problem(
                     f"'{key}' names the undeclared source '{item.text}'.",
                     at=item.source,
-                    hint=did_you_mean(item.text, ids) or "Declare it in sources.yaml.",
+                    hint=did_you_mean(item.text, ids)
+                    or "Declare it in sources.yaml, or in a sources-mine.yaml of yours.",
                 )
         return ", ".join(item.text for item in items)
 
