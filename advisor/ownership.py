@@ -40,12 +40,19 @@ def own_entries(
         fired: Ids of the rules that fired.
         scenarios: The situation and those that are recommended.
     """
-    found = [own_rule(rule) for rule in ruleset.rules if rule.own and rule.id in fired]
-    if knowledge.yours:
-        records = dict.fromkeys(r for scenario in scenarios for r in _records(scenario))
-        numbers = cast("Mapping[str, object]", knowledge.yours.get(_EVERYWHERE) or {})
-        records |= dict.fromkeys((_EVERYWHERE, name) for name in numbers)
-        found += [own_record(knowledge, kind, name) for kind, name in records]
+    found = (own_rule(rule) for rule in ruleset.rules if rule.own and rule.id in fired)
+    rules = tuple(entry for entry in found if entry is not None)
+    return (*rules, *own_records(knowledge, scenarios))
+
+
+def own_records(knowledge: Knowledge, scenarios: Collection[Scenario]) -> tuple[Yours, ...]:
+    """List the user's entries of knowledge that some situations rest on."""
+    if not knowledge.yours:
+        return ()
+    records = dict.fromkeys(r for scenario in scenarios for r in _records(scenario))
+    numbers = cast("Mapping[str, object]", knowledge.yours.get(_EVERYWHERE) or {})
+    records |= dict.fromkeys((_EVERYWHERE, name) for name in numbers)
+    found = (own_record(knowledge, kind, name) for kind, name in records)
     return tuple(entry for entry in found if entry is not None)
 
 

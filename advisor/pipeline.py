@@ -44,6 +44,7 @@ from advisor.remarks import request_warnings
 from advisor.resolve import resolve
 from advisor.rulefile import load_rules
 from advisor.rulefile.model import Rule, RuleSet
+from advisor.rulefile.texts import text_names
 from advisor.scenario import Request
 from advisor.vocabulary import Vocabulary, load_vocabulary
 
@@ -152,6 +153,28 @@ class Advisor(Struct, frozen=True):
 
         Raises:
             UserError: A file is wrong; every problem of every file at once.
+        """
+        try:
+            return cls.of(rules, templates, knowledge, engine, measurements)
+        except UserError:
+            from advisor.readable import read_all  # noqa: PLC0415 - where something is wrong
+
+            raise_problems(read_all(rules, templates, knowledge).problems)
+            raise
+
+    @classmethod
+    def of(
+        cls,
+        rules: Path | None = None,
+        templates: Path | None = None,
+        knowledge: Path | None = None,
+        engine: str | None = None,
+        measurements: Path | None = None,
+    ) -> Advisor:
+        """Load as ``load`` does, and stop at the first folder in which something is wrong.
+
+        Raises:
+            UserError: A file is wrong; every problem of that folder.
         """
         known = with_measurements(load_knowledge(knowledge), measurements)
         vocabulary = load_vocabulary(knowledge)
@@ -370,12 +393,6 @@ class Advisor(Struct, frozen=True):
 
     def _because(self, rule: Rule, run: _Run, key: str = "") -> tuple[Because, ...]:
         return because(rule, run.facts, run.values.get(key), self.vocabulary)
-
-
-def text_names(files: Mapping[str, bytes]) -> frozenset[str]:
-    """The texts that rules may name: everything in actions/ and notes/."""
-    paths = (name.split("/") for name in files)
-    return frozenset(path[-1] for path in paths if path[0] in {"actions", "notes"})
 
 
 def _state(facts: Mapping[str, FactValue]) -> State:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from advisor.errors import Edit, Problems, Source, UserError
 from advisor.suggest import did_you_mean, nearest
-from advisor.yamlfile import Node, parse_yaml
+from advisor.yamlfile import Node, read_yaml
 
 _SURE = 0.85
 _ONE_NAME = re.compile(r"Did you mean '([^']+)'\?")
@@ -54,15 +54,11 @@ class Collector(Struct):
         )
 
     def parse(self, content: bytes, shown: str) -> Node | None:
-        """Parse a file; None when it is broken, its problems noted."""
-        try:
-            return parse_yaml(content, shown, self.error)
-        except UserError as error:
-            self.take(error)
-            return None
+        """Parse a file as far as it goes, its problems noted; None when nothing can be read."""
+        return read_yaml(content, shown, self.error, self.errors)
 
     def entries(self, content: bytes, shown: str, begin: str) -> Sequence[Node]:
-        """Read a file that is a list of mappings; a broken one gives none.
+        """Read a file that is a list of mappings; of a broken one what can be read.
 
         Args:
             content: The file.

@@ -19,8 +19,55 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 8_000_000
 MAX_DEPTH = 24
+_ENTRY = "- "
+_MOST_PARTS = 40
+"""Mistakes in the writing of one file after which reading goes on."""
 
 Scalar = str | int | float | bool | None
+_NAMED_WHERE_THEY_BEGIN = (
+    "while scanning a quoted scalar",
+    "while scanning a simple key",
+    "while parsing a flow sequence",
+    "while parsing a flow mapping",
+)
+_IN_WORDS = (
+    (
+        "scanning a simple key",
+        "not YAML: this line has no ':' behind its key.",
+        "Write 'key: value'.",
+    ),
+    (
+        "cannot start any token",
+        "not YAML: a text cannot begin with this character.",
+        "Put the text in quotes.",
+    ),
+    (
+        "mapping values are not allowed",
+        "not YAML: a ': ' stands where no value can begin.",
+        "Indent the line as those above, and put a text that holds ': ' in quotes.",
+    ),
+    (
+        "parsing a flow sequence",
+        "not YAML: a list that begins with '[' does not end with ']'.",
+        "Close it, and put a comma between any two names.",
+    ),
+    (
+        "parsing a flow mapping",
+        "not YAML: what begins with '{' does not end with '}'.",
+        "Close it, and put a comma between any two entries.",
+    ),
+    (
+        "parsing a block mapping",
+        "not YAML: this line is not 'key: value', or is not indented as the lines above.",
+        "Check the indentation and the quotes.",
+    ),
+    (
+        "parsing a block collection",
+        "not YAML: this line belongs to no entry of the list above it.",
+        "Indent it as the keys above, or begin it with '- '.",
+    ),
+)
+"""A part of what the parser says -> the same in words, and what to do."""
 _SYMBOL = re.compile(r":\s+[\"']?(>=?|<=?|==?|!=)\s*[\w.\-]")
 _NOT_ALLOWED = re.compile(r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -53,13 +100,79 @@ def parse_yaml(content: bytes, shown: str, error: type[UserError]) -> Node:
         UserError: As ``error``: not UTF-8, too large, too deep, an alias, a tab, bad
             indentation, a duplicate key, an empty file; several come as ``Problems``.
     """
-    text = _decoded(content, shown, error)
-    reader = _Reader(shown, error)
-    _parsed(text, reader)
-    raise_problems(reader.problems)
-    if reader.root is None:
-        raise error("the file is empty.", source=Source(shown, 1, 1), lint="empty-file")
-    return reader.root
+    problems: list[UserError] = []
+    root = read_yaml(content, shown, error, problems)
+    raise_problems(problems)
+    assert root is not None
+    return root
+
+
+def read_yaml(
+    content: bytes, shown: str, error: type[UserError], problems: list[UserError]
+) -> Node | None:
+    """Parse one document as far as it goes; what is wrong is noted in ``problems``.
+
+    Of two equal keys the last counts. In a file that is a list, an entry that cannot be read is
+    left out, and reading goes on at the next line that begins with ``- ``.
+
+    Returns:
+        What could be read; None: nothing.
+    """
+    try:
+        text = _decoded(content, shown, error)
+    except UserError as bad:
+        problems.append(bad)
+        return None
+    before = len(problems)
+    root = _parts(text, _Reader(shown, error), problems)
+    if root is None and len(problems) == before:
+        problems.append(error("the file is empty.", source=Source(shown, 1, 1), lint="empty-file"))
+    return root
+
+
+def _parts(text: str, reader: _Reader, problems: list[UserError]) -> Node | None:
+    """Read a document and, after a mistake that ends it, what begins as an entry further on."""
+    entries: list[Node] = []
+    lines = text.splitlines(keepends=True)
+    for _ in range(_MOST_PARTS):
+        failed = _failed(text, reader)
+        problems += reader.problems
+        if failed is None:
+            root = reader.root
+            if not entries or root is None or not isinstance(root.value, list):
+                return _list_of(entries) or root
+            return _list_of([*entries, *root.value])
+        if not problems or str(problems[-1]) != str(failed):
+            problems.append(failed)
+        line = failed.source.line if failed.source else 0
+        entries += reader.entries_above(_entry_at(lines, line))
+        begin = _next_entry(lines, line, reader.first_line)
+        if begin is None or not line:
+            break
+        text = "".join(lines[begin:])
+        reader = _Reader(reader.shown, reader.error, first_line=begin)
+    return _list_of(entries)
+
+
+def _list_of(entries: list[Node]) -> Node | None:
+    return Node(entries, entries[0].source) if entries else None
+
+
+def _entry_at(lines: Sequence[str], line: int) -> int:
+    """Number of the line on which the entry begins that a line belongs to."""
+    found = (number for number in range(line, 0, -1) if lines[number - 1].startswith(_ENTRY))
+    return next(found, 0)
+
+
+def _next_entry(lines: Sequence[str], line: int, first_line: int) -> int | None:
+    """Index of the line at which to go on after a mistake in a line.
+
+    A mistake that shows at the beginning of an entry may be one of the entry before it: that line
+    is tried again, unless reading began there.
+    """
+    again = line - 1 if line - 1 > first_line else line
+    found = (number for number in range(again, len(lines)) if lines[number].startswith(_ENTRY))
+    return next(found, None)
 
 
 def _decoded(content: bytes, shown: str, error: type[UserError]) -> str:
@@ -83,6 +196,15 @@ def _decoded(content: bytes, shown: str, error: type[UserError]) -> str:
     return text
 
 
+def _failed(text: str, reader: _Reader) -> UserError | None:
+    """Parse; give the mistake that ends it."""
+    try:
+        _parsed(text, reader)
+    except UserError as bad:
+        return bad
+    return None
+
+
 def _parsed(text: str, reader: _Reader) -> None:
     import yaml  # noqa: PLC0415 - a warm start must not pay for it
 
@@ -92,9 +214,9 @@ def _parsed(text: str, reader: _Reader) -> None:
         for event in yaml.parse(text, loader):
             reader.take(event)
     except yaml.MarkedYAMLError as bad:
-        unclosed = bad.context == "while scanning a quoted scalar" and bad.context_mark
-        place = reader.place(unclosed or bad.problem_mark or bad.context_mark)
-        lint, message, hint = _plain_problem(text, bad, place)
+        begun = bad.context in _NAMED_WHERE_THEY_BEGIN and bad.context_mark
+        place = reader.place(begun or bad.problem_mark or bad.context_mark)
+        lint, message, hint = _plain_problem(text, bad, place, reader.first_line)
         raise reader.error(message, source=place, hint=hint, lint=lint) from None
     except yaml.YAMLError as bad:
         first = str(bad).splitlines()[0]
@@ -102,9 +224,12 @@ def _parsed(text: str, reader: _Reader) -> None:
         raise reader.error(message, source=Source(reader.shown), lint="yaml-syntax") from None
 
 
-def _plain_problem(text: str, bad: yaml.MarkedYAMLError, place: Source) -> tuple[str, str, str]:
+def _plain_problem(
+    text: str, bad: yaml.MarkedYAMLError, place: Source, first_line: int
+) -> tuple[str, str, str]:
     lines = text.splitlines()
-    line = lines[place.line - 1] if 0 < place.line <= len(lines) else ""
+    number = place.line - first_line
+    line = lines[number - 1] if 0 < number <= len(lines) else ""
     if "\t" in line[: len(line) - len(line.lstrip())] or "'\\t'" in str(bad.problem):
         return "tab", "a tab is used for indentation.", "Use spaces."
     if bad.context == "while scanning a quoted scalar":
@@ -112,6 +237,9 @@ def _plain_problem(text: str, bad: yaml.MarkedYAMLError, place: Source) -> tuple
     if symbol := _SYMBOL.search(line):
         hint = "Write it in words: 'above', 'at least' ..."
         return "unknown-verb", f"'{symbol[1]}' cannot start a value.", hint
+    for part, message, hint in _IN_WORDS:
+        if part in f"{bad.context}: {bad.problem}":
+            return "yaml-syntax", message, hint
     context = f"{bad.context}: " if bad.context else ""
     message = f"not YAML: {context}{bad.problem}."
     return "yaml-syntax", message, "Check the indentation and the quotes."
@@ -138,11 +266,19 @@ class _Reader(Struct):
     resolver: yaml.resolver.Resolver | None = None
     stack: list[_Open] = field(default_factory=list)
     documents: int = 0
+    first_line: int = 0
+    """Lines of the file before what is parsed."""
 
     def place(self, mark: yaml.error.Mark | yaml._yaml.Mark | None) -> Source:
         if mark is None:
             return Source(self.shown)
-        return Source(self.shown, mark.line + 1, mark.column + 1)
+        return Source(self.shown, self.first_line + mark.line + 1, mark.column + 1)
+
+    def entries_above(self, before: int) -> Sequence[Node]:
+        """Give the entries of an outer list that were read to their end above a line."""
+        if self.root is not None or not self.stack or self.stack[0].items is None:
+            return ()
+        return [node for node in self.stack[0].items if node.source.line < before]
 
     def take(self, event: yaml.Event) -> None:
         import yaml  # noqa: PLC0415
@@ -231,7 +367,7 @@ class _Reader(Struct):
             self.problems.append(
                 self.error(message, source=node.source, hint=hint, lint="duplicate-key")
             )
-            parent.ignored = True
+            parent.key = key
         else:
             parent.keys[key] = node.source
             parent.key = key

@@ -16,12 +16,24 @@ class Yours(Struct, frozen=True):
     replaces: str = ""
     """Name of the built-in entry whose place it takes; empty for one that is added."""
     replaces_at: str = ""
+    based_on: str = ""
+    """Name of the built-in entry that it has its other fields from; empty where it has none."""
+    own_fields: tuple[str, ...] = ()
+    """The fields that an entry based on another one states itself."""
 
     def __str__(self) -> str:
         if not self.replaces:
-            return f"yours: {self.at}"
+            return f"yours: {self.at}{self.inherited}"
         behind = f" ({self.replaces_at})" if self.replaces_at else ""
-        return f"yours: {self.at}, replaces the built-in {self.replaces}{behind}"
+        return f"yours: {self.at}, replaces the built-in {self.replaces}{behind}{self.inherited}"
+
+    @property
+    def inherited(self) -> str:
+        """Say which fields are its own and whose the others are; empty where all are its own."""
+        if not self.based_on:
+            return ""
+        fields = ", ".join(self.own_fields) or "nothing"
+        return f", own: {fields}; the rest from {self.based_on}"
 
 
 class SwitchedOff(Struct, frozen=True):

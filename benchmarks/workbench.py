@@ -17,12 +17,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-from advisor.pipeline import Advisor, text_names
-from advisor.resources import data_dir, overlaid
-from advisor.workbench.cases import Runner
+from advisor.pipeline import Advisor
+from advisor.resources import data_dir
+from advisor.workbench.cases import CaseResult, Runner
 from advisor.workbench.comparing import compare_sides
 from advisor.workbench.scenariofile import load_scenarios
 from advisor.workbench.sides import Folders, base_side, load_side
+from advisor.workbench.starter import write_starter
 from advisor.workbench.storing import Origin, sampled_facts
 from advisor.workbench.watching import Session
 
@@ -54,7 +55,7 @@ def compared(sample: int, base: Path) -> None:
     now = Folders()
     new = load_side(now)
     with base_side(str(base), now) as old:
-        found, _ = compare_sides(old, new, sample)
+        found, _, _ = compare_sides(old, new, sample)
     print(f"  {found.compared:,} scenarios compared, {len(found.changes):,} reports differ")
 
 
@@ -64,13 +65,36 @@ def watched(folder: Path) -> None:
     names = advisor.knowledge.names()
     whole = rules / "scenarios"
     scenarios = load_scenarios(whole, advisor.vocabulary, advisor.ruleset, names)
-    templates = text_names(overlaid("templates", None, [".j2"]))
-    over = data_dir("rules")
-    session = Session(Runner(advisor), scenarios, rules, over, whole, names, templates)
+    session = Session(Runner(advisor), scenarios, rules, whole)
     timed("first run of every test", lambda: list(session.run(None, session.scenarios)))
     raise_threshold(rules)
-    results = timed("after a save", lambda: list(session.run(*session.reload())))
+    results = timed("after a save of a rule", lambda: rerun(session))
     print(f"  {len(results)} tests run again")
+
+
+def rerun(session: Session) -> list[CaseResult]:
+    concerned = session.reload()
+    return list(session.run(concerned.rules, concerned.scenarios))
+
+
+def watched_overlay(folder: Path) -> None:
+    """What is run at once after a save of a text and of a card, in a starter folder."""
+    house = folder / "house"
+    write_starter(house)
+    rules, templates, knowledge = (house / kind for kind in ("rules", "templates", "knowledge"))
+    advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
+    whole = rules / "scenarios"
+    names = advisor.knowledge.names()
+    scenarios = load_scenarios(whole, advisor.vocabulary, advisor.ruleset, names)
+    session = Session(Runner(advisor, templates=templates), scenarios, rules, whole, knowledge)
+    list(session.run(None, session.scenarios))
+    for what, path, old, new in (
+        ("a text", templates / "notes" / "example-card.md.j2", "book it", "reserve it"),
+        ("a card", knowledge / "gpus" / "house.yaml", "48 GiB", "40 GiB"),
+    ):
+        path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        results = timed(f"after a save of {what}", lambda: rerun(session))
+        print(f"  {len(results)} tests run again")
 
 
 def main() -> None:
@@ -85,6 +109,7 @@ def main() -> None:
         base = edited_rules(Path(scratch))
         timed("diff, facts kept", lambda: compared(given.sample, base))
         watched(Path(scratch))
+        watched_overlay(Path(scratch))
 
 
 if __name__ == "__main__":

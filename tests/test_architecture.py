@@ -25,7 +25,7 @@ LAYERS = (
     ("measurements",),
     ("options",),
     ("confidence", "facts", "optionfacts", "ownership", "remarks", "explain", "ranking"),
-    ("pipeline",),
+    ("pipeline", "readable"),
     ("render",),
     ("bulk", "reverse"),
     ("batch",),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import KnowledgeError, RuleFileError, Source, UserError
-from advisor.yamlfile import MAX_BYTES, MAX_DEPTH, parse_yaml
+from advisor.yamlfile import MAX_BYTES, MAX_DEPTH, parse_yaml, read_yaml
 
 
 def plain(text: str) -> object:
@@ -77,8 +77,8 @@ def test_a_byte_order_mark_is_ignored() -> None:
         (
             b"a: b: c\n",
             (
-                "f.yaml:1:5: not YAML: mapping values are not allowed in this context. "
-                "Check the indentation and the quotes."
+                "f.yaml:1:5: not YAML: a ': ' stands where no value can begin. "
+                "Indent the line as those above, and put a text that holds ': ' in quotes."
             ),
         ),
     ],
@@ -125,3 +125,30 @@ def test_any_content_is_data_or_a_user_error(content: bytes) -> None:
 def test_json_is_read_as_it_stands(data: object) -> None:
     content = json.dumps(data).encode()
     assert parse_yaml(content, "f.json", RuleFileError).plain() == data
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "read"),
+    [
+        ("- a: 1\n  b: {c: d\n- a: 2\n", "2:6: not YAML: what begins with '{' does not end", [2]),
+        ("- a: 1\n- a: [x\n- a: 3\n", "2:6: not YAML: a list that begins with '['", [1, 3]),
+        ("- a: 1\n- b: 2\n  c d\n  e: f\n- a: 3\n", "3:3: not YAML: this line has no ':'", [1, 3]),
+        ("- a: @x\n- a: 2\n", "1:6: not YAML: a text cannot begin with this", [2]),
+        ("- a: 1\n b: 2\n- a: 3\n", "2:2: not YAML: this line belongs to no entry", [3]),
+        ("- a: &x 1\n- a: 2\n", "1:6: anchors ('&') and aliases", [2]),
+        ("- a: 1\n  a: 2\n- a: 3\n", "2:3: key 'a' stands twice (first in line 1)", [2, 3]),
+    ],
+)
+def test_reading_goes_on_after_a_mistake(text: str, said: str, read: list[int]) -> None:
+    problems: list[UserError] = []
+    root = read_yaml(text.encode(), "f.yaml", RuleFileError, problems)
+    (problem,) = problems
+    assert str(problem).startswith(f"f.yaml:{said}")
+    assert root is not None
+    assert root.plain() == [{"a": number} for number in read]
+
+
+def test_a_mistake_in_every_entry_is_told_for_every_entry() -> None:
+    problems: list[UserError] = []
+    assert read_yaml(b"- a: [x\n- a: {y\n- a: 'z\n", "f.yaml", RuleFileError, problems) is None
+    assert [problem.source and problem.source.line for problem in problems] == [1, 2, 3]

@@ -23,6 +23,7 @@ from advisor.resolve import DEFAULT_CONTEXT_TOKENS, default_context
 from advisor.reverse import CardFilter, Found, ModelFilter, Settings, gpus_for, models_for
 from advisor.reverse.answers import Cause
 from advisor.reverse.documents import reverse_doc, written_csv, written_json
+from advisor.reverse.owned import marked, whose
 from advisor.reverse.view import (
     USED,
     Column,
@@ -238,23 +239,26 @@ def _write(
     knowledge: Knowledge,
 ) -> None:
     if given.form == "table":
+        columns = marked(columns, found, knowledge)
         if given.output is None and sys.stdout.isatty():
             _print_rich(head, columns, found, knowledge)
         else:
-            write("\n".join(_plain(head, columns, found)) + "\n", given.output)
+            write("\n".join(_plain(head, columns, found, knowledge)) + "\n", given.output)
         return
     doc = reverse_doc(question, subject, found, knowledge)
     write((written_json if given.form == "json" else written_csv)(doc), given.output)
 
 
-def _plain(head: Sequence[str], columns: Sequence[Column], found: Found) -> Iterator[str]:
+def _plain(
+    head: Sequence[str], columns: Sequence[Column], found: Found, knowledge: Knowledge
+) -> Iterator[str]:
     for line in head:
         yield from wrapped(line, _WIDTH)
     yield ""
     if found.rows:
         yield from lines(columns)
         yield ""
-    yield from _tail(found)
+    yield from _tail(found, knowledge)
 
 
 def _model_head(card: Gpu, found: Found) -> list[str]:
@@ -315,13 +319,14 @@ def _firsts(found: Found) -> Iterator[str]:
         yield f"{_BEST[name]}: {cards_named(scenario)} with {scenario.precision.name}"
 
 
-def _tail(found: Found) -> Iterator[str]:
+def _tail(found: Found, knowledge: Knowledge) -> Iterator[str]:
     if found.left_out:
         yield f"Left out, {sum(found.left_out.values())} of {found.tried}:"
     rows = list(left_out_words(found))
     width = max((len(str(count)) for count, _ in rows), default=0)
     for count, why in rows:
         yield f"  {str(count).rjust(width)}  {why}"
+    yield from whose(found, knowledge)
 
 
 def _print_rich(
@@ -342,7 +347,7 @@ def _print_rich(
             left = f"Left out for want of width: {', '.join(dropped)}. --format csv has them."
             console.print(Text(left, style="dim"))
         console.print()
-    for line in _tail(found):
+    for line in _tail(found, knowledge):
         console.print(Text(line, style="dim"))
 
 

@@ -74,7 +74,9 @@ def check(
         _correct(asked, means, write=not diff)
     checked = check_all(asked, means)
     if not diff:
-        typer.echo(_shown(checked, format_), nl=False)
+        text = format_ is CheckFormat.text
+        fixable = _fixable(asked, means, checked) if text and not fix else 0
+        typer.echo(_shown(checked, format_, fixable), nl=False)
     if checked.elsewhere or any(one.is_error or strict for one in checked.problems):
         raise typer.Exit(1)
 
@@ -83,15 +85,24 @@ def _correct(asked: Sequence[Asked], means: Means, *, write: bool) -> None:
     from advisor.lint.fixing import corrected  # noqa: PLC0415
     from advisor.lint.replacing import differences, replace_files  # noqa: PLC0415
 
-    edited = corrected(asked, means)
-    typer.echo(differences(edited), nl=False, err=write)
+    found = corrected(asked, means)
+    typer.echo(differences(found.files), nl=False, err=write)
     if write:
-        replace_files(edited)
-        files = _many(len(edited), "file") if edited else "nothing"
-        typer.echo(f"{files} corrected", err=True)
+        replace_files(found.files)
+        what = f"{_many(found.made, 'mistake')} in {_many(len(found.files), 'file')}"
+        typer.echo(f"{what if found.made else 'nothing'} corrected", err=True)
 
 
-def _shown(checked: Checked, form: CheckFormat) -> str:
+def _fixable(asked: Sequence[Asked], means: Means, checked: Checked) -> int:
+    """Count what ``--fix`` would correct, by trying it."""
+    if all(one.edit is None for one in checked.problems):
+        return 0
+    from advisor.lint.fixing import corrected  # noqa: PLC0415 - for mistakes only
+
+    return corrected(asked, means).made
+
+
+def _shown(checked: Checked, form: CheckFormat, fixable: int) -> str:
     from advisor.lint.output import as_github, as_json, as_sarif, as_text  # noqa: PLC0415
 
     if form is CheckFormat.json:
@@ -100,10 +111,10 @@ def _shown(checked: Checked, form: CheckFormat) -> str:
         return as_sarif(checked.problems)
     if form is CheckFormat.github:
         return as_github(checked.problems)
-    return as_text(checked.problems) + _summary(checked)
+    return as_text(checked.problems) + _summary(checked, fixable)
 
 
-def _summary(checked: Checked) -> str:
+def _summary(checked: Checked, fixable: int) -> str:
     errors = sum(one.is_error for one in checked.problems)
     warnings = len(checked.problems) - errors
     looked = f"{_many(checked.rules, 'rule')} in {_many(checked.files, 'file')}"
@@ -116,7 +127,7 @@ def _summary(checked: Checked) -> str:
     if checked.elsewhere:
         errors_there = _many(checked.elsewhere, "error")
         lines.append(f"not tried: {errors_there} in files that were not named")
-    if fixable := sum(one.edit is not None for one in checked.problems):
+    if fixable:
         lines.append(f"--diff shows how {fixable} of them can be corrected, --fix does it")
     return "\n".join(lines) + "\n"
 

@@ -124,11 +124,11 @@ def diff(
     folders = Folders(rules, templates, knowledge)
     new = load_side(folders)
     with base_side(base, folders) as old:
-        difference, prose = compare_sides(
+        difference, prose, beside = compare_sides(
             old, new, sample, workers=workers, progress=progress_line()
         )
     views = {"text": diff_text, "markdown": diff_markdown, "json": diff_json}
-    write(views[format_.value](difference, prose, base=base, examples=examples), output)
+    write(views[format_.value](difference, prose, beside, base=base, examples=examples), output)
     if fail_on and (
         difference.fails(fail_on.value) or (prose and prose.reworded and fail_on == "any")
     ):

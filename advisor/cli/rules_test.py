@@ -17,9 +17,10 @@ from advisor.errors import RequestError, UserError
 if TYPE_CHECKING:
     from advisor.rulefile.places import Places
     from advisor.workbench.cases import CaseResult
-    from advisor.workbench.watching import Session, Stamp
+    from advisor.workbench.watching import Session
 
-_LOOK_EVERY_S = 0.2
+_MOST_ALIKE = 3
+"""Cases without an answer that are listed one by one, where one contradiction fails many."""
 Folder = Annotated[
     Path | None, typer.Argument(help="Folder of rule files. [default: the built-in rules]")
 ]
@@ -70,14 +71,16 @@ def test(
     if accept:
         typer.echo(f"{session.accept()} scenarios brought up to date; look at the difference")
         session.reload()
-    results = _placed(session.run(only, () if only else session.scenarios), places)
+    results = placed(session.run(only, () if only else session.scenarios), places)
     if not results and not watch:
         raise RequestError("no case was run", hint="Add cases to the rules.")
-    typer.echo(_json(results) if format_ is Format.json else _text(results), nl=False)
+    typer.echo(_json(results) if format_ is Format.json else text_of(results), nl=False)
     if junit:
         write(junit_xml(results), junit)
     if watch:
-        _watch(session, only, begun, places)
+        from advisor.cli.rules_watch import watch_files  # noqa: PLC0415
+
+        watch_files(session, only, begun, places)
     if not all(result.ok for result in results):
         raise typer.Exit(1)
 
@@ -88,9 +91,15 @@ def _places(folder: Path | None, scenarios: Path | None) -> Places:
     return Places.of([None, folder, *([scenarios.parent, scenarios] if scenarios else [])])
 
 
-def _placed(results: Iterable[CaseResult], places: Places) -> list[CaseResult]:
+def placed(results: Iterable[CaseResult], places: Places) -> list[CaseResult]:
+    """Give results with paths that can be opened."""
     return [
-        replace(result, source=places.source(result.source)) if result.source else result
+        replace(
+            result,
+            source=places.source(result.source) if result.source else None,
+            problem=places.text(result.problem),
+            details=tuple(places.text(line) for line in result.details),
+        )
         for result in results
     ]
 
@@ -102,8 +111,7 @@ def _session(
     knowledge: Path | None,
     places: Places,
 ) -> Session:
-    from advisor import resources  # noqa: PLC0415
-    from advisor.pipeline import Advisor, text_names  # noqa: PLC0415
+    from advisor.pipeline import Advisor  # noqa: PLC0415
     from advisor.workbench.cases import Runner  # noqa: PLC0415
     from advisor.workbench.scenariofile import load_scenarios, scenario_folder  # noqa: PLC0415
     from advisor.workbench.watching import Session  # noqa: PLC0415
@@ -113,24 +121,30 @@ def _session(
         raise RequestError(f"{scenarios} is not a folder", hint="Name a folder of scenario files.")
     advisor = Advisor.load(rules=folder, templates=templates, knowledge=knowledge)
     where = scenarios or scenario_folder(folder)
-    names = advisor.knowledge.names()
     try:
-        found = load_scenarios(where, advisor.vocabulary, advisor.ruleset, names)
+        found = load_scenarios(
+            where, advisor.vocabulary, advisor.ruleset, advisor.knowledge.names()
+        )
     except UserError as error:
         raise places.error(error) from None
     if scenarios is not None and not found:
         raise RequestError(f"{scenarios} holds no scenario", hint="Add a file that ends in .yaml.")
-    texts = text_names(resources.overlaid("templates", templates, [".j2"]))
-    over = resources.data_dir("rules") if folder else None
-    return Session(Runner(advisor, templates=templates), found, folder, over, where, names, texts)
+    return Session(Runner(advisor, templates=templates), found, folder, where, knowledge)
 
 
-def _text(results: Sequence[CaseResult]) -> str:
-    lines = []
+def text_of(results: Sequence[CaseResult]) -> str:
+    """Write the failures and how many tests hold."""
+    lines: list[str] = []
+    alike: dict[str, int] = {}
     for result in results:
-        if not result.ok:
+        if result.unanswered and result.rule:
+            alike[result.problem] = alike.get(result.problem, 0) + 1
+        if not result.ok and not (result.rule and alike.get(result.problem, 0) > _MOST_ALIKE):
             lines.append(f"FAILED {result.source}: {result.title}: {result.problem}")
             lines += [f"    {line}" for line in result.details]
+    for problem, number in alike.items():
+        if number > _MOST_ALIKE:
+            lines.append(f"FAILED {number - _MOST_ALIKE} more in the same way: {problem}")
     lines.append(_summary(results))
     return "\n".join(lines) + "\n"
 
@@ -165,28 +179,6 @@ def _json(results: Sequence[CaseResult]) -> str:
         ],
     }
     return json.dumps(made, indent=2) + "\n"
-
-
-def _watch(session: Session, only: frozenset[str] | None, seen: Stamp, places: Places) -> None:
-    import time  # noqa: PLC0415
-
-    from advisor.workbench.watching import until_changed  # noqa: PLC0415
-
-    typer.echo("watching; Ctrl-C ends it")
-    while True:
-        seen = until_changed(session.folders, seen, lambda: time.sleep(_LOOK_EVERY_S))
-        begun = time.perf_counter()
-        try:
-            concerned, scenarios = session.reload()
-            wanted = concerned if only is None else concerned & only
-            found = session.run(wanted, scenarios if only is None else ())
-            results = _placed(found, places)
-        except UserError as error:
-            for line in str(places.error(error)).splitlines():
-                typer.echo(f"error: {line}")
-            continue
-        typer.echo(_text(results), nl=False)
-        typer.echo(f"({len(concerned)} rules concerned, {time.perf_counter() - begun:.2f} s)")
 
 
 def must_hold_rules(folder: Path | None) -> None:

@@ -18,10 +18,11 @@ from datetime import date
 
 from msgspec import Struct, field
 
-from advisor.errors import KnowledgeError, Problems, Source, UserError
+from advisor.errors import KnowledgeError, Source, UserError
 from advisor.suggest import did_you_mean
 from advisor.units import DIMENSIONS, UnitError, parse_quantity
-from advisor.yamlfile import Node, parse_yaml
+from advisor.yamlfile import Node
+from advisor.yamlfile import read_yaml as parsed_as_far_as_it_goes
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SHARED_KEYS = ("source", "sources")
@@ -238,7 +239,8 @@ class Record(Struct):
                 self.problem(
                     f"'{key}' names the undeclared source '{item.text}'.",
                     at=item.source,
-                    hint=did_you_mean(item.text, ids) or "Declare it in sources.yaml.",
+                    hint=did_you_mean(item.text, ids)
+                    or "Declare it in sources.yaml, or in a sources-mine.yaml of yours.",
                 )
         return ", ".join(item.text for item in items)
 
@@ -271,14 +273,8 @@ def nodes_of(content: bytes, shown: str, kind: str, problems: list[UserError]) -
 
 
 def read_yaml(content: bytes, shown: str, problems: list[UserError]) -> Node | None:
-    """Parse one file; ``None`` when it is broken, with the problems collected."""
-    try:
-        return parse_yaml(content, shown, KnowledgeError)
-    except Problems as several:
-        problems.extend(e for e in several.errors if isinstance(e, UserError))
-    except KnowledgeError as one:
-        problems.append(one)
-    return None
+    """Parse one file as far as it goes; ``None`` when nothing can be read."""
+    return parsed_as_far_as_it_goes(content, shown, KnowledgeError, problems)
 
 
 def report_duplicates(

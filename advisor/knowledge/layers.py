@@ -178,10 +178,21 @@ class Laying(Struct):
             behind = _shown(known) if known else None
             place = f"{entry.place.file}:{entry.place.line}"
             self.files.yours.setdefault(self.kind, {})[entry.name] = [
-                place, replaced or None, behind,
-            ]  # fmt: skip
+                place,
+                replaced or None,
+                behind,
+                base.name if base else None,
+                *_own_keys(entry, base),
+            ]
         node = _without(entry.node, ("replaces", "based_on"))
         return Entry(_based(node, entry, base) if base else node, self.kind, entry.name)
+
+
+def _own_keys(entry: Entry, base: Entry | None) -> Sequence[str]:
+    """The figures that an entry based on another one states itself."""
+    assert isinstance(entry.node.value, Mapping)
+    about = {entry.kind, "replaces", "based_on", "source", "sources"}
+    return [key for key in entry.node.value if key not in about] if base else []
 
 
 def _disables(entry: Entry) -> bool:

@@ -25,6 +25,8 @@ from advisor.resources import data_dir, digest, read_tree
 _SUFFIXES = (".yaml", ".csv")
 _NOT_READ = "measurements/"
 _loaded: dict[str, Knowledge] = {}
+_refused: dict[tuple[str, str], UserError] = {}
+"""What was wrong with files that were read before, so that nobody parses them twice."""
 
 
 def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowledge:
@@ -44,7 +46,13 @@ def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowle
     found = _loaded.get(key)
     if found is None:
         shown = str(folder or "knowledge")
-        data = compiled("knowledge", key, lambda: build(files, own, shown))
+        if (key, shown) in _refused:
+            raise _refused[key, shown].with_traceback(None)
+        try:
+            data = compiled("knowledge", key, lambda: build(files, own, shown))
+        except UserError as error:
+            _refused[key, shown] = error
+            raise
         found = _loaded[key] = _knowledge(data, sha256)
     return found
 

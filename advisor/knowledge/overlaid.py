@@ -27,6 +27,7 @@ class Files(dict[str, bytes]):
         self.unread = unread
         """Files that nothing reads, each with what to do."""
         self.yours: dict[str, dict[str, list[str | None]]] = {}
-        """Kind -> name -> where the user's entry stands, what it replaces, where that stands."""
+        """Kind -> name -> where the user's entry stands, what it replaces, where that
+        stands, what it is based on, and the fields that it then states itself."""
         self.off: dict[str, dict[str, list[str]]] = {}
         """Kind -> name of a built-in entry -> where the user switches it off, and why."""

@@ -22,8 +22,9 @@ def own_record(knowledge: Knowledge, kind: str, name: str) -> Yours | None:
     table = cast("Mapping[str, Sequence[str | None]]", knowledge.yours.get(kind) or {})
     if name not in table:
         return None
-    at, replaces, behind = table[name]
-    return Yours(kind, name, f"{_FOLDER}{at}", replaces or "", behind or "")
+    at, replaces, behind, based_on, *fields = table[name]
+    own = tuple(str(key) for key in fields)
+    return Yours(kind, name, f"{_FOLDER}{at}", replaces or "", behind or "", based_on or "", own)
 
 
 def switched_off_records(knowledge: Knowledge) -> Iterator[tuple[str, SwitchedOff]]:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
 
-from advisor.errors import RequestError, RuleFileError, UserError
+from advisor.errors import RequestError, UserError
+from advisor.knowledge.types import Knowledge
 from advisor.lint.measured import look_at_tried, try_rules, without_verdict
 from advisor.lint.problem import Problem, in_order, problem, problems_of
-from advisor.lint.ruleset import look_at
+from advisor.lint.refused import refused_cases, refused_scenarios
+from advisor.lint.ruleset import look_at, look_at_each, look_at_words
 from advisor.ownership import own_line
 from advisor.pipeline import Advisor, all_option_facts
+from advisor.readable import Readable, read_all
 from advisor.render.assemble import QUOTED_FACTS
 from advisor.resources import data_dir
 from advisor.rulefile.model import Rule, RuleSet
 from advisor.rulefile.places import Places, openable
-from advisor.vocabulary import load_vocabulary
+from advisor.vocabulary import Vocabulary
 from advisor.workbench.cases import CaseResult, Runner
 from advisor.workbench.factstore import FactStore, Part, joined
-from advisor.workbench.scenariofile import FOLDER, load_scenarios, scenario_folder
+from advisor.workbench.scenariofile import FOLDER, scenario_folder, scenarios_as_far
 from advisor.workbench.standing import VERDICT
 from advisor.workbench.storing import Origin, Progress, sampled_facts
 
@@ -141,20 +144,18 @@ class _Check(Struct):
         rules: Sequence[Rule] = ()
         own = ""
         try:
-            advisor = Advisor.load(
-                rules=self.asked.folder,
-                knowledge=self.means.knowledge,
-                templates=self.means.templates,
-            )
+            advisor = Advisor.of(self.asked.folder, self.means.templates, self.means.knowledge)
         except UserError as error:
-            self.found += problems_of(error)
-            self._scenario_files(None)
+            self._as_far_as_it_goes(error, places)
         else:
             rules = self._reported(advisor.ruleset.rules, places)
             own = own_line(advisor.ruleset)
-            self._scenario_files(advisor)
+            self._scenario_files(advisor.vocabulary, advisor.ruleset.by_id, advisor.knowledge)
             self.found += look_at(advisor.ruleset, rules, READ_BY_THE_PROGRAM)
-            self._try(advisor, rules)
+            if self.means.try_cases:
+                self._try(advisor, rules)
+            else:
+                self.found += refused_cases(rules, advisor.knowledge)
         placed = [_at(one, places) for one in self.found]
         wanted = [one for one in placed if self.asked.wants(one.source.file)]
         return Checked(
@@ -172,25 +173,36 @@ class _Check(Struct):
         files = {rule.id: places.source(rule.source).file if rule.source else "" for rule in rules}
         return [r for r in rules if files[r.id] in own and self.asked.wants(files[r.id])]
 
-    def _scenario_files(self, advisor: Advisor | None) -> None:
-        """Read the scenario files; without rules nobody knows which names are wrong."""
-        try:
-            vocabulary = advisor.vocabulary if advisor else load_vocabulary(self.means.knowledge)
-            ruleset = advisor.ruleset if advisor else RuleSet((), "")
-            names = advisor.knowledge.names() if advisor else {}
-            load_scenarios(scenario_folder(self.asked.folder), vocabulary, ruleset, names)
-        except RuleFileError as error:
-            found = problems_of(error)
-            self.found += [p for p in found if advisor or p.lint.id != "unknown-rule"]
-        except UserError as error:
-            found = problems_of(error)
-            self.found += [p for p in found if p not in self.found]
+    def _as_far_as_it_goes(self, error: UserError, places: Places) -> None:
+        """Find what can be told although something does not load."""
+        means = self.means
+        found = read_all(self.asked.folder, means.templates, means.knowledge)
+        self.found += [p for e in found.problems or [error] for p in problems_of(e)]
+        whole = self._reported(found.rules.whole, places)
+        partial = self._reported(found.rules.partial, places)
+        self.found += look_at_each(RuleSet(tuple(found.rules.whole), ""), whole)
+        self.found += look_at_words(partial)
+        self.found += refused_cases([*whole, *partial], found.knowledge, found.unread)
+        self._scenario_files(found.vocabulary, found.rules.names, found.knowledge, found)
+
+    def _scenario_files(
+        self,
+        vocabulary: Vocabulary,
+        rules: Collection[str],
+        knowledge: Knowledge,
+        readable: Readable | None = None,
+    ) -> None:
+        """Read the scenario files."""
+        names = readable.names if readable else knowledge.names()
+        folder = scenario_folder(self.asked.folder)
+        scenarios, wrong = scenarios_as_far(folder, vocabulary, rules, names)
+        self.found += [p for e in wrong for p in problems_of(e)]
+        unread = readable.unread if readable else ""
+        self.found += refused_scenarios(scenarios, knowledge, unread)
 
     def _try(self, advisor: Advisor, rules: Sequence[Rule]) -> None:
-        if not self.means.try_cases:
-            return
         runner = Runner(advisor, templates=self.means.templates)
-        results = [_result(runner, rule, number) for rule in rules for number in _numbers(rule)]
+        results = [runner.case(rule, case) for rule in rules for case in rule.cases]
         stores = [_situations(runner)]
         if self.means.sample:
             origin = Origin(self.means.knowledge, workers=self.means.workers)
@@ -199,20 +211,8 @@ class _Check(Struct):
         self.tried = sum(map(len, stores))
         self.found += contradictions
         self.found += () if contradictions else without_verdict(tried)
-        self.found += [_failure(one) for one in results if one is not None and not one.ok]
+        self.found += [_failure(one) for one in results if not (one.ok or one.unanswered)]
         self.found += look_at_tried(tried, rules)
-
-
-def _numbers(rule: Rule) -> range:
-    return range(len(rule.cases))
-
-
-def _result(runner: Runner, rule: Rule, number: int) -> CaseResult | None:
-    """Run one case; None where rules contradict each other, which is a finding of its own."""
-    try:
-        return runner.case(rule, rule.cases[number])
-    except RuleFileError:
-        return None
 
 
 def _failure(result: CaseResult) -> Problem:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.lint.check import Asked, Means, check_all
@@ -22,21 +23,30 @@ _BROKEN = {"yaml-syntax", "duplicate-key"}
 _BREAK = re.compile(r"\r\n|[\r\n\x85\u2028\u2029]")
 
 
-def corrected(asked: Sequence[Asked], means: Means) -> Sequence[Edited]:
+class Corrections(Struct, frozen=True):
+    """What can be corrected."""
+
+    files: Sequence[Edited]
+    made: int
+    """Mistakes that are gone afterwards."""
+
+
+def corrected(asked: Sequence[Asked], means: Means) -> Corrections:
     """Give the files that corrections change, without writing any.
 
     A correction stays only if its problem is gone afterwards and the file is still YAML. What
     it lays open is corrected in turn.
     """
     quick = replace(means, sample=0, try_cases=False)
-    return [edited for one in asked for edited in _corrected(one, quick)]
+    found = [_corrected(one, quick) for one in asked]
+    return Corrections([file for one in found for file in one.files], sum(c.made for c in found))
 
 
-def _corrected(asked: Asked, means: Means) -> Sequence[Edited]:
+def _corrected(asked: Asked, means: Means) -> Corrections:
     own = asked.folder or data_dir("rules")
     found = {name: _decoded(content) for name, content in read_tree(own, [".yaml"]).items()}
     texts = {name: text for name, text in found.items() if text is not None}
-    after = dict(texts)
+    after, made = dict(texts), 0
     with tempfile.TemporaryDirectory() as folder:
         trial = _Trial(asked, own, Path(folder) / own.resolve().name, means)
         tried: set[tuple[str, str, str]] = set()
@@ -45,12 +55,15 @@ def _corrected(asked: Asked, means: Means) -> Sequence[Edited]:
             tried |= {f.key for f in fixes}
             if not fixes:
                 break
-            after = trial.kept(after, fixes)
-    return [
+            kept = trial.kept(after, fixes)
+            after = _applied(after, kept)
+            made += len(kept)
+    files = [
         Edited(own / name, openable(own / name), before, after[name])
         for name, before in texts.items()
         if after[name] != before
     ]
+    return Corrections(files, made)
 
 
 def _decoded(content: bytes) -> str | None:
@@ -85,6 +98,8 @@ class _Trial(Struct, frozen=True):
     own: Path
     copy: Path
     means: Means
+    known: dict[tuple[str, ...], Sequence[tuple[str, Problem]]] = field(default_factory=dict)
+    """Contents of the files -> what is wrong with them."""
 
     def fixes(self, texts: Mapping[str, str]) -> Sequence[_Fix]:
         """List the corrections that can be written, without those that overlap another."""
@@ -100,20 +115,34 @@ class _Trial(Struct, frozen=True):
                 apart.append(fix)
         return apart
 
-    def kept(self, texts: Mapping[str, str], fixes: Sequence[_Fix]) -> dict[str, str]:
-        """Apply corrections, and again without those whose problem stays; one by one if need be."""
+    def kept(self, texts: Mapping[str, str], fixes: Sequence[_Fix]) -> Sequence[_Fix]:
+        """Give the corrections that leave fewer of their problems and break no file.
+
+        They are tried together and, where a file breaks, one by one from the end.
+        """
+        before = _counted(self._problems(texts))
         found = self._problems(_applied(texts, fixes))
-        left = {(name, one.lint.id, one.message) for name, one in found}
         broken = {name for name, one in found if one.lint.id in _BROKEN}
+        broken -= {name for name, lint, _ in before if lint in _BROKEN}
         if broken and len(fixes) > 1:
-            after = dict(texts)
+            good: list[_Fix] = []
             for fix in sorted(fixes, key=lambda f: -f.begin):
-                after = self.kept(after, [fix])
-            return after
-        good = [fix for fix in fixes if fix.key not in left and fix.name not in broken]
-        return _applied(texts, good)
+                good += self.kept(_applied(texts, good), [fix])
+            return good
+        left, tried = _counted(found), Counter(fix.key for fix in fixes)
+        return [
+            fix
+            for fix in fixes
+            if fix.name not in broken and before[fix.key] - left[fix.key] >= tried[fix.key]
+        ]
 
     def _problems(self, texts: Mapping[str, str]) -> Sequence[tuple[str, Problem]]:
+        key = tuple(texts.values())
+        if key not in self.known:
+            self.known[key] = self._found(texts)
+        return self.known[key]
+
+    def _found(self, texts: Mapping[str, str]) -> Sequence[tuple[str, Problem]]:
         shutil.rmtree(self.copy, ignore_errors=True)
         shutil.copytree(self.own, self.copy)
         for name, text in texts.items():
@@ -122,6 +151,10 @@ class _Trial(Struct, frozen=True):
         names = {openable(self.copy / name): name for name in texts}
         named = [(names[p.source.file], p) for p in checked.problems if p.source.file in names]
         return [(name, p) for name, p in named if self.asked.wants(openable(self.own / name))]
+
+
+def _counted(found: Iterable[tuple[str, Problem]]) -> Counter[tuple[str, str, str]]:
+    return Counter((name, one.lint.id, one.message) for name, one in found)
 
 
 def _applied(texts: Mapping[str, str], fixes: Iterable[_Fix]) -> dict[str, str]:

@@ -13,12 +13,17 @@ from advisor.render.bare import BARE
 if TYPE_CHECKING:
     from jinja2 import nodes
 
-_BEFORE, _AFTER = 8, 5
+_BEFORE, _AFTER = 5, 4
 """Words in which a unit counts as near."""
 _END = re.compile(r"[.!?:](?=\s)")
 _TITLE_LINE = re.compile(r"\A\s*# [^\n]*")
 _ALONE = re.compile(r"(?<![\w.,/-])(\d+(?:[.,]\d+)*)(?=\s*(?:[.,;:!?)]\s|[.,;:!?)]?\Z))")
-_MARK = "\ue000"
+_MARK, _OTHER, _WORD = "\ue000", "{}", "_"
+_DIGIT = re.compile(r"(?<![A-Za-z])\d")
+_LINKS = frozenset({"to", "and", "or", "of", "than", "instead", "by", "from", "", "/"})
+"""Between two numbers that share a unit: 8 of 64 experts, 4 instead of 8 sequences."""
+_ARTICLES = frozenset({"the", "these", "those", "its"})
+_BESIDE = frozenset({"of", "x", "in", "since", "from"})
 
 
 class Bare(Struct, frozen=True):
@@ -64,13 +69,36 @@ def _is_near(tree: nodes.Template, name: nodes.Name) -> bool:
     text = "".join(_pieces(tree.body, name))
     text = _TITLE_LINE.sub(lambda title: f"{title[0]}.", text)
     before, _, after = text.partition(_MARK)
-    left = _END.split(before)[-1].split()[-_BEFORE:]
-    right = _END.split(after + " ", maxsplit=1)[0].split()[:_AFTER]
-    return any(_bare_word(word).startswith(units[1:]) for word in (*left, *right))
+    left = _END.split(before)[-1].split()
+    right = _END.split(after + " ", maxsplit=1)[0].split()
+    return _says(right, units[1:], _AFTER) or _says(left[::-1], units[1:], _BEFORE)
+
+
+def _says(words: Sequence[str], units: Sequence[str], most: int) -> bool:
+    """Whether a unit comes before another number does; a range or a list shares one unit."""
+    steps, linked = 0, False
+    for place, word in enumerate(words):
+        plain = _bare_word(word)
+        if any(_is_unit(part, units, place) for part in (plain, *plain.split("-"))):
+            return True
+        if _OTHER in word or _DIGIT.search(word):
+            if not linked:
+                return False
+            steps = 0
+        steps = 0 if plain == "than" else steps + 1
+        linked = plain in _LINKS or word.endswith(",") or (linked and plain in _ARTICLES)
+        if steps > most:
+            return False
+    return False
+
+
+def _is_unit(word: str, units: Sequence[str], place: int) -> bool:
+    """Short words such as ``of`` say something right beside the number alone."""
+    return any(word in {unit, f"{unit}s"} and (place == 0 or unit not in _BESIDE) for unit in units)
 
 
 def _bare_word(word: str) -> str:
-    return word.strip("().,;:*`'\"").lower()
+    return word.strip("().,;:*`'\"-").lower()
 
 
 def _pieces(found: Sequence[nodes.Node], marked: nodes.Name) -> Iterator[str]:
@@ -91,7 +119,15 @@ def _pieces(found: Sequence[nodes.Node], marked: nodes.Name) -> Iterator[str]:
             yield from _pieces(node.body, marked)
         else:
             inside = node is marked or marked in node.find_all(nodes.Name)
-            yield _MARK if inside else " {} "
+            yield _MARK if inside else f" {_OTHER if _counts(node) else _WORD} "
+
+
+def _counts(node: nodes.Node) -> bool:
+    """Whether a placeholder, or a choice between some, is a number without a unit."""
+    from jinja2 import nodes  # noqa: PLC0415 - start-up
+
+    names = [node] if isinstance(node, nodes.Name) else node.find_all(nodes.Name)
+    return any(isinstance(name, nodes.Name) and name.name in BARE for name in names)
 
 
 def _holds(branch: Sequence[nodes.Node], marked: nodes.Name) -> bool:

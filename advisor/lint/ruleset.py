@@ -29,6 +29,12 @@ def look_at(
         rules: Those to report on.
         read_elsewhere: Concluded facts that the program or templates read.
     """
+    yield from look_at_each(ruleset, rules)
+    yield from _never_used(ruleset, rules, read_elsewhere)
+
+
+def look_at_each(ruleset: RuleSet, rules: Sequence[Rule]) -> Iterator[Problem]:
+    """Find what is certain of single rules, even where other rules cannot be read."""
     checks: tuple[Callable[[Rule], Iterator[Problem]], ...] = (
         _placeholders,
         _needless_lists,
@@ -38,13 +44,22 @@ def look_at(
     for rule in rules:
         for check in checks:
             yield from check(rule)
-    yield from _never_used(ruleset, rules, read_elsewhere)
 
 
-def _placeholders(rule: Rule) -> Iterator[Problem]:
+def look_at_words(rules: Sequence[Rule]) -> Iterator[Problem]:
+    """Find what is wrong with the words of rules of which not everything could be read."""
+    for rule in rules:
+        yield from _note_placeholders(rule)
+
+
+def _note_placeholders(rule: Rule) -> Iterator[Problem]:
     for text in _BRACES.findall(rule.note or ""):
         hint = "A note is one fixed text: write the words, or name a template."
         yield problem("unused-placeholder", f"nothing fills '{text}' in a note.", rule.source, hint)
+
+
+def _placeholders(rule: Rule) -> Iterator[Problem]:
+    yield from _note_placeholders(rule)
     numbers = any(test.verb in _ORDERED for test in all_tests(rule.when))
     for text in _BRACES.findall(rule.veto or ""):
         name = _NAME.fullmatch(text)

@@ -16,6 +16,10 @@ class YoursDoc(TypedDict):
     replaces: str | None
     """The built-in entry whose place it takes; null for one that is added."""
     replaces_at: str | None
+    based_on: str | None
+    """The built-in entry that it has its other fields from; null where there is none."""
+    own_fields: list[str]
+    """The fields that an entry based on another one states itself."""
 
 
 class SwitchedOffDoc(TypedDict):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from advisor.errors import Source, TemplateError
 from advisor.render.compiled import MAX_BYTES, Rendering, keep, kept, place_of, rendering
-from advisor.render.wording import read_words
+from advisor.render.wording import forget_words, read_words
 from advisor.resources import data_dir
 
 SUFFIX = ".md.j2"
@@ -92,6 +92,12 @@ class Templates:
 def templates_for(folder: Path | None) -> Templates:
     """Give the templates with a user's folder (or none) in front, made once."""
     return Templates(folder)
+
+
+def forget_templates() -> None:
+    """Read templates and words anew from now on: their files have changed."""
+    templates_for.cache_clear()
+    forget_words()
 
 
 def template_names(folder: Path) -> frozenset[str]:

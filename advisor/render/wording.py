@@ -106,6 +106,12 @@ def words_of(folder: Path | None) -> Words:
     return Words({**_built_in(), **own})
 
 
+def forget_words() -> None:
+    """Read the words anew from now on."""
+    _built_in.cache_clear()
+    words_of.cache_clear()
+
+
 _spoken: ContextVar[Words | None] = ContextVar("spoken", default=None)
 
 

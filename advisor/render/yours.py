@@ -28,6 +28,8 @@ def yours_doc(entry: Yours | None) -> YoursDoc | None:
         "at": entry.at,
         "replaces": entry.replaces or None,
         "replaces_at": entry.replaces_at or None,
+        "based_on": entry.based_on or None,
+        "own_fields": list(entry.own_fields),
     }
 
 
@@ -71,14 +73,20 @@ def said(entry: YoursDoc | None) -> str:
 
 def _entry(doc: YoursDoc) -> Yours:
     return Yours(
-        doc["what"], doc["name"], doc["at"], doc["replaces"] or "", doc["replaces_at"] or ""
+        doc["what"],
+        doc["name"],
+        doc["at"],
+        doc["replaces"] or "",
+        doc["replaces_at"] or "",
+        doc["based_on"] or "",
+        tuple(doc["own_fields"]),
     )
 
 
 def whose(doc: Document) -> str:
     """Name everything of the user's that a report rests on; empty where there is nothing."""
     made = doc["provenance"]
-    parts = [_named(entry) for entry in made["yours"]]
+    parts = [named(entry) for entry in made["yours"]]
     off = [
         f"{item['rule']} ({item['at']}: {item['reason'].rstrip('.')})"
         for item in made["switched_off"]
@@ -90,13 +98,14 @@ def whose(doc: Document) -> str:
     return " ".join(sentences)
 
 
-def _named(entry: YoursDoc) -> str:
+def named(entry: YoursDoc) -> str:
+    """Name an entry of the user's with its place, and which of its figures are built in."""
     what = _WORDS.get(entry["what"], entry["what"])
     other = entry["replaces"]
     behind = "" if other is None else ", replaces the built-in one"
     if other not in {None, entry["name"]}:
         behind = f", replaces {other}"
-    return f"{what} {entry['name']} ({entry['at']}{behind})"
+    return f"{what} {entry['name']} ({entry['at']}{behind}{_entry(entry).inherited})"
 
 
 def _joined(parts: Iterable[str]) -> str:

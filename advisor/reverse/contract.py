@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing_extensions import TypedDict
 
 from advisor.render.contract import MemoryDoc, ScenarioDoc, SpeedDoc
+from advisor.render.contract_yours import YoursDoc
 
 
 class RowDoc(TypedDict):
@@ -83,6 +84,8 @@ class ReverseDoc(TypedDict):
     best: dict[str, BestDoc]
     """For ``gpus-for``: price, memory, speed and power; those without any known figure lack."""
     left_out: dict[str, int]
+    yours: list[YoursDoc]
+    """What of the user's own knowledge the rows rest on."""
     warnings: list[str]
     """Plain sentences about what was asked."""
     knowledge_sha256: str

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING
 from advisor import __version__
 from advisor.commands import command_for
 from advisor.estimate.margin import headroom_percent
+from advisor.ownership import own_records
 from advisor.render.assemble import memory_doc, speed_doc
 from advisor.render.figures import plain
 from advisor.render.setup import scenario_doc
+from advisor.render.yours import yours_doc
 from advisor.reverse.cards import form_of, power_w, price_usd, value_of
 from advisor.reverse.words import ranking_words
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
+    from advisor.render.contract_yours import YoursDoc
     from advisor.reverse.answers import Found, Row
     from advisor.reverse.contract import AskedDoc, BestDoc, ReverseDoc, RowDoc
     from advisor.reverse.wish import Wish
@@ -55,10 +58,17 @@ def reverse_doc(question: str, subject: str, found: Found, knowledge: Knowledge)
         "rows": [_row(rank, row) for rank, row in enumerate(found.rows, start=1)],
         "best": {name: _best(name, row) for name, row in found.best.items()},
         "left_out": {str(cause): count for cause, count in found.left_out.items()},
+        "yours": yours_docs(found, knowledge),
         "warnings": [plain(text) for text in found.warnings],
         "knowledge_sha256": knowledge.sha256,
         "advisor": __version__,
     }
+
+
+def yours_docs(found: Found, knowledge: Knowledge) -> list[YoursDoc]:
+    """List what of the user's own knowledge the rows rest on."""
+    entries = own_records(knowledge, [row.answer.scenario for row in found.rows])
+    return [doc for entry in entries if (doc := yours_doc(entry))]
 
 
 def written_json(doc: ReverseDoc) -> str:

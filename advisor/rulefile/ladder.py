@@ -47,7 +47,8 @@ class _Range(Struct, frozen=True):
 class _Row(Struct, frozen=True):
     ranges: tuple[_Range, ...]
     text: str
-    value: float | str | bool
+    value: float | str | bool | None
+    """None where it is wrong: the row still covers its ranges."""
     source: Source
 
     def holds(self, cell: Sequence[tuple[float, float]]) -> bool:
@@ -64,6 +65,13 @@ class _Table(Struct, frozen=True):
     over: tuple[FactType, ...]
     rows: tuple[_Row, ...]
     concluded: str
+    covers: bool
+    """Whether the ranges of all rows could be read."""
+
+    @property
+    def says(self) -> bool:
+        """Whether the values of all rows could be read."""
+        return bool(self.rows) and self.covers and all(row.value is not None for row in self.rows)
 
 
 def read_ladder(about: Rule, fields: Fields, reading: Reading) -> Sequence[Rule]:
@@ -74,10 +82,10 @@ def read_ladder(about: Rule, fields: Fields, reading: Reading) -> Sequence[Rule]
     table = _table(fields, reading)
     when = read_when(fields.values["when"], reading) if "when" in fields else When(())
     texts = tuple(dict.fromkeys(row.text for row in table.rows))
-    readable = len(reading.problems.errors) == before
-    cases = read_cases(fields, reading, (*texts, "silent") if readable else None)
-    if len(reading.problems.errors) == before:
+    cases = read_cases(fields, reading, (*texts, "silent") if table.says else None)
+    if table.covers and table.rows:
         _check_cover(table, fields, reading)
+    if table.says and "cases" in fields:
         _check_cases(texts, cases, fields, reading)
     if len(reading.problems.errors) > before:
         return [replace(about, ladder=about.id)]
@@ -87,8 +95,17 @@ def read_ladder(about: Rule, fields: Fields, reading: Reading) -> Sequence[Rule]
 def _table(fields: Fields, reading: Reading) -> _Table:
     over = _over(fields, reading)
     concluded = fields.text("conclude") or ""
-    rows = _rows(fields, over, concluded, reading) if over and concluded else ()
-    return _Table(over, rows, concluded)
+    if not concluded or not _is_concludable(concluded, fields, reading):
+        concluded = ""
+    nodes = _row_nodes(fields, reading)
+    rows = [_row(node, over, concluded, reading) for node in nodes]
+    read = tuple(row for row in rows if row is not None)
+    return _Table(over, read, concluded, covers=bool(over) and len(read) == len(rows))
+
+
+def _is_concludable(concluded: str, fields: Fields, reading: Reading) -> bool:
+    keys = {concluded: fields.values["conclude"].source}
+    return concludable(concluded, replace(fields, keys=keys), reading)
 
 
 def _over(fields: Fields, reading: Reading) -> tuple[FactType, ...]:
@@ -112,41 +129,44 @@ def _over(fields: Fields, reading: Reading) -> tuple[FactType, ...]:
     return known if len(known) == len(items) else ()
 
 
-def _rows(
-    fields: Fields, over: Sequence[FactType], concluded: str, reading: Reading
-) -> tuple[_Row, ...]:
+def _row_nodes(fields: Fields, reading: Reading) -> Sequence[Node]:
     node = fields.values.get("rows")
-    target = Fields({concluded: fields.values["conclude"]}, fields.source, {}, reading.problems)
-    target = replace(target, keys={concluded: fields.values["conclude"].source})
-    if node is None or not concludable(concluded, target, reading):
+    if node is None:
         return ()
     if not isinstance(node.value, list) or not node.value:
         hint = "Write each row as '- {from: ..., to: ..., value: ...}'."
         message = "'rows' must be a list."
         reading.problems.add(message, fields.at("rows"), hint, lint="wrong-shape")
         return ()
-    rows = (_row(item, over, concluded, reading) for item in node.value)
-    return tuple(row for row in rows if row is not None)
+    return node.value
 
 
 def _row(node: Node, over: Sequence[FactType], concluded: str, reading: Reading) -> _Row | None:
+    """Read a row: its value even where its ranges are wrong, and the other way round."""
     fields = Fields.of(node, "a row", reading.problems)
     if fields is None:
         return None
     value_node = fields.require("value")
+    value = None
+    if value_node is not None and concluded:
+        value = read_conclusion(concluded, value_node, replace(fields, keys={}), reading)
+    ranges = _ranges(fields, over, reading) if over else None
+    if ranges is None:
+        return None
+    return _Row(ranges, value_node.text.strip() if value_node else "", value, fields.source)
+
+
+def _ranges(
+    fields: Fields, over: Sequence[FactType], reading: Reading
+) -> tuple[_Range, ...] | None:
     if len(over) == 1:
         fields.only((*_BOUNDS, "value"))
-        ranges: tuple[_Range | None, ...] = (_range(fields, over[0], reading),)
+        found = [_range(fields, over[0], reading)]
     else:
         fields.only((*(fact.name for fact in over), "value"))
-        ranges = tuple(_named_range(fields, fact, reading) for fact in over)
-    if value_node is None or None in ranges:
-        return None
-    value = read_conclusion(concluded, value_node, replace(fields, keys={}), reading)
-    if value is None:
-        return None
-    known = tuple(found for found in ranges if found is not None)
-    return _Row(known, value_node.text.strip(), value, fields.source)
+        found = [_named_range(fields, fact, reading) for fact in over]
+    known = tuple(one for one in found if one is not None)
+    return known if len(known) == len(found) else None
 
 
 def _named_range(fields: Fields, fact: FactType, reading: Reading) -> _Range | None:
@@ -166,9 +186,9 @@ def _range(fields: Fields, fact: FactType, reading: Reading) -> _Range | None:
     for key in _BOUNDS:
         if key in fields:
             value = reading.number(fact, texts[key], fields.values[key].source)
-            if value is None:
-                return None
-            ends[key] = value
+            ends[key] = math.nan if value is None else value
+    if math.isnan(ends["from"]) or math.isnan(ends["to"]):
+        return None
     if ends["from"] >= ends["to"]:
         hint = "'from' is included and 'to' is not, so 'from' must be smaller."
         message = "the row covers nothing."
@@ -231,11 +251,13 @@ def _rule(about: Rule, text: str, table: _Table, cases: Sequence[tuple[Case, str
         when = replace(when, tests=(*when.tests, *blocks[0].tests))
     else:
         when = replace(when, any=(*when.any, tuple(blocks)))
+    value = rows[0].value
+    assert value is not None
     return replace(
         about,
         id=f"{about.id}-{_slug(text)}",
         when=when,
-        conclude={table.concluded: rows[0].value},
+        conclude={table.concluded: value},
         cases=tuple(_for_value(case, expect, text) for case, expect in cases),
         ladder=about.id,
     )

@@ -146,7 +146,7 @@ def _ids(drafts: Sequence[Draft], reading: Reading) -> None:
 
 
 def _references(drafts: Sequence[Draft], reading: Reading) -> None:
-    names = _Names(frozenset(draft.rule.id for draft in drafts) - {""}, _unread(drafts))
+    names = known_names(drafts)
     advising = {draft.rule.id for draft in drafts if draft.rule.action}
     for draft in drafts:
         for name in draft.rule.supersedes:
@@ -159,11 +159,28 @@ def _references(drafts: Sequence[Draft], reading: Reading) -> None:
             _refer(draft.rule.replaced_by, "replaced_by", draft, names, reading)
 
 
+def known_names(drafts: Sequence[Draft]) -> _Names:
+    """Give the names of rules, those that may stand in what could not be read included."""
+    return _Names(frozenset(draft.rule.id for draft in drafts) - {""}, _unread(drafts))
+
+
 class _Names(Struct, frozen=True):
     """The rules that were read, and files in which something could not be read."""
 
     read: frozenset[str]
     unread: Collection[str]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such a rule, or may be."""
+        return name in self.read or self.may_hold(str(name))
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the names that were read."""
+        return iter(self.read)
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self.read)
 
     def may_hold(self, rule: str) -> bool:
         """Whether such a file seems to hold a rule, or the ladder that it comes from."""
@@ -180,7 +197,7 @@ def _refer(name: str, key: str, draft: Draft, names: _Names, reading: Reading) -
         message = f"rule '{name}' names itself in '{key}'."
         reading.problems.add(message, draft.at(key), "Delete it.", lint="wrong-reference")
         return False
-    if name not in names.read and not names.may_hold(name):
+    if name not in names:
         message = f"unknown rule '{name}' in '{key}'."
         hint = guess(name, names.read)
         edit = correction(name, hint)
@@ -192,7 +209,11 @@ def _never_concluded(drafts: Sequence[Draft], reading: Reading) -> None:
     concluded = {name for draft in drafts for name in draft.rule.conclude}
     facts = reading.vocabulary.facts
     unread = [text.partition("conclude")[2] for text in _unread(drafts)]
+    replaced = any(draft.partial and draft.replaces for draft in drafts)
+    wrong = {draft.rule.source.file for draft in drafts if draft.partial and draft.rule.source}
     for draft in drafts:
+        if replaced and not (draft.rule.source and draft.rule.source.file in wrong):
+            continue  # what is to take the place of a rule may conclude it once it is right
         for name, place in read_facts(draft.rule).items():
             if facts[name].origin == "rules" and not (
                 name in concluded or any(name in text for text in unread)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from advisor.cache import compiled
-from advisor.errors import RuleFileError, raise_problems
+from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.resources import data_dir, digest, read_tree
 from advisor.rulefile.layer import Layer
 from advisor.rulefile.model import Disabled, Rule, RuleSet
+from advisor.rulefile.places import Places, telling_paths
 from advisor.rulefile.places import short_name as _label
-from advisor.rulefile.places import telling_paths
 from advisor.rulefile.stored import restored, restored_disabled, stored
 from advisor.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from advisor.rulefile.drafts import Draft
+    from advisor.yamlfields import Collector
 
 Names = Mapping[str, Collection[str]]
 
@@ -46,7 +53,67 @@ def load_rules(
         RuleFileError: A file is wrong, or there is no rule; several problems, of all files,
             come as ``Problems``. Nothing loads then.
     """
-    own = folder or data_dir("rules")
+    contents, layer, sha256 = _layered(folder or data_dir("rules"), over)
+    key = _key(contents, vocabulary, templates, names, layer)
+    form = compiled(
+        "rules", key, lambda: stored(*parse_set(contents, vocabulary, templates, names, layer))
+    )
+    disabled = restored_disabled(form) if layer else ()
+    return RuleSet(restored(form), sha256, disabled)
+
+
+class ReadRules(Struct, frozen=True):
+    """Rules as far as they can be read."""
+
+    whole: Sequence[Rule]
+    """Those in which nothing is wrong by itself."""
+    partial: Sequence[Rule]
+    """The others, without what could not be read."""
+    names: Collection[str]
+    """Of all rules, and of those that seem to stand where a file cannot be read."""
+    problems: Sequence[UserError]
+
+
+def read_as_far(
+    folder: Path | None = None,
+    *,
+    vocabulary: Vocabulary,
+    templates: Collection[str] | None = None,
+    names: Names | None = None,
+    over: Path | None = None,
+) -> ReadRules:
+    """Read a folder of rules as far as it goes: the arguments are those of ``load_rules``."""
+    from advisor.rulefile.lint import known_names  # noqa: PLC0415 - a warm start does without
+
+    try:
+        contents, layer, _ = _layered(folder or data_dir("rules"), over)
+    except UserError as error:
+        return ReadRules((), (), (), [error])
+    drafts, _, problems = _read(contents, vocabulary, templates, names, layer)
+    places = Places.of([None, folder])
+    read = [draft for draft in drafts if draft.rule.id]
+    whole = [d.rule for d in read if not d.partial and _within_limits(d.rule)]
+    partial = [d.rule for d in read if d.rule not in whole]
+    wrong = [places.error(error) for error in problems.errors]
+    return ReadRules(whole, partial, known_names(drafts), wrong)
+
+
+def _within_limits(rule: Rule) -> bool:
+    from advisor.rulefile.normal import branches  # noqa: PLC0415 - for mistakes only
+
+    try:
+        branches(rule.when)
+    except UserError:
+        return False
+    return True
+
+
+def _layered(own: Path, over: Path | None) -> tuple[Mapping[str, bytes], Layer | None, str]:
+    """Read the files of a folder and of the one below it, by the names that messages show.
+
+    Returns:
+        The contents, whose they are, and a hash of all of them.
+    """
     files = _files(own)
     shown = {name: f"{_label(own)}/{name}" for name in files}
     layer = None
@@ -56,12 +123,7 @@ def load_rules(
         shown = {name: f"{_label(over)}/{name}" for name in below} | shown
         files = {**below, **files}
     contents = {shown[name]: files[name] for name in sorted(files)}
-    key = _key(contents, vocabulary, templates, names, layer)
-    form = compiled(
-        "rules", key, lambda: stored(*parse_set(contents, vocabulary, templates, names, layer))
-    )
-    disabled = restored_disabled(form) if layer else ()
-    return RuleSet(restored(form), digest(dict(sorted(files.items()))), disabled)
+    return contents, layer, digest(dict(sorted(files.items())))
 
 
 def parse_rules(
@@ -106,6 +168,18 @@ def parse_set(
     Raises:
         RuleFileError: As for ``load_rules``.
     """
+    drafts, disabled, problems = _read(contents, vocabulary, templates, names, layer)
+    raise_problems(problems.errors)
+    return tuple(draft.rule for draft in drafts), tuple(disabled)
+
+
+def _read(
+    contents: Mapping[str, bytes],
+    vocabulary: Vocabulary,
+    templates: Collection[str] | None,
+    names: Names | None,
+    layer: Layer | None,
+) -> tuple[Sequence[Draft], Sequence[Disabled], Collector]:
     # Imported here because a warm start does without the parser.
     from advisor.rulefile.laying import laid_over  # noqa: PLC0415
     from advisor.rulefile.lint import check  # noqa: PLC0415
@@ -122,8 +196,7 @@ def parse_set(
     ]
     drafts, disabled = laid_over(drafts, layer, reading)
     check(drafts, reading)
-    raise_problems(problems.errors)
-    return tuple(draft.rule for draft in drafts), tuple(disabled)
+    return drafts, disabled, problems
 
 
 def _files(folder: Path) -> Mapping[str, bytes]:

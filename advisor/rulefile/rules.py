@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Literal, cast, get_args
 
 from msgspec.structs import replace
@@ -32,20 +33,28 @@ def read_rules(content: bytes, shown: str, reading: Reading) -> Sequence[Draft]:
     Returns:
         One draft per rule; a broken file or ladder gives one that is partial.
     """
+    before = len(reading.problems.errors)
     entries = reading.problems.entries(content, shown, "- rule: NAME")
-    if not entries:
-        text = content.decode(errors="replace")
-        return [Draft(Rule("", "", When(())), partial=True, text=text)]
+    ill_written = reading.problems.errors[before:]
     drafts: list[Draft] = []
-    for node in entries:
+    ends = [node.source.line for node in entries[1:]]
+    for node, end in zip_longest(entries, ends):
         fields = Fields.of(node, "a rule", reading.problems)
         if fields is not None:
-            drafts.extend(_entry(fields, reading))
+            doubled = any(_within(node.source, bad.source, end) for bad in ill_written)
+            drafts.extend(_entry(fields, reading, doubled=doubled))
+    if ill_written or not entries:
+        drafts.append(Draft(Rule("", "", When(())), partial=True))
     text = content.decode(errors="replace")
     return [replace(draft, text=text) if draft.partial else draft for draft in drafts]
 
 
-def _entry(fields: Fields, reading: Reading) -> Sequence[Draft]:
+def _within(begin: Source, place: Source | None, end: int | None) -> bool:
+    """Whether a place lies in the entry that begins here, above the line of the next one."""
+    return place is not None and begin.line <= place.line and (end is None or place.line < end)
+
+
+def _entry(fields: Fields, reading: Reading, *, doubled: bool) -> Sequence[Draft]:
     before = len(reading.problems.errors)
     if "disable" in fields and "rule" not in fields:
         return [_disabling(fields)]
@@ -57,7 +66,7 @@ def _entry(fields: Fields, reading: Reading) -> Sequence[Draft]:
         fields.only(RULE_KEYS)
         rules = [_rule(fields, reading)]
     replaces = fields.text("replaces") or ""
-    partial = len(reading.problems.errors) > before
+    partial = doubled or len(reading.problems.errors) > before
     return [Draft(rule, _places(fields), partial, replaces) for rule in rules]
 
 

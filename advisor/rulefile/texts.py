@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from advisor.rulefile.model import Rule
 
 SUFFIX = ".md.j2"
@@ -17,3 +19,9 @@ def text_of(rule: Rule) -> str:
 def text_name(rule: Rule) -> str:
     """Name the text of a rule without folder and ending, as experts speak of it."""
     return text_of(rule).partition("/")[2].removesuffix(SUFFIX)
+
+
+def text_names(files: Mapping[str, bytes]) -> frozenset[str]:
+    """The texts that rules may name: everything in actions/ and notes/."""
+    paths = (name.split("/") for name in files)
+    return frozenset(path[-1] for path in paths if path[0] in {"actions", "notes"})

@@ -110,7 +110,7 @@ def _run(
             fired[rule_id] = old if old.rule is rule else replace(old, rule=rule)
         else:
             fired[rule_id] = _fired(store, rule, concluded, asks)
-        _conclude(fired[rule_id], store, concluded)
+        _conclude(fired[rule_id], store, concluded, fired)
     return Evaluation(store, ruleset, order, fired, concluded)
 
 
@@ -156,7 +156,12 @@ def _read(rule: Rule) -> set[str]:
     return {n for b in flat(rule) for t in b for n in (t.fact, t.other) if n}
 
 
-def _conclude(found: Fired, store: FactStore, concluded: dict[str, dict[FactValue, Mask]]) -> None:
+def _conclude(
+    found: Fired,
+    store: FactStore,
+    concluded: dict[str, dict[FactValue, Mask]],
+    before: Mapping[str, Fired],
+) -> None:
     rule = found.rule
     if not rule.conclude or not found.mask:
         return
@@ -166,19 +171,31 @@ def _conclude(found: Fired, store: FactStore, concluded: dict[str, dict[FactValu
         values = concluded.setdefault(fact, {})
         for other, own in values.items():
             if other != given and own & mask:
-                _contradiction(rule, fact, (given, other), store, own & mask)
+                other_rule = _maker(fact, other, store, own & mask, before)
+                _contradiction(fact, (rule, other_rule), store, own & mask)
         values[given] = values.get(given, 0) | mask
 
 
-def _contradiction(
-    rule: Rule, fact: str, values: Sequence[FactValue], store: FactStore, both: Mask
-) -> None:
+def _maker(
+    fact: str, value: FactValue, store: FactStore, where: Mask, before: Mapping[str, Fired]
+) -> Rule:
+    """Find a rule that concluded a value in some of these scenarios."""
+    for found in before.values():
+        own = gathered(found.mask, store.starts) if found.per_option else found.mask
+        if own & where and found.rule.conclude.get(fact) == value:
+            return found.rule
+    raise AssertionError(fact)
+
+
+def _contradiction(fact: str, rules: tuple[Rule, Rule], store: FactStore, both: Mask) -> None:
+    """Blame the user's rule where only one of the two is; built-in rules agree by themselves."""
+    one, two = sorted(rules, key=lambda rule: rule.own is None)
     first = next(row_numbers(both, len(store)))
     given = ", ".join(f"{key} {value}" for key, value in store.requests[first].items())
     raise RuleFileError(
-        f"rule '{rule.id}' concludes {fact} {values[0]!r} where another rule concludes "
-        f"{values[1]!r}, for example with {given}.",
-        source=rule.source,
+        f"rule '{one.id}' concludes {fact} {one.conclude[fact]!r} where '{two.id}' "
+        f"(at {two.source}) concludes {two.conclude[fact]!r}, for example with {given}.",
+        source=one.source,
         hint="Make their conditions exclude each other.",
         lint="contradictory-conclude",
     )

@@ -14,10 +14,16 @@ from advisor.pipeline import Advisor, Prepared, prepare
 from advisor.requests import request_from
 from advisor.rulefile.model import Case, Rule
 from advisor.workbench.expectations import Seen, case_problem, scenario_problems, seen_in
+from advisor.workbench.explaining import fate
+from advisor.workbench.refusals import refusal
 from advisor.workbench.scenariofile import ScenarioCase
 from advisor.workbench.standing import VERDICT
-from advisor.workbench.whynot import why_not_lines
+from advisor.workbench.whynot import why_lines, why_not_lines
 
+_MOST_KEYS = 5
+"""What-ifs that a failure names."""
+_MOST_WORDS = 240
+"""Characters of a text that a failure quotes."""
 _BUILT_IN = (
     "the case is of a built-in rule, which rules of yours stand beside: if the change is meant, "
     "replace the rule by one with cases of your own"
@@ -33,6 +39,8 @@ class CaseResult(Struct, frozen=True):
     source: Source | None
     problem: str
     details: tuple[str, ...] = ()
+    unanswered: bool = False
+    """Whether the rules gave no answer: they contradict each other, or none gives the verdict."""
 
     @property
     def ok(self) -> bool:
@@ -65,13 +73,12 @@ class Runner(Struct):
             advice = self._advice(case.given, case.source)
             if rule.veto:
                 advice = self.advisor.with_expected(advice)
-        except RuleFileError:
-            raise
+        except RuleFileError as error:
+            return _unanswered(rule.id, case, error)
         except UserError as error:
-            return CaseResult(rule.id, case.name, case.source, f"its input is refused: {error}")
+            return _refused(rule.id, case, error)
         problem = case_problem(rule.id, case, seen_in(advice)) or self._unsaid(advice, case, rule)
-        silent = problem and not any(rule_id == rule.id for rule_id, _ in advice.fired)
-        details = why_not_lines(self.advisor, advice, rule) if silent else ()
+        details = self._why(advice, case, rule) if problem else ()
         if problem and rule.own is None and self.advisor.ruleset.own:
             details = (*details, _BUILT_IN)
         return CaseResult(rule.id, case.name, case.source, problem, details)
@@ -84,47 +91,89 @@ class Runner(Struct):
         """Run one scenario; a failure lists the conditions of the rules that are missing."""
         try:
             advice = self._advice(scenario.given, scenario.source)
-        except RuleFileError:
-            raise
+        except RuleFileError as error:
+            return _unanswered("", scenario, error)
         except UserError as error:
-            problem = f"its input is refused: {error}"
-            return CaseResult("", scenario.name, scenario.source, problem)
+            return _refused("", scenario, error)
         found = scenario_problems(scenario.expected, seen_in(advice), self.advisor.vocabulary)
         first, *rest = [*found] or [""]
         missing = _missing(self.advisor, advice, scenario) if first else ()
         details = (*rest, *missing)
         return CaseResult("", scenario.name, scenario.source, first, details)
 
-    def seen(self, scenario: ScenarioCase) -> Seen:
-        """Give what a scenario's report says now.
+    def seen(self, scenario: ScenarioCase) -> Seen | None:
+        """Give what a scenario's report says now; None where there is no report."""
+        try:
+            return seen_in(self._advice(scenario.given, scenario.source))
+        except UserError:
+            return None
 
-        Raises:
-            UserError: Its input is refused.
-        """
-        return seen_in(self._advice(scenario.given, scenario.source))
+    def known_facts(self, given: Mapping[str, object]) -> Prepared | None:
+        """Give what was worked out for a request; None: nothing yet, or it is refused."""
+        return self.facts.get(_key(given))
 
     def _advice(self, given: Mapping[str, object], source: Source | None) -> Advice:
-        key = json.dumps(dict(given), sort_keys=True, default=str)
+        key = _key(given)
         ready = self.facts.get(key)
         if ready is None:
             request = request_from(given, source=source)
             ready = self.facts[key] = prepare(request, self.advisor.knowledge)
         return self.advisor.advise_on(ready)
 
+    def _why(self, advice: Advice, case: Case, rule: Rule) -> tuple[str, ...]:
+        """Say why a rule stayed silent, or what let it fire where it should not."""
+        if not any(rule_id == rule.id for rule_id, _ in advice.fired):
+            return why_not_lines(self.advisor, advice, rule)
+        if case.expect == "silent":
+            return why_lines(self.advisor, advice, rule)
+        if case.rank is not None:
+            return tuple(fate(advice, rule))
+        keys = sorted(key for rule_id, key in advice.fired if rule_id == rule.id and key)
+        return _fired_for(keys) if case.change is not None else ()
+
     def _unsaid(self, advice: Advice, case: Case, rule: Rule) -> str:
         if case.says is None:
             return ""
         from advisor.render import document  # noqa: PLC0415  most cases need no prose
 
+        try:
+            made = document(advice, templates=self.templates)
+        except UserError as error:
+            return f"its text cannot be written: {error}"
         texts = [
             str(item["text"])
             for part in ("recommendations", "notes")
-            for item in document(advice, templates=self.templates)[part]
+            for item in made[part]
             if item["rule"] == rule.id
         ]
         if any(case.says in text for text in texts):
             return ""
-        return f"its text does not say '{case.says}'"
+        if not texts:
+            return f"it is not said, so its text cannot say '{case.says}'"
+        return f"its text does not say '{case.says}', but '{_shortened(texts[0])}'"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_WORDS else f"{text[:_MOST_WORDS]}..."
+
+
+def _key(given: Mapping[str, object]) -> str:
+    return json.dumps(dict(given), sort_keys=True, default=str)
+
+
+def _fired_for(keys: Sequence[str]) -> tuple[str, ...]:
+    more = f" and {len(keys) - _MOST_KEYS} more" if len(keys) > _MOST_KEYS else ""
+    return (f"it fires for {', '.join(keys[:_MOST_KEYS])}{more}",)
+
+
+def _refused(rule: str, test: Case | ScenarioCase, error: UserError) -> CaseResult:
+    return CaseResult(rule, test.name, test.source, f"its input is refused: {refusal(error)}")
+
+
+def _unanswered(rule: str, test: Case | ScenarioCase, error: RuleFileError) -> CaseResult:
+    """The rules give no answer to this request; other requests may well have one."""
+    said = f"{error.message.removesuffix('.')}. {error.hint}".rstrip()
+    return CaseResult(rule, test.name, test.source, said, unanswered=True)
 
 
 def _missing(advisor: Advisor, advice: Advice, scenario: ScenarioCase) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from advisor.errors import UserError
+from advisor.workbench.beside import Beside, beside_the_sample
 from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.diff import Difference, compare
 from advisor.workbench.factstore import FactStore
@@ -21,7 +22,7 @@ def compare_sides(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> tuple[Difference, Prose | None]:
+) -> tuple[Difference, Prose | None, Beside]:
     """Compare what both sides say over a sample of the present catalogue.
 
     Facts are worked out for each knowledge once; where only rules or templates differ, both sides
@@ -41,7 +42,7 @@ def compare_sides(
     if changed_templates(old, new):
         same = _same_words_expected(difference, store, before)
         prose = compare_prose(old, new, store.requests, standings(after, same))
-    return difference, prose
+    return difference, prose, beside_the_sample(old, new, difference, after)
 
 
 def _before(old: Side, store: FactStore, after: Evaluation) -> Evaluation:

@@ -146,7 +146,7 @@ def _compared(old: Evaluation, new: Evaluation, edits: Sequence[Edit]) -> Differ
     found: dict[int, Change] = {}
     rescored = 0
     for number in numbers:
-        change = _change(store.requests[number], before[number], after[number])
+        change = change_between(store.requests[number], before[number], after[number])
         if change:
             found[number] = change
         elif before[number] != after[number]:
@@ -219,7 +219,7 @@ def _compared_stores(old: Evaluation, new: Evaluation, edits: Sequence[Edit]) ->
     after = standings(new, [b for _, b in pairs])
     changes, rescored = [], 0
     for a, b in pairs:
-        change = _change(new.store.requests[b], before[a], after[b])
+        change = change_between(new.store.requests[b], before[a], after[b])
         if change:
             changes.append(change)
         elif before[a] != after[b]:
@@ -234,7 +234,8 @@ def _identity(given: Given) -> str:
     return json.dumps(dict(given), sort_keys=True)
 
 
-def _change(request: Given, before: Standing, after: Standing) -> Change | None:
+def change_between(request: Given, before: Standing, after: Standing) -> Change | None:
+    """Compare what two sides say to one request; None where they say the same."""
     kinds = tuple(kind for kind in CHANGES if _DIFFERS[kind](before, after))
     return Change(request, kinds, before, after) if kinds else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from advisor.workbench.beside import Beside
 from advisor.workbench.diff import CHANGES, Change, Difference, Edit, Group
 from advisor.workbench.prose import Prose
 from advisor.workbench.sample import Given
@@ -20,20 +21,32 @@ _SAYS: Mapping[str, str] = {
     "barred": "other what-ifs barred",
 }
 _NONE = "none"
+_ORDERED = frozenset({"verdict", "said"})
+_MOST_ENTRIES = 8
+"""Entries of knowledge that are listed."""
 
 
-def diff_text(difference: Difference, prose: Prose | None, *, base: str, examples: int) -> str:
+def diff_text(
+    difference: Difference,
+    prose: Prose | None,
+    beside: Beside | None = None,
+    *,
+    base: str,
+    examples: int,
+) -> str:
     """Write a difference for a terminal."""
-    return "\n".join(_text(difference, prose, base, examples)) + "\n"
+    return "\n".join(_text(difference, prose, beside, base, examples)) + "\n"
 
 
-def _text(d: Difference, prose: Prose | None, base: str, examples: int) -> Iterator[str]:
+def _text(
+    d: Difference, prose: Prose | None, beside: Beside | None, base: str, examples: int
+) -> Iterator[str]:
     yield f"Compared with {base}: {count(d.compared, 'scenario')} of the catalogue"
     if d.refused:
         yield f"  {count(d.refused, 'scenario')} more cannot be asked there, and are left out"
-    yield from (f"  {line}" for line in _edits(d.edits, knowledge=d.knowledge_changed))
+    yield from (f"  {line}" for line in _edits(d, beside))
     yield ""
-    yield _summary(d)
+    yield _summary(d, beside)
     yield from (f"  {line}" for line in _counts(d.counts, d.compared))
     if d.rescored:
         yield f"  ({count(d.rescored, 'report')} more with other scores and nothing else)"
@@ -45,23 +58,61 @@ def _text(d: Difference, prose: Prose | None, base: str, examples: int) -> Itera
             yield ""
             yield f"  advisor advise {request_line(change.request)}"
             yield from (f"    {line}" for line in _side_by_side(change))
+    yield from _of_cases(beside, base, examples)
     yield from _prose(prose, examples)
 
 
-def _summary(d: Difference) -> str:
+def _of_cases(beside: Beside | None, base: str, examples: int) -> Iterator[str]:
+    """Show what the cases of edited rules ask and the sample need not hold."""
+    if beside is None or not beside.cases:
+        return
+    yield ""
+    asked = count(beside.asked, "request")
+    yield f"Of {asked} in cases of these rules, {len(beside.cases)} would be answered otherwise"
+    for item in beside.cases[: max(examples, 1)]:
+        yield ""
+        yield f"  {item.rule}: advisor advise {request_line(item.change.request)}"
+        if item.answered_before:
+            yield from (f"    {line}" for line in _side_by_side(item.change))
+        else:
+            yield f"    {base} cannot answer it; what is said now:"
+            yield from (f"    {line}" for line in _said_now(item.change.after))
+
+
+def _said_now(standing: Standing) -> Iterator[str]:
+    for name in ("verdict", "said", "notes"):
+        first, *rest = _READ[name](standing) or [_NONE]
+        yield f"{name:<7}  {first}"
+        yield from (f"{'':<7}  {line}" for line in rest)
+
+
+def _summary(d: Difference, beside: Beside | None = None) -> str:
+    if not d.changes and beside and beside.cases:
+        return "No report of the sample changes."
     if not d.changes:
         return "No report changes: this edit changes nothing that the sample can show."
     return f"{count(len(d.changes), 'report')} would change ({share(len(d.changes), d.compared)})"
 
 
-def _edits(edits: Sequence[Edit], *, knowledge: bool) -> Iterator[str]:
-    if knowledge:
+def _edits(d: Difference, beside: Beside | None) -> Iterator[str]:
+    entries = beside.entries if beside else ()
+    if d.knowledge_changed and not entries:
         yield "knowledge changed"
-    if not edits and not knowledge:
+    if not d.edits and not d.knowledge_changed:
         yield "no rule differs"
-    for edit in edits:
-        parts = f" ({', '.join(edit.parts)})" if edit.parts else ""
-        yield f"{edit.rule}: {edit.what}{parts}"
+    for entry in entries[:_MOST_ENTRIES]:
+        yield _edit(entry)
+    if len(entries) > _MOST_ENTRIES:
+        yield f"and {len(entries) - _MOST_ENTRIES:,} more entries of knowledge"
+    for edit in d.edits:
+        fires = beside.fires.get(edit.rule) if beside else None
+        often = "" if fires is None else f"; fires in {fires or 'none'} of the scenarios"
+        yield f"{_edit(edit)}{often}"
+
+
+def _edit(edit: Edit) -> str:
+    parts = f" ({', '.join(edit.parts)})" if edit.parts else ""
+    return f"{edit.rule}: {edit.what}{parts}"
 
 
 def _counts(counts: Mapping[str, int], whole: int) -> Iterator[str]:
@@ -83,7 +134,9 @@ def _side_by_side(change: Change) -> Iterator[str]:
     for name, read in _READ.items():
         before, after = read(change.before), read(change.after)
         if before != after:
-            rows += _row(name, _news(before, after), _news(after, before))
+            news = _news if name in _ORDERED else _only_here
+            none = _NONE if name in _ORDERED else ""
+            rows += _row(name, news(before, after) or [none], news(after, before) or [none])
     wide = [max(len(row[i]) for row in rows) for i in range(2)]
     for name, left, right in rows:
         yield f"{name.ljust(wide[0])}  {left.ljust(wide[1])}  {right}".rstrip()
@@ -96,10 +149,15 @@ def _news(own: Sequence[str], other: Sequence[str]) -> Sequence[str]:
     return [text for place, text in enumerate(own) if list(other[place : place + 1]) != [text]]
 
 
+def _only_here(own: Sequence[str], other: Sequence[str]) -> Sequence[str]:
+    """Of lists without an order what the other does not have."""
+    return [text for text in own if text not in other]
+
+
 def _row(name: str, before: Sequence[str], after: Sequence[str]) -> list[tuple[str, str, str]]:
     height = max(len(before), len(after), 1)
-    left = [*(before or [_NONE]), *[""] * height][:height]
-    right = [*(after or [_NONE]), *[""] * height][:height]
+    left = [*before, *[""] * height][:height]
+    right = [*after, *[""] * height][:height]
     names = [name, *[""] * height]
     return list(zip(names, left, right, strict=False))
 
@@ -127,17 +185,26 @@ def _prose(prose: Prose | None, examples: int) -> Iterator[str]:
         yield from (f"    {line}" for line in item.lines)
 
 
-def diff_markdown(difference: Difference, prose: Prose | None, *, base: str, examples: int) -> str:
+def diff_markdown(
+    difference: Difference,
+    prose: Prose | None,
+    beside: Beside | None = None,
+    *,
+    base: str,
+    examples: int,
+) -> str:
     """Write a difference for a pull request."""
-    return "\n".join(_markdown(difference, prose, base, examples)) + "\n"
+    return "\n".join(_markdown(difference, prose, beside, base, examples)) + "\n"
 
 
-def _markdown(d: Difference, prose: Prose | None, base: str, examples: int) -> Iterator[str]:
+def _markdown(
+    d: Difference, prose: Prose | None, beside: Beside | None, base: str, examples: int
+) -> Iterator[str]:
     yield f"## Compared with `{base}`"
     yield ""
-    yield f"{_summary(d).rstrip('.')}, of {count(d.compared, 'scenario')} of the catalogue."
+    yield f"{_summary(d, beside).rstrip('.')}, of {count(d.compared, 'scenario')} of the catalogue."
     yield ""
-    yield from (f"- {line}" for line in _edits(d.edits, knowledge=d.knowledge_changed))
+    yield from (f"- {line}" for line in _edits(d, beside))
     if d.refused:
         yield f"- {count(d.refused, 'scenario')} cannot be asked there and are left out"
     if d.changes:
@@ -158,10 +225,18 @@ def _markdown(d: Difference, prose: Prose | None, base: str, examples: int) -> I
             yield "```text"
             yield from _side_by_side(change)
             yield "```"
+    yield from _of_cases(beside, base, examples)
     yield from _prose(prose, examples)
 
 
-def diff_json(difference: Difference, prose: Prose | None, *, base: str, examples: int) -> str:
+def diff_json(
+    difference: Difference,
+    prose: Prose | None,
+    beside: Beside | None = None,
+    *,
+    base: str,
+    examples: int,
+) -> str:
     """Write a difference for programs."""
     d = difference
     made = {
@@ -182,6 +257,19 @@ def diff_json(difference: Difference, prose: Prose | None, *, base: str, example
                 "examples": [_change_object(c) for c in _plainest(g, examples)],
             }
             for g in d.groups
+        ],
+        "knowledge": [
+            {"entry": e.rule, "what": e.what, "fields": list(e.parts)}
+            for e in (beside.entries if beside else ())
+        ],
+        "fires": dict(beside.fires) if beside else {},
+        "cases": [
+            {
+                "rule": item.rule,
+                "answered_before": item.answered_before,
+                **_change_object(item.change),
+            }
+            for item in (beside.cases if beside else ())
         ],
         "prose": prose and _prose_object(prose, examples),
     }

@@ -120,11 +120,11 @@ def _fired(advisor: Advisor, advice: Advice, rule: Rule, keys: Sequence[str]) ->
         )
     if len(keys) > _MOST_OPTIONS:
         yield f"  and {len(keys) - _MOST_OPTIONS} more"
-    yield from _fate(advice, rule)
+    yield from fate(advice, rule)
 
 
-def _fate(advice: Advice, rule: Rule) -> Iterator[str]:
-    """What became of it: said, superseded, beaten or barred."""
+def fate(advice: Advice, rule: Rule) -> Iterator[str]:
+    """Say what became of a recommendation: said, superseded, beaten or barred."""
     for said in advice.recommendations:
         if said.rule == rule.id:
             terms = " ".join(f"{t.points:+g} ({t.text})" for t in said.score_terms)

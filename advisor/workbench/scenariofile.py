@@ -8,7 +8,7 @@ from typing import cast
 
 from msgspec import Struct, field
 
-from advisor.errors import RuleFileError, Source, raise_problems
+from advisor.errors import RuleFileError, Source, UserError, raise_problems
 from advisor.requests import KEYS
 from advisor.resources import data_dir, read_tree
 from advisor.rulefile.conditions import read_condition
@@ -70,23 +70,44 @@ def load_scenarios(
     Raises:
         RuleFileError: A file is wrong; several problems come as ``Problems``.
     """
+    found, errors = scenarios_as_far(folder, vocabulary, ruleset.by_id, names)
+    raise_problems(errors)
+    return found
+
+
+def scenarios_as_far(
+    folder: Path,
+    vocabulary: Vocabulary,
+    rules: Collection[str],
+    names: Mapping[str, Collection[str]],
+) -> tuple[Sequence[ScenarioCase], Sequence[UserError]]:
+    """Read scenario files as far as it goes.
+
+    Args:
+        folder: Where they are; one that does not exist has none.
+        vocabulary: The facts.
+        rules: Names of all rules.
+        names: Knowledge table -> names in it.
+
+    Returns:
+        The scenarios in which nothing is wrong, and what is wrong with the others.
+    """
     if not folder.is_dir():
-        return ()
+        return (), ()
     problems = Collector(RuleFileError)
-    reader = _Reader(Reading(vocabulary, problems, None, names), ruleset)
+    reader = _Reader(Reading(vocabulary, problems, None, names), rules)
     shown = folder.name if folder.name != FOLDER else f"{folder.parent.name}/{FOLDER}"
     found = [
         scenario
         for name, content in read_tree(folder, [".yaml"]).items()
         for scenario in reader.read(content, f"{shown}/{name}")
     ]
-    raise_problems(problems.errors)
-    return found
+    return found, problems.errors
 
 
 class _Reader(Struct):
     reading: Reading
-    ruleset: RuleSet
+    rules: Collection[str]
     names: dict[str, Source] = field(default_factory=dict)
 
     def read(self, content: bytes, shown: str) -> Sequence[ScenarioCase]:
@@ -162,7 +183,7 @@ class _Reader(Struct):
     def _rules(self, inner: Fields, key: str) -> tuple[str, ...]:
         names = inner.words(key)
         for name in names:
-            self._known(name, self.ruleset.by_id, "rule", inner.at(key))
+            self._known(name, self.rules, "rule", inner.at(key))
         return names
 
     def _changes(self, inner: Fields) -> Mapping[str, Mapping[str, object]]:

@@ -16,8 +16,9 @@ from advisor import resources
 from advisor.engine import make_engine
 from advisor.errors import Problems, RequestError, UserError
 from advisor.knowledge import load_knowledge
-from advisor.pipeline import Advisor, text_names
+from advisor.pipeline import Advisor
 from advisor.rulefile import load_rules
+from advisor.rulefile.texts import text_names
 from advisor.vocabulary import load_vocabulary
 from advisor.workbench.storing import Origin
 

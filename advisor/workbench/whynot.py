@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from advisor.advice import Advice
-from advisor.engine.base import OptionFacts
+from advisor.engine.base import FactValue, OptionFacts
 from advisor.engine.trace import RuleTrace, TestTrace, evaluate
 from advisor.optionfacts import option_facts
 from advisor.options import Base
@@ -60,6 +62,29 @@ def why_not_lines(advisor: Advisor, advice: Advice, rule: Rule) -> tuple[str, ..
         lines = [f"nearest option: {miss.option}"] if miss.option else []
     lines += [condition_line(advisor.vocabulary, test) for test in failed]
     return tuple(lines)
+
+
+def why_lines(advisor: Advisor, advice: Advice, rule: Rule) -> tuple[str, ...]:
+    """Say which conditions let a rule fire, with the values they met, one line each."""
+    keys = [key for rule_id, key in advice.fired if rule_id == rule.id and key]
+    values = _option_values(advisor, advice, rule) if keys else {}
+    shown = keys[0] if keys else ""
+    trace = evaluate(rule, advice.facts, values.get(shown))
+    lines = [f"it fires for the what-if {shown}"] if shown else []
+    if len(keys) > 1:
+        lines[0] += f" and {len(keys) - 1} more"
+    lines += [condition_line(advisor.vocabulary, test) for test in trace.nearest]
+    return tuple(lines)
+
+
+def _option_values(
+    advisor: Advisor, advice: Advice, rule: Rule
+) -> dict[str, Mapping[str, FactValue]]:
+    base = Base(advice.request, advice.scenario, advice.memory, advice.speed, advisor.knowledge)
+    values = {item.key: item.values for item in option_facts(base, advice.options)}
+    if rule.veto:
+        values |= {option.key: option.facts for option in advisor.expected(advice)}
+    return values
 
 
 def condition_line(vocabulary: Vocabulary, test: TestTrace) -> str:

@@ -94,7 +94,9 @@ def test_a_card_that_is_switched_off_is_gone_and_found_with_the_reason(mine: Kno
 
 
 def test_every_entry_says_whose_it_is(mine: Knowledge, built_in: Knowledge) -> None:
-    assert str(own_record(mine, "gpu", "Lab 4090")) == "yours: knowledge/gpus/mine.yaml:1"
+    assert str(own_record(mine, "gpu", "Lab 4090")) == (
+        "yours: knowledge/gpus/mine.yaml:1, own: vram; the rest from GeForce RTX 4090"
+    )
     changed = str(own_record(mine, "policy", "tight_below_percent"))
     assert changed.startswith(
         "yours: knowledge/policy-mine.yaml:1, replaces the built-in tight_below_percent "

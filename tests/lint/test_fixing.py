@@ -46,7 +46,7 @@ def fixed(folder: Path, text: str) -> str:
     """Give what a file would hold after --fix."""
     path = folder / "mine.yaml"
     path.write_bytes(text.encode())
-    edited = corrected([Asked(folder)], Means())
+    edited = corrected([Asked(folder)], Means()).files
     assert path.read_bytes() == text.encode(), "nothing is written yet"
     return edited[0].after if edited else text
 
@@ -92,7 +92,7 @@ def test_only_named_files_are_corrected(tmp_path: Path) -> None:
     (tmp_path / "other.yaml").write_text(BAD.replace("my-card", "other-card"), encoding="utf-8")
     (tmp_path / "mine.yaml").write_text(BAD, encoding="utf-8")
     asked = Asked(tmp_path, frozenset({(tmp_path / "mine.yaml").as_posix()}))
-    assert [edited.path.name for edited in corrected([asked], Means())] == ["mine.yaml"]
+    assert [edited.path.name for edited in corrected([asked], Means()).files] == ["mine.yaml"]
 
 
 def test_replacing_keeps_the_mode_and_leaves_nothing_behind(tmp_path: Path) -> None:

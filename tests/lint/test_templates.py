@@ -88,11 +88,31 @@ def test_all_problems_of_all_files_come_at_once(tmp_path: Path) -> None:
         "{{ request_batch }}{% if runs %} sequences{% else %} requests{% endif %} at once.",
         "From {{ request_context }} to {{ memory_max_context }} tokens.",
         "A token uses {{ model_experts_used }} of {{ model_experts }} experts.",
+        "It serves {{ server_starts }} of the {{ request_batch }} sequences.",
+        "The {{ request_context }} tokens are more than the {{ memory_max_context }} that fit.",
+        "Take {{ request_gpus }} {{ gpu_name }} cards, or {{ request_gpus }}x as many.",
         "It takes {{ gpu_tdp }} in 2 of 3 cases, as Q4_K_M does on an RTX 4090.",
     ],
 )
 def test_numbers_with_a_word_for_them_are_fine(tmp_path: Path, text: str) -> None:
     assert check_templates(written(tmp_path, "notes/cooling.md.j2", text)).problems == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It holds {{ request_context }} and {{ request_batch }} sequences more often.",
+        "It takes {{ request_gpus }} often, as said before the run of the card.",
+        "With {{ request_context }} it fits, and all the others wait for a free token.",
+        "Tokenisers differ: {{ request_context }} is what fits.",
+        "It fits with {{ request_context if runs else memory_max_context }} here.",
+        "Eight cards hold {{ gpu_vram }}; it takes {{ request_batch }} {{ gpu_tdp }}.",
+        "It holds {{ request_context | lower }} at most.",
+    ],
+)
+def test_a_word_for_something_else_is_no_unit(tmp_path: Path, text: str) -> None:
+    found = check_templates(written(tmp_path, "notes/cooling.md.j2", text)).problems
+    assert {problem.lint.id for problem in found} == {"number-without-unit"}
 
 
 def test_every_placeholder_that_is_a_bare_number_is_known_as_one() -> None:

@@ -166,7 +166,7 @@ def test_changed_knowledge_is_compared_on_both_sides(tmp_path: Path) -> None:
     )
     new = load_side(NOW)
     with base_side(str(base), NOW) as old:
-        found, prose = compare_sides(old, new, SAMPLE, workers=1)
+        found, prose, _ = compare_sides(old, new, SAMPLE, workers=1)
     assert prose is None
     assert found.knowledge_changed
     assert found.compared == SAMPLE
@@ -187,7 +187,7 @@ def test_a_card_the_base_does_not_know_is_left_out(tmp_path: Path, store: FactSt
     with base_side(str(base), NOW) as old:
         if card in old.advisor.knowledge.gpus:
             pytest.skip("the card is written in another way")
-        found, _ = compare_sides(old, new, SAMPLE, workers=1)
+        found, _, _ = compare_sides(old, new, SAMPLE, workers=1)
     assert 0 < found.refused < 10
     assert found.compared + found.refused == SAMPLE
 
@@ -199,7 +199,7 @@ def test_changed_templates_are_compared_by_their_words(tmp_path: Path, store: Fa
     path.write_text("It is a squeeze.\n", encoding="utf-8")
     new = load_side(NOW)
     with base_side(str(base), NOW) as old:
-        found, prose = compare_sides(old, new, SAMPLE, workers=1)
+        found, prose, _ = compare_sides(old, new, SAMPLE, workers=1)
     assert not found.changes
     assert prose is not None
     assert prose.templates == ["notes/tight-headroom.md.j2"]
@@ -232,12 +232,12 @@ def test_a_git_revision_is_a_base(repository: Path, store: FactStore) -> None:
     now = Folders(rules=rules)
     new = load_side(now)
     with base_side("HEAD", now) as old:
-        found, _ = compare_sides(old, new, SAMPLE, workers=1)
+        found, _, _ = compare_sides(old, new, SAMPLE, workers=1)
     assert [e.rule for e in found.edits] == ["cache-is-large"]
     assert set(found.counts) == {"notes"}
     git(repository, "commit", "-qam", "second")
     with base_side("HEAD", now) as old:
-        found, _ = compare_sides(old, new, SAMPLE, workers=1)
+        found, _, _ = compare_sides(old, new, SAMPLE, workers=1)
     assert not found.edits
     with base_side("HEAD~1", now) as old:
         assert compare_sides(old, new, SAMPLE, workers=1)[0].changes

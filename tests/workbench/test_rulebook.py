@@ -129,7 +129,7 @@ def test_nothing_is_fetched_from_elsewhere(html: dict[str, str], markdown: dict[
 
 def test_pictures_are_sound_and_say_what_they_show(markdown: dict[str, str]) -> None:
     pictures = {path: text for path, text in markdown.items() if path.endswith(".svg")}
-    assert "pictures/all.svg" in pictures
+    assert {"pictures/conclusions.svg", "pictures/advice.svg"} <= set(pictures)
     for path, text in pictures.items():
         root = ET.fromstring(text)  # noqa: S314 - our own
         named = root.attrib["aria-labelledby"].split()
@@ -150,7 +150,7 @@ def test_boxes_of_a_picture_do_not_overlap(book: Book) -> None:
     whole = next(b for b in book.by_path["picture"].blocks if isinstance(b, Picture))
     root = ET.fromstring(svg(whole))  # noqa: S314 - our own
     boxes = sorted((float(r.attrib["x"]), float(r.attrib["y"])) for r in root.iter(f"{SVG}rect"))
-    assert len(boxes) > 200
+    assert len(boxes) > 30
     for one, other in pairwise(boxes):
         assert one[0] != other[0] or other[1] - one[1] >= 20
 
@@ -159,7 +159,7 @@ def test_arrows_of_the_whole_picture_go_to_the_right(book: Book) -> None:
     whole = next(b for b in book.by_path["picture"].blocks if isinstance(b, Picture))
     column = {node.name: at for at, nodes in enumerate(whole.columns) for node in nodes}
     assert all(column[start] < column[end] for start, end in whole.arrows)
-    assert len(whole.arrows) > 400
+    assert len(whole.arrows) > 40
 
 
 def test_the_page_of_a_rule_says_it_all(html: dict[str, str], measured: Measured) -> None:

@@ -8,12 +8,12 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from advisor.errors import Problems, RuleFileError, Source, UserError
-from advisor.pipeline import Advisor, text_names
-from advisor.resources import data_dir, overlaid
+from advisor.pipeline import Advisor
+from advisor.resources import data_dir
 from advisor.workbench.cases import CaseResult, Runner
 from advisor.workbench.junit import junit_xml
 from advisor.workbench.scenariofile import ScenarioCase, load_scenarios
-from advisor.workbench.watching import Session, concerned_by_edit, stamp, until_changed
+from advisor.workbench.watching import Concerned, Session, concerned_by_edit, stamp, until_changed
 from tests.workbench.conftest import edited
 
 MEDIUM = "{gpu: RTX 4090, model: phi-3-medium, precision: FP16}"
@@ -161,9 +161,7 @@ def session(rules_copy: Path) -> Session:
     text = f"- scenario: phi\n  given: {MEDIUM}\n  expect: {{first: quantize}}\n"
     (folder / "own.yaml").write_text(text, encoding="utf-8")
     scenarios = load_scenarios(folder, advisor.vocabulary, advisor.ruleset, names)
-    templates = text_names(overlaid("templates", None, [".j2"]))
-    over = data_dir("rules")
-    return Session(Runner(advisor), scenarios, rules_copy, over, folder, names, templates)
+    return Session(Runner(advisor), scenarios, rules_copy, folder)
 
 
 def test_an_edit_runs_the_cases_of_that_rule_and_the_scenarios(
@@ -172,7 +170,8 @@ def test_an_edit_runs_the_cases_of_that_rule_and_the_scenarios(
     edited(
         rules_copy, "notes.yaml", "memory.kv_share: at least 33 %", "memory.kv_share: at least 99 %"
     )
-    rules, scenarios = session.reload()
+    concerned = session.reload()
+    rules, scenarios = concerned.rules, concerned.scenarios
     ranked = {r.id for r in session.runner.advisor.ruleset.rules if any(c.rank for c in r.cases)}
     assert rules == {"cache-is-large"} | ranked
     assert [s.name for s in scenarios] == ["phi"]
@@ -206,10 +205,10 @@ def test_an_edit_reaches_the_rules_that_read_what_it_concludes(
 def test_an_edited_scenario_runs_alone(session: Session) -> None:
     path = session.folder / "own.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("quantize", "cloud"), encoding="utf-8")
-    rules, scenarios = session.reload()
-    assert not rules
-    assert [r.ok for r in session.run(rules, scenarios)] == [False]
-    assert session.reload() == (frozenset(), [])
+    concerned = session.reload()
+    assert not concerned.rules
+    assert [r.ok for r in session.run(concerned.rules, concerned.scenarios)] == [False]
+    assert session.reload() == Concerned(scenarios=[])
 
 
 def test_a_broken_file_leaves_the_session_as_it_was(session: Session, rules_copy: Path) -> None:

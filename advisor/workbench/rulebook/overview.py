@@ -27,7 +27,7 @@ from advisor.workbench.rulebook.material import (
     topic_link,
     topic_title,
 )
-from advisor.workbench.rulebook.pictures import of_all, of_topic
+from advisor.workbench.rulebook.pictures import of_advice, of_conclusions, of_topic
 from advisor.workbench.rulebook.rule_page import does
 from advisor.workbench.showing import count, share
 
@@ -86,12 +86,16 @@ def topic_pages(material: Material) -> Iterator[Page]:
 
 
 def picture_page(material: Material) -> Page:
-    """Show all rules and facts at once."""
+    """Show how facts are concluded and what advice rests on; single rules have their own page."""
     topics: list[Inline] = []
     for topic in material.topics:
         topics += [", " if topics else "", topic_link(topic)]
-    said = Para(["One topic at a time: ", *topics, "."])
-    return Page("picture", "All facts and rules", [said, of_all(material)], wide=True)
+    said = Para(["Each rule has a picture on its own page. The rules of one file: ", *topics, "."])
+    hover = Para(["A box that is pointed at lights up its arrows; a click opens its page."])
+    blocks: list[Block] = [said, hover]
+    for picture in (of_conclusions(material), of_advice(material)):
+        blocks += [Heading(picture.title, anchor=picture.name), picture]
+    return Page("picture", "Facts and rules", blocks, wide=True)
 
 
 def fact_pages(material: Material) -> Iterator[Page]:

@@ -1,8 +1,8 @@
-"""Pictures of facts and rules: around one rule, of a topic, and of everything."""
+"""Pictures of facts and rules: around one rule, of a topic, of conclusions and of advice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from advisor.rulefile.model import Rule
 from advisor.workbench.dependencies import reads
@@ -82,19 +82,102 @@ def of_topic(material: Material, topic: Topic) -> Picture:
     )
 
 
-def of_all(material: Material) -> Picture:
-    """Draw every rule and every fact that a rule reads or concludes."""
-    level = _levels(material.rules)
-    tallest = max(level.values(), default=0)
-    columns: list[list[Node]] = [[] for _ in range(tallest + 1)]
+def of_conclusions(material: Material) -> Picture:
+    """Draw how facts are concluded: a box for each ladder or rule, one for each group of facts.
+
+    Groups of given facts stand on the left; whatever is concluded stands behind all it needs.
+    """
+    rules = [rule for rule in material.rules if rule.conclude]
+    level = _levels(rules)
+    boxes = {_entry(rule): rule for rule in rules}
+    own = {name for rule in rules for name in rule.conclude}
+    columns: list[list[Node]] = [[] for _ in range(max(level.values(), default=0) + 1)]
+    groups = {name.partition(".")[0] for rule in rules for name in reads(rule) - own}
+    columns[0] = [_group(material, group) for group in _in_order(material, groups)]
+    for entry, rule in boxes.items():
+        columns[max(level[r.id] for r in rules if _entry(r) == entry)].append(
+            _entry_box(material, entry, rule)
+        )
     for name in material.advisor.vocabulary.facts:
-        if name in level:
+        if name in own:
             columns[level[name]].append(_fact(material, name))
-    for rule in material.rules:
-        columns[level[rule.id]].append(_rule(material, rule))
-    facts = len(level) - len(material.rules)
-    described = f"{len(material.rules)} rules and {facts} facts. {_LEGEND}"
-    return Picture("all", "All facts and rules", described, columns, _arrows(material.rules))
+    arrows = {(_source(name, own), _entry(rule)) for rule in rules for name in reads(rule)}
+    arrows |= {(_entry(rule), name) for rule in rules for name in rule.conclude}
+    described = (
+        f"{len(boxes)} ladders and rules conclude "
+        f"{count(len(own), 'fact')}. On the left are groups of given facts. {_LEGEND}"
+    )
+    return Picture("conclusions", "How facts are concluded", described, columns, sorted(arrows))
+
+
+def of_advice(material: Material) -> Picture:
+    """Draw what advice rests on: a box for each file of rules, facts by group."""
+    concluded = {name for rule in material.rules for name in rule.conclude}
+    advising = {
+        topic.name: [rule for rule in topic.rules if not rule.conclude] for topic in material.topics
+    }
+    read = {
+        name: {fact for rule in rules for fact in reads(rule)}
+        for name, rules in advising.items()
+        if rules
+    }
+    groups = {fact.partition(".")[0] for facts in read.values() for fact in facts - concluded}
+    shown = {fact for facts in read.values() for fact in facts & concluded}
+    columns = (
+        [_group(material, group) for group in _in_order(material, groups)],
+        [_topic(name, advising[name]) for name in read],
+        [_fact(material, name) for name in sorted(shown)],
+    )
+    arrows = {
+        (_source(fact, concluded), _topic_name(name))
+        if fact not in concluded
+        else (_topic_name(name), fact)
+        for name, facts in read.items()
+        for fact in facts
+    }
+    described = (
+        f"{count(len(read), 'file')} of rules that recommend, bar or remark, between the groups of "
+        "given facts that they read (left) and the concluded facts that they read (right)."
+    )
+    return Picture("advice", "What advice rests on", described, columns, sorted(arrows))
+
+
+def _entry(rule: Rule) -> str:
+    return rule.ladder or rule.id
+
+
+def _entry_box(material: Material, entry: str, rule: Rule) -> Node:
+    topic = material.topic_of.get(rule.id)
+    page = "" if topic is None else f"rules/{rule.id}"
+    return Node(entry, rule.kind, page, "", rule.why)
+
+
+def _source(name: str, own: Collection[str]) -> str:
+    return name if name in own else _group_name(name.partition(".")[0])
+
+
+def _group_name(group: str) -> str:
+    return f"{group}.*"
+
+
+def _in_order(material: Material, groups: Collection[str]) -> Sequence[str]:
+    return [group for group in material.advisor.vocabulary.groups if group in groups]
+
+
+def _group(material: Material, group: str) -> Node:
+    facts = [f.name for f in material.advisor.vocabulary.facts.values() if f.group == group]
+    return Node(_group_name(group), "fact", f"facts/{group}", "", ", ".join(facts))
+
+
+def _topic_name(name: str) -> str:
+    return topic_title(name)
+
+
+def _topic(name: str, rules: Sequence[Rule]) -> Node:
+    kinds = [rule.kind for rule in rules]
+    most = max(dict.fromkeys(kinds), key=kinds.count)
+    said = f"{count(len(rules), 'rule')}: {', '.join(rule.id for rule in rules)}"
+    return Node(_topic_name(name), most, f"topics/{name}", "", said)
 
 
 def _arrows(rules: Iterable[Rule], *, backward: bool = True) -> list[tuple[str, str]]:
