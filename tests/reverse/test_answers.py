@@ -31,9 +31,11 @@ def cards(
     return gpus_for(model, settings or Settings(), wanted, knowledge(), sort=sort)[1]
 
 
-def test_quality_lists_more_parameters_first() -> None:
-    sizes = [row.answer.scenario.model.parameters for row in models().rows]
-    assert sizes == sorted(sizes, reverse=True)
+def test_quality_lists_models_that_write_first_and_more_parameters_before_fewer() -> None:
+    found = [row.answer.scenario.model for row in models().rows]
+    order = [(model.modality in {"text", "vision"}, model.parameters) for model in found]
+    assert order == sorted(order, reverse=True)
+    assert {writes for writes, _ in order} == {True, False}
 
 
 def test_speed_lists_the_fastest_first_and_unknown_speeds_last() -> None:
