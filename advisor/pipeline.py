@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,23 +25,18 @@ from advisor.commands import command_for
 from advisor.confidence import confidence_of
 from advisor.engine import make_engine
 from advisor.engine.base import Engine, OptionFacts, Outcome
-from advisor.errors import RequestError, RuleFileError, UserError, raise_problems
-from advisor.estimate.limits import find_limits
+from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimate.result import BreakEven, Limits
 from advisor.estimate.speed import missing_inputs
 from advisor.explain import barred_because, because, facts_read, reason
-from advisor.facts import break_even_facts, scenario_facts
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.measurements.overlay import with_measurements
 from advisor.memo import Kept
-from advisor.optionfacts import option_facts
-from advisor.options import Base, build_options, expected_options
-from advisor.options.breakeven import break_even
-from advisor.options.outlook import outlook_of
+from advisor.options import Base, expected_options
+from advisor.prepared import Prepared, estimate, prepare
 from advisor.ranking import Ranking, rank
 from advisor.remarks import request_warnings
-from advisor.resolve import resolve
 from advisor.rulefile import load_rules
 from advisor.rulefile.model import Rule, RuleSet
 from advisor.rulefile.texts import text_names
@@ -51,61 +46,6 @@ from advisor.vocabulary import Vocabulary, load_vocabulary
 _NO_SCORE = 0.0
 _NO_REPORT = ("site/",)
 """Folders of templates that no report is made from."""
-
-
-class Prepared(Struct, frozen=True):
-    """A request as rules see it: estimated, with every what-if, as facts."""
-
-    base: Base
-    limits: Limits
-    options: tuple[Option, ...]
-    edges: BreakEven
-    facts: Mapping[str, FactValue]
-    option_facts: Sequence[OptionFacts]
-
-
-_NO_GPU = RequestError("no GPU is named", hint='Add --gpu, for example --gpu "RTX 4090".')
-
-
-def _other_problems(request: Request, knowledge: Knowledge) -> Sequence[UserError]:
-    try:
-        resolve(request, knowledge)
-    except UserError as error:
-        return [error]
-    return []
-
-
-def prepare(request: Request, knowledge: Knowledge) -> Prepared:
-    """Do everything that comes before the rules.
-
-    Raises:
-        UserError: The request is wrong.
-    """
-    if not request.gpu:
-        raise_problems([_NO_GPU, *_other_problems(request, knowledge)])
-    base = estimate(request, knowledge)
-    limits = find_limits(base.scenario, knowledge, base.memory)
-    options = build_options(base, limits)
-    edges = break_even(base, limits, options)
-    facts = {**scenario_facts(base, limits, options), **break_even_facts(edges)}
-    return Prepared(base, limits, options, edges, facts, option_facts(base, options))
-
-
-def all_option_facts(ready: Prepared) -> Sequence[OptionFacts]:
-    """Give the facts of the what-ifs and of what people look for and cannot run here."""
-    expected = {option.key: option.facts for option in expected_options(ready.base)}
-    return [*ready.option_facts, *[OptionFacts(key, of, of) for key, of in expected.items()]]
-
-
-def estimate(request: Request, knowledge: Knowledge) -> Base:
-    """Resolve and estimate a request, without options or rules.
-
-    Raises:
-        UserError: The request is wrong.
-    """
-    scenario = resolve(request, knowledge)
-    now = outlook_of(scenario, knowledge)
-    return Base(request, scenario, now.memory, now.speed, knowledge)
 
 
 _cannot_run: Kept[tuple[object, ...], tuple[object, NotRecommended]] = Kept(4_096)

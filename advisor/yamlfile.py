@@ -160,7 +160,8 @@ def _list_of(entries: list[Node]) -> Node | None:
 
 def _entry_at(lines: Sequence[str], line: int) -> int:
     """Number of the line on which the entry begins that a line belongs to."""
-    found = (number for number in range(line, 0, -1) if lines[number - 1].startswith(_ENTRY))
+    last = min(line, len(lines))
+    found = (number for number in range(last, 0, -1) if lines[number - 1].startswith(_ENTRY))
     return next(found, 0)
 
 

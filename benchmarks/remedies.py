@@ -34,7 +34,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from advisor.advice import Advice
 from advisor.errors import UserError
-from advisor.pipeline import Advisor, prepare
+from advisor.pipeline import Advisor
+from advisor.prepared import prepare
 from tests.options.promises import broken, drawn, most_layers_differ
 
 BLOCK = 250

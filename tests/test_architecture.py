@@ -25,6 +25,7 @@ LAYERS = (
     ("measurements",),
     ("options",),
     ("confidence", "facts", "optionfacts", "ownership", "remarks", "explain", "ranking"),
+    ("prepared",),
     ("pipeline", "readable"),
     ("render",),
     ("bulk", "reverse"),

@@ -15,7 +15,8 @@ from advisor.lint.problem import Problem, in_order, problem, problems_of
 from advisor.lint.refused import refused_cases, refused_scenarios
 from advisor.lint.ruleset import look_at, look_at_each, look_at_words
 from advisor.ownership import own_line
-from advisor.pipeline import Advisor, all_option_facts
+from advisor.pipeline import Advisor
+from advisor.prepared import all_option_facts
 from advisor.readable import Readable, read_all
 from advisor.render.assemble import QUOTED_FACTS
 from advisor.resources import data_dir

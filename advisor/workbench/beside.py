@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from advisor.errors import UserError
@@ -81,14 +81,15 @@ def entries_between(old: Knowledge, new: Knowledge) -> Sequence[Edit]:
             if name not in before or name not in after:
                 what = "removed" if name in before else "added"
                 found.append(Edit(f"{kind} {name}", what))
-            elif before[name] != after[name]:
-                found.append(Edit(f"{kind} {name}", "edited", _fields(before[name], after[name])))
+            elif before[name] != after[name] and (fields := _fields(before[name], after[name])):
+                found.append(Edit(f"{kind} {name}", "edited", fields))
     return found
 
 
 def _fields(before: Struct, after: Struct) -> tuple[str, ...]:
-    names = before.__struct_fields__
-    return tuple(name for name in names if getattr(before, name) != getattr(after, name))
+    """Name the fields that differ; a list is the same as a tuple, by whichever way it was read."""
+    one, other = to_builtins(before), to_builtins(after)
+    return tuple(name for name in before.__struct_fields__ if one[name] != other[name])
 
 
 def _requests(new: Side, edited: Sequence[str]) -> Mapping[str, tuple[str, Given]]:

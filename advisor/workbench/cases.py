@@ -10,7 +10,8 @@ from msgspec import Struct, field
 
 from advisor.advice import Advice
 from advisor.errors import RuleFileError, Source, UserError
-from advisor.pipeline import Advisor, Prepared, prepare
+from advisor.pipeline import Advisor
+from advisor.prepared import Prepared, prepare
 from advisor.requests import request_from
 from advisor.rulefile.model import Case, Rule
 from advisor.workbench.expectations import Seen, case_problem, scenario_problems, seen_in

@@ -10,7 +10,7 @@ from advisor.engine.base import FactValue, OptionFacts
 from advisor.engine.kinds import of_option
 from advisor.errors import UserError
 from advisor.knowledge.types import Knowledge
-from advisor.pipeline import all_option_facts, prepare
+from advisor.prepared import all_option_facts, prepare
 from advisor.requests import request_from
 from advisor.workbench.columns import Column, column_of
 from advisor.workbench.masks import Mask

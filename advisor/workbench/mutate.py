@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from advisor.options import expected_options
-from advisor.pipeline import Advisor, prepare
+from advisor.pipeline import Advisor
+from advisor.prepared import prepare
 from advisor.requests import request_from
 from advisor.rulefile.model import Case, Rule, Test
 from advisor.workbench.bulk import Evaluation, rule_mask, shown_mask, with_rule

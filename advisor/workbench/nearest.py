@@ -15,7 +15,8 @@ from advisor.estimate.limits import find_limits
 from advisor.facts import scenario_facts
 from advisor.knowledge import catalogue
 from advisor.options import Base
-from advisor.pipeline import Advisor, all_option_facts, estimate, prepare
+from advisor.pipeline import Advisor
+from advisor.prepared import all_option_facts, estimate, prepare
 from advisor.resolve import apply_change
 from advisor.rulefile.model import Rule
 from advisor.scenario import Request

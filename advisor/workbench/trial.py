@@ -11,7 +11,8 @@ from msgspec import Struct, field
 from advisor.engine.base import FactValue
 from advisor.errors import RuleFileError, UserError
 from advisor.options import expected_options
-from advisor.pipeline import Advisor, all_option_facts, prepare
+from advisor.pipeline import Advisor
+from advisor.prepared import all_option_facts, prepare
 from advisor.requests import request_from
 from advisor.rulefile.model import Case, Rule
 from advisor.workbench.bulk import Evaluation, evaluate_all, shown_mask, with_rule
