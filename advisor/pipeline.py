@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -24,7 +24,7 @@ from advisor.advice import (
 from advisor.commands import command_for
 from advisor.confidence import confidence_of
 from advisor.engine import make_engine
-from advisor.engine.base import Engine, OptionFacts, Outcome
+from advisor.engine.base import Engine, Firing, OptionFacts, Outcome
 from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimate.result import BreakEven, Limits
 from advisor.estimate.speed import missing_inputs
@@ -144,16 +144,20 @@ class Advisor(Struct, frozen=True):
         """
         return estimate(request, self.knowledge)
 
-    def advise(self, request: Request) -> Advice:
+    def advise(self, request: Request, *, complete: bool = False) -> Advice:
         """Give everything known about one request.
+
+        Args:
+            request: What was asked.
+            complete: With what people look for and cannot run here; see ``with_expected``.
 
         Raises:
             UserError: The request is wrong.
             EngineError: A bug of ours.
         """
-        return self.advise_on(prepare(request, self.knowledge))
+        return self.advise_on(prepare(request, self.knowledge), complete=complete)
 
-    def advise_on(self, ready: Prepared) -> Advice:
+    def advise_on(self, ready: Prepared, *, complete: bool = False) -> Advice:
         """Apply the rules to a request whose facts are worked out already.
 
         Raises:
@@ -161,14 +165,16 @@ class Advisor(Struct, frozen=True):
             EngineError: A bug of ours.
         """
         of = ready.option_facts
-        outcome = self.engine.run(ready.facts, of)
+        expected = {o.key: o for o in expected_options(ready.base)} if complete else {}
+        everything = self.engine.run(ready.facts, [*of, *_facts_of(expected)])
+        outcome, others = _apart(everything, expected)
         known = {**ready.facts, **outcome.concluded}
         ranking = rank(self.ruleset, outcome.firings, known, ready.options, of)
         values = {o.key: o.values for o in of}
         run = _Run(
             ready.base, ready.limits, ready.edges, ready.options, known, values, outcome, ranking
         )
-        return self._assembled(run)
+        return self._with_barred(self._assembled(run), expected, others)
 
     def _assembled(self, run: _Run) -> Advice:
         return Advice(
@@ -198,11 +204,17 @@ class Advisor(Struct, frozen=True):
         The rules run once more, on those what-ifs alone, so ``advise`` itself pays nothing.
         """
         expected = {option.key: option for option in self.expected(advice)}
-        of = [OptionFacts(key, o.facts, o.facts) for key, o in expected.items()]
-        outcome = self.engine.run(self._given(advice.facts), of)
-        fired_for: dict[str, set[str]] = {}
-        for firing in outcome.firings:
-            fired_for.setdefault(firing.rule, set()).add(firing.option)
+        outcome = self.engine.run(self._given(advice.facts), _facts_of(expected))
+        return self._with_barred(advice, expected, outcome.firings)
+
+    def _with_barred(
+        self, advice: Advice, expected: Mapping[str, Expected], firings: Sequence[Firing]
+    ) -> Advice:
+        if not expected:
+            return advice
+        fired_for: dict[str, list[str]] = {}
+        for firing in firings:
+            fired_for.setdefault(firing.rule, []).append(firing.option)
         vetoes: dict[str, Rule] = {}
         for rule in self.ruleset.rules:
             for key in fired_for.get(rule.id, ()) if rule.veto else ():
@@ -333,6 +345,19 @@ class Advisor(Struct, frozen=True):
 
     def _because(self, rule: Rule, run: _Run, key: str = "") -> tuple[Because, ...]:
         return because(rule, run.facts, run.values.get(key), self.vocabulary)
+
+
+def _facts_of(expected: Mapping[str, Expected]) -> list[OptionFacts]:
+    return [OptionFacts(key, option.facts, option.facts) for key, option in expected.items()]
+
+
+def _apart(outcome: Outcome, expected: Mapping[str, Expected]) -> tuple[Outcome, Sequence[Firing]]:
+    """Take out what fired for what cannot run."""
+    if not expected:
+        return outcome, ()
+    others = [firing for firing in outcome.firings if firing.option in expected]
+    own = tuple(firing for firing in outcome.firings if firing.option not in expected)
+    return replace(outcome, firings=own), others
 
 
 def _state(facts: Mapping[str, FactValue]) -> State:

@@ -158,10 +158,8 @@ def _failure(error: Exception) -> Failure:
 
 def _advice(request: Request, making: Making) -> Advice:
     """Answer a request as ``advisor advise`` does for the same length and format."""
-    advice = making.advisor.advise(request)
-    if "jsonl" in making.formats or making.length == "full":
-        return making.advisor.with_expected(advice)
-    return advice
+    complete = "jsonl" in making.formats or making.length == "full"
+    return making.advisor.advise(request, complete=complete)
 
 
 def _texts(doc: Document, views: Views, making: Making) -> tuple[str, str]:
