@@ -63,8 +63,8 @@ def _put_speed(facts: dict[str, FactValue], base: Base, option: Option, least: f
     facts["option.usable_speed"] = now >= least
     if before:
         then, total = before.decode_tok_s.estimate, before.total_tok_s
-        put(facts, "option.speed_gain", percent(now - then, then))
-        put(facts, "option.aggregate_gain", percent(speed.total_tok_s - total, total))
+        _put_share(facts, "option.speed_gain", now - then, then)
+        _put_share(facts, "option.aggregate_gain", speed.total_tok_s - total, total)
 
 
 def _put_change(facts: dict[str, FactValue], base: Base, option: Option) -> None:
@@ -74,8 +74,14 @@ def _put_change(facts: dict[str, FactValue], base: Base, option: Option) -> None
             model is after.model for model in relatives(base.knowledge, before.model)
         )
     facts["option.same_family"] = after.model.family == before.model.family
-    put(facts, "option.context_kept", percent(after.context_tokens, before.context_tokens))
-    put(facts, "option.batch_kept", percent(after.batch, before.batch))
-    put(facts, "option.parameters_kept", percent(after.model.parameters, before.model.parameters))
+    _put_share(facts, "option.context_kept", after.context_tokens, before.context_tokens)
+    _put_share(facts, "option.batch_kept", after.batch, before.batch)
+    _put_share(facts, "option.parameters_kept", after.model.parameters, before.model.parameters)
     if after.gpu and before.gpu:
         facts["option.same_vendor"] = after.gpu.vendor == before.gpu.vendor
+
+
+def _put_share(facts: dict[str, FactValue], name: str, part: float, whole: float) -> None:
+    share = 100.0 if part == whole else percent(part, whole)
+    if share is not None and whole:
+        facts[name] = share
