@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,13 +10,13 @@ from msgspec import Struct, field
 from advisor.advice import Advice
 from advisor.errors import RuleFileError, Source, UserError
 from advisor.pipeline import Advisor
-from advisor.prepared import Prepared, prepare
-from advisor.requests import request_from
+from advisor.prepared import Prepared
 from advisor.rulefile.model import Case, Rule
 from advisor.workbench.expectations import Seen, case_problem, scenario_problems, seen_in
 from advisor.workbench.explaining import fate
 from advisor.workbench.refusals import refusal
 from advisor.workbench.scenariofile import ScenarioCase
+from advisor.workbench.situations import key_of, prepared
 from advisor.workbench.standing import VERDICT
 from advisor.workbench.whynot import why_lines, why_not_lines
 
@@ -111,14 +110,13 @@ class Runner(Struct):
 
     def known_facts(self, given: Mapping[str, object]) -> Prepared | None:
         """Give what was worked out for a request; None: nothing yet, or it is refused."""
-        return self.facts.get(_key(given))
+        return self.facts.get(key_of(given))
 
     def _advice(self, given: Mapping[str, object], source: Source | None) -> Advice:
-        key = _key(given)
+        key = key_of(given)
         ready = self.facts.get(key)
         if ready is None:
-            request = request_from(given, source=source)
-            ready = self.facts[key] = prepare(request, self.advisor.knowledge)
+            ready = self.facts[key] = prepared(given, self.advisor.knowledge, source)
         return self.advisor.advise_on(ready)
 
     def _why(self, advice: Advice, case: Case, rule: Rule) -> tuple[str, ...]:
@@ -156,10 +154,6 @@ class Runner(Struct):
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _MOST_WORDS else f"{text[:_MOST_WORDS]}..."
-
-
-def _key(given: Mapping[str, object]) -> str:
-    return json.dumps(dict(given), sort_keys=True, default=str)
 
 
 def _fired_for(keys: Sequence[str]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from advisor.workbench.mutants import Mutant
 from advisor.workbench.plainer import plainer, situation
 from advisor.workbench.sample import Given
 from advisor.workbench.scenariofile import Expected, ScenarioCase
+from advisor.workbench.situations import prepared
 from advisor.workbench.standing import Firings, Standing, standing
 from advisor.workbench.trial import Trial, trial_of
 
@@ -275,7 +276,7 @@ class Finder:
         if actions != tuple(said.action for said in after.recommended):
             first = actions[0] if actions else "none"
             return self._named(mutant, given, Expected(first=first, actions=actions))
-        ready = prepare(request_from(given), self._trial.advisor.knowledge)
+        ready = prepared(given, self._trial.advisor.knowledge)
         by_key = {option.key: option.change for option in ready.options}
         changes = {
             old.action: by_key[old.option]

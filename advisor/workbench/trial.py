@@ -12,8 +12,7 @@ from advisor.engine.base import FactValue
 from advisor.errors import RuleFileError, UserError
 from advisor.options import expected_options
 from advisor.pipeline import Advisor
-from advisor.prepared import all_option_facts, prepare
-from advisor.requests import request_from
+from advisor.prepared import all_option_facts
 from advisor.rulefile.model import Case, Rule
 from advisor.workbench.bulk import Evaluation, evaluate_all, shown_mask, with_rule
 from advisor.workbench.diff import edits_between, touched_by_rule
@@ -29,6 +28,7 @@ from advisor.workbench.masks import rows_between
 from advisor.workbench.mutants import Mutant
 from advisor.workbench.sample import Given
 from advisor.workbench.scenariofile import ScenarioCase
+from advisor.workbench.situations import prepared
 from advisor.workbench.standing import Firings, standing
 
 
@@ -194,7 +194,7 @@ class _Situations(Struct):
 
     def _added(self, given: Given, where: str) -> int | None:
         try:
-            ready = prepare(request_from(given), self.advisor.knowledge)
+            ready = prepared(given, self.advisor.knowledge)
         except UserError as error:
             self.refused.append(f"{where}: its input is refused: {error}")
             return None

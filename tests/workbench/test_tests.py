@@ -227,7 +227,7 @@ def test_facts_are_not_worked_out_again(session: Session, monkeypatch: pytest.Mo
     def never(*_: object) -> None:
         raise AssertionError("worked out twice")
 
-    monkeypatch.setattr("advisor.workbench.cases.prepare", never)
+    monkeypatch.setattr("advisor.workbench.situations.prepare", never)
     assert list(session.run(frozenset({"cache-is-large"}), session.scenarios)) == results
 
 
