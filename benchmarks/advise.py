@@ -19,10 +19,11 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from advisor.errors import UserError
 from advisor.pipeline import Advisor
+from advisor.render import document, render_markdown
 from advisor.scenario import Request
 
 COMMAND = [
@@ -53,20 +54,24 @@ def cold_start() -> tuple[float, float, float]:
 
 
 def per_second(
-    advisor: Advisor, requests: Sequence[Request], seconds: float = 1.0, windows: int = 10
+    advisor: Advisor,
+    requests: Sequence[Request],
+    answer: Callable[[Advisor, Request], None],
+    seconds: float = 1.0,
+    windows: int = 10,
 ) -> tuple[float, float]:
-    """Advice per processor second, options included, no prose: median and best window.
+    """Answers per processor second: median and best window.
 
     A tenth of the requests goes before, so that loading does not count.
     """
     endless = itertools.cycle(requests)
     for request in itertools.islice(endless, max(len(requests) // 10, 5)):
-        _advise(advisor, request)
+        answer(advisor, request)
     rates = []
     for _ in range(windows):
         done, start = 0, time.process_time()
         while time.process_time() - start < seconds:
-            _advise(advisor, next(endless))
+            answer(advisor, next(endless))
             done += 1
         rates.append(done / (time.process_time() - start))
     return statistics.median(rates), max(rates)
@@ -75,6 +80,12 @@ def per_second(
 def _advise(advisor: Advisor, request: Request) -> None:
     with contextlib.suppress(UserError):
         advisor.advise(request)
+
+
+def _report(advisor: Advisor, request: Request) -> None:
+    """Advice with its whole text, as a Markdown report."""
+    with contextlib.suppress(UserError):
+        render_markdown(document(advisor.advise(request)))
 
 
 def catalogue(advisor: Advisor) -> Sequence[Request]:
@@ -142,10 +153,12 @@ def main() -> None:
             "a catalogue in order": catalogue(advisor),
             "drawn at random": list(itertools.islice(drawn(advisor), 4_000)),
         }
+        name = advisor.engine.name
         for what, requests in mixes.items():
-            median, best = per_second(advisor, requests)
-            name = advisor.engine.name
+            median, best = per_second(advisor, requests, _advise)
             print(f"| advice per processor second, {name}, {what} | {median:.0f} ({best:.0f}) |")
+        median, best = per_second(advisor, REFERENCE, _report)
+        print(f"| the same with its text, {name}, reference requests | {median:.0f} ({best:.0f}) |")
     fast, slow = steadiness()
     print(f"| the same plain loop, fastest to slowest | {fast:.3f} to {slow:.3f} s |", flush=True)
     if long:

@@ -70,7 +70,9 @@ def render_markdown(
         "length": length,
     }
     page = templates_for(templates).page("report/report.md.j2", context)
-    return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
+    while "\n\n\n" in page:
+        page = page.replace("\n\n\n", "\n\n")
+    return page.strip() + "\n"
 
 
 @lru_cache(maxsize=_KEPT)
