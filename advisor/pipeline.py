@@ -48,7 +48,7 @@ _NO_REPORT = ("site/",)
 """Folders of templates that no report is made from."""
 
 
-_cannot_run: Kept[tuple[object, ...], tuple[object, NotRecommended]] = Kept(4_096)
+_cannot_run: Kept[tuple[object, ...], tuple[object, NotRecommended]] = Kept(2_048)
 
 
 class _Run(Struct, frozen=True):

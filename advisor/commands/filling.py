@@ -92,7 +92,7 @@ def _key(scenario: Scenario) -> tuple[Key, Key]:
     return (*key, gpu and default_backend(gpu)), records
 
 
-_written_for: Kept[Key, tuple[Key, tuple[Command, ...]]] = Kept(2_048)
+_written_for: Kept[Key, tuple[Key, tuple[Command, ...]]] = Kept(1_024)
 """What-ifs of neighbouring reports differ in the card alone."""
 _kept: dict[int, tuple[Framework, tuple[_Program, ...]]] = {}
 

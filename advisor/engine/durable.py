@@ -31,7 +31,7 @@ _DUPLICATE = 2
 _WARM_FACT = f'{{"id":"{WARM}","sid":"0","{WARM}":1}}'
 _WARM_START = f'{{"{WARM}"'
 _numbers = count()
-MOST_KEPT = 16_384
+MOST_KEPT = 8_192
 """What-ifs whose rules are kept; all are dropped together when there are more."""
 _SCENARIO = ""
 """Stands for the scenario where the text of a what-if could."""

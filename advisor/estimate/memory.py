@@ -115,7 +115,7 @@ def _least_free(shares: list[_Share], cards: Sequence[Card]) -> int:
     return min(least)
 
 
-_kept: Kept[Key, tuple[Knowledge, Key, _Demand]] = Kept(8_192)
+_kept: Kept[Key, tuple[Knowledge, Key, _Demand]] = Kept(4_096)
 
 
 def _whole_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> _Demand:

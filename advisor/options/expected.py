@@ -20,7 +20,7 @@ _EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
 Facts = dict[str, FactValue]
 
 
-_kept: Kept[Key, tuple[Key, tuple[Expected, ...]]] = Kept(2_048)
+_kept: Kept[Key, tuple[Key, tuple[Expected, ...]]] = Kept(1_024)
 
 
 def expected_options(base: Base) -> tuple[Expected, ...]:

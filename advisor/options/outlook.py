@@ -36,7 +36,7 @@ class Outlook(Struct, frozen=True):
     """The ``option.*`` facts that do not depend on the request."""
 
 
-_kept: Kept[Key, tuple[Knowledge, Key, Outlook]] = Kept(6_144)
+_kept: Kept[Key, tuple[Knowledge, Key, Outlook]] = Kept(3_072)
 
 
 def outlook_of(scenario: Scenario, knowledge: Knowledge) -> Outlook:
