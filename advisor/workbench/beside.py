@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from advisor.errors import UserError
@@ -88,8 +88,10 @@ def entries_between(old: Knowledge, new: Knowledge) -> Sequence[Edit]:
 
 def _fields(before: Struct, after: Struct) -> tuple[str, ...]:
     """Name the fields that differ; a list is the same as a tuple, by whichever way it was read."""
-    one, other = to_builtins(before), to_builtins(after)
-    return tuple(name for name in before.__struct_fields__ if one[name] != other[name])
+    pairs = (
+        (name, getattr(before, name), getattr(after, name)) for name in before.__struct_fields__
+    )
+    return tuple(name for name, one, other in pairs if json.encode(one) != json.encode(other))
 
 
 def _requests(new: Side, edited: Sequence[str]) -> Mapping[str, tuple[str, Given]]:
