@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 from msgspec import json
 
@@ -43,6 +44,9 @@ def compiled(kind: str, sha256: str, build: Callable[[], Compiled]) -> Compiled:
         kind: ``rules`` or ``knowledge``; part of the file name.
         sha256: Hash of the files' names and contents.
         build: Parses and validates; must give JSON-serialisable data with string keys.
+
+    Returns:
+        What JSON makes of it, the same on the first call as on later ones.
     """
     found = _read(_PACKAGED / f"{kind}-{sha256[:32]}.json")
     if found is not None:
@@ -51,9 +55,9 @@ def compiled(kind: str, sha256: str, build: Callable[[], Compiled]) -> Compiled:
     found = _read(own)
     if found is not None:
         return found
-    made = build()
+    made = json.encode(build())
     _write(own, made)
-    return made
+    return cast("Compiled", json.decode(made))
 
 
 @cache
@@ -78,13 +82,13 @@ def _read(path: Path) -> Compiled | None:
     return found if isinstance(found, dict) else None
 
 
-def _write(path: Path, made: Compiled) -> None:
+def _write(path: Path, made: bytes) -> None:
     import tempfile  # noqa: PLC0415 - 5 ms that a warm cache does not need
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False, suffix=".tmp") as file:
-            file.write(json.encode(made))
+            file.write(made)
         Path(file.name).replace(path)
         _prune(path)
     except OSError:

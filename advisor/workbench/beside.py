@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct, json
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import UserError
@@ -81,17 +81,14 @@ def entries_between(old: Knowledge, new: Knowledge) -> Sequence[Edit]:
             if name not in before or name not in after:
                 what = "removed" if name in before else "added"
                 found.append(Edit(f"{kind} {name}", what))
-            elif before[name] != after[name] and (fields := _fields(before[name], after[name])):
-                found.append(Edit(f"{kind} {name}", "edited", fields))
+            elif before[name] != after[name]:
+                found.append(Edit(f"{kind} {name}", "edited", _fields(before[name], after[name])))
     return found
 
 
 def _fields(before: Struct, after: Struct) -> tuple[str, ...]:
-    """Name the fields that differ; a list is the same as a tuple, by whichever way it was read."""
-    pairs = (
-        (name, getattr(before, name), getattr(after, name)) for name in before.__struct_fields__
-    )
-    return tuple(name for name, one, other in pairs if json.encode(one) != json.encode(other))
+    names = before.__struct_fields__
+    return tuple(name for name in names if getattr(before, name) != getattr(after, name))
 
 
 def _requests(new: Side, edited: Sequence[str]) -> Mapping[str, tuple[str, Given]]:

@@ -70,9 +70,7 @@ class Runner(Struct):
     def case(self, rule: Rule, case: Case) -> CaseResult:
         """Run one case."""
         try:
-            advice = self._advice(case.given, case.source)
-            if rule.veto:
-                advice = self.advisor.with_expected(advice)
+            advice = self._advice(case.given, case.source, complete=bool(rule.veto))
         except RuleFileError as error:
             return _unanswered(rule.id, case, error)
         except UserError as error:
@@ -112,12 +110,14 @@ class Runner(Struct):
         """Give what was worked out for a request; None: nothing yet, or it is refused."""
         return self.facts.get(key_of(given))
 
-    def _advice(self, given: Mapping[str, object], source: Source | None) -> Advice:
+    def _advice(
+        self, given: Mapping[str, object], source: Source | None, *, complete: bool = False
+    ) -> Advice:
         key = key_of(given)
         ready = self.facts.get(key)
         if ready is None:
             ready = self.facts[key] = prepared(given, self.advisor.knowledge, source)
-        return self.advisor.advise_on(ready)
+        return self.advisor.advise_on(ready, complete=complete)
 
     def _why(self, advice: Advice, case: Case, rule: Rule) -> tuple[str, ...]:
         """Say why a rule stayed silent, or what let it fire where it should not."""
