@@ -12,20 +12,18 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
+from advisor.batch.disk import flush_files, flush_folders
 from advisor.batch.shard import FORMATS, File, record_of
 from advisor.errors import RequestError
 
 MANIFEST, INDEX, ERRORS = "manifest.json", "index.jsonl", "errors.jsonl"
 WORK, SITE, _TOKEN, _STOP = ".work", "site", "token", "stop"
 OWN = frozenset({MANIFEST, INDEX, ERRORS, WORK, SITE, "shards", *FORMATS})
-_FLUSHES = 16
-"""Files flushed at the same time."""
 
 
 class Head(Struct, frozen=True):
@@ -47,16 +45,12 @@ def write_files(root: Path, number: int, files: Iterable[File]) -> int:
     holder = Path(tempfile.mkdtemp(prefix=f"{number:06d}-", dir=root / WORK))
     try:
         moves, total = [], 0
-        with ThreadPoolExecutor(_FLUSHES) as flushing:
-            flushed = []
-            for place, file in enumerate(files):
-                temporary = holder / str(place)
-                temporary.write_bytes(file.content)
-                flushed.append(flushing.submit(_flush, temporary))
-                moves.append((temporary, root / file.path))
-                total += len(file.content)
-            for done in flushed:
-                done.result()
+        for place, file in enumerate(files):
+            temporary = holder / str(place)
+            temporary.write_bytes(file.content)
+            moves.append((temporary, root / file.path))
+            total += len(file.content)
+        flush_files(root, [temporary for temporary, _ in moves])
         _move(root, moves)
     finally:
         shutil.rmtree(holder, ignore_errors=True)
@@ -82,30 +76,10 @@ def _move(root: Path, moves: Iterable[tuple[Path, Path]]) -> None:
             folder.mkdir(parents=True, exist_ok=True)
     for temporary, path in first:
         temporary.replace(path)
-    _flush_folders(root, {path.parent for _, path in first})
+    if first:
+        flush_folders(root, {path.parent for _, path in first})
     record.replace(target)
-    _flush_folders(root, {target.parent})
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _flush_folders(root: Path, folders: Iterable[Path]) -> None:
-    """Flush names; folders above are included, because they may be new."""
-    if os.name == "nt":
-        return
-    above = {up for folder in folders for up in (folder, *folder.parents) if _within(up, root)}
-    for folder in sorted(above, key=lambda path: -len(path.parts)):
-        _flush(folder)
-
-
-def _within(path: Path, root: Path) -> bool:
-    return path == root or root in path.parents
+    flush_folders(root, {target.parent})
 
 
 def read_head(root: Path, number: int, *, files: bool = False) -> Head | None:

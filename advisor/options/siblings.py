@@ -237,7 +237,9 @@ def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:
 
 
 def _sized(name: str, knowledge: Knowledge) -> Model | None:
+    """A model of the knowledge base; None where its weights or its cache cannot be computed."""
     try:
-        return model_from_record(knowledge.models[name], knowledge)
+        model = model_from_record(knowledge.models[name], knowledge)
     except UserError:
         return None
+    return None if model.shape.cache_unknown else model

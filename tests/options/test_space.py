@@ -45,6 +45,14 @@ def test_a_lonely_model_gets_peers_of_its_kind_and_size() -> None:
     assert all(o.scenario.model.parameters < own.parameters for o in smaller)
 
 
+def test_a_peer_that_nobody_can_size_is_left_out() -> None:
+    for precision in ("FP16", "Q8_0", "Q4_K_M"):
+        advice = advised(gpu="Apple M3 Ultra", model="Kimi-K2-Instruct", precision=precision)
+        smaller = [o.scenario.model for o in advice.options if o.action == "smaller-model"]
+        assert smaller
+        assert not any(model.shape.cache_unknown for model in smaller)
+
+
 def test_distilled_siblings_are_tried() -> None:
     advice = advised(gpu="RTX 4090", model="DeepSeek-R1", precision="Q4_K_M")
     names = [o.scenario.model.name for o in advice.options if o.action == "smaller-model"]
