@@ -22,6 +22,7 @@ from advisor.scenario import Model, Request, Scenario
 from advisor.splits import split_of
 from advisor.units import percent, steady
 
+_AS_IT_IS = frozenset({bool, str})
 Pairs = Iterable[tuple[str, FactValue | None]]
 _IMAGE_TOKENS = re.compile(r"\b(\d{2,6})\b")
 
@@ -46,9 +47,7 @@ def scenario_facts(base: Base, limits: Limits, options: Sequence[Option]) -> dic
 
 
 def _clean(value: FactValue) -> FactValue:
-    if isinstance(value, bool | str):
-        return value
-    return float(value) + 0.0
+    return value if value.__class__ in _AS_IT_IS else float(value) + 0.0
 
 
 def _request(request: Request, scenario: Scenario) -> Pairs:

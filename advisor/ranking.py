@@ -134,11 +134,12 @@ def _per_points(
     per: PerTerm, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
 ) -> float | None:
     value = _value(per, facts, option)
-    if not isinstance(value, float | int):
+    if value is None or isinstance(value, str):
         return None
     points = per.points * value / per.per_value
-    if per.cap is not None:
-        points = max(-abs(per.cap), min(abs(per.cap), points))
+    cap = per.cap
+    if cap is not None and not -cap <= points <= cap:
+        points = max(-abs(cap), min(abs(cap), points))
     return round(points, 2)
 
 

@@ -97,7 +97,10 @@ _loss_of = by_identity_up_to(16)(quality_loss)
 
 def option_key(action: str, change: Mapping[str, object]) -> str:
     """A stable, readable identity: ``quantize precision=Q8_0``."""
-    return " ".join([action, *(f"{key}={value}" for key, value in sorted(change.items()))])
+    if len(change) == 1:
+        ((name, value),) = change.items()
+        return f"{action} {name}={value}"
+    return " ".join([action, *[f"{key}={value}" for key, value in sorted(change.items())]])
 
 
 def _completed(

@@ -29,10 +29,11 @@ def _mark_best(group: Sequence[Option], marks: Mapping[str, set[str]]) -> None:
     losses = [o.quality_loss_percent for o in group if o.quality_loss_percent is not None]
     speeds = [o.speed.decode_tok_s.estimate for o in group if o.speed]
     closest = max(o.memory.required_bytes for o in group)
+    least, fastest = min(losses, default=None), max(speeds, default=None)
     for option in group:
-        if losses and option.quality_loss_percent == min(losses):
+        if least is not None and option.quality_loss_percent == least:
             marks["option.best_quality"].add(option.key)
-        if option.speed and option.speed.decode_tok_s.estimate == max(speeds):
+        if option.speed and option.speed.decode_tok_s.estimate == fastest:
             marks["option.fastest"].add(option.key)
         if option.memory.required_bytes == closest:
             marks["option.smallest_step"].add(option.key)

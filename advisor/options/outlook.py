@@ -13,8 +13,10 @@ from msgspec import Struct
 from advisor import support
 from advisor.advice import FactValue
 from advisor.estimate.margin import Margin, headroom_percent, margin_of
+from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Memory, Speed
-from advisor.estimate.whole import estimate_scenario, host_fits
+from advisor.estimate.speed import estimate_speed
+from advisor.estimate.whole import host_fits
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import Kept
 from advisor.options.quality import exam_loss, quality_loss
@@ -28,6 +30,7 @@ class Outlook(Struct, frozen=True):
 
     memory: Memory
     speed: Speed | None
+    """None where it does not fit, too: nothing is said of such a speed."""
     fits: bool
     """On its cards and in system RAM."""
     margin: Margin | None
@@ -61,8 +64,9 @@ def known_outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook | None:
 
 
 def _outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook:
-    memory, speed = estimate_scenario(scenario, knowledge)
+    memory = estimate_memory(scenario, knowledge)
     fits = memory.deficit_bytes == 0 and host_fits(scenario, memory)
+    speed = estimate_speed(scenario, memory, knowledge) if fits else None
     margin = margin_of(memory, knowledge.policy) if fits else None
     facts: dict[str, FactValue] = {"option.fits": fits}
     if margin:
