@@ -5,44 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import typer
 from msgspec.structs import replace
 
 from advisor.cli.hub import local_model
-from advisor.cli.inputs import FlagReader, count_or_all, on_off, read_bandwidth, read_size
+from advisor.cli.inputs import (
+    FlagReader,
+    count_or_all,
+    on_off,
+    read_bandwidth,
+    read_size,
+)
 from advisor.cli.own import NoMeasurements, measurements_of
 from advisor.errors import raise_problems
+from advisor.knowledge.types import Split
 from advisor.requests import number_problems
-from advisor.scenario import Request
+from advisor.scenario import Prefer, Request, Use
 
 NOT_FITTING = 3
-
-
-class Prefer(StrEnum):
-    """What the user cares about most."""
-
-    balanced = "balanced"
-    quality = "quality"
-    speed = "speed"
-    cost = "cost"
-
-
-class Use(StrEnum):
-    """How fast it has to be."""
-
-    interactive = "interactive"
-    batch = "batch"
-    none = "none"
-
-
-class Split(StrEnum):
-    """How several cards share the model."""
-
-    layer = "layer"
-    row = "row"
-    tensor = "tensor"
 
 
 class Format(StrEnum):
@@ -122,15 +104,16 @@ def advise(
         int | None, typer.Option(help="Number of equal cards. (default: 1)", rich_help_panel=_RUN)
     ] = None,
     split: Annotated[
-        Split | None,
+        str | None,
         typer.Option(
+            metavar="<word>",
             help="How several cards share the model: whole layers (a pipeline in servers), rows "
             "of every matrix (llama.cpp) or every tensor. (default: as the framework does)",
             rich_help_panel=_RUN,
         ),
     ] = None,
     prefer: Annotated[
-        Prefer | None,
+        str | None,
         typer.Option(
             metavar="<word>",
             help="What matters most: balanced, quality, speed or cost. (default: balanced)",
@@ -138,7 +121,7 @@ def advise(
         ),
     ] = None,
     use: Annotated[
-        Use | None,
+        str | None,
         typer.Option(
             metavar="<word>",
             help="How fast it has to be: interactive (read along), batch (left to run) or none. "
@@ -333,9 +316,9 @@ def advise(
         cpu_cores=cpu_cores,
         draft_model=draft_model,
         mtp=mtp,
-        prefer=prefer.value if prefer else None,
-        use=use.value if use else None,
-        split=split.value if split else None,
+        prefer=read.word(get_args(Prefer), "--prefer", prefer),
+        use=read.word(get_args(Use), "--use", use),
+        split=read.word(get_args(Split), "--split", split),
     )
     if read.errors:
         raise_problems([*read.errors, *number_problems(request)])

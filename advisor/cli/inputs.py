@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from advisor.errors import RequestError, UserError
+from advisor.suggest import did_you_mean
 from advisor.units import GB, GIB, UnitError, parse_quantity, parse_size_as_sold
 
 _T = TypeVar("_T")
@@ -25,6 +26,15 @@ class FlagReader:
         except UserError as error:
             self.errors.append(error)
             return None
+
+    def word(self, words: Sequence[_T], flag: str, text: str | None) -> _T | None:
+        """Read one of these words, in any case; None where it is not stated or is none of them."""
+        known = {str(word): word for word in words}
+        if text is None or text.casefold() in known:
+            return known[text.casefold()] if text is not None else None
+        hint = did_you_mean(text, known) or f"Write {', '.join(known)}."
+        self.errors.append(RequestError(f"{flag} is '{text}'", hint=hint))
+        return None
 
 
 def on_off(flag: str, text: str | None) -> bool | None:

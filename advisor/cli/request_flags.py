@@ -40,13 +40,8 @@ def takes_request(command: Callable[..., None]) -> Callable[..., None]:
 
 def _request(values: Mapping[str, object]) -> Request:
     given = {
-        name: on_off(f"--{name.replace('_', '-')}", str(value)) if name in FLAGS else _plain(value)
+        name: on_off(f"--{name.replace('_', '-')}", str(value)) if name in FLAGS else value
         for name, value in values.items()
         if value is not None
     }
     return request_from(given)
-
-
-def _plain(value: object) -> object:
-    """Turn a member of an enum of words into its word."""
-    return getattr(value, "value", value)

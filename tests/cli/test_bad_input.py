@@ -96,6 +96,9 @@ def test_non_numeric_values_are_wrong_usage(capsys: Capture, flag: str, value: s
         ("--backend", "CUDNN", "CUDA"),
         ("--depth", "9000", "depth"),
         ("--draft-model", "llama-3-b", "llama-3-b"),
+        ("--prefer", "qualty", "Did you mean 'quality'?"),
+        ("--use", "chatting", "Write interactive, batch, none."),
+        ("--split", "diagonal", "Write layer, row, tensor."),
     ],
 )
 def test_values_that_make_no_sense(capsys: Capture, flag: str, value: str, says: str) -> None:
@@ -207,3 +210,16 @@ def test_output_that_cannot_be_written(capsys: Capture, tmp_path: Path) -> None:
     target = tmp_path / "no" / "report.txt"
     refused(advise(capsys, "--output", str(target)), str(target))
     assert not list(tmp_path.iterdir())
+
+
+def test_words_are_read_in_any_case(capsys: Capture) -> None:
+    assert advise(capsys, "--prefer", "Speed", "--use", "BATCH").out == (
+        advise(capsys, "--prefer", "speed", "--use", "batch").out
+    )
+
+
+def test_wrong_words_and_other_wrong_flags_are_told_together(capsys: Capture) -> None:
+    outcome = advise(capsys, "--prefer", "fast", "--use", "chat", "--ram", "lots")
+    assert outcome.code == 1
+    flags = {line.split()[1].strip(":") for line in outcome.err.splitlines()}
+    assert flags == {"--ram", "--prefer", "--use"}
