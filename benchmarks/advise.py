@@ -3,7 +3,7 @@
     python benchmarks/advise.py            cold start, advice per second
     python benchmarks/advise.py --long N   memory over N scenarios as well, drawn at random
 
-Prints Markdown for docs/performance.md.
+Prints Markdown for docs/performance.md. Garbage is collected as in a worker of a batch.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from advisor.batch.worker import collect_rarely
 from advisor.errors import UserError
 from advisor.pipeline import Advisor
 from advisor.render import document, render_markdown
@@ -143,6 +144,7 @@ def main() -> None:
     seconds, quickest, peak = cold_start()
     print(f"| cold start, median of {RUNS} (best) | {seconds:.2f} s ({quickest:.2f} s) |")
     print(f"| peak memory of the process | {peak:.0f} MB |")
+    collect_rarely()
     for engine in ("durable", "reference"):
         try:
             advisor = Advisor.load(engine=engine)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from msgspec import Struct
 
-from advisor.batch.worker import start_worker
+from advisor.batch.worker import collect_rarely, start_worker
 from advisor.errors import RequestError, UserError
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class Local(Struct, frozen=True):
     def open(self) -> Executor:
         """One worker runs here, several in new processes."""
         if self.workers == 1:
+            collect_rarely()
             return Here()
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(self.workers, mp_context=context, initializer=start_worker)

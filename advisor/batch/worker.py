@@ -89,9 +89,14 @@ def _making(job: Job) -> Making:
 
 def start_worker() -> None:
     """Prepare a process of the pool: Ctrl-C is the parent's to answer; without it, end."""
-    gc.set_threshold(*_COLLECT_RARELY)
+    collect_rarely()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def collect_rarely() -> None:
+    """Set the garbage collector for many reports in a row."""
+    gc.set_threshold(*_COLLECT_RARELY)
 
 
 def _end_with_parent() -> None:
