@@ -20,8 +20,8 @@ from advisor.errors import RequestError, UserError
 from advisor.pipeline import Advisor
 from advisor.render import Length
 
-_COLLECT_RARELY = (50_000, 20, 50)
-"""Thresholds of the garbage collector: reports make few cycles, and looking for them took 5 %."""
+_COLLECT_RARELY = (400_000, 20, 50)
+"""Thresholds of the garbage collector: reports make few cycles, and looking for them took 8 %."""
 _one_at_a_time = threading.Lock()
 """A Dask worker may have several threads; what is kept between scenarios is not made for that."""
 
