@@ -35,7 +35,8 @@ from advisor.requests import request_from
 
 ROOT = Path(__file__).resolve().parent.parent
 PLAN = "gpus: popular\nmodels: {models}\nformats: popular\ncontexts: popular\n"
-SHORT, LONG = "[llama-3-8b, gemma-2-27b, phi-4]", "popular"
+SHORT = "[llama-3-8b, gemma-2-27b, phi-4, qwen3-8b, mistral-7b, llama-3.1-70b]"
+LONG = "popular"
 LOOK_S = 1.0
 
 
@@ -195,9 +196,9 @@ def few(plan: Path, advisor: Advisor, most: int) -> Path:
     """Write scenarios from all over a plan as explicit requests, whole shards of neighbours."""
     read = load_plan(plan, advisor.knowledge)
     rows = plan.with_suffix(".jsonl")
+    shards, wanted = shard_count(read), min(-(-most // read.shard_size), shard_count(read))
     with rows.open("w") as out:
-        apart = max(read.scenarios // most, 1)
-        for shard in read.shards(range(0, shard_count(read), apart)):
+        for shard in read.shards([place * shards // wanted for place in range(wanted)]):
             out.writelines(f"{json.dumps(dict(item.request))}\n" for item in shard.items)
     return rows
 
