@@ -3,6 +3,7 @@
     python benchmarks/batch.py                     cost of a report; 1 and 2 processes
     python benchmarks/batch.py --dask              the same on a local Dask cluster of 2 workers
     python benchmarks/batch.py --scenarios 100000  a long run: memory of each process over time
+    python benchmarks/batch.py --scenarios 20000 --workers 1 2  how a longer run scales
 
 A full report is a verdict, every what-if re-estimated, all rules, prose, Markdown and JSON.
 Processor seconds are counted beside the wall clock, because they do not depend on what else the
@@ -28,6 +29,7 @@ from pathlib import Path
 from advisor.batch.load import load_plan
 from advisor.batch.names import Namer
 from advisor.batch.plan import shard_count
+from advisor.batch.product import Product
 from advisor.batch.shard import Making, make_shard
 from advisor.pipeline import Advisor
 from advisor.render import document, render_html, render_json, render_markdown
@@ -164,6 +166,7 @@ def over_time(run: Run) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--scenarios", type=int, default=0)
+    parser.add_argument("--workers", nargs="+", default=["2"], help="of a long run")
     parser.add_argument("--dask", action="store_true")
     asked = parser.parse_args()
     print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores\n")
@@ -179,9 +182,11 @@ def main() -> None:
         print("| run | reports | wall | reports/s | per processor second | largest process |")
         print("|---|---:|---:|---:|---:|---:|")
         if asked.scenarios:
-            run = command(few(plan, advisor, asked.scenarios), folder / "long", "--workers", "2")
-            row("2 processes", run)
-            over_time(run)
+            smaller = few(plan, advisor, asked.scenarios)
+            for workers in asked.workers:
+                run = command(smaller, folder / workers, "--workers", workers)
+                row(f"{workers} processes", run)
+                over_time(run)
             return
         for workers in ("1", "2"):
             row(
@@ -193,14 +198,15 @@ def main() -> None:
 
 
 def few(plan: Path, advisor: Advisor, most: int) -> Path:
-    """Write scenarios from all over a plan as explicit requests, whole shards of neighbours."""
+    """Keep as many models of a plan, from all over it, as give about so many scenarios."""
     read = load_plan(plan, advisor.knowledge)
-    rows = plan.with_suffix(".jsonl")
-    shards, wanted = shard_count(read), min(-(-most // read.shard_size), shard_count(read))
-    with rows.open("w") as out:
-        for shard in read.shards([place * shards // wanted for place in range(wanted)]):
-            out.writelines(f"{json.dumps(dict(item.request))}\n" for item in shard.items)
-    return rows
+    assert isinstance(read, Product)
+    models = [choice.text for block in read.blocks for choice in block.models if choice.model]
+    wanted = min(max(round(most * len(models) / read.scenarios), 1), len(models))
+    some = [models[place * len(models) // wanted] for place in range(wanted)]
+    smaller = plan.with_name("smaller.yaml")
+    smaller.write_text(PLAN.format(models=json.dumps(some)))
+    return smaller
 
 
 if __name__ == "__main__":
