@@ -117,6 +117,15 @@ def _index(batch: Batch) -> Iterator[Finding]:
             yield Finding("damaged", name, f"line {wrong:,} is not what its shard says")
 
 
+def failures(root: Path) -> int:
+    """Count the scenarios without a report."""
+    path = root / ERRORS
+    if not path.is_file():
+        return 0
+    with path.open("rb") as lines:
+        return sum(1 for _ in lines)
+
+
 def _foreign(batch: Batch) -> Iterator[Finding]:
     """Look for files that no record names, a part of all names at a time."""
     reports = int(batch.manifest["scenarios"]) * (len(set(_TEXTS) & set(batch.formats)) or 1)

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.audit.finding import Finding, Findings
-from advisor.audit.folder import check_folder, site_of
+from advisor.audit.folder import check_folder, failures, site_of
 from advisor.audit.pages import check_site
 from advisor.audit.report import read_report, text_of
 from advisor.audit.similar import Alike, Common, overlap, runs
@@ -53,6 +53,8 @@ class Result(Struct):
     """Everything an audit has found out."""
 
     reports: int
+    failed: int = 0
+    """Scenarios of those that have no report, as errors.jsonl lists them."""
     checked: int = 0
     findings: Findings = field(default_factory=Findings)
     likeness: Likeness | None = None
@@ -108,7 +110,7 @@ def audit(
     Raises:
         UserError: Rules, knowledge or templates cannot be loaded.
     """
-    result = Result(int(batch.manifest["scenarios"]))
+    result = Result(int(batch.manifest["scenarios"]), failures(batch.root))
     stale = [*stale_findings(batch, now)]
     result.findings.add(stale)
     result.findings.add(check_folder(batch, lambda done: tell("files", done, batch.shards)))

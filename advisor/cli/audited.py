@@ -71,6 +71,9 @@ def _lines(result: Result, threshold: float) -> Iterator[str]:
     whole = result.checked == result.reports
     of = "" if whole else f" of {result.reports:,}"
     yield f"{result.checked:,}{of} {'report' if result.reports == 1 else 'reports'} checked"
+    if result.failed:
+        said = "scenario has" if result.failed == 1 else "scenarios have"
+        yield f"{result.failed:,} {said} no report: see errors.jsonl"
     if result.pages:
         yield f"{counted(result.pages, 'page')} of its site checked"
     yield from sorted(result.unread)
@@ -132,6 +135,7 @@ def _as_data(result: Result) -> Mapping[str, object]:
         "schema_version": 1,
         "reports": result.reports,
         "checked": result.checked,
+        "failed": result.failed,
         "site_pages": result.pages,
         "not_checked": sorted(result.unread),
         "alike": alike

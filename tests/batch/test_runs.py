@@ -154,6 +154,9 @@ def test_one_bad_scenario_fails_alone_and_is_listed(
     assert failure["row"]["line"] == 3
     assert "mine.json" in failure["error"]
     assert len(index(tmp_path / "out")) == 1
+    audited = run(capsys, "audit", str(tmp_path / "out"), "--workers", "1")
+    assert "1 scenario has no report: see errors.jsonl" in audited.out
+    assert audited.code == 0
 
 
 def test_a_bug_in_one_scenario_costs_that_one_and_is_called_a_bug(
