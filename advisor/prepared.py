@@ -11,8 +11,7 @@ from advisor.engine.base import OptionFacts
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.estimate.limits import find_limits
 from advisor.estimate.result import BreakEven, Limits
-from advisor.estimate.speed import estimate_speed
-from advisor.estimate.whole import host_fits
+from advisor.estimate.whole import timed
 from advisor.facts import break_even_facts, scenario_facts
 from advisor.knowledge.types import Knowledge
 from advisor.optionfacts import option_facts
@@ -75,7 +74,5 @@ def estimate(request: Request, knowledge: Knowledge) -> Base:
     """
     scenario = resolve(request, knowledge)
     now = outlook_of(scenario, knowledge)
-    speed = now.speed
-    if not now.fits and host_fits(scenario, now.memory):
-        speed = estimate_speed(scenario, now.memory, knowledge)
+    speed = now.speed if now.fits else timed(scenario, now.memory, knowledge)
     return Base(request, scenario, now.memory, speed, knowledge)

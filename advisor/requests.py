@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.knowledge.types import SPLITS
-from advisor.scenario import Request
+from advisor.scenario import Prefer, Request, Use
 from advisor.suggest import did_you_mean
 from advisor.units import UnitError, parse_quantity, parse_size_as_sold
 
@@ -20,8 +21,8 @@ _COUNT_OR_ALL = {"gpu_layers", "cpu_experts"}
 _NUMBERS = {"ram_gib", "ram_bandwidth_gb_s"}
 _SIZES = {"ram": "ram_gib", "ram_bandwidth": "ram_bandwidth_gb_s"}
 _CHOICES = {
-    "prefer": ("balanced", "quality", "speed", "cost"),
-    "use": ("interactive", "batch", "none"),
+    "prefer": get_args(Prefer),
+    "use": get_args(Use),
     "split": SPLITS,
 }
 KEYS = (*Request.__struct_fields__, *_SIZES)

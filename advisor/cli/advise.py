@@ -20,7 +20,7 @@ from advisor.cli.inputs import (
 )
 from advisor.cli.own import NoMeasurements, measurements_of
 from advisor.errors import raise_problems
-from advisor.knowledge.types import Split
+from advisor.knowledge.types import SPLITS
 from advisor.requests import number_problems
 from advisor.scenario import Prefer, Request, Use
 
@@ -318,7 +318,7 @@ def advise(
         mtp=mtp,
         prefer=read.word(get_args(Prefer), "--prefer", prefer),
         use=read.word(get_args(Use), "--use", use),
-        split=read.word(get_args(Split), "--split", split),
+        split=read.word(SPLITS, "--split", split),
     )
     if read.errors:
         raise_problems([*read.errors, *number_problems(request)])

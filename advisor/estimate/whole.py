@@ -1,8 +1,7 @@
-"""The estimator as a whole: memory and speed of a scenario."""
+"""What holds for memory and speed together: system RAM has to hold what is offloaded."""
 
 from __future__ import annotations
 
-from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Memory, Speed
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.types import Knowledge
@@ -16,15 +15,6 @@ def host_fits(scenario: Scenario, memory: Memory) -> bool:
     return not offloaded or scenario.ram_bytes is None or needed <= scenario.ram_bytes
 
 
-def estimate_scenario(scenario: Scenario, knowledge: Knowledge) -> tuple[Memory, Speed | None]:
-    """Size and time a scenario; see ``estimate_memory`` and ``estimate_speed``.
-
-    There is no speed where system RAM cannot hold its part.
-
-    Raises:
-        KnowledgeError: calibration.yaml is wrong.
-        RequestError: A figure of the architecture or of the format is not known.
-    """
-    memory = estimate_memory(scenario, knowledge)
-    timed = host_fits(scenario, memory)
-    return memory, estimate_speed(scenario, memory, knowledge) if timed else None
+def timed(scenario: Scenario, memory: Memory, knowledge: Knowledge) -> Speed | None:
+    """Time a sized scenario; None where system RAM cannot hold its part, see ``estimate_speed``."""
+    return estimate_speed(scenario, memory, knowledge) if host_fits(scenario, memory) else None

@@ -13,8 +13,9 @@ from advisor.commands import commands_for
 from advisor.errors import UserError
 from advisor.estimate.draft_head import HEAD_GUESSED, head_parameters
 from advisor.estimate.kv_cache import kv_bytes_per_token
+from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Memory, Speed
-from advisor.estimate.whole import estimate_scenario
+from advisor.estimate.whole import timed
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models import model_from_record
@@ -41,7 +42,9 @@ def scenario(**asked: object) -> Scenario:
 
 
 def estimates(**asked: object) -> tuple[Memory, Speed]:
-    memory, speed = estimate_scenario(scenario(**asked), known())
+    whole = scenario(**asked)
+    memory = estimate_memory(whole, known())
+    speed = timed(whole, memory, known())
     assert speed is not None
     return memory, speed
 
