@@ -210,7 +210,7 @@ class _Known:
 
 
 def _counts(numbers: list[tuple[str, float]], doc: Document) -> set[str]:
-    keys = ("_tokens", "batch", "gpus", "rank", "max_batch")
+    keys = ("_tokens", "batch", "gpus", "rank", "max_batch", "mtp")
     found = {f"{value:,.0f}" for key, value in numbers if key.endswith(keys)}
     image = doc["scenario"]["model"]["image_tokens"] or ""
     written = {int(digits.replace(",", "")) for digits in re.findall(r"\d[\d,]*", image)}

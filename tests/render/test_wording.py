@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import lru_cache
 
 import pytest
@@ -140,3 +141,14 @@ def test_a_model_that_hears_is_not_said_to_write_nothing() -> None:
 def test_positions_kept_for_padding_are_no_context(model: str, tokens: int) -> None:
     doc, _ = made(gpu="RTX 4090", model=model)
     assert doc["scenario"]["model"]["trained_context_tokens"] == tokens
+
+
+def test_tokens_drafted_by_a_models_own_head_are_a_figure_of_the_report() -> None:
+    doc, _ = made(
+        gpu="Data Center GPU Max 1100", model="Qwen3-Next-80B-A3B-Instruct", precision="AWQ 4-bit"
+    )
+    drafting = next(i for i in doc["recommendations"] if i["setup"]["mtp"])
+    assert "2 tokens are drafted at once" in drafting["text"]
+    drafting["text"] = drafting["text"].replace("2 tokens", "3 tokens")
+    wrong = f"recommendation {drafting['rank']}: 3 tokens is no figure of this report"
+    assert wrong in contradictions(copy.deepcopy(doc))
