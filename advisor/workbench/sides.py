@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import subprocess
-import tarfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -179,10 +179,10 @@ def _extract(revision: str, folder: Path, target: Path) -> bool:
     listed = _git(root, "ls-tree", "-r", "--name-only", name, "--", inside, revision=revision)
     if not listed.strip():
         return False
-    packed = _git(root, "archive", "--format=tar", f"{name}:{inside}", revision=revision)
+    packed = _git(root, "archive", "--format=zip", f"{name}:{inside}", revision=revision)
     target.mkdir(parents=True)
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(target, filter="data")
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        archive.extractall(target)
     return True
 
 
