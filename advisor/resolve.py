@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypeVar
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from advisor import support
 from advisor.drafting import draft_problems
-from advisor.errors import RequestError, UserError, raise_problems
+from advisor.errors import Problems, RequestError, UserError, raise_problems
 from advisor.knowledge import names
 from advisor.knowledge.cards import Cards, check_beside, find_cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
@@ -37,7 +37,7 @@ BACKENDS = ("CUDA", "ROCm", "Vulkan", "Metal", "SYCL")
 _T = TypeVar("_T")
 
 
-class _Problems(Struct):
+class _Found(Struct):
     """Errors collected while the rest of the request is still being read."""
 
     errors: list[UserError] = field(default_factory=list)
@@ -56,7 +56,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     Raises:
         UserError: What is unknown, ambiguous or impossible; all of it at once (``Problems``).
     """
-    problems = _Problems(list(number_problems(request)))
+    problems = _Found(list(number_problems(request)))
     cards = problems.attempt(lambda: cards_asked(request, knowledge)) if request.gpu else None
     gpu = cards.gpu if cards else None
     model = problems.attempt(lambda: _find_model(request, knowledge))
@@ -99,6 +99,17 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     )
     raise_problems(list(_impossible(request, scenario, knowledge)))
     return scenario
+
+
+def problems_of(request: Request, knowledge: Knowledge) -> Sequence[UserError]:
+    """List what is wrong with a request, see ``resolve``."""
+    try:
+        resolve(request, knowledge)
+    except Problems as several:
+        return several.errors
+    except UserError as one:
+        return [one]
+    return []
 
 
 def cards_asked(request: Request, knowledge: Knowledge) -> Cards:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
-from advisor.cli.request_flags import takes_request
-from advisor.scenario import Request
+from advisor.cli.request_flags import Asked, takes_request
 
 if TYPE_CHECKING:
     from advisor.workbench.dependencies import FactUse
@@ -25,7 +24,7 @@ class Format(StrEnum):
 @takes_request
 def explain(
     rule: Annotated[str, typer.Argument(help="Name of the rule.")],
-    request: Request,
+    asked: Asked,
     rules: RulesFolder = None,
     templates: TemplatesFolder = None,
     knowledge: KnowledgeFolder = None,
@@ -41,6 +40,7 @@ def explain(
 
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
     found = find_any_rule(advisor.ruleset, rule)
+    request = asked.checked(advisor.knowledge)
     advice = advisor.advise(request)
     counts = found.id in advisor.ruleset.by_id
     silent = counts and found.id not in {rule_id for rule_id, _ in advice.fired}

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
-from advisor.cli.request_flags import takes_request
+from advisor.cli.request_flags import Asked, takes_request
 from advisor.cli.rules_sample import Output
-from advisor.scenario import Request
 
 templates_app = typer.Typer(
     name="templates", help="Check the texts of reports and see what they say.", no_args_is_help=True
@@ -82,7 +81,7 @@ class ReportLength(StrEnum):
 @takes_request
 def preview(
     action: Annotated[str, typer.Argument(help="An action, a rule, or a text without .md.j2.")],
-    request: Request,
+    asked: Asked,
     length: Annotated[
         ReportLength, typer.Option(help="The report that the text is for.")
     ] = ReportLength.standard,
@@ -105,7 +104,7 @@ def preview(
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
     shown = previewed(
         advisor,
-        advisor.advise(request),
+        advisor.advise(asked.checked(advisor.knowledge)),
         action,
         length=length.value,
         templates=templates,

@@ -223,3 +223,18 @@ def test_wrong_words_and_other_wrong_flags_are_told_together(capsys: Capture) ->
     assert outcome.code == 1
     flags = {line.split()[1].strip(":") for line in outcome.err.splitlines()}
     assert flags == {"--ram", "--prefer", "--use"}
+
+
+def test_wrong_flags_and_unknown_names_are_told_together(capsys: Capture) -> None:
+    flags = ("--prefer", "fast", "--gpu-layers", "ten", "--context", "0")
+    outcome = advise(capsys, *flags, gpu="RTX 4091", model="phi-3-medum")
+    refused(outcome, "--prefer", "--gpu-layers", "context is 0", "RTX 4091", "phi-3-medum")
+    assert len(outcome.err.splitlines()) == 5
+
+
+@pytest.mark.parametrize("command", [("rules", "explain"), ("templates", "preview")])
+def test_every_command_that_takes_a_request_tells_all(
+    capsys: Capture, command: tuple[str, ...]
+) -> None:
+    asked = ("--gpu", "RTX 4091", "--model", "phi-3-medium", "--use", "chat")
+    refused(run(capsys, *command, "quantize-to-fit", *asked), "RTX 4091", "--use")
