@@ -22,8 +22,10 @@ from advisor.knowledge.tokens import (
     gpu_words,
     is_board_word,
     is_size_word,
+    makers_named,
     model_core,
     model_key,
+    of_one_family,
     plain_key,
 )
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType, ModelRecord
@@ -117,8 +119,7 @@ def find_model(knowledge: Knowledge, text: str) -> ModelRecord:
             f"'{text}' fits several models: {_listed(names)}.", hint="Write one of these."
         )
     if not names:
-        spellings = [n for m in knowledge.models.values() for n in (m.name, *m.aliases)]
-        raise _unknown("model", text, spellings, "'advisor knowledge find WORD'")
+        raise _unknown_model(knowledge, text)
     return knowledge.models[names[0]]
 
 
@@ -330,9 +331,19 @@ def _unknown_gpu(knowledge: Knowledge, text: str, names: Iterable[str] = ()) -> 
     message = f"unknown GPU '{text}'."
     if not gpu_core(text):
         return RequestError(message, hint="Write the model too, for example 'RTX 4090'.")
-    by_core = {" ".join(gpu_core(name)): name for name in knowledge.gpus}
+    makers = makers_named(text)
+    cards = [name for name, gpu in knowledge.gpus.items() if not makers or gpu.vendor in makers]
+    by_core = {" ".join(gpu_core(name)): name for name in cards}
     found = list(names) or [by_core[c] for c in nearest(" ".join(gpu_core(text)), by_core)]
     return RequestError(message, hint=_hint(found, "'advisor knowledge find WORD'"))
+
+
+def _unknown_model(knowledge: Knowledge, text: str) -> RequestError:
+    """Say that no model is called this; a near name shares more than a size or a tuning with it."""
+    spellings = {model_key(n): n for m in knowledge.models.values() for n in (*m.aliases, m.name)}
+    found = [name for name in nearest(text, spellings.values()) if of_one_family(text, name)]
+    otherwise = "'advisor knowledge find WORD', or give the model's config.json or .gguf file"
+    return RequestError(f"unknown model '{text}'.", hint=_hint(found, otherwise))
 
 
 def _same_publisher(knowledge: Knowledge, text: str) -> ModelRecord:

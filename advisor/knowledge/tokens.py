@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 
 from msgspec import Struct
 
@@ -34,6 +35,7 @@ _WORD = re.compile(r"[a-z0-9]+")
 _MODEL_WORD = re.compile(
     r"a\d+(?:\.\d+)?b(?![a-z0-9])|\d+(?:\.\d+)*[bmk](?![a-z0-9])|\d+(?:\.\d+)*|[a-z]+"
 )
+_POINT = re.compile(r"(?<=\d)_(?=\d)")
 _MODEL_FILLER = frozenset({"instruct", "chat", "it", "hf", "base"})
 
 
@@ -85,6 +87,12 @@ def gpu_core(text: str) -> tuple[str, ...]:
     return tuple(w for w in gpu_words(text) if w not in brands | _SERIES | _FILLER)
 
 
+def makers_named(text: str) -> frozenset[str]:
+    """The makers whose name, or that of a brand of theirs, is in the text."""
+    words = {*gpu_words(text)}
+    return frozenset(maker for maker, brands in _BRANDS.items() if words & brands)
+
+
 def is_board_word(word: str) -> bool:
     """Whether a token tells boards of one model apart: size, socket, memory, chip."""
     return _BOARD.fullmatch(word) is not None
@@ -96,8 +104,11 @@ def is_size_word(word: str) -> bool:
 
 
 def model_words(text: str) -> tuple[str, ...]:
-    """Cut a model's name into tokens: ``Llama3.1:8B-Instruct`` -> llama 3.1 8b instruct."""
-    return tuple(_MODEL_WORD.findall(text.casefold()))
+    """Cut a model's name into tokens: ``Llama3.1:8B-Instruct`` -> llama 3.1 8b instruct.
+
+    Publishers write 1.5 as ``1_5`` too.
+    """
+    return tuple(_MODEL_WORD.findall(_POINT.sub(".", text.casefold())))
 
 
 def model_key(text: str) -> str:
@@ -108,6 +119,15 @@ def model_key(text: str) -> str:
 def model_core(text: str) -> tuple[str, ...]:
     """The tokens less the words that name a tuning: instruct, chat, it, hf, base."""
     return tuple(w for w in model_words(text) if w not in _MODEL_FILLER)
+
+
+def of_one_family(one: str, other: str) -> bool:
+    """Whether two names of models share a word, or nearly, that is neither size nor tuning.
+
+    True where one of them has no such word.
+    """
+    ours, theirs = ([w for w in model_core(name) if w.isalpha()] for name in (one, other))
+    return not (ours and theirs) or any(get_close_matches(word, theirs) for word in ours)
 
 
 def plain_key(text: str) -> str:

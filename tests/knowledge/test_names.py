@@ -155,6 +155,7 @@ def test_a_size_picks_or_sets_the_memory(
         ("RTX 4090:", "not a memory size"),
         ("RTX 4091", "Did you mean 'GeForce RTX 4090'"),
         ("RX 4090", "Did you mean 'GeForce RTX 4090'"),
+        ("Radeon 780M", "Did you mean 'Radeon RX 7800M', 'Radeon RX 7900M' or 'Radeon RX 7600M'?"),
         ("RTX 4090 Ti", "unknown GPU 'RTX 4090 Ti'"),
         ("RTX 3080 20GB", "Did you mean 'GeForce RTX 3080 Ti 20 GB'?"),
         ("NVIDIA", "Write the model too"),
@@ -225,6 +226,8 @@ def test_siblings_are_boards_of_one_name_that_differ(knowledge: Knowledge) -> No
         ("tinyllama", "TinyLlama-1.1B-Chat-v1.0"),
         ("command-r", "c4ai-command-r-v01"),
         ("qwen3-4b", "Qwen3-4B"),
+        ("phi-1.5", "phi-1_5"),
+        ("stablelm-2-1.6b", "stablelm-2-1_6b-chat"),
     ],
 )
 def test_finds_the_model_people_mean(knowledge: Knowledge, text: str, name: str) -> None:
@@ -237,6 +240,8 @@ def test_finds_the_model_people_mean(knowledge: Knowledge, text: str, name: str)
         ("gpt-oss", "'gpt-oss' fits several models: gpt-oss-20b, gpt-oss-120b."),
         ("lama-3.1-8b", "Did you mean 'Llama-3.1-8B'"),
         ("llama-3.1-9b", "unknown model 'llama-3.1-9b'"),
+        ("phi-5", "unknown model 'phi-5'. Did you mean 'phi-1_5', 'phi-4' or 'phi-2'?"),
+        ("bert-base", "unknown model 'bert-base'. Try 'advisor knowledge find WORD', or give"),
         ("someone/Phi-3-medium-4k-instruct", "'microsoft/Phi-3-medium-4k-instruct'"),
         ("someone/nothing-like-it", "config.json"),
         ("", "unknown model"),
