@@ -302,6 +302,13 @@ def _impossible(request: Request, scenario: Scenario, knowledge: Knowledge) -> I
             yield RequestError(f"{name} is {value}", hint="Give 0 or more, or all.")
         if isinstance(value, str) and value != "all":
             yield RequestError(f"{name} is '{value}'", hint="Give a whole number or all.")
+    is_split = scenario.gpu_layers is not None or scenario.cpu_experts > 0
+    if scenario.gpu and scenario.gpu.unified_memory and is_split:
+        yield RequestError(
+            f"{scenario.gpu.name} shares one memory with the processor: parts kept off the GPU "
+            "take the same memory",
+            hint="Leave gpu_layers and cpu_experts out.",
+        )
     if scenario.gpu_layers is not None and framework.memory_model != "llama.cpp":
         yield RequestError(
             f"{framework.name} does not place single layers",

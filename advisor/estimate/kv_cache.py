@@ -215,8 +215,7 @@ def _up(number: int, multiple: int) -> int:
 @by_identity_up_to(_MOST_SHAPES)
 def _cache_shape(model: Model, key: KvType, value: KvType, framework: Framework) -> CacheShape:
     shape, kind = model.shape, framework.memory_model
-    nothing = model.modality == "embedding" or shape.role == "encoder"
-    layers = "N" * shape.layers if nothing else shape.layer_kinds
+    layers = "N" * shape.layers if shape.role == "encoder" else shape.layer_kinds
     _check(model, layers, framework)
     sliding = _sliding_letters(shape, kind)
     full, slide, state = [], [], []

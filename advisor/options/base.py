@@ -53,6 +53,14 @@ def cards_hold(base: Base, other: Scenario) -> bool:
     return free is None or free >= 0
 
 
+def whole_if_held(base: Base, other: Scenario) -> Scenario:
+    """Drop a stated split where the cards of a what-if hold all of it, or share their memory."""
+    if other.gpu is None or (other.gpu_layers is None and not other.cpu_experts):
+        return other
+    whole = replace(other, gpu_layers=None, cpu_experts=0)
+    return whole if other.gpu.unified_memory or cards_hold(base, whole) else other
+
+
 def make_option(
     base: Base,
     action: Action,

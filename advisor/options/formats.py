@@ -10,7 +10,7 @@ from advisor import support
 from advisor.advice import Option
 from advisor.drafting import without_lost_drafts
 from advisor.knowledge.types import Format, Framework, KvType
-from advisor.options.base import Base, cards_hold, make_option, may_help
+from advisor.options.base import Base, cards_hold, make_option, may_help, whole_if_held
 from advisor.options.choices import Pair, families_elsewhere, worth_having
 from advisor.scenario import Scenario
 from advisor.splits import can_split
@@ -34,19 +34,11 @@ def _own_formats(base: Base) -> Iterator[Option]:
         loss = precision.quality_loss_percent
         if gentle_fits and loss is not None and loss > policy["desperate_above_percent"]:
             continue
-        other = _whole_if_held(base, replace(scenario, precision=precision))
+        other = whole_if_held(base, replace(scenario, precision=precision))
         option = make_option(base, "quantize", {"precision": precision.name}, other, "download")
         gentle = loss is not None and loss <= policy["gentle_up_to_percent"]
         gentle_fits = gentle_fits or (option.fits and gentle)
         yield option
-
-
-def _whole_if_held(base: Base, other: Scenario) -> Scenario:
-    """Drop a stated split where the cards hold all of it in this format."""
-    if other.gpu is None or (other.gpu_layers is None and not other.cpu_experts):
-        return other
-    whole = replace(other, gpu_layers=None, cpu_experts=0)
-    return whole if cards_hold(base, whole) else other
 
 
 def _candidates(base: Base) -> Sequence[Format]:

@@ -12,7 +12,7 @@ from advisor.estimate.breakeven import MOST_CARDS, can_double
 from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import CardRow
 from advisor.knowledge.types import Gpu, Knowledge
-from advisor.options.base import Base, cards_hold, make_option
+from advisor.options.base import Base, cards_hold, make_option, whole_if_held
 from advisor.resolve import default_backend
 from advisor.scenario import Scenario
 from advisor.splits import is_usual_split, split_of
@@ -46,7 +46,7 @@ def more_cards_options(base: Base) -> Iterator[Option]:
             no_help = by_layer or base.card_fits or split_of(other) != "layer"
             if no_help or not cards_hold(base, other):
                 continue
-        option = _with_cards(base, other, count - owned)
+        option = _with_cards(base, whole_if_held(base, other), count - owned)
         if option.fits:
             yield option
             if other.split == scenario.split:
@@ -92,6 +92,7 @@ def other_card_options(base: Base) -> Iterator[Option]:
         slot = (kind, row.vendor == gpu.vendor)
         if found.get(slot, 0) < _most_of(row, gpu):
             scenario = on_card(base, base.knowledge.gpus[row.name])
+            scenario = scenario and whole_if_held(base, scenario)
             if scenario and cards_hold(base, scenario):
                 option = _card_option(base, scenario)
                 if option.fits:

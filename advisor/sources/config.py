@@ -29,6 +29,8 @@ _CONTEXT = (
 _LONGEST_CONTEXT = 10**10
 _MTP_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
 _MOST_MTP_LAYERS = 16
+_BOTH_WAYS = "use_bidirectional_attention"
+"""A decoder that reads a text in one piece (EmbeddingGemma), as an encoder does."""
 
 
 def load_config(path: Path) -> Shape:
@@ -142,7 +144,7 @@ def _shape(outer: Keys, a: Arch, family: Family, model_type: str, wrapper: Wrapp
         config=a.keys.data,
         vision_config=vision.data if vision else None,
         counts=_counts(outer, a, family, wrapper, vision),
-        role=family.role,
+        role="encoder" if a.keys.data.get(_BOTH_WAYS) is True else family.role,
         encoder_positions=family.encoder_positions(a) if family.encoder_positions else None,
         mtp_layers=_mtp_layers(a.keys),
         cache_unknown=family.cache_unknown,

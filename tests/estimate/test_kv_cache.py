@@ -139,9 +139,12 @@ def test_recurrent_state_is_read_at_any_depth() -> None:
     assert kv_bytes_per_token(mamba) == 0
 
 
-def test_embedding_models_keep_no_cache() -> None:
-    embedding = replace(text_model("llama-3-8b"), modality="embedding")
-    assert kv_cache_bytes(scenario(embedding)) == 0
+def test_encoders_keep_no_cache_and_embedding_models_built_on_a_decoder_do() -> None:
+    model = text_model("llama-3-8b")
+    encoder = replace(model, shape=replace(model.shape, role="encoder"))
+    assert kv_cache_bytes(scenario(encoder)) == 0
+    embedding = replace(model, modality="embedding")
+    assert kv_cache_bytes(scenario(embedding)) == kv_cache_bytes(scenario(model)) > 0
 
 
 @pytest.mark.parametrize(

@@ -108,10 +108,10 @@ def test_a_state_is_counted_in_sequences_and_not_in_tokens() -> None:
 
 
 def test_a_model_without_a_cache_has_no_room() -> None:
-    embedding = replace(text_model("llama-3.2-1b"), modality="embedding")
-    assert (
-        sized(on_card(24, embedding, framework=server("vllm"), precision=FP16)).cache_room is None
-    )
+    model = text_model("llama-3.2-1b")
+    encoder = replace(model, shape=replace(model.shape, role="encoder"))
+    found = sized(on_card(24, encoder, framework=server("vllm"), precision=FP16))
+    assert found.cache_room is None
 
 
 def test_a_card_that_is_too_small_holds_nothing() -> None:
