@@ -11,7 +11,18 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "advisor"
 LAYERS = (
-    ("errors", "suggest", "resources", "cache", "memo", "units", "yamlfile", "yamlfields", "yours"),
+    (
+        "errors",
+        "suggest",
+        "resources",
+        "cache",
+        "memo",
+        "units",
+        "yamlfile",
+        "yamlfields",
+        "yours",
+        "output",
+    ),
     ("facttype", "factfile", "vocabulary"),
     ("knowledge", "sources", "rulefile"),
     ("engine",),

@@ -12,9 +12,10 @@ from typing import BinaryIO, cast
 
 import pytest
 
-from advisor.bulk import MOST_BYTES, Row, estimate_row, load, opened, read_rows, written
+from advisor.bulk import MOST_BYTES, Row, estimate_row, load, read_rows, written
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.types import Knowledge
+from advisor.output import opened
 from tests.estimate.builders import DATA, rows
 
 Doc = dict[str, object]
@@ -286,7 +287,7 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("old")
     with pytest.raises(UnicodeEncodeError), opened(out) as file:
-        file.write("half, \xff")
+        file.write("half, \udcff")
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
     assert out.read_text() == "old"
     with opened(out) as file:

@@ -4,7 +4,6 @@ Lines are read, estimated and written one at a time, so memory does not grow wit
 """
 
 from advisor.bulk.lines import MOST_BYTES
-from advisor.bulk.output import opened
 from advisor.bulk.rows import Row, read_rows
 from advisor.bulk.sizing import Failure, LineDoc, ParametersDoc, estimate_row, load, written
 
@@ -16,7 +15,6 @@ __all__ = [
     "Row",
     "estimate_row",
     "load",
-    "opened",
     "read_rows",
     "written",
 ]

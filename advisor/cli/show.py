@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from advisor import render
 from advisor.advice import Advice
 from advisor.cli.tables import why_report
-from advisor.errors import RequestError
 from advisor.estimate.picture import memory_picture
+from advisor.output import opened
 from advisor.pipeline import Advisor
 from advisor.render.prose import Length
 
@@ -117,12 +117,5 @@ def write(text: str, output: Path | None) -> None:
     if output is None:
         sys.stdout.write(text)
         return
-    part = output.with_name(f".{output.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(output)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise RequestError(
-            f"{output} cannot be written: {error.strerror}", hint="Give another --output."
-        ) from None
+    with opened(output) as file:
+        file.write(text)

@@ -35,7 +35,8 @@ _WORD = re.compile(r"[a-z0-9]+")
 _MODEL_WORD = re.compile(
     r"a\d+(?:\.\d+)?b(?![a-z0-9])|\d+(?:\.\d+)*[bmk](?![a-z0-9])|\d+(?:\.\d+)*|[a-z]+"
 )
-_POINT = re.compile(r"(?<=\d)_(?=\d)")
+_POINT = re.compile(r"(?<=\d)_(?=\d+(?![\d.]*[bmk](?![a-z0-9])))")
+"""Not before a size: llama_3_8b is no 3.8b."""
 _MODEL_FILLER = frozenset({"instruct", "chat", "it", "hf", "base"})
 
 
@@ -106,7 +107,7 @@ def is_size_word(word: str) -> bool:
 def model_words(text: str) -> tuple[str, ...]:
     """Cut a model's name into tokens: ``Llama3.1:8B-Instruct`` -> llama 3.1 8b instruct.
 
-    Publishers write 1.5 as ``1_5`` too.
+    Publishers write a version 1.5 as ``1_5`` too.
     """
     return tuple(_MODEL_WORD.findall(_POINT.sub(".", text.casefold())))
 

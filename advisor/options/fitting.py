@@ -96,11 +96,11 @@ def _layer_options(base: Base) -> Iterator[Option]:
 
 
 def _expert_options(base: Base) -> Iterator[Option]:
-    whole = replace(base.scenario, cpu_experts=0)
-    if base.card_fits and base.scenario.cpu_experts:
-        whole = replace(whole, gpu_layers=None)
-    experts = smallest_cpu_experts(whole, base.knowledge)
-    if experts is None or experts == base.scenario.cpu_experts:
-        return
-    other = replace(whole, cpu_experts=experts)
-    yield make_option(base, "offload-experts", {"cpu_experts": experts}, other, "setting")
+    """Experts in RAM cost less speed than layers, so a stated number of layers goes first."""
+    stated = replace(base.scenario, cpu_experts=0)
+    for whole in (replace(stated, gpu_layers=None), stated):
+        experts = smallest_cpu_experts(whole, base.knowledge)
+        other = replace(whole, cpu_experts=experts or 0)
+        if experts is not None and other != base.scenario:
+            yield make_option(base, "offload-experts", {"cpu_experts": experts}, other, "setting")
+            return

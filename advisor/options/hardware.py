@@ -33,7 +33,7 @@ def more_cards_options(base: Base) -> Iterator[Option]:
     """
     scenario = base.scenario
     gpu = _largest(scenario.cards) if scenario.cards else scenario.gpu
-    if gpu is None or not can_grow(base):
+    if gpu is None or not can_grow(base) or _holds_what_was_split(base):
         return
     if base.card_fits and scenario.framework.multi_gpu[0] != "tensor":
         return
@@ -52,6 +52,11 @@ def more_cards_options(base: Base) -> Iterator[Option]:
             if other.split == scenario.split:
                 return
             by_layer = True
+
+
+def _holds_what_was_split(base: Base) -> bool:
+    """Whether the card at hand would hold all of what was split: nothing has to be bought."""
+    return whole_if_held(base, base.scenario) is not base.scenario
 
 
 def _as_asked(scenario: Scenario) -> bool:
@@ -84,7 +89,7 @@ def _largest(cards: Sequence[Gpu]) -> Gpu:
 def other_card_options(base: Base) -> Iterator[Option]:
     """Cards that hold the request where this one does not, or much faster ones where it does."""
     gpu = base.scenario.gpu
-    if gpu is None or gpu.vram_bytes is None:
+    if gpu is None or gpu.vram_bytes is None or _holds_what_was_split(base):
         return
     found: dict[tuple[str, bool], int] = {}
     for row in _worth_a_look(base, gpu):

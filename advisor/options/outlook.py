@@ -108,10 +108,13 @@ def _put_speed(facts: dict[str, FactValue], speed: Speed | None) -> None:
 def _put_scenario(facts: dict[str, FactValue], after: Scenario) -> None:
     facts["option.format"] = after.precision.name
     facts["option.format_family"] = after.precision.family
+    put(facts, "option.format_bits", after.precision.bits_per_weight)
     facts["option.as_published"] = support.is_published(after.precision, after.model)
     facts["option.kv_cache"] = after.kv_cache_k.name
     facts["option.kv_bits"] = float(after.kv_cache_k.bits)
     facts["option.context"] = float(after.context_tokens)
+    if trained := after.model.trained_context_tokens:
+        facts["option.trained_length"] = after.context_tokens >= trained
     facts["option.batch"] = float(after.batch)
     facts["option.gpus"] = float(after.gpus)
     if way := split_of(after):

@@ -10,6 +10,7 @@ from advisor.render import clauses
 from advisor.render import figures as f
 from advisor.render.figures import Strings, flag
 from advisor.render.wording import say
+from advisor.units import MIB
 
 if TYPE_CHECKING:
     from advisor.render.contract import CardDoc, Document
@@ -42,6 +43,8 @@ def _memory(doc: Document) -> Strings:
         "memory_reserve": _reserve(memory["capacity_bytes"], memory["usable_bytes"]),
         "memory_required": f.amount(memory["required_bytes"]),
         "memory_required_gb": f.decimal_gb(memory["required_bytes"]),
+        "memory_high": high,
+        "memory_high_mib": f"{-(-memory['high_bytes'] // MIB)}",
         "memory_range": say("speed.range", low=low.removesuffix(" GiB"), high=high)
         if low != high
         else "",

@@ -93,6 +93,8 @@ SITUATION: Mapping[str, str] = {
     "memory_reserve": "that reserve",
     "memory_required": "everything the request needs on the card or cards",
     "memory_required_gb": "the same in decimal GB",
+    "memory_high": "the most that the request may need",
+    "memory_high_mib": "the same in MiB, digits only, for a command",
     "memory_range": "its range where a part is only known roughly",
     "memory_deficit": "what is missing on the fullest card, empty when it fits",
     "memory_gap": "slight, moderate, large or extreme: how far it is from fitting; "

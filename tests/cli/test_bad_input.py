@@ -238,3 +238,28 @@ def test_every_command_that_takes_a_request_tells_all(
 ) -> None:
     asked = ("--gpu", "RTX 4091", "--model", "phi-3-medium", "--use", "chat")
     refused(run(capsys, *command, "quantize-to-fit", *asked), "RTX 4091", "--use")
+
+
+def test_an_empty_name_for_the_output_is_refused(capsys: Capture) -> None:
+    refused(advise(capsys, "--output", ""), "it is a folder", "Name a file")
+
+
+def test_a_link_given_as_output_keeps_pointing_to_its_file(capsys: Capture, tmp_path: Path) -> None:
+    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
+    target.write_text("old")
+    link.symlink_to(target)
+    assert advise(capsys, "--output", str(link)).code == 0
+    assert link.is_symlink()
+    assert "GeForce RTX 4090" in target.read_text()
+
+
+def test_a_pipe_given_as_output_is_written_to(capsys: Capture, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert advise(capsys, "--output", str(pipe)).code == 0
+        assert b"GeForce RTX 4090" in os.read(reader, 65_536)
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()

@@ -227,6 +227,11 @@ def test_siblings_are_boards_of_one_name_that_differ(knowledge: Knowledge) -> No
         ("command-r", "c4ai-command-r-v01"),
         ("qwen3-4b", "Qwen3-4B"),
         ("phi-1.5", "phi-1_5"),
+        ("llama_3_8b", "Meta-Llama-3-8B"),
+        ("llama_3_1_70b", "Llama-3.1-70B"),
+        ("gemma_2_27b", "gemma-2-27b"),
+        ("qwen2.5_32b", "Qwen2.5-32B-Instruct"),
+        ("Qwen3_30B_A3B", "Qwen3-30B-A3B"),
         ("stablelm-2-1.6b", "stablelm-2-1_6b-chat"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A file of results that appears only when it is complete."""
+"""A file that a command writes: it appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _is_special(out: Path) -> bool:
 
 @contextmanager
 def _direct(out: Path) -> Iterator[TextIO]:
-    with out.open("w", encoding="ascii", newline="\n") as file:
+    with out.open("w", encoding="utf-8", newline="\n") as file:
         yield file
 
 
@@ -58,7 +58,7 @@ def _beside(out: Path) -> Iterator[TextIO]:
     target = out.resolve()
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with unfinished.open("x", encoding="ascii", newline="\n") as file:
+        with unfinished.open("x", encoding="utf-8", newline="\n") as file:
             yield file
         unfinished.replace(target)
     except BaseException:
