@@ -40,15 +40,18 @@ def _memory(doc: Document) -> Strings:
         "memory_capacity": f.size(memory["capacity_bytes"]),
         "memory_usable": f.amount(memory["usable_bytes"]),
         "memory_reserve": _reserve(memory["capacity_bytes"], memory["usable_bytes"]),
+        "memory_share_left": _reserve(memory["capacity_bytes"], memory["usable_bytes"])
+        if share_binds(doc)
+        else "",
         "memory_required": f.amount(memory["required_bytes"]),
         "memory_required_gb": f.decimal_gb(memory["required_bytes"]),
         "memory_range": say("speed.range", low=low.removesuffix(" GiB"), high=high)
         if low != high
         else "",
-        "memory_deficit": "" if runs else _deficit(doc),
+        "memory_deficit": "" if runs else deficit(doc),
         "memory_gap": "" if runs else str(doc["facts"].get("fit.gap", "")),
         "memory_room": str(doc["facts"].get("headroom.class", "")) if runs else "",
-        "memory_headroom": _headroom(doc) if runs else "",
+        "memory_headroom": headroom(doc) if runs else "",
         "memory_headroom_share": _headroom_share(doc) if runs else "",
         "memory_weights": f.amount(memory["weights_bytes"]),
         "memory_kv_cache": f.amount(memory["kv_cache_bytes"]) if _keeps_cache(doc) else "",
@@ -94,7 +97,7 @@ def _keeps_cache(doc: Document) -> bool:
     return bool(doc["memory"]["kv_cache_bytes"] or doc["memory"]["host_kv_cache_bytes"])
 
 
-def _deficit(doc: Document) -> str:
+def deficit(doc: Document) -> str:
     """Say what is missing: on one card the rest of what is needed, else on the fullest."""
     memory = doc["memory"]
     if not memory["deficit_bytes"] or doc["scenario"]["gpus"] > 1:
@@ -102,11 +105,20 @@ def _deficit(doc: Document) -> str:
     return f.rest(memory["required_bytes"], memory["usable_bytes"])
 
 
-def _headroom(doc: Document) -> str:
+def headroom(doc: Document) -> str:
+    """Say what stays free: on one card the rest of what is usable, else on the fullest."""
     memory = doc["memory"]
     if not memory["headroom_bytes"] or doc["scenario"]["gpus"] > 1:
         return f.amount(memory["headroom_bytes"])
     return f.rest(memory["usable_bytes"], memory["required_bytes"])
+
+
+def share_binds(doc: Document) -> bool:
+    """Whether a runtime's fixed share of its cards ends before the system's reserve begins."""
+    fraction, cards = doc["scenario"]["framework_memory_fraction"], doc["memory"]["per_gpu"]
+    return fraction is not None and bool(cards) and all(
+        card["usable_bytes"] == int(card["capacity_bytes"] * fraction) for card in cards
+    )
 
 
 def _reserve(capacity: int | None, usable: int | None) -> str:

@@ -10,6 +10,7 @@ from advisor.errors import RequestError
 from advisor.pipeline import Advisor
 from advisor.render import document
 from advisor.render.audit import contradictions
+from advisor.render.charts import memory_bar
 from advisor.render.contract import Document
 from advisor.render.figures import billions
 from advisor.render.prose import Report, report
@@ -116,3 +117,63 @@ def test_thousands_of_billions_are_separated_as_other_figures_are() -> None:
 def test_a_word_that_many_answer_to_names_them(asked: dict[str, str]) -> None:
     with pytest.raises(RequestError, match="names several"):
         made(**{"gpu": "RTX 4090", "model": "llama-3.1-8b", **asked})
+
+
+@pytest.mark.parametrize(
+    ("gpu", "framework", "binds"),
+    [("B200", "vLLM", True), ("RTX 5090", "vLLM", True), ("RTX 5090", "llama.cpp", False),
+     ("RTX 5090", "TensorRT-LLM", False)],
+)  # fmt: skip
+@pytest.mark.parametrize("context", [1024, 2048, 4096, 8192])
+def test_what_a_servers_share_leaves_is_not_laid_to_display_and_driver(
+    gpu: str, framework: str, binds: bool, context: int
+) -> None:
+    doc = made(gpu=gpu, model="llama-3.1-8b", framework=framework, precision=_AT_HOME[framework],
+               context=context)  # fmt: skip
+    labels = {segment.label for segment in memory_bar(doc).segments}
+    assert ("outside vLLM's share" in labels) is binds
+    assert ("kept by the system" in labels) is not binds
+    assert not binds or "display and driver" not in full(doc).have
+
+
+_AT_HOME = {"vLLM": "FP8", "TensorRT-LLM": "FP8", "llama.cpp": "Q8_0"}
+
+
+def test_the_share_is_named_in_one_of_the_wordings() -> None:
+    texts = [
+        full(made(gpu=gpu, model="llama-3.1-8b", framework="vLLM", context=context)).have
+        for gpu in ("B200", "RTX 5090", "L40S")
+        for context in (1024, 2048, 4096, 8192)
+    ]
+    assert any("vLLM leaves " in text and " outside its share" in text for text in texts)
+
+
+def test_the_bar_keeps_for_the_system_what_the_text_keeps() -> None:
+    doc = made(gpu="M4 Pro:48GB", model="llama-3.3-70b", precision="Q4_K_M")
+    sizes = {segment.kind: segment.size for segment in memory_bar(doc).segments}
+    assert sizes["reserve"] == "12.0 GiB"
+    assert "12.0 GiB" in full(doc).have
+    assert sum(segment.share for segment in memory_bar(doc).segments) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"gpu": "Arc B580", "model": "gemma-3-12b", "precision": "Q4_K_M"},
+        {"gpu": "Tesla P40", "model": "qwen2.5-32b", "precision": "Q4_K_M"},
+        {"gpu": "RTX 5090", "model": "qwen2.5-32b", "precision": "Q6_K"},
+        {"gpu": "RTX 4090", "model": "llama-3-70b", "precision": "Q4_K_M"},
+        {"gpu": "RTX 4090", "gpus": 2, "model": "llama-3.1-70b", "precision": "Q4_K_M"},
+    ],
+    ids=lambda asked: asked["gpu"],
+)
+@pytest.mark.parametrize("context", [2048, 3000, 4096, 5000, 6000])
+def test_bar_and_figures_round_what_is_free_or_missing_in_one_way(
+    asked: dict[str, object], context: int
+) -> None:
+    doc = made(**asked, context=context)
+    figures = dict(full(doc).figures)
+    bar = memory_bar(doc)
+    free = {segment.kind: segment.size for segment in bar.segments}.get("free")
+    assert figures.get("Free", "").partition(" (")[0] == (free or "")
+    assert figures.get("Missing", "").partition(" on ")[0] == bar.over
