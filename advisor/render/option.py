@@ -163,7 +163,13 @@ def _besides(doc: Document, item: RecommendationDoc) -> list[str]:
     own = _OWN.get(item["action"])
     if own is None:
         return []
-    return [words for subject, words in differences(doc, item["setup"]) if subject not in own]
+    setup, asked = item["setup"], doc["scenario"]
+    found = dict(differences(doc, setup))
+    if setup["context_tokens"] < asked["context_tokens"]:
+        found["context_tokens"] = say("change.context.only", n=f.count(setup["context_tokens"]))
+    if setup["batch"] < asked["batch"]:
+        found["batch"] = counted("change.batch.only", setup["batch"])
+    return [words for subject, words in found.items() if subject not in own]
 
 
 def _alters_answers(doc: Document, setup: SetupDoc) -> bool:

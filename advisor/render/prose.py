@@ -208,6 +208,7 @@ def _figures(views: Views, texts: Templates, length: Length) -> list[tuple[str, 
             named
             and not situation["speed_known"]
             and doc["scenario"]["context_tokens"] >= LONG_CONTEXT_TOKENS
+            and doc["facts"].get("model.attention") != "none"
         ),
     }
     lines = texts.page("report/figures.md.j2", context).splitlines()

@@ -177,3 +177,75 @@ def test_bar_and_figures_round_what_is_free_or_missing_in_one_way(
     free = {segment.kind: segment.size for segment in bar.segments}.get("free")
     assert figures.get("Free", "").partition(" (")[0] == (free or "")
     assert figures.get("Missing", "").partition(" on ")[0] == bar.over
+
+
+@pytest.mark.parametrize("batch", [1, 64])
+def test_the_room_of_a_server_is_memory_and_no_promise(batch: int) -> None:
+    for context in (2048, 4096):
+        doc = made(gpu="RTX PRO 6000 Blackwell", model="gpt-oss-120b", framework="vLLM",
+                   batch=batch, context=context)  # fmt: skip
+        said = note(doc, "cache-room-of-a-server")
+        assert "memory for " in said
+        assert "memory for " in dict(full(doc).figures)["Cache room"]
+        assert "serves" not in said
+        assert ("you asked for 64 sequences" in said) is (batch == 64)
+        assert ("wait in line" in said) is (batch == 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "falls"), [("falcon-mamba-7b", False), ("llama-3-8b", True), ("Falcon-H1-7B", True)]
+)
+def test_only_a_cache_of_attention_makes_long_conversations_slower(
+    model: str, falls: bool
+) -> None:
+    doc = made(gpu="RTX 3050 8 GB", model=model, precision="FP16", context=32768)
+    assert any(item["after"]["decode_tok_s"] for item in doc["recommendations"])
+    assert ("Speeds below" in dict(full(doc).figures)) is falls
+
+
+@pytest.mark.parametrize(
+    ("model", "framework", "falls"),
+    [("Mamba-Codestral-7B-v0.1", "vLLM", False), ("llama-3.2-3b", "vLLM", True)],
+)
+def test_the_note_on_long_contexts_is_for_attention(
+    model: str, framework: str, falls: bool
+) -> None:
+    doc = made(gpu="RTX 4090", model=model, framework=framework, context=65536)
+    assert bool(note(doc, "long-context-slows")) is falls
+
+
+def test_an_average_that_holds_an_image_tower_says_so() -> None:
+    vision = made(gpu="Arc B580", model="gemma-3-12b", precision="Q4_K_M")
+    assert "with its image tower Q4_K_M takes" in note(vision, "rule-of-thumb-falls-short")
+    text = made(gpu="Arc B580", model="llama-3.1-8b", precision="Q4_K_M")
+    assert "Q4_K_M stores" in note(text, "rule-of-thumb-falls-short")
+
+
+def test_what_a_smaller_model_cuts_does_not_read_as_a_gain() -> None:
+    doc = made(gpu="RTX 4090", model="Qwen2.5-14B", context=1_000_000)
+    smaller = [item for item in doc["recommendations"] if item["action"] == "smaller-model"]
+    assert smaller
+    assert all("a context of only " in item["text"] for item in smaller)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 8])
+def test_weights_read_once_for_every_token_are_those_of_one_sequence(batch: int) -> None:
+    doc = made(gpu="RTX 4090", model="llama-3-8b", precision="Q8_0", batch=batch)
+    assert doc["speed"]
+    assert doc["speed"]["bound_by"] == "bandwidth"
+    assert bool(note(doc, "bandwidth-sets-the-pace")) is (batch == 1)
+
+
+@pytest.mark.parametrize(
+    ("framework", "watched"), [("TensorRT-LLM", False), ("vLLM", False), ("llama.cpp", True)]
+)
+def test_memory_does_not_level_off_where_a_server_takes_its_share(
+    framework: str, watched: bool
+) -> None:
+    doc = made(gpu="RTX 4090", model="llama-3.1-8b", precision="BF16", framework=framework)
+    assert bool(note(doc, "watch-memory")) is watched
+
+
+def test_a_model_that_is_quick_once_it_fits_is_not_said_to_stay_slow() -> None:
+    doc = made(gpu="RTX 3060 Laptop", model="llama-3.1-8b", precision="Q4_K_M", context=32768)
+    assert note(doc, "low-bandwidth-stays-slow") == ""
