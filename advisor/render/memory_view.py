@@ -20,6 +20,8 @@ _PARTS = {
     "compute_buffer_bytes": "part.compute",
     "overhead_bytes": "part.overhead",
 }
+_MOST = 2 / 3
+"""Weights that take this share of what is needed decide."""
 _FULL_BITS = 15.5
 """Average bits per weight from here on are those of an unquantised model."""
 
@@ -59,6 +61,10 @@ def _memory(doc: Document) -> Strings:
         "memory_overhead": f.amount(memory["overhead_bytes"]),
         "memory_host": f.amount(host) if split_of(doc) else "",
         "memory_largest": _largest(doc),
+        "memory_weights_most": flag(
+            memory["weights_bytes"] >= _MOST * memory["required_bytes"] > 0
+        ),
+        "smaller_format": flag(_smaller_format(doc)),
         **_worst_case(doc),
         **_cache_room(doc),
         "memory_approximate": clauses.estimated_parts(memory["approximate"]),
@@ -150,6 +156,23 @@ def _largest(doc: Document) -> str:
         "overhead_bytes": memory["overhead_bytes"],
     }
     return say(_PARTS[max(sizes, key=lambda key: sizes[key])])
+
+
+def _smaller_format(doc: Document) -> bool:
+    """Whether a recommended change of format alone stores the model in less, in this runtime."""
+    memory, runtime = doc["memory"], doc["scenario"]["framework"]
+    host = ("host_weights_bytes", "host_kv_cache_bytes", "host_compute_bytes")
+    now = memory["required_bytes"] + sum(memory[part] for part in host)
+    changes = [
+        (one["setup"]["framework"], one["after"])
+        for item in doc["recommendations"]
+        if item["action"] == "quantize"
+        for one in (item, *item["alternatives"])
+    ]
+    return any(
+        framework == runtime and after["required_bytes"] + after["host_bytes"] < now
+        for framework, after in changes
+    )
 
 
 def _limits(doc: Document) -> Strings:

@@ -108,6 +108,8 @@ SITUATION: Mapping[str, str] = {
     "memory_overhead": "driver context and libraries",
     "memory_host": "what lies in system RAM, empty without offload",
     "memory_largest": "the part that takes most: weights, KV cache, work buffers or overhead",
+    "memory_weights_most": "yes when two thirds of what is needed or more are weights",
+    "smaller_format": "yes when a recommended change is to a smaller format in the same framework",
     "memory_at_most": "upper end of the range on the card most at risk, where the estimate fits "
     "and that end does not",
     "memory_at_most_usable": "what is usable on that card",
@@ -264,7 +266,7 @@ _BY_KIND: Mapping[Kind, frozenset[str]] = {
         "options_table",
         "scatter",
     }
-    | {"provenance", "break_even", "speeds_fall"},
+    | {"provenance", "break_even", "speeds_fall", "least_effort"},
     "site": SITE,
 }
 
