@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Length = Literal["short", "standard", "full"]
 SHORT_WORDS = 150
+_EFFORTS = {"setting": 0, "download": 1, "rebuild": 2, "purchase": 3}
 _FED = "<<"
 """A command that is a whole script: of those only the first is shown, unless all is wanted."""
 _FIGURE = ": "
@@ -221,7 +222,9 @@ def _first(views: Views, texts: Templates, length: Length) -> str:
     if not doc["recommendations"]:
         return texts.text("report/none.md.j2", situation)
     best = doc["recommendations"][0]
-    context = views.told_with(best, action_text=best["text"], length=length)
+    efforts = [_EFFORTS.get(item["tradeoff"]["effort"], 0) for item in doc["recommendations"]]
+    least = f.flag(efforts[0] == min(efforts))
+    context = views.told_with(best, action_text=best["text"], length=length, least_effort=least)
     return texts.text("report/first.md.j2", context)
 
 

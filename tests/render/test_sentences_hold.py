@@ -249,3 +249,41 @@ def test_memory_does_not_level_off_where_a_server_takes_its_share(
 def test_a_model_that_is_quick_once_it_fits_is_not_said_to_stay_slow() -> None:
     doc = made(gpu="RTX 3060 Laptop", model="llama-3.1-8b", precision="Q4_K_M", context=32768)
     assert note(doc, "low-bandwidth-stays-slow") == ""
+
+
+SMALLER = ("smaller format", "fewer bits")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"gpu": "RTX 3060 Laptop", "model": "llama-3.1-8b", "precision": "Q4_K_M",
+          "context": 32768}, False),
+        ({"gpu": "RTX 4090", "model": "llama-3.1-70b", "precision": "EXL2 2.5bpw"}, False),
+        ({"gpu": "RTX 4090", "model": "gpt-oss-120b"}, False),
+        ({"gpu": "RTX 4090", "model": "phi-3-medium", "precision": "FP16"}, True),
+    ],
+    ids=["cache as large", "none smaller here", "native", "halved"],
+)  # fmt: skip
+def test_a_smaller_format_is_praised_where_there_is_one_and_weights_decide(
+    asked: dict[str, object], said: bool
+) -> None:
+    happens = full(made(**asked)).happens
+    assert any(words in happens for words in SMALLER) is said
+
+
+@pytest.mark.parametrize("context", [1024, 2048, 4096, 8192])
+def test_a_download_does_not_come_first_for_its_effort_before_a_setting(context: int) -> None:
+    doc = made(gpu="RTX 4090", model="phi-3-medium", precision="FP16", context=context)
+    first, *others = [item["tradeoff"]["effort"] for item in doc["recommendations"]]
+    assert first == "download"
+    assert "setting" in others
+    assert "comes first" not in full(doc).first
+
+
+@pytest.mark.parametrize("context", [1024, 2048, 4096, 8192])
+def test_nothing_is_called_dearer_than_what_has_no_price(context: int) -> None:
+    doc = made(gpu="M2 Ultra:192GB", model="DeepSeek-R1", precision="Q4_K_M", context=context)
+    assert doc["recommendations"][0]["tradeoff"]["effort"] == "purchase"
+    assert doc["recommendations"][0]["tradeoff"]["cost_usd"] is None
+    assert "cheaper" not in full(doc).first
