@@ -180,6 +180,7 @@ OPTION: Mapping[str, str] = {
     "option_context": "context per sequence after the change, in tokens",
     "option_batch": "sequences after the change",
     "option_gpus": "number of cards after the change",
+    "option_several": "yes with two or more cards after the change",
     "option_gpu": "card after the change",
     "option_second_gpu": "card of another kind that is added, empty where none is",
     "option_gpu_vram": "memory of that card",

@@ -312,6 +312,7 @@ WRITERS: Mapping[str, Callable[[Document, RecommendationDoc], str]] = {
     "option_context": lambda _, i: f.count(i["setup"]["context_tokens"]),
     "option_batch": lambda _, i: f.count(i["setup"]["batch"]),
     "option_gpus": lambda _, i: f.count(i["setup"]["gpus"]),
+    "option_several": lambda _, i: flag(i["setup"]["gpus"] > 1),
     "option_gpu": lambda _, i: i["setup"]["gpu"] or "",
     "option_second_gpu": lambda d, i: _second(d, i["setup"]),
     "option_gpu_vram": lambda _, i: f.size(i["setup"]["gpu_vram_bytes"]),

@@ -289,7 +289,8 @@ def unsaid(commands: Sequence[CommandDoc]) -> str:
 
 def _summary(s: Strings, before: FigureDoc | None) -> str:
     memory = f"{s['before_required'].removesuffix(' GiB')} -> {s['option_required']}"
-    kind = "line.free.thin" if s["option_thin"] else "line.free"
+    kind = "line.free.some" if s["option_several"] else "line.free"
+    kind += ".thin" if s["option_thin"] else ""
     free = say(kind, size=s["option_headroom"]) if s["option_headroom"] else ""
     point = _drafted(s) or s["option_speed_point"]
     changed = before is not None and f.speed_point(before) != point
