@@ -122,8 +122,10 @@ def headroom(doc: Document) -> str:
 def share_binds(doc: Document) -> bool:
     """Whether a runtime's fixed share of its cards ends before the system's reserve begins."""
     fraction, cards = doc["scenario"]["framework_memory_fraction"], doc["memory"]["per_gpu"]
-    return fraction is not None and bool(cards) and all(
-        card["usable_bytes"] == int(card["capacity_bytes"] * fraction) for card in cards
+    return (
+        fraction is not None
+        and bool(cards)
+        and all(card["usable_bytes"] == int(card["capacity_bytes"] * fraction) for card in cards)
     )
 
 

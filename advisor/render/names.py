@@ -89,10 +89,11 @@ SITUATION: Mapping[str, str] = {
     "backend": "CUDA, ROCm, Vulkan, Metal ...",
     "backend_unusual": "yes when it is not the vendor's own",
     "memory_capacity": "memory of all cards as sold",
-    "memory_usable": "capacity less the reserve for display and driver, or less what a server's share leaves",
+    "memory_usable": "capacity less the reserve for display and driver, or less what a "
+    "server's share leaves",
     "memory_reserve": "that reserve",
-    "memory_share_left": "the same where the fixed share that a server takes of the card leaves it, "
-    "and not the reserve; else empty",
+    "memory_share_left": "the same where the fixed share that a server takes of the card leaves "
+    "it, and not the reserve; else empty",
     "memory_required": "everything the request needs on the card or cards",
     "memory_required_gb": "the same in decimal GB",
     "memory_range": "its range where a part is only known roughly",

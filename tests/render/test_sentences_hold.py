@@ -48,7 +48,11 @@ def plain(doc: Document) -> str:
 
 @pytest.mark.parametrize(
     ("gpu", "framework", "backend"),
-    [("RX 7900 XTX", "vLLM", None), ("MI300X", "TGI", None), ("RX 7900 XTX", "llama.cpp", "Vulkan")],
+    [
+        ("RX 7900 XTX", "vLLM", None),
+        ("MI300X", "TGI", None),
+        ("RX 7900 XTX", "llama.cpp", "Vulkan"),
+    ],
 )
 def test_vulkan_is_advised_only_to_runtimes_that_have_it(
     gpu: str, framework: str, backend: str | None
@@ -126,7 +130,7 @@ def test_a_word_that_many_answer_to_names_them(asked: dict[str, str]) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("context", [1024, 2048, 4096, 8192])
 def test_what_a_servers_share_leaves_is_not_laid_to_display_and_driver(
-    gpu: str, framework: str, binds: bool, context: int
+    gpu: str, framework: str, *, binds: bool, context: int
 ) -> None:
     doc = made(gpu=gpu, model="llama-3.1-8b", framework=framework, precision=_AT_HOME[framework],
                context=context)  # fmt: skip
@@ -196,7 +200,7 @@ def test_the_room_of_a_server_is_memory_and_no_promise(batch: int) -> None:
     ("model", "falls"), [("falcon-mamba-7b", False), ("llama-3-8b", True), ("Falcon-H1-7B", True)]
 )
 def test_only_a_cache_of_attention_makes_long_conversations_slower(
-    model: str, falls: bool
+    model: str, *, falls: bool
 ) -> None:
     doc = made(gpu="RTX 3050 8 GB", model=model, precision="FP16", context=32768)
     assert any(item["after"]["decode_tok_s"] for item in doc["recommendations"])
@@ -208,7 +212,7 @@ def test_only_a_cache_of_attention_makes_long_conversations_slower(
     [("Mamba-Codestral-7B-v0.1", "vLLM", False), ("llama-3.2-3b", "vLLM", True)],
 )
 def test_the_note_on_long_contexts_is_for_attention(
-    model: str, framework: str, falls: bool
+    model: str, framework: str, *, falls: bool
 ) -> None:
     doc = made(gpu="RTX 4090", model=model, framework=framework, context=65536)
     assert bool(note(doc, "long-context-slows")) is falls
@@ -240,7 +244,7 @@ def test_weights_read_once_for_every_token_are_those_of_one_sequence(batch: int)
     ("framework", "watched"), [("TensorRT-LLM", False), ("vLLM", False), ("llama.cpp", True)]
 )
 def test_memory_does_not_level_off_where_a_server_takes_its_share(
-    framework: str, watched: bool
+    framework: str, *, watched: bool
 ) -> None:
     doc = made(gpu="RTX 4090", model="llama-3.1-8b", precision="BF16", framework=framework)
     assert bool(note(doc, "watch-memory")) is watched
@@ -266,7 +270,7 @@ SMALLER = ("smaller format", "fewer bits")
     ids=["cache as large", "none smaller here", "native", "halved"],
 )  # fmt: skip
 def test_a_smaller_format_is_praised_where_there_is_one_and_weights_decide(
-    asked: dict[str, object], said: bool
+    asked: dict[str, object], *, said: bool
 ) -> None:
     happens = full(made(**asked)).happens
     assert any(words in happens for words in SMALLER) is said
