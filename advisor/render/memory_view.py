@@ -12,7 +12,7 @@ from advisor.render.figures import Strings, flag
 from advisor.render.wording import say
 
 if TYPE_CHECKING:
-    from advisor.render.contract import CardDoc, Document
+    from advisor.render.contract import CardDoc, Document, MemoryDoc
 
 _PARTS = {
     "weights_bytes": "part.weights",
@@ -35,9 +35,6 @@ def _memory(doc: Document) -> Strings:
     memory = doc["memory"]
     low, high = f.amount(memory["low_bytes"]), f.amount(memory["high_bytes"])
     runs = doc["verdict"]["state"] in {"fits", "tight"}
-    host = (
-        memory["host_weights_bytes"] + memory["host_kv_cache_bytes"] + memory["host_compute_bytes"]
-    )
     return {
         "memory_capacity": f.size(memory["capacity_bytes"]),
         "memory_usable": f.amount(memory["usable_bytes"]),
@@ -59,7 +56,7 @@ def _memory(doc: Document) -> Strings:
         "memory_kv_cache": f.amount(memory["kv_cache_bytes"]) if _keeps_cache(doc) else "",
         "memory_compute_buffer": f.amount(memory["compute_buffer_bytes"]),
         "memory_overhead": f.amount(memory["overhead_bytes"]),
-        "memory_host": f.amount(host) if split_of(doc) else "",
+        "memory_host": f.amount(_host_bytes(memory)) if split_of(doc) else "",
         "memory_largest": _largest(doc),
         "memory_weights_most": flag(
             memory["weights_bytes"] >= _MOST * memory["required_bytes"] > 0
@@ -160,11 +157,16 @@ def _largest(doc: Document) -> str:
     return say(_PARTS[max(sizes, key=lambda key: sizes[key])])
 
 
+def _host_bytes(memory: MemoryDoc) -> int:
+    return (
+        memory["host_weights_bytes"] + memory["host_kv_cache_bytes"] + memory["host_compute_bytes"]
+    )
+
+
 def _smaller_format(doc: Document) -> bool:
     """Whether a recommended change of format alone stores the model in less, in this runtime."""
     memory, runtime = doc["memory"], doc["scenario"]["framework"]
-    host = ("host_weights_bytes", "host_kv_cache_bytes", "host_compute_bytes")
-    now = memory["required_bytes"] + sum(memory[part] for part in host)
+    now = memory["required_bytes"] + _host_bytes(memory)
     changes = [
         (one["setup"]["framework"], one["after"])
         for item in doc["recommendations"]
