@@ -117,13 +117,16 @@ def headroom(doc: Document) -> str:
 
 
 def share_binds(doc: Document) -> bool:
-    """Whether a runtime's fixed share of its cards ends before the system's reserve begins."""
+    """Whether the share that a runtime takes of its cards leaves more than the system's reserve.
+
+    It is a share of each card, or (TensorRT-LLM) of what is free beside all but the cache.
+    """
     fraction, cards = doc["scenario"]["framework_memory_fraction"], doc["memory"]["per_gpu"]
-    return (
-        fraction is not None
-        and bool(cards)
-        and all(card["usable_bytes"] == int(card["capacity_bytes"] * fraction) for card in cards)
-    )
+    if fraction is None or not cards:
+        return False
+    if doc["scenario"]["framework_memory_model"] == "tensorrt-llm":
+        return any(c["required_bytes"] - c["kv_cache_bytes"] < c["usable_bytes"] for c in cards)
+    return all(c["usable_bytes"] == int(c["capacity_bytes"] * fraction) for c in cards)
 
 
 def _reserve(capacity: int | None, usable: int | None) -> str:
