@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from advisor.scenario import Key, Scenario
 
 _COMPUTE = "compute buffer: fitted to llama.cpp's own reports"
-_ACTIVATIONS = "activations: a rough formula, nobody has published them"
+_ACTIVATIONS = "activations: a rough formula, as no figure for them is held here"
 _OVERHEAD = "overhead: the runtime's own memory, published as a range"
 _PIPELINE = "compute buffer: copies for several cards taken from one published log"
 _TENSOR = "shards: norms and other small tensors are taken as split too"
 _COMMUNICATION = "overhead: with the buffers between cards, a wide range from few published logs"
 _COMMUNICATION_UNKNOWN = (
-    "overhead: without the buffers between cards, for which nobody has a figure"
+    "overhead: without the buffers between cards, for which no figure is held here"
 )
 _SPLIT = "split: unequal cards are taken to share the layers by the memory that is free on them"
 _ROWS = "split: small tensors are taken as divided by rows too, scratch memory as the upper end"

@@ -116,7 +116,7 @@ def find_model(knowledge: Knowledge, text: str) -> ModelRecord:
     names = index["exact"].get(model_key(text)) or _models_with(index["cores"], model_core(text))
     if len(names) > 1:
         raise RequestError(
-            f"'{text}' fits several models: {_listed(names)}.", hint="Write one of these."
+            f"'{text}' names several models: {_listed(names)}.", hint="Write one of these."
         )
     if not names:
         raise _unknown_model(knowledge, text)
@@ -199,7 +199,7 @@ def _sized(knowledge: Knowledge, text: str, matches: Sequence[_Match], size: int
     if found:
         names = [gpu.name for gpu in found]
         raise RequestError(
-            f"'{text}' fits several cards: {_listed(names)}.", hint="Write one of these."
+            f"'{text}' names several cards: {_listed(names)}.", hint="Write one of these."
         )
     boards = [match.name for match in matches if match.only_board_words]
     if not boards:
@@ -253,7 +253,7 @@ def _ambiguous(knowledge: Knowledge, text: str, matches: Sequence[_Match]) -> Re
     hint = "Write one of these."
     if example := _example(knowledge, text.partition(":")[0], matches):
         hint = f"Write one of these, or NAME:SIZE, for example {example}."
-    return RequestError(f"'{text}' fits several cards: {_listed(names)}.", hint=hint)
+    return RequestError(f"'{text}' names several cards: {_listed(names)}.", hint=hint)
 
 
 def _example(knowledge: Knowledge, name: str, matches: Sequence[_Match]) -> str:

@@ -18,7 +18,7 @@ from advisor.ownership import own_line
 from advisor.pipeline import Advisor
 from advisor.prepared import all_option_facts
 from advisor.readable import Readable, read_all
-from advisor.render.assemble import QUOTED_FACTS
+from advisor.render.quoted import QUOTED_FACTS
 from advisor.resources import data_dir
 from advisor.rulefile.model import Rule, RuleSet
 from advisor.rulefile.places import Places, openable

@@ -14,6 +14,7 @@ from advisor.render.barred import title
 from advisor.render.figures import plain, typed
 from advisor.render.option import caveats_of
 from advisor.render.picture import picture_doc
+from advisor.render.quoted import QUOTED_FACTS
 from advisor.render.setup import scenario_doc, setup_doc
 from advisor.render.templating import Templates, templates_for
 from advisor.render.views import Views
@@ -156,27 +157,6 @@ def _break_even(advice: Advice) -> BreakEvenDoc:
         "fewest_gpus": edges.fewest_gpus,
         "smallest_capacity_bytes": edges.smallest_capacity_bytes,
     }
-
-
-QUOTED_FACTS = (
-    "fit.cause",
-    "fit.gap",
-    "gpu.bandwidth_class",
-    "headroom.class",
-    "host.ram_needed",
-    "options.combination_fits",
-    "options.dominated",
-    "options.fitting",
-    "options.largest_machine",
-    "options.least_needed",
-    "options.most_memory",
-    "options.none_exists",
-    "options.smallest_format",
-    "speed.class",
-    "weights.published",
-    "workload.kind",
-)
-"""Facts outside the other keys that templates may name."""
 
 
 def _runs(advice: Advice) -> bool:

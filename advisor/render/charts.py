@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from advisor.render import figures as f
-from advisor.render.memory_view import fullest_card
+from advisor.render.memory_view import deficit, fullest_card, headroom, share_binds
 from advisor.render.wording import say
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ class Bar(Struct, frozen=True):
 
 
 def memory_bar(doc: Document) -> Bar:
-    """Lay out weights, KV cache, buffers, overhead and what is left or missing."""
+    """Lay out weights, KV cache, buffers, overhead and what is left or missing.
+
+    Of a reserve that the model would reach into, only the rest is drawn; its figure is that of all.
+    """
     memory = doc["memory"]
     card = fullest_card(doc)
     sizes = _sizes(memory) if card is None else {
@@ -49,19 +52,27 @@ def memory_bar(doc: Document) -> Bar:
     used = sum(sizes.values())
     usable = card["usable_bytes"] if card else memory["usable_bytes"]
     capacity = card["capacity_bytes"] if card else memory["capacity_bytes"]
+    told = dict[str, str]()
     if usable is not None and capacity is not None:
         sizes |= {"free": max(0, usable - used), "reserve": max(0, capacity - max(usable, used))}
+        told = {"free": headroom(doc), "reserve": f.amount(capacity - usable)}
     whole = sum(sizes.values()) or 1
     return Bar(
         tuple(
-            Segment(kind, say(f"part.{kind}"), f.amount(size), size / whole)
+            Segment(kind, _label(doc, kind), told.get(kind) or f.amount(size), size / whole)
             for kind, size in sizes.items()
             if size > 0
         ),
         usable / whole if usable is not None else None,
-        f.amount(used - usable) if usable is not None and used > usable else "",
+        deficit(doc) if usable is not None and used > usable else "",
         doc["scenario"]["gpus"] > 1,
     )
+
+
+def _label(doc: Document, kind: str) -> str:
+    if kind == "reserve" and share_binds(doc):
+        return say("part.share", framework=doc["scenario"]["framework"])
+    return say(f"part.{kind}")
 
 
 def _sizes(memory: MemoryDoc) -> dict[str, int]:

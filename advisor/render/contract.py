@@ -104,6 +104,7 @@ class ScenarioDoc(TypedDict):
     framework: str
     framework_offloads: bool | None
     framework_memory_model: str
+    framework_memory_fraction: float | None
     framework_split: str | None
     backend: str | None
     backend_usual: bool | None

@@ -123,7 +123,7 @@ def billions(parameters: float | None) -> str:
     if parameters < _BILLION:
         return say("count.million", n=f"{parameters / _MILLION:.0f}")
     digits = 1 if parameters >= _MANY * _BILLION else 2
-    text = f"{parameters / _BILLION:.{digits}f}".rstrip("0").rstrip(".")
+    text = f"{parameters / _BILLION:,.{digits}f}".rstrip("0").rstrip(".")
     return say("count.billion", n=text)
 
 

@@ -13,7 +13,7 @@ from advisor.render.wording import say
 from advisor.units import MIB
 
 if TYPE_CHECKING:
-    from advisor.render.contract import CardDoc, Document
+    from advisor.render.contract import CardDoc, Document, MemoryDoc
 
 _PARTS = {
     "weights_bytes": "part.weights",
@@ -21,6 +21,8 @@ _PARTS = {
     "compute_buffer_bytes": "part.compute",
     "overhead_bytes": "part.overhead",
 }
+_MOST = 2 / 3
+"""Weights that take this share of what is needed decide."""
 _FULL_BITS = 15.5
 """Average bits per weight from here on are those of an unquantised model."""
 
@@ -34,13 +36,13 @@ def _memory(doc: Document) -> Strings:
     memory = doc["memory"]
     low, high = f.amount(memory["low_bytes"]), f.amount(memory["high_bytes"])
     runs = doc["verdict"]["state"] in {"fits", "tight"}
-    host = (
-        memory["host_weights_bytes"] + memory["host_kv_cache_bytes"] + memory["host_compute_bytes"]
-    )
     return {
         "memory_capacity": f.size(memory["capacity_bytes"]),
         "memory_usable": f.amount(memory["usable_bytes"]),
         "memory_reserve": _reserve(memory["capacity_bytes"], memory["usable_bytes"]),
+        "memory_share_left": _reserve(memory["capacity_bytes"], memory["usable_bytes"])
+        if share_binds(doc)
+        else "",
         "memory_required": f.amount(memory["required_bytes"]),
         "memory_required_gb": f.decimal_gb(memory["required_bytes"]),
         "memory_high": high,
@@ -48,17 +50,21 @@ def _memory(doc: Document) -> Strings:
         "memory_range": say("speed.range", low=low.removesuffix(" GiB"), high=high)
         if low != high
         else "",
-        "memory_deficit": "" if runs else _deficit(doc),
+        "memory_deficit": "" if runs else deficit(doc),
         "memory_gap": "" if runs else str(doc["facts"].get("fit.gap", "")),
         "memory_room": str(doc["facts"].get("headroom.class", "")) if runs else "",
-        "memory_headroom": _headroom(doc) if runs else "",
+        "memory_headroom": headroom(doc) if runs else "",
         "memory_headroom_share": _headroom_share(doc) if runs else "",
         "memory_weights": f.amount(memory["weights_bytes"]),
         "memory_kv_cache": f.amount(memory["kv_cache_bytes"]) if _keeps_cache(doc) else "",
         "memory_compute_buffer": f.amount(memory["compute_buffer_bytes"]),
         "memory_overhead": f.amount(memory["overhead_bytes"]),
-        "memory_host": f.amount(host) if split_of(doc) else "",
+        "memory_host": f.amount(_host_bytes(memory)) if split_of(doc) else "",
         "memory_largest": _largest(doc),
+        "memory_weights_most": flag(
+            memory["weights_bytes"] >= _MOST * memory["required_bytes"] > 0
+        ),
+        "smaller_format": flag(_smaller_format(doc)),
         **_worst_case(doc),
         **_cache_room(doc),
         "memory_approximate": clauses.estimated_parts(memory["approximate"]),
@@ -97,7 +103,7 @@ def _keeps_cache(doc: Document) -> bool:
     return bool(doc["memory"]["kv_cache_bytes"] or doc["memory"]["host_kv_cache_bytes"])
 
 
-def _deficit(doc: Document) -> str:
+def deficit(doc: Document) -> str:
     """Say what is missing: on one card the rest of what is needed, else on the fullest."""
     memory = doc["memory"]
     if not memory["deficit_bytes"] or doc["scenario"]["gpus"] > 1:
@@ -105,11 +111,25 @@ def _deficit(doc: Document) -> str:
     return f.rest(memory["required_bytes"], memory["usable_bytes"])
 
 
-def _headroom(doc: Document) -> str:
+def headroom(doc: Document) -> str:
+    """Say what stays free: on one card the rest of what is usable, else on the fullest."""
     memory = doc["memory"]
     if not memory["headroom_bytes"] or doc["scenario"]["gpus"] > 1:
         return f.amount(memory["headroom_bytes"])
     return f.rest(memory["usable_bytes"], memory["required_bytes"])
+
+
+def share_binds(doc: Document) -> bool:
+    """Whether the share that a runtime takes of its cards leaves more than the system's reserve.
+
+    It is a share of each card, or (TensorRT-LLM) of what is free beside all but the cache.
+    """
+    fraction, cards = doc["scenario"]["framework_memory_fraction"], doc["memory"]["per_gpu"]
+    if fraction is None or not cards:
+        return False
+    if doc["scenario"]["framework_memory_model"] == "tensorrt-llm":
+        return any(c["required_bytes"] - c["kv_cache_bytes"] < c["usable_bytes"] for c in cards)
+    return all(c["usable_bytes"] == int(c["capacity_bytes"] * fraction) for c in cards)
 
 
 def _reserve(capacity: int | None, usable: int | None) -> str:
@@ -141,6 +161,28 @@ def _largest(doc: Document) -> str:
         "overhead_bytes": memory["overhead_bytes"],
     }
     return say(_PARTS[max(sizes, key=lambda key: sizes[key])])
+
+
+def _host_bytes(memory: MemoryDoc) -> int:
+    return (
+        memory["host_weights_bytes"] + memory["host_kv_cache_bytes"] + memory["host_compute_bytes"]
+    )
+
+
+def _smaller_format(doc: Document) -> bool:
+    """Whether a recommended change of format alone stores the model in less, in this runtime."""
+    memory, runtime = doc["memory"], doc["scenario"]["framework"]
+    now = memory["required_bytes"] + _host_bytes(memory)
+    changes = [
+        (one["setup"]["framework"], one["after"])
+        for item in doc["recommendations"]
+        if item["action"] == "quantize"
+        for one in (item, *item["alternatives"])
+    ]
+    return any(
+        framework == runtime and after["required_bytes"] + after["host_bytes"] < now
+        for framework, after in changes
+    )
 
 
 def _limits(doc: Document) -> Strings:

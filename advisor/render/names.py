@@ -89,8 +89,11 @@ SITUATION: Mapping[str, str] = {
     "backend": "CUDA, ROCm, Vulkan, Metal ...",
     "backend_unusual": "yes when it is not the vendor's own",
     "memory_capacity": "memory of all cards as sold",
-    "memory_usable": "capacity less the reserve for display and driver",
+    "memory_usable": "capacity less the reserve for display and driver, or less what a "
+    "server's share leaves",
     "memory_reserve": "that reserve",
+    "memory_share_left": "the same where the fixed share that a server takes of the card leaves "
+    "it, and not the reserve; else empty",
     "memory_required": "everything the request needs on the card or cards",
     "memory_required_gb": "the same in decimal GB",
     "memory_high": "the most that the request may need",
@@ -108,6 +111,8 @@ SITUATION: Mapping[str, str] = {
     "memory_overhead": "driver context and libraries",
     "memory_host": "what lies in system RAM, empty without offload",
     "memory_largest": "the part that takes most: weights, KV cache, work buffers or overhead",
+    "memory_weights_most": "yes when two thirds of what is needed or more are weights",
+    "smaller_format": "yes when a recommended change is to a smaller format in the same framework",
     "memory_at_most": "upper end of the range on the card most at risk, where the estimate fits "
     "and that end does not",
     "memory_at_most_usable": "what is usable on that card",
@@ -178,6 +183,7 @@ OPTION: Mapping[str, str] = {
     "option_context": "context per sequence after the change, in tokens",
     "option_batch": "sequences after the change",
     "option_gpus": "number of cards after the change",
+    "option_several": "yes with two or more cards after the change",
     "option_gpu": "card after the change",
     "option_second_gpu": "card of another kind that is added, empty where none is",
     "option_gpu_vram": "memory of that card",
@@ -264,7 +270,7 @@ _BY_KIND: Mapping[Kind, frozenset[str]] = {
         "options_table",
         "scatter",
     }
-    | {"provenance", "break_even", "speeds_fall"},
+    | {"provenance", "break_even", "speeds_fall", "least_effort"},
     "site": SITE,
 }
 

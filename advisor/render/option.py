@@ -163,7 +163,13 @@ def _besides(doc: Document, item: RecommendationDoc) -> list[str]:
     own = _OWN.get(item["action"])
     if own is None:
         return []
-    return [words for subject, words in differences(doc, item["setup"]) if subject not in own]
+    setup, asked = item["setup"], doc["scenario"]
+    found = dict(differences(doc, setup))
+    if setup["context_tokens"] < asked["context_tokens"]:
+        found["context_tokens"] = say("change.context.only", n=f.count(setup["context_tokens"]))
+    if setup["batch"] < asked["batch"]:
+        found["batch"] = counted("change.batch.only", setup["batch"])
+    return [words for subject, words in found.items() if subject not in own]
 
 
 def _alters_answers(doc: Document, setup: SetupDoc) -> bool:
@@ -306,6 +312,7 @@ WRITERS: Mapping[str, Callable[[Document, RecommendationDoc], str]] = {
     "option_context": lambda _, i: f.count(i["setup"]["context_tokens"]),
     "option_batch": lambda _, i: f.count(i["setup"]["batch"]),
     "option_gpus": lambda _, i: f.count(i["setup"]["gpus"]),
+    "option_several": lambda _, i: flag(i["setup"]["gpus"] > 1),
     "option_gpu": lambda _, i: i["setup"]["gpu"] or "",
     "option_second_gpu": lambda d, i: _second(d, i["setup"]),
     "option_gpu_vram": lambda _, i: f.size(i["setup"]["gpu_vram_bytes"]),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Length = Literal["short", "standard", "full"]
 SHORT_WORDS = 150
+_EFFORTS = {"setting": 0, "download": 1, "rebuild": 2, "purchase": 3}
 _FED = "<<"
 """A command that is a whole script: of those only the first is shown, unless all is wanted."""
 _FIGURE = ": "
@@ -208,6 +209,7 @@ def _figures(views: Views, texts: Templates, length: Length) -> list[tuple[str, 
             named
             and not situation["speed_known"]
             and doc["scenario"]["context_tokens"] >= LONG_CONTEXT_TOKENS
+            and doc["facts"].get("model.attention") != "none"
         ),
     }
     lines = texts.page("report/figures.md.j2", context).splitlines()
@@ -220,7 +222,9 @@ def _first(views: Views, texts: Templates, length: Length) -> str:
     if not doc["recommendations"]:
         return texts.text("report/none.md.j2", situation)
     best = doc["recommendations"][0]
-    context = views.told_with(best, action_text=best["text"], length=length)
+    efforts = [_EFFORTS.get(item["tradeoff"]["effort"], 0) for item in doc["recommendations"]]
+    least = f.flag(efforts[0] == min(efforts))
+    context = views.told_with(best, action_text=best["text"], length=length, least_effort=least)
     return texts.text("report/first.md.j2", context)
 
 
@@ -285,7 +289,8 @@ def unsaid(commands: Sequence[CommandDoc]) -> str:
 
 def _summary(s: Strings, before: FigureDoc | None) -> str:
     memory = f"{s['before_required'].removesuffix(' GiB')} -> {s['option_required']}"
-    kind = "line.free.thin" if s["option_thin"] else "line.free"
+    kind = "line.free.some" if s["option_several"] else "line.free"
+    kind += ".thin" if s["option_thin"] else ""
     free = say(kind, size=s["option_headroom"]) if s["option_headroom"] else ""
     point = _drafted(s) or s["option_speed_point"]
     changed = before is not None and f.speed_point(before) != point

@@ -42,6 +42,7 @@ def scenario_doc(scenario: Scenario) -> ScenarioDoc:
         "framework": scenario.framework.name,
         "framework_offloads": scenario.framework.cpu_offload,
         "framework_memory_model": scenario.framework.memory_model,
+        "framework_memory_fraction": scenario.framework.memory_fraction,
         "framework_split": split_of(scenario),
         "backend": scenario.backend,
         "backend_usual": _usual(scenario),

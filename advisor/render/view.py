@@ -232,7 +232,9 @@ def _nominal_why(doc: Document) -> str:
         reasons.append(say("nominal.parameters", parameters=f.billions(exact)))
     nominal_bytes, bits = asked["precision_nominal_bytes_per_weight"], memory["bits_per_weight"]
     if nominal_bytes and bits and abs(bits / (8 * nominal_bytes) - 1) > _BEYOND_NOMINAL:
-        reasons.append(say("nominal.bits", format=asked["precision"], bits=f"{bits:.1f}"))
+        tower = asked["model"]["vision_parameters"]
+        word = "nominal.bits.vision" if tower else "nominal.bits"
+        reasons.append(say(word, format=asked["precision"], bits=f"{bits:.1f}"))
     return f.listed(reasons)
 
 

@@ -41,7 +41,7 @@ class GgufFamily(Struct, frozen=True):
     """Why its cache cannot be sized."""
 
 
-_STATE = "nobody has described its recurrent state"
+_STATE = "its recurrent state is not described here"
 _CROSS = "its cross-attention is not modelled"
 _INDEX = "it keeps a token index beside its cache whose size is not established"
 

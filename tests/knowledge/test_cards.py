@@ -78,7 +78,7 @@ def test_the_name_of_unequal_cards_names_them_again() -> None:
         ("65x RTX 3090", "names 65 cards"),
         ("RTX 3090 + RX 7900 XTX", "cards of AMD and NVIDIA together"),
         ("RTX 3090 + DGX Spark", "is a part of its machine"),
-        ("RTX 3060 + RTX 3090", "fits several cards"),
+        ("RTX 3060 + RTX 3090", "names several cards"),
     ],
 )
 def test_what_does_not_work_together_is_refused(text: str, said: str) -> None:

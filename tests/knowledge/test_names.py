@@ -106,7 +106,7 @@ def test_an_ambiguous_name_lists_the_cards_and_asks(
     with pytest.raises(RequestError) as caught:
         find_gpu(knowledge, text)
     message = str(caught.value)
-    assert f"'{text}' fits several cards" in message
+    assert f"'{text}' names several cards" in message
     assert "NAME:SIZE" in message
     assert example in message
     assert all(name in message for name in candidates)
@@ -242,7 +242,7 @@ def test_finds_the_model_people_mean(knowledge: Knowledge, text: str, name: str)
 @pytest.mark.parametrize(
     ("text", "fragment"),
     [
-        ("gpt-oss", "'gpt-oss' fits several models: gpt-oss-20b, gpt-oss-120b."),
+        ("gpt-oss", "'gpt-oss' names several models: gpt-oss-20b, gpt-oss-120b."),
         ("lama-3.1-8b", "Did you mean 'Llama-3.1-8B'"),
         ("llama-3.1-9b", "unknown model 'llama-3.1-9b'"),
         ("phi-5", "unknown model 'phi-5'. Did you mean 'phi-1_5', 'phi-4' or 'phi-2'?"),

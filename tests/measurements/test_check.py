@@ -98,7 +98,7 @@ def test_an_option_must_not_contradict_the_file(given: dict[str, object], words:
 
 def test_an_option_settles_what_the_file_leaves_open() -> None:
     ambiguous = bench_json(bench(gpu_info="NVIDIA GeForce RTX 4060 Ti", avg_ts=50))
-    assert "fits several cards" in refusal(ambiguous)
+    assert "names several cards" in refusal(ambiguous)
     assert "--gpu" in refusal(ambiguous)
     row = measured(ambiguous, gpu="RTX 4060 Ti 16 GB")
     assert row["gpu"] == "GeForce RTX 4060 Ti 16 GB"
