@@ -10,6 +10,7 @@ from advisor.errors import RequestError
 if TYPE_CHECKING:
     from advisor.knowledge.types import Framework, Split
     from advisor.scenario import Model, Scenario
+    from advisor.sources.shape import Shape
 
 ROW_BACKENDS = frozenset({"CUDA", "ROCm", "SYCL"})
 """Back ends with a buffer that holds rows of a matrix (ggml's ``split_buffer_type``)."""
@@ -17,6 +18,8 @@ PIPELINES = frozenset({"vllm", "sglang", "tensorrt-llm"})
 """Memory models whose split by layer is a pipeline of ranks, with a rule for the odd layers."""
 _ANY_HEADS = frozenset({"exllama"})
 """Memory models whose tensor split gives cards different numbers of heads."""
+_NO_COPIES = frozenset({"tgi"})
+"""Memory models whose tensor split gives a KV head to one card alone."""
 
 
 def split_of(scenario: Scenario) -> Split | None:
@@ -78,10 +81,8 @@ def _why_not_split(scenario: Scenario) -> str:
         return f"splits rows with {', '.join(sorted(ROW_BACKENDS))}, not with {scenario.backend}"
     shape = scenario.model.shape
     if stated == "tensor":
-        return (
-            f"cannot divide the {shape.heads} attention heads of {scenario.model.name} "
-            f"by {cards} cards"
-        )
+        kind = f"{shape.kv_heads} KV" if shape.heads % cards == 0 else f"{shape.heads} attention"
+        return f"cannot divide the {kind} heads of {scenario.model.name} by {cards} cards"
     return f"cannot give {cards} cards a layer each of {scenario.model.name}: it has {shape.layers}"
 
 
@@ -102,10 +103,20 @@ def is_usual_split(scenario: Scenario) -> bool:
 def divides(way: Split, framework: Framework, model: Model, cards: int) -> bool:
     """Whether a framework can divide a model among this many cards in this way.
 
-    A split of every tensor needs a number that divides the attention heads, a pipeline a layer
-    for each of its ranks.
+    A split of every tensor needs a number that divides the attention heads and the KV heads; where
+    there are more cards than KV heads, a multiple of those, each of which is then copied. A
+    pipeline needs a layer for each of its ranks.
     """
     shape = model.shape
     if way == "tensor" and framework.memory_model not in _ANY_HEADS:
-        return shape.heads % cards == 0
+        copies = framework.memory_model not in _NO_COPIES
+        return shape.heads % cards == 0 and _divides_kv_heads(shape, cards, copies=copies)
     return way != "layer" or framework.memory_model not in PIPELINES or cards <= shape.layers
+
+
+def _divides_kv_heads(shape: Shape, cards: int, *, copies: bool) -> bool:
+    """Whether every card gets as many KV heads; a single one, like a latent, lies on all cards."""
+    if shape.mla:
+        return True
+    counts = set(shape.kv_heads_by_layer or (shape.kv_heads,)) - {0, 1}
+    return all(n % cards == 0 or (copies and cards % n == 0) for n in counts)

@@ -38,7 +38,7 @@ def runs_kv(framework: Framework, kind: KvType, gpu: Gpu | None) -> bool:
 def can_share(framework: Framework, model: Model, cards: int) -> bool:
     """Whether a framework divides a model among this many cards in the way it prefers.
 
-    Frameworks that split every tensor need a number that divides the attention heads.
+    Frameworks that split every tensor need a number that divides the heads (``splits.divides``).
     """
     ways = framework.multi_gpu
     return cards == 1 or (bool(ways) and divides(ways[0], framework, model, cards))
