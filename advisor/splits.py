@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.errors import RequestError
 
 if TYPE_CHECKING:
-    from advisor.knowledge.types import Framework, Split
+    from advisor.knowledge.types import Format, Framework, Split
     from advisor.scenario import Model, Scenario
     from advisor.sources.shape import Shape
 
@@ -43,10 +43,16 @@ def split_ways(scenario: Scenario) -> Sequence[Split]:
     backend = scenario.backend
     return [
         way
-        for way in framework.multi_gpu
+        for way in ways_for(framework, scenario.precision)
         if divides(way, framework, model, cards)
         and (way != "row" or backend is None or backend in ROW_BACKENDS)
     ]
+
+
+def ways_for(framework: Framework, precision: Format) -> Sequence[Split]:
+    """List the ways in which a framework shares a model in this format, preferred first."""
+    limit = framework.format_limits.get(precision.family)
+    return () if limit and limit.one_card else framework.multi_gpu
 
 
 def can_split(scenario: Scenario) -> bool:
@@ -65,14 +71,18 @@ def impossible_split(scenario: Scenario) -> Iterator[RequestError]:
         return
     hints = [f"It can by {' or '.join(ways)}: --split {ways[0]}."] if ways else []
     way = stated or framework.multi_gpu[0]
-    if way != "row" and way in framework.multi_gpu:
+    if way != "row" and way in ways_for(framework, scenario.precision):
         hints += _counts_for(way, scenario)
+    elif framework.multi_gpu and not ways_for(framework, scenario.precision):
+        hints.append("Ask for one card, or for another format or framework.")
     yield RequestError(f"{framework.name} {_why_not_split(scenario)}", hint=" ".join(hints))
 
 
 def _why_not_split(scenario: Scenario) -> str:
     framework, cards = scenario.framework, scenario.gpus
     stated = scenario.split or framework.multi_gpu[0]
+    if framework.multi_gpu and not ways_for(framework, scenario.precision):
+        return f"runs {scenario.precision.name} on one card alone"
     if reason := framework.not_sized.get(stated):
         return f"cannot be sized with a split by {stated}: {reason}"
     if stated not in framework.multi_gpu:

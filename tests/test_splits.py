@@ -301,6 +301,13 @@ def test_what_was_measured_in_the_usual_way_says_nothing_of_another() -> None:
             "TGI cannot divide the 2 KV heads of Qwen2.5-3B-Instruct by 4 cards. 2 cards can.",
         ),
         (
+            {**SERVED, "precision": "EXL2 4.0bpw", "gpus": 2, "framework": "TGI"},
+            (
+                "TGI runs EXL2 4.0bpw on one card alone. Ask for one card, or for another format "
+                "or framework."
+            ),
+        ),
+        (
             {**SERVED, "gpus": 2, "split": "layer", "framework": "TGI"},
             "TGI does not split a model by layer. It can by tensor: --split tensor.",
         ),

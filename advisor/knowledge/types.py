@@ -166,6 +166,17 @@ class KvType(Struct, frozen=True):
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
+class FormatLimit(Struct, frozen=True):
+    """Where a runtime runs the formats of one family, where that is not wherever it runs."""
+
+    vendors: tuple[str, ...] = ()
+    """Cards of these makers alone; empty: of all."""
+    model_types: tuple[str, ...] = ()
+    """These architectures alone; empty: all."""
+    one_card: bool = False
+    """Not split over several cards."""
+
+
 class Framework(Struct, frozen=True):
     """An inference runtime."""
 
@@ -201,6 +212,8 @@ class Framework(Struct, frozen=True):
     """How several cards can share a model, the preferred way first; empty: unknown or none."""
     not_sized: Mapping[str, str] = field(default_factory=dict)
     """Ways it has that are not sized here, each with why in one clause."""
+    format_limits: Mapping[str, FormatLimit] = field(default_factory=dict)
+    """Family of weight formats -> where they run."""
     embedding_in_ram: bool | None = None
     """The input embedding stays in system RAM unless it is also the output."""
     flash_attention: bool | None = None
