@@ -39,6 +39,8 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "mtp": ("mtp",),
     "mtp_checked": (),
     "memory_fraction": (),
+    "memory_fraction_lowered": (),
+    "static_fraction": (),
 }
 """Placeholder -> the settings (keys of ``change``) that a piece with it carries."""
 
