@@ -275,3 +275,19 @@ def test_llama_cpp_is_told_how_to_draft() -> None:
         gpu="RTX 4090", model="llama-3.1-8b", precision="Q4_K_M", draft_model="llama-3.2-1b"
     ):
         assert "-md Llama-3.2-1B-Q4_K_M.gguf --spec-type draft-simple" in command.text
+
+
+@pytest.mark.parametrize(
+    ("framework", "said"),
+    [
+        ("llama.cpp", "-np 1"),
+        ("vLLM", "--max-num-seqs 1"),
+        ("SGLang", "--max-running-requests 1"),
+        ("TensorRT-LLM", "--max_batch_size 1"),
+        ("TGI", "--max-batch-total-tokens 4096"),
+        ("Ollama", "OLLAMA_NUM_PARALLEL=1"),
+    ],
+)
+def test_a_server_is_told_one_sequence_too(framework: str, said: str) -> None:
+    texts = [c.text for c in made(gpu="RTX 4090", model="llama-3.1-8b", framework=framework)]
+    assert any(said in text for text in texts)
