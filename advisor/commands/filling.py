@@ -82,7 +82,7 @@ def commands_for(scenario: Scenario, memory: Memory | None = None) -> tuple[Comm
     if found is None:
         programs = _programs(scenario.framework)
         made = [_command(program, scenario, shares) for program in programs]
-        in_order = tuple(sorted(made, key=lambda command: len(command.gaps)))
+        in_order = tuple(sorted(made, key=_left_unsaid))
         found = (records, in_order)
         _written_for.put(key, found)
     return found[1]
@@ -92,6 +92,17 @@ def command_for(scenario: Scenario, memory: Memory | None = None) -> str:
     """Give the invocation that leaves the least unsaid; empty where none is sourced."""
     found = commands_for(scenario, memory)
     return found[0].text if found else ""
+
+
+def can_tell(scenario: Scenario, setting: str) -> bool:
+    """Whether the command that is shown says a setting; true where no command is sourced."""
+    found = commands_for(scenario)
+    return not found or all(gap.setting != setting for gap in found[0].gaps)
+
+
+def _left_unsaid(command: Command) -> tuple[bool, int]:
+    """Order programs; one for a single sequence goes last where several are asked for."""
+    return any(gap.setting == "batch" for gap in command.gaps), len(command.gaps)
 
 
 def _key(scenario: Scenario, shares: Shares | None) -> tuple[Key, Key]:
@@ -219,3 +230,5 @@ def _gaps(fields: Mapping[str, object], scenario: Scenario, carried: set[str]) -
     missing = [key for key in needed_settings(scenario) if key not in carried]
     named = dict.fromkeys("kv_cache" if key.startswith("kv_cache") else key for key in missing)
     yield from (Gap(key, reasons.get(key, _NO_REASON)) for key in named)
+    if scenario.model.vision_parameters and "images" in reasons:
+        yield Gap("images", reasons["images"])

@@ -64,6 +64,6 @@ SWITCHES: Mapping[str, tuple[str, ...]] = {
 }
 """Switch -> the settings that a piece under it carries."""
 
-_MORE = ("kv_cache", "kv_unified", "flash_attention", "swa_full")
+_MORE = ("kv_cache", "kv_unified", "flash_attention", "swa_full", "images")
 SETTINGS = tuple(dict.fromkeys([*(k for keys in PLACEHOLDERS.values() for k in keys), *_MORE]))
 """Settings a command can carry, or say that it cannot."""

@@ -136,7 +136,7 @@ def test_llama_cpp_holds_the_context_once_per_sequence() -> None:
     assert "-c 16384 -np 8 --kv-unified" in first.text
 
 
-def test_the_program_that_says_the_most_comes_first() -> None:
+def test_the_program_that_says_the_most_comes_first_of_several_sequences_one_that_serves() -> None:
     mac = "Apple M4 Max (40-core GPU):128GB"
     one = made(gpu=mac, model="llama-3.1-8b", precision="MLX 4-bit", framework="MLX-LM")
     several = made(
@@ -144,7 +144,8 @@ def test_the_program_that_says_the_most_comes_first() -> None:
     )
     assert one[0].program == "mlx_lm.generate"
     assert not one[0].gaps
-    assert [gap.setting for gap in several[0].gaps] == ["batch"]
+    assert several[0].program == "mlx_lm.server"
+    assert [gap.setting for gap in several[0].gaps] == ["context"]
 
 
 @pytest.mark.parametrize(
