@@ -205,6 +205,7 @@ def _abilities(record: Record) -> _Fields:
         "embedding_in_ram",
         "flash_attention",
         "paged_kv",
+        "serves_batches",
         "speculative",
     )
     return {

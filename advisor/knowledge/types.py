@@ -222,6 +222,8 @@ class Framework(Struct, frozen=True):
     mtp_model_types: tuple[str, ...] = ()
     """``model_type``s of the text part whose own draft head it runs."""
     vision: bool | None = None
+    serves_batches: bool | None = None
+    """Built for many users: new requests join the batch while others are answered."""
     memory_fraction: float | None = None
     """Share of the card it claims by default (vLLM 0.92); None: it takes what it needs."""
     commands: tuple[Mapping[str, object], ...] = ()
