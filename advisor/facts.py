@@ -233,7 +233,7 @@ def _framework(framework: Framework) -> Pairs:
     yield "framework.paged_kv", framework.paged_kv
     yield "framework.speculative", framework.speculative
     yield "framework.multi_gpu", framework.multi_gpu[0] if framework.multi_gpu else "none"
-    yield "framework.serves_batches", framework.memory_fraction is not None
+    yield "framework.serves_batches", framework.serves_batches is True
 
 
 def host_bytes_needed(base: Base) -> int:

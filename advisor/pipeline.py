@@ -316,7 +316,7 @@ class Advisor(Struct, frozen=True):
                 score_terms=item.terms,
                 because=self._because(item.rule, run, item.option.key),
                 confidence=confidence_of(item.option),
-                command=command_for(item.option.scenario),
+                command=command_for(item.option.scenario, item.option.memory),
                 alternatives=item.alternatives,
             )
             for place, item in enumerate(run.ranking.recommended, start=1)

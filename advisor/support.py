@@ -11,7 +11,7 @@ from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.scenario import Model, Scenario
 from advisor.sources.shape import Shape
-from advisor.splits import divides
+from advisor.splits import divides, ways_for
 
 _CACHE_ENCODERS = frozenset({"transformers", "vllm"})
 """Memory models whose cache of an encoder's output was read in their sources."""
@@ -35,12 +35,12 @@ def runs_kv(framework: Framework, kind: KvType, gpu: Gpu | None) -> bool:
     return not (needed and gpu and gpu.compute_capability and gpu.compute_capability < needed)
 
 
-def can_share(framework: Framework, model: Model, cards: int) -> bool:
+def can_share(framework: Framework, precision: Format, model: Model, cards: int) -> bool:
     """Whether a framework divides a model among this many cards in the way it prefers.
 
-    Frameworks that split every tensor need a number that divides the attention heads.
+    Frameworks that split every tensor need a number that divides the heads (``splits.divides``).
     """
-    ways = framework.multi_gpu
+    ways = ways_for(framework, precision)
     return cards == 1 or (bool(ways) and divides(ways[0], framework, model, cards))
 
 
@@ -56,9 +56,12 @@ def _listed(framework: Framework) -> tuple[Framework, frozenset[str], frozenset[
     return found
 
 
-def supports_model(framework: Framework, model: Model) -> bool:
-    """Whether a framework knows the model's architecture, image tower included."""
+def supports_model(framework: Framework, model: Model, precision: Format | None = None) -> bool:
+    """Whether a framework knows the model's architecture (in this format), image tower included."""
     kind = model.shape.outer_type or model.shape.model_type
+    limit = framework.format_limits.get(precision.family) if precision else None
+    if limit and limit.model_types and kind not in limit.model_types:
+        return False
     known = _listed(framework)[1]
     if "*" not in known and kind not in known:
         return False
@@ -103,13 +106,21 @@ def obstacle(
         return Obstacle("framework", f"{framework.name} is known by name only")
     if precision.name not in framework.formats:
         return Obstacle("format", f"{framework.name} does not run {precision.name}")
-    if not supports_model(framework, model):
+    if not supports_model(framework, model, precision):
         kind = model.shape.outer_type or model.shape.model_type
-        text = f"{framework.name} does not support the architecture '{kind}'"
+        limited = f" in {precision.name}" if supports_model(framework, model) else ""
+        text = f"{framework.name} does not support the architecture '{kind}'{limited}"
         return Obstacle("architecture", text)
     if unknown := unsized(framework, model.shape):
         return Obstacle("architecture", unknown)
     return _card_obstacle(framework, precision, gpu) if gpu else None
+
+
+def vendors_for(framework: Framework, precision: Format) -> Sequence[str]:
+    """List the makers on whose cards a framework runs a format."""
+    limit = framework.format_limits.get(precision.family)
+    listed = [known for known in (precision.vendors, limit and limit.vendors) if known]
+    return [v for v in framework.vendors if all(v in known for known in listed)]
 
 
 def why_not(framework: Framework, precision: Format, gpu: Gpu | None, model: Model) -> str:
@@ -125,6 +136,9 @@ def _card_obstacle(framework: Framework, precision: Format, gpu: Gpu) -> Obstacl
         return Obstacle("card", f"{framework.name} does not run on {gpu.architecture}")
     if precision.vendors is not None and gpu.vendor not in precision.vendors:
         return Obstacle("vendor", f"{precision.name} does not run on {gpu.vendor} cards")
+    if gpu.vendor not in vendors_for(framework, precision):
+        text = f"{framework.name} does not run {precision.name} on {gpu.vendor} cards"
+        return Obstacle("vendor", text)
     for what, needed in (
         (framework.name, framework.min_compute_capability),
         (precision.name, precision.min_compute_capability),

@@ -108,7 +108,7 @@ def test_the_largest_format_fits_and_no_larger_one_worth_having_does(seed: int) 
 
 def splits(scenario: Scenario) -> Iterator[int]:
     for count in range(1, MOST_CARDS + 1):
-        if support.can_share(scenario.framework, scenario.model, count):
+        if support.can_share(scenario.framework, scenario.precision, scenario.model, count):
             yield count
 
 

@@ -109,12 +109,12 @@ def test_shards_copy_a_latent_cache_and_a_pipeline_does_not() -> None:
     assert sized(replace(scenario, split="layer")).kv_cache_bytes == one
 
 
-def test_shards_copy_heads_that_do_not_divide_and_a_pipeline_does_not() -> None:
-    scenario = asked(gpu="A10", model="qwen2.5-7b", framework="vLLM", gpus=7)
-    assert scenario.model.shape.kv_heads == 4
-    assert scenario.model.shape.heads % 7 == 0
+def test_shards_copy_heads_where_there_are_more_cards_and_a_pipeline_does_not() -> None:
+    scenario = asked(gpu="A10", model="qwen2.5-3b", framework="vLLM", gpus=4)
+    assert scenario.model.shape.kv_heads == 2
+    assert split_of(scenario) == "tensor"
     one = sized(replace(scenario, gpus=1)).kv_cache_bytes
-    assert sized(scenario).kv_cache_bytes == 7 * one // 4
+    assert sized(scenario).kv_cache_bytes == 2 * one
     assert sized(replace(scenario, split="layer")).kv_cache_bytes == one
 
 
@@ -175,6 +175,38 @@ def test_servers_take_layers_where_the_cards_do_not_divide_the_heads() -> None:
     scenario = asked(**SERVED, gpus=3, framework="vLLM")
     assert split_of(scenario) == "layer"
     assert "--pipeline-parallel-size 3" in command_for(scenario)
+
+
+@pytest.mark.parametrize(
+    ("framework", "model", "cards", "way"),
+    [
+        ("vLLM", "mixtral-8x22b", 2, "tensor"),  # 48 heads, 8 KV heads
+        ("vLLM", "mixtral-8x22b", 3, "layer"),
+        ("vLLM", "mixtral-8x22b", 16, "tensor"),
+        ("vLLM", "qwen2.5-7b", 7, "layer"),  # 28 heads, 4 KV heads
+        ("SGLang", "mixtral-8x22b", 3, "layer"),
+        ("SGLang", "qwen2.5-3b", 8, "tensor"),  # 16 heads, 2 KV heads
+        ("TensorRT-LLM", "mixtral-8x22b", 6, "layer"),
+        ("TGI", "mixtral-8x22b", 4, "tensor"),
+        ("vLLM", "deepseek-v3", 16, "tensor"),  # one latent for all heads
+    ],
+)
+def test_shards_need_a_number_that_divides_the_kv_heads(
+    framework: str, model: str, cards: int, way: str
+) -> None:
+    gpu = "H200 SXM 141 GB"
+    assert split_of(asked(gpu=gpu, gpus=cards, model=model, framework=framework)) == way
+
+
+def test_no_remedy_counts_cards_that_the_kv_heads_do_not_divide_by() -> None:
+    request = Request(
+        gpu="H100 SXM5 80 GB", model="mixtral-8x22b", precision="FP8", framework="vLLM",
+        context=32_768, batch=4,
+    )  # fmt: skip
+    advice = advisor().advise(request)
+    found = [dict(o.change) for o in advice.options if o.action == "add-gpus"]
+    assert found == [{"gpus": 3, "split": "layer"}, {"gpus": 4}]
+    assert advice.break_even.fewest_gpus == 4
 
 
 def test_one_card_has_nothing_to_share() -> None:
@@ -255,6 +287,24 @@ def test_what_was_measured_in_the_usual_way_says_nothing_of_another() -> None:
             (
                 "TGI cannot divide the 64 attention heads of Llama-3.1-70B by 3 cards. 2 or 4 "
                 "cards can."
+            ),
+        ),
+        (
+            {**SERVED, "model": "mixtral-8x22b", "gpus": 6, "split": "tensor", "framework": "vLLM"},
+            (
+                "vLLM cannot divide the 8 KV heads of Mixtral-8x22B-Instruct-v0.1 by 6 cards. It "
+                "can by layer: --split layer. 4 or 8 cards can."
+            ),
+        ),
+        (
+            {**SERVED, "model": "qwen2.5-3b", "gpus": 4, "framework": "TGI"},
+            "TGI cannot divide the 2 KV heads of Qwen2.5-3B-Instruct by 4 cards. 2 cards can.",
+        ),
+        (
+            {**SERVED, "precision": "EXL2 4.0bpw", "gpus": 2, "framework": "TGI"},
+            (
+                "TGI runs EXL2 4.0bpw on one card alone. Ask for one card, or for another format "
+                "or framework."
             ),
         ),
         (

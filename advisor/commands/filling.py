@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from advisor.commands.values import VALUES, Started, holds, needed_settings
+from advisor.commands.values import VALUES, Shares, Started, holds, needed_settings, shares_of
+from advisor.estimate.result import Memory
 from advisor.knowledge.placeholders import PLACEHOLDERS, SWITCHES
 from advisor.knowledge.types import Framework
 from advisor.memo import Kept
@@ -68,28 +69,46 @@ class _Program(Struct, frozen=True):
     lines: tuple[tuple[_Piece, ...], ...]
 
 
-def commands_for(scenario: Scenario) -> tuple[Command, ...]:
-    """Give an invocation for every program of the scenario's framework, the fullest first."""
-    key, records = _key(scenario)
+def commands_for(scenario: Scenario, memory: Memory | None = None) -> tuple[Command, ...]:
+    """Give an invocation for every program of the scenario's framework, the fullest first.
+
+    Args:
+        scenario: What is to run.
+        memory: Its estimate; without it a server is not told to leave what other programs need.
+    """
+    shares = shares_of(scenario, memory)
+    key, records = _key(scenario, shares)
     found = _written_for.get(key)
     if found is None:
-        made = [_command(program, scenario) for program in _programs(scenario.framework)]
-        in_order = tuple(sorted(made, key=lambda command: len(command.gaps)))
+        programs = _programs(scenario.framework)
+        made = [_command(program, scenario, shares) for program in programs]
+        in_order = tuple(sorted(made, key=_left_unsaid))
         found = (records, in_order)
         _written_for.put(key, found)
     return found[1]
 
 
-def command_for(scenario: Scenario) -> str:
+def command_for(scenario: Scenario, memory: Memory | None = None) -> str:
     """Give the invocation that leaves the least unsaid; empty where none is sourced."""
-    found = commands_for(scenario)
+    found = commands_for(scenario, memory)
     return found[0].text if found else ""
 
 
-def _key(scenario: Scenario) -> tuple[Key, Key]:
-    """Give a key of what commands can hold; of the card that is its vendor's back end alone."""
+def can_tell(scenario: Scenario, setting: str) -> bool:
+    """Whether the command that is shown says a setting; true where no command is sourced."""
+    found = commands_for(scenario)
+    return not found or all(gap.setting != setting for gap in found[0].gaps)
+
+
+def _left_unsaid(command: Command) -> tuple[bool, int]:
+    """Order programs; one for a single sequence goes last where several are asked for."""
+    return any(gap.setting == "batch" for gap in command.gaps), len(command.gaps)
+
+
+def _key(scenario: Scenario, shares: Shares | None) -> tuple[Key, Key]:
+    """Give a key of what commands can hold; of the card that is its back end and what it shares."""
     gpu, (key, records) = scenario.gpu, size_key(scenario, None)
-    return (*key, gpu and default_backend(gpu)), records
+    return (*key, gpu and default_backend(gpu), shares), records
 
 
 _written_for: Kept[Key, tuple[Key, tuple[Command, ...]]] = Kept(1_024)
@@ -140,8 +159,8 @@ def _parts(word: str) -> Iterator[_Part]:
         yield _Part(word[place:], "", "")
 
 
-def _command(program: _Program, scenario: Scenario) -> Command:
-    started = Started(scenario, program.fields)
+def _command(program: _Program, scenario: Scenario, shares: Shares | None) -> Command:
+    started = Started(scenario, program.fields, shares)
     carried: set[str] = set()
     lines = [_line(line, started, carried, bool(program.interpreter)) for line in program.lines]
     text = "\n".join(line for line in lines if line)
@@ -211,3 +230,5 @@ def _gaps(fields: Mapping[str, object], scenario: Scenario, carried: set[str]) -
     missing = [key for key in needed_settings(scenario) if key not in carried]
     named = dict.fromkeys("kv_cache" if key.startswith("kv_cache") else key for key in missing)
     yield from (Gap(key, reasons.get(key, _NO_REASON)) for key in named)
+    if scenario.model.vision_parameters and "images" in reasons:
+        yield Gap("images", reasons["images"])

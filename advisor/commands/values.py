@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 
+from advisor.estimate.result import Memory
 from advisor.knowledge.types import Format, Split
 from advisor.resolve import DEFAULT_UBATCH, default_backend
 from advisor.scenario import Model, Scenario
@@ -18,11 +20,21 @@ _CACHE_PAGE = 256
 _NOT_WORD = re.compile(r"[^A-Za-z0-9.]+")
 
 
+class Shares(NamedTuple):
+    """How much of a memory that the processor shares a server may claim, in whole percent."""
+
+    whole: int
+    static: int
+    """Less what is computed with: weights and cache alone."""
+
+
 class Started(Struct, frozen=True):
     """A scenario and the record of the program that is to run it."""
 
     scenario: Scenario
     program: Mapping[str, object]
+    shares: Shares | None = None
+    """None where the card's memory is its own."""
 
     def table(self, key: str) -> Mapping[str, object]:
         """One of the program's tables, by name."""
@@ -52,6 +64,18 @@ class Started(Struct, frozen=True):
     def kv_set(self) -> bool:
         """Whether the cache has another type than the one used when nothing is said."""
         return not {self.scenario.kv_cache_k.name, self.scenario.kv_cache_v.name} <= _PLAIN_CACHE
+
+
+def shares_of(scenario: Scenario, memory: Memory | None) -> Shares | None:
+    """Give the share of a shared memory that is counted as usable, rounded down."""
+    gpu = scenario.gpu
+    if memory is None or gpu is None or not gpu.unified_memory:
+        return None
+    usable, capacity = memory.usable_bytes, memory.capacity_bytes
+    if not usable or not capacity:
+        return None
+    static = max(usable - memory.compute_buffer_bytes, 0)
+    return Shares(100 * usable // capacity, 100 * static // capacity)
 
 
 def _of_format(words: object, precision: Format) -> str | None:
@@ -203,6 +227,20 @@ def _projector(scenario: Scenario) -> str | None:
     return f"mmproj-{name}.gguf" if scenario.model.vision_parameters else None
 
 
+def _fraction(started: Started) -> str | None:
+    """The share of the card that the server claims by default, or less where it is shared."""
+    claimed, shares = started.scenario.framework.memory_fraction, started.shares
+    if claimed is None:
+        return None
+    return f"{min(claimed, shares.whole / 100) if shares else claimed:g}"
+
+
+def _lowered(started: Started) -> str | None:
+    claimed = started.scenario.framework.memory_fraction or 1.0
+    lowered = started.shares is not None and started.shares.whole / 100 < claimed
+    return _fraction(started) if lowered else None
+
+
 def _pages(tokens: int) -> str:
     return str(-(-tokens // _CACHE_PAGE) * _CACHE_PAGE)
 
@@ -249,11 +287,9 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     ),
     "mtp": lambda s: _count(s.scenario.mtp, unless=0),
     "mtp_checked": lambda s: str(s.scenario.mtp + 1),
-    "memory_fraction": lambda s: (
-        None
-        if s.scenario.framework.memory_fraction is None
-        else f"{s.scenario.framework.memory_fraction:g}"
-    ),
+    "memory_fraction": _fraction,
+    "memory_fraction_lowered": _lowered,
+    "static_fraction": lambda s: f"{s.shares.static / 100:g}" if s.shares else None,
 }
 """Placeholder -> its value; None leaves the piece out."""
 

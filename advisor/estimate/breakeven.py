@@ -50,7 +50,7 @@ def fewest_gpus(scenario: Scenario, knowledge: Knowledge) -> int | None:
         return None
     several = can_double(scenario)
     for count in range(1, (MOST_CARDS if several else 1) + 1):
-        if support.can_share(scenario.framework, scenario.model, count):
+        if support.can_share(scenario.framework, scenario.precision, scenario.model, count):
             free = free_bytes(replace(scenario, gpus=count), knowledge)
             if free is not None and free >= 0:
                 return count

@@ -132,11 +132,9 @@ def find_format_candidates(knowledge: Knowledge, text: str) -> tuple[Format, ...
     Raises:
         RequestError: Unknown, with the nearest names.
     """
-    found = _named(knowledge.formats, text)
-    if not found:
-        offered = [f for f in knowledge.formats.values() if f.offered]
-        raise _unknown("weight format", text, _spellings(offered), "'advisor knowledge find WORD'")
-    return found
+    if found := _named(knowledge.formats, text):
+        return found
+    raise _unknown_format(knowledge, text)
 
 
 @by_text
@@ -372,6 +370,16 @@ def _unknown_repository(knowledge: Knowledge, text: str) -> RequestError:
 
 def _unknown(what: str, text: str, choices: Iterable[str], otherwise: str) -> RequestError:
     return RequestError(f"unknown {what} '{text}'.", hint=_hint(nearest(text, choices), otherwise))
+
+
+def _unknown_format(knowledge: Knowledge, text: str) -> RequestError:
+    """Name the formats that begin like this, as runtimes prefer them, else near ones."""
+    offered, key = {n: f for n, f in knowledge.formats.items() if f.offered}, plain_key(text)
+    preferred = dict.fromkeys(n for f in knowledge.frameworks.values() for n in f.formats)
+    sizes = [n for n in preferred if n in offered and key and plain_key(n).startswith(key)][:3]
+    near = sizes or nearest(text, _spellings(offered.values()))
+    hint = _hint(near, "'advisor knowledge find WORD'")
+    return RequestError(f"unknown weight format '{text}'.", hint=hint)
 
 
 def _hint(names: Sequence[str], otherwise: str) -> str:

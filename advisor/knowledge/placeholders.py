@@ -39,6 +39,8 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "mtp": ("mtp",),
     "mtp_checked": (),
     "memory_fraction": (),
+    "memory_fraction_lowered": (),
+    "static_fraction": (),
 }
 """Placeholder -> the settings (keys of ``change``) that a piece with it carries."""
 
@@ -62,6 +64,6 @@ SWITCHES: Mapping[str, tuple[str, ...]] = {
 }
 """Switch -> the settings that a piece under it carries."""
 
-_MORE = ("kv_cache", "kv_unified", "flash_attention", "swa_full")
+_MORE = ("kv_cache", "kv_unified", "flash_attention", "swa_full", "images")
 SETTINGS = tuple(dict.fromkeys([*(k for keys in PLACEHOLDERS.values() for k in keys), *_MORE]))
 """Settings a command can carry, or say that it cannot."""

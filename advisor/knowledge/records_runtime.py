@@ -13,6 +13,7 @@ from msgspec import Struct
 from advisor.errors import KnowledgeError, Source, UserError
 from advisor.knowledge.fields import Record, report_duplicates
 from advisor.knowledge.records_command import command_fields
+from advisor.knowledge.records_limits import format_limits, link_limits
 from advisor.knowledge.tables import records_of, source_ids
 from advisor.knowledge.tokens import plain_key
 from advisor.knowledge.types import SPLITS, Vendor
@@ -183,6 +184,7 @@ def _framework(record: Record) -> _Fields:
         "vendors": record.choices("vendors", get_args(Vendor)),
         "not_on": record.texts("not_on"),
         "formats": record.texts("formats"),
+        "format_limits": format_limits(record),
         "model_types": record.texts("model_types"),
         "mtp_model_types": record.texts("mtp_model_types"),
         "kv_types": record.texts("kv_types"),
@@ -203,6 +205,7 @@ def _abilities(record: Record) -> _Fields:
         "embedding_in_ram",
         "flash_attention",
         "paged_kv",
+        "serves_batches",
         "speculative",
     )
     return {
@@ -256,6 +259,8 @@ def _link(
         as_other = read.record.text("model_types_of")
         if as_other in earlier:
             read.fields["model_types"] = earlier[as_other]
+        link_limits(read.record, read.fields, earlier)
+        _check_keys(read.record, "format_limits", "family of weight formats", FAMILIES)
         earlier[read.name] = read.fields["model_types"]
 
 

@@ -166,6 +166,17 @@ class KvType(Struct, frozen=True):
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
+class FormatLimit(Struct, frozen=True):
+    """Where a runtime runs the formats of one family, where that is not wherever it runs."""
+
+    vendors: tuple[str, ...] = ()
+    """Cards of these makers alone; empty: of all."""
+    model_types: tuple[str, ...] = ()
+    """These architectures alone; empty: all."""
+    one_card: bool = False
+    """Not split over several cards."""
+
+
 class Framework(Struct, frozen=True):
     """An inference runtime."""
 
@@ -201,6 +212,8 @@ class Framework(Struct, frozen=True):
     """How several cards can share a model, the preferred way first; empty: unknown or none."""
     not_sized: Mapping[str, str] = field(default_factory=dict)
     """Ways it has that are not sized here, each with why in one clause."""
+    format_limits: Mapping[str, FormatLimit] = field(default_factory=dict)
+    """Family of weight formats -> where they run."""
     embedding_in_ram: bool | None = None
     """The input embedding stays in system RAM unless it is also the output."""
     flash_attention: bool | None = None
@@ -209,6 +222,8 @@ class Framework(Struct, frozen=True):
     mtp_model_types: tuple[str, ...] = ()
     """``model_type``s of the text part whose own draft head it runs."""
     vision: bool | None = None
+    serves_batches: bool | None = None
+    """Built for many users: new requests join the batch while others are answered."""
     memory_fraction: float | None = None
     """Share of the card it claims by default (vLLM 0.92); None: it takes what it needs."""
     commands: tuple[Mapping[str, object], ...] = ()

@@ -99,7 +99,9 @@ def _home(base: Base, precision: Format) -> Framework | None:
         for f in base.knowledge.frameworks.values()
         if f.memory_model != "none" and precision.name in f.formats
     )
-    return next((f for f in known if support.supports_model(f, base.scenario.model)), None)
+    return next(
+        (f for f in known if support.supports_model(f, base.scenario.model, precision)), None
+    )
 
 
 def _barred(
@@ -133,8 +135,7 @@ def _elsewhere(
         facts["option.runs_in"] = " and ".join(names)
     if instead := _instead(base, framework, precision):
         facts["option.instead"] = instead.name
-    vendors = [v for v in framework.vendors if v in (precision.vendors or framework.vendors)]
-    if vendors:
+    if vendors := support.vendors_for(framework, precision):
         facts["option.made_for"] = " and ".join(
             [", ".join(vendors[:-1]), vendors[-1]] if len(vendors) > 1 else vendors
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from advisor.advice import Action, Option
+from advisor.commands import can_tell
 from advisor.estimate.limits import largest_gpu_layers, smallest_cpu_experts
 from advisor.estimate.margin import headroom_percent
 from advisor.estimate.result import Limits
@@ -25,7 +26,8 @@ def context_options(base: Base) -> Iterator[Option]:
     if context is None or context <= base.scenario.depth_tokens:
         return
     other = replace(base.scenario, context_tokens=context)
-    yield make_option(base, "shrink-context", {"context": context}, other, "setting")
+    if can_tell(other, "context"):
+        yield make_option(base, "shrink-context", {"context": context}, other, "setting")
 
 
 def _wants_room(base: Base) -> bool:
@@ -58,7 +60,7 @@ def batch_options(base: Base, limits: Limits) -> Iterator[Option]:
         yield _batch_option(base, "shrink-batch", most)
     if base.card_fits and scenario.model.modality in {"text", "vision"}:
         for batch in _BATCHES:
-            if scenario.batch < batch <= most:
+            if scenario.batch < batch <= most and can_tell(replace(scenario, batch=batch), "batch"):
                 yield _batch_option(base, "grow-batch", batch)
 
 

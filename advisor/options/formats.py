@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from advisor import support
 from advisor.advice import Option
+from advisor.commands import can_tell
 from advisor.drafting import without_lost_drafts
 from advisor.knowledge.types import Format, Framework, KvType
 from advisor.options.base import Base, cards_hold, make_option, may_help, whole_if_held
@@ -123,6 +124,8 @@ def kv_change(base: Base, kind: KvType) -> dict[str, object]:
 
 
 def can_cache(scenario: Scenario, kind: KvType) -> bool:
-    """Whether the runtime can keep its cache in this type here."""
+    """Whether the runtime can keep its cache in this type here, and its command can say so."""
     flash_ok = scenario.flash_attention or not kind.needs_flash_attention
-    return flash_ok and support.runs_kv(scenario.framework, kind, scenario.gpu)
+    if not (flash_ok and support.runs_kv(scenario.framework, kind, scenario.gpu)):
+        return False
+    return can_tell(replace(scenario, kv_cache_k=kind, kv_cache_v=kind), "kv_cache")

@@ -132,7 +132,7 @@ def _smallest_format(base: Base, framework: Framework, card: Gpu, limits: Bounds
 def _moved(base: Base, framework: Framework, precision: Format, card: Gpu) -> Plan:
     own = base.scenario
     flash = base.request.flash_attention
-    count = _cards(framework, own.model, card)
+    count = _cards(framework, precision, own.model, card)
     scenario = replace(
         own,
         gpu=card,
@@ -151,10 +151,11 @@ def _moved(base: Base, framework: Framework, precision: Format, card: Gpu) -> Pl
     return Plan(scenario, change, 3, "purchase")
 
 
-def _cards(framework: Framework, model: Model, card: Gpu) -> int:
+def _cards(framework: Framework, precision: Format, model: Model, card: Gpu) -> int:
     if not framework.multi_gpu or card.unified_memory:
         return 1
-    return next(n for n in range(MOST_CARDS, 0, -1) if support.can_share(framework, model, n))
+    counts = range(MOST_CARDS, 0, -1)
+    return next(n for n in counts if support.can_share(framework, precision, model, n))
 
 
 def _stripped(base: Base, plan: Plan, limits: Bounds) -> Plan:

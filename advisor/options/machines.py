@@ -199,7 +199,7 @@ def _on(base: Base, machine: Machine, *, any_format: bool) -> Plan | None:
 
 
 def _splits(scenario: Scenario) -> bool:
-    return support.can_share(scenario.framework, scenario.model, scenario.gpus)
+    return support.can_share(scenario.framework, scenario.precision, scenario.model, scenario.gpus)
 
 
 def _smallest_within(base: Base, scenario: Scenario, loss: float) -> Format | None:

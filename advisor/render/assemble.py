@@ -119,7 +119,7 @@ def _numbers(advice: Advice) -> Document:
         "speed": speed,
         "speculative_tok_s": _span(advice.speed),
         "verdict": {"state": advice.state, "sentence": ""},
-        "commands": _commands(advice.scenario) if _runs(advice) else [],
+        "commands": _commands(advice.scenario, advice.memory) if _runs(advice) else [],
         "recommendations": [
             _recommendation(item, required, decode, own_rule_doc(made, item.rule))
             for item in advice.recommendations
@@ -211,7 +211,7 @@ def _recommendation(
         "tradeoff": _tradeoff(item.option),
         "confidence": item.confidence,
         "command": item.command,
-        "commands": _commands(item.option.scenario),
+        "commands": _commands(item.option.scenario, item.option.memory),
         "alternatives": [_alternative(option) for option in item.alternatives],
         "speculative_tok_s": _span(item.option.speed),
         "rule": item.rule,
@@ -224,7 +224,7 @@ def _recommendation(
     }
 
 
-def _commands(scenario: Scenario) -> list[CommandDoc]:
+def _commands(scenario: Scenario, memory: Memory) -> list[CommandDoc]:
     return [
         {
             "program": command.program,
@@ -233,7 +233,7 @@ def _commands(scenario: Scenario) -> list[CommandDoc]:
             "text": typed(command.text),
             "gaps": [{"setting": gap.setting, "reason": gap.reason} for gap in command.gaps],
         }
-        for command in commands_for(scenario)
+        for command in commands_for(scenario, memory)
     ]
 
 

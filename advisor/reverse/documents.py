@@ -130,7 +130,7 @@ def _row(rank: int, row: Row) -> RowDoc:
         "form": form_of(gpu),
         "price_usd": price_usd(gpu, scenario.gpus),
         "power_w": power_w(gpu, scenario.gpus),
-        "command": command_for(scenario),
+        "command": command_for(scenario, answer.memory),
     }
 
 

@@ -286,7 +286,7 @@ class Search(Struct):
             if (
                 support.runs(framework, precision, gpu, model)
                 and support.runs_kv(framework, self.wish.kv_type, gpu)
-                and support.can_share(framework, model, gpus)
+                and support.can_share(framework, precision, model, gpus)
                 and not _needs_flash(framework, self.wish)
             ):
                 return framework

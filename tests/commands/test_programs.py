@@ -136,7 +136,7 @@ def test_llama_cpp_holds_the_context_once_per_sequence() -> None:
     assert "-c 16384 -np 8 --kv-unified" in first.text
 
 
-def test_the_program_that_says_the_most_comes_first() -> None:
+def test_the_program_that_says_the_most_comes_first_of_several_sequences_one_that_serves() -> None:
     mac = "Apple M4 Max (40-core GPU):128GB"
     one = made(gpu=mac, model="llama-3.1-8b", precision="MLX 4-bit", framework="MLX-LM")
     several = made(
@@ -144,7 +144,8 @@ def test_the_program_that_says_the_most_comes_first() -> None:
     )
     assert one[0].program == "mlx_lm.generate"
     assert not one[0].gaps
-    assert [gap.setting for gap in several[0].gaps] == ["batch"]
+    assert several[0].program == "mlx_lm.server"
+    assert [gap.setting for gap in several[0].gaps] == ["context"]
 
 
 @pytest.mark.parametrize(
@@ -275,3 +276,19 @@ def test_llama_cpp_is_told_how_to_draft() -> None:
         gpu="RTX 4090", model="llama-3.1-8b", precision="Q4_K_M", draft_model="llama-3.2-1b"
     ):
         assert "-md Llama-3.2-1B-Q4_K_M.gguf --spec-type draft-simple" in command.text
+
+
+@pytest.mark.parametrize(
+    ("framework", "said"),
+    [
+        ("llama.cpp", "-np 1"),
+        ("vLLM", "--max-num-seqs 1"),
+        ("SGLang", "--max-running-requests 1"),
+        ("TensorRT-LLM", "--max_batch_size 1"),
+        ("TGI", "--max-batch-total-tokens 4096"),
+        ("Ollama", "OLLAMA_NUM_PARALLEL=1"),
+    ],
+)
+def test_a_server_is_told_one_sequence_too(framework: str, said: str) -> None:
+    texts = [c.text for c in made(gpu="RTX 4090", model="llama-3.1-8b", framework=framework)]
+    assert any(said in text for text in texts)

@@ -82,10 +82,10 @@ def test_what_a_command_cannot_say_is_told() -> None:
         gpu="M4 Pro:48GB", model="llama-3-8b", precision="MLX 4-bit", framework="MLX-LM", batch=4
     )
     said = " ".join(render_text(found).split())
-    assert "Not in this command: batch. It answers one prompt at a time" in said
-    assert "Not in this command: batch" in render_markdown(found)
-    gaps = json.loads(render_json(found))["commands"][0]["gaps"]
-    assert [gap["setting"] for gap in gaps] == ["batch"]
+    assert "Not in this command: context. The server has no limit to set" in said
+    assert "Not in this command: context" in render_markdown(found)
+    gaps = [command["gaps"] for command in json.loads(render_json(found))["commands"]]
+    assert [[gap["setting"] for gap in found] for found in gaps] == [["context"], ["batch"]]
 
 
 def test_the_page_lists_every_program_placeholder_and_switch() -> None:

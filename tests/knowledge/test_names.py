@@ -308,3 +308,19 @@ def test_a_chip_of_several_sizes_asks_for_one(knowledge: Knowledge, text: str, h
     assert caught.value.hint == hint
     for named in re.findall(r"'(.*?)'", hint):
         assert find_gpu(knowledge, named).vram_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("EXL2", "'EXL2 4.0bpw', 'EXL2 5.0bpw' or 'EXL2 6.0bpw'"),
+        ("exl 3", "'EXL3 4.0bpw', 'EXL3 5.0bpw' or 'EXL3 6.0bpw'"),
+        ("MLX", "'MLX 4-bit', 'MLX 6-bit' or 'MLX 8-bit'"),
+        ("IQ2_X", "'IQ2_XS' or 'IQ2_XXS'"),
+        ("Q4_K_N", "'Q4_K_"),  # nothing begins so: near names
+    ],
+)
+def test_a_family_of_formats_is_told_its_sizes(knowledge: Knowledge, text: str, names: str) -> None:
+    with pytest.raises(RequestError, match=r"unknown weight format") as found:
+        find_format_candidates(knowledge, text)
+    assert f"Did you mean {names}" in str(found.value)

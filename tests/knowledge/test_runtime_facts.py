@@ -274,3 +274,9 @@ def test_ranges_hold_their_estimate(known: Knowledge, name: str) -> None:
 )
 def test_every_segment_has_a_reserve_below_two_gib(known: Knowledge, segment: str) -> None:
     assert 0 <= known.policy[f"reserve_{segment}_bytes"] < 2**31
+
+
+def test_the_servers_for_many_users_are_named_with_a_source(known: Knowledge) -> None:
+    serving = {name for name, f in known.frameworks.items() if f.serves_batches}
+    assert serving == {"vLLM", "SGLang", "TGI", "TensorRT-LLM"}
+    assert all(known.frameworks[name].sources.get("serves_batches") for name in serving)

@@ -97,6 +97,34 @@ def test_a_framework_may_support_what_another_does() -> None:
     assert made["frameworks"]["twin"]["model_types"] == ("llama",)
 
 
+def test_a_framework_may_run_a_family_of_formats_in_fewer_places() -> None:
+    limits = "  format_limits: {exl2: {vendors: [AMD], model_types_of: runner, one_card: yes}}\n"
+    twin = FRAMEWORK.replace("runner", "twin").replace("[rn]", "[tw]")
+    made, problems = parse(frameworks=FRAMEWORK + twin + limits)
+    assert problems == []
+    assert made["frameworks"]["runner"]["format_limits"] == {}
+    assert made["frameworks"]["twin"]["format_limits"] == {
+        "exl2": {"vendors": ("AMD",), "model_types": ("llama",), "one_card": True}
+    }
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ("{exl: {one_card: yes}}", "no family of weight formats 'exl'. Did you mean 'exl"),
+        ("{exl2: yes}", "'exl2' must be a mapping"),
+        ("{exl2: {vendors: [AMB]}}", "'AMB' is not valid in 'vendors'. Did you mean 'AMD'?"),
+        ("{exl2: {onecard: yes}}", "format limit 'runner, exl2': unknown key 'onecard'."),
+        ("{exl2: {model_types_of: llama}}", "there is no framework before it 'llama'."),
+    ],
+)
+def test_a_wrong_limit_is_told_with_its_place(limit: str, words: str) -> None:
+    _, problems = parse(frameworks=f"{FRAMEWORK}  format_limits: {limit}\n")
+    assert len(problems) == 1
+    assert words in problems[0]
+    assert problems[0].startswith("frameworks.yaml:11:")
+
+
 @pytest.mark.parametrize(
     ("table", "old", "new", "place", "words"),
     [

@@ -110,7 +110,7 @@ def brute_force(wish: Wish, gpu: Gpu, gpus: int, model: Model) -> dict[str, floa
             if not (
                 support.runs(framework, precision, gpu, model)
                 and support.runs_kv(framework, wish.kv_type, gpu)
-                and support.can_share(framework, model, gpus)
+                and support.can_share(framework, precision, model, gpus)
             ):
                 continue
             request = with_cards(wish.request, gpus)

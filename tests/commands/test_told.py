@@ -1,0 +1,92 @@
+"""What a program cannot be told is no remedy, and a program that can be told it goes first."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+
+from advisor.advice import Advice
+from advisor.commands import commands_for
+from advisor.pipeline import Advisor
+from advisor.scenario import Request
+
+MLX = "MLX 4-bit"
+
+
+@lru_cache(maxsize=1)
+def advisor() -> Advisor:
+    return Advisor.load()
+
+
+def exl2() -> Advice:
+    return advisor().advise(
+        Request(gpu="RTX 3090", gpus=2, model="Llama-3.3-70B", precision="EXL2 4.0", context=32_768)
+    )
+
+
+def mlx(model: str = "Qwen2.5-VL-32B", batch: int = 1, context: int = 4096) -> Advice:
+    return advisor().advise(
+        Request(gpu="M2 Max:64GB", model=model, precision=MLX, batch=batch, context=context)
+    )
+
+
+def test_no_cache_type_is_proposed_that_the_server_has_no_word_for() -> None:
+    advice = exl2()
+    kinds = {o.scenario.kv_cache_k.name for o in advice.options if o.scenario.batch == 1}
+    assert "exl-q8" in kinds
+    assert "exl-8bit" not in kinds
+    first = advice.recommendations[0]
+    assert dict(first.option.change) == {"kv_cache": "exl-q8"}
+    assert "--cache-mode Q8" in first.command
+
+
+def test_a_cache_type_may_still_be_asked_for() -> None:
+    scenario = exl2().scenario
+    asked = Request(
+        gpu="RTX 3090", gpus=2, model="Llama-3.3-70B", precision="EXL2 4.0", kv_cache="exl-8bit"
+    )
+    found = advisor().estimate(asked)
+    assert found.scenario.kv_cache_k.name == "exl-8bit"
+    assert found.scenario.framework is scenario.framework
+
+
+def test_several_sequences_are_served_by_the_server_of_mlx() -> None:
+    advice = mlx("Llama-3.1-8B")
+    grown = [r for r in advice.recommendations if r.option.action == "grow-batch"]
+    assert grown
+    for item in grown:
+        batch = item.option.scenario.batch
+        assert item.command.startswith("mlx_lm.server")
+        assert f"--decode-concurrency {batch}" in item.command
+    assert commands_for(advice.scenario)[0].program == "mlx_lm.generate"
+
+
+def test_no_context_is_proposed_that_the_server_cannot_be_told() -> None:
+    many = mlx(batch=40, context=8192).options
+    assert many
+    assert not [o for o in many if o.action == "shrink-context"]
+    one = mlx("Llama-3.3-70B", context=65_536).options
+    assert [o for o in one if o.action == "shrink-context"]
+
+
+def test_more_sequences_are_no_remedy_where_the_command_has_no_word_for_them() -> None:
+    request = Request(
+        gpu="RTX 4090", model="Llama-3.1-8B", precision="Q4_K_M", framework="LM Studio"
+    )
+    options = advisor().advise(request).options
+    assert options
+    assert not [o for o in options if o.action == "grow-batch"]
+
+
+@pytest.mark.parametrize("program", [0, 1])
+def test_mlx_says_that_it_reads_no_images(program: int) -> None:
+    gaps = {gap.setting: gap.reason for gap in commands_for(mlx().scenario)[program].gaps}
+    assert "mlx-vlm" in gaps["images"]
+    plain = commands_for(mlx("Llama-3.1-8B").scenario)[program].gaps
+    assert "images" not in {gap.setting for gap in plain}
+
+
+def test_programs_that_read_images_say_nothing_of_them() -> None:
+    found = advisor().estimate(Request(gpu="A100 SXM4 80 GB", model="Qwen2.5-VL-32B"))
+    assert "images" not in {g.setting for c in commands_for(found.scenario) for g in c.gaps}
