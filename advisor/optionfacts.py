@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from advisor.advice import FactValue, Option
 from advisor.engine.base import OptionFacts
 from advisor.facts import least_speed
+from advisor.memo import by_identity_up_to
 from advisor.options.base import Base
 from advisor.options.dominance import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind
 from advisor.options.marks import marks_of
 from advisor.options.outlook import put
+from advisor.options.quality import weights_loss
 from advisor.options.siblings import relatives
 from advisor.units import percent
 
@@ -49,10 +51,20 @@ def _option(
     put(facts, "option.cost", option.cost_usd)
     put(facts, "option.quality_loss", option.quality_loss_percent)
     put(facts, "option.quality_cost", option.quality_cost_percent)
+    _put_weights_cost(facts, base, option)
     facts["option.saved"] = float(base.memory.required_bytes - option.memory.required_bytes)
     _put_speed(facts, base, option, least)
     _put_change(facts, base, option)
     return facts
+
+
+_weights_loss_of = by_identity_up_to(16)(weights_loss)
+
+
+def _put_weights_cost(facts: dict[str, FactValue], base: Base, option: Option) -> None:
+    before, after = _weights_loss_of(base.scenario), option.alone.get("option.weights_loss")
+    if before is not None and isinstance(after, float):
+        put(facts, "option.weights_cost", after - before)
 
 
 def _put_speed(facts: dict[str, FactValue], base: Base, option: Option, least: float) -> None:

@@ -19,7 +19,7 @@ from advisor.estimate.speed import estimate_speed
 from advisor.estimate.whole import host_fits
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import Kept
-from advisor.options.quality import exam_loss, quality_loss
+from advisor.options.quality import exam_loss, quality_loss, weights_loss
 from advisor.scenario import Key, Scenario, whole_key
 from advisor.splits import split_of
 from advisor.units import percent
@@ -72,6 +72,7 @@ def _outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook:
     if margin:
         facts["option.margin"] = margin
     put(facts, "option.exam_loss", exam_loss(scenario))
+    put(facts, "option.weights_loss", weights_loss(scenario))
     _put_memory(facts, scenario, memory)
     _put_speed(facts, speed)
     _put_scenario(facts, scenario)
@@ -121,6 +122,7 @@ def _put_scenario(facts: dict[str, FactValue], after: Scenario) -> None:
         facts["option.split"] = way
     facts["option.unequal_cards"] = bool(after.cards)
     facts["option.framework"] = after.framework.name
+    facts["option.serves_batches"] = after.framework.serves_batches is True
     facts["option.flash_attention"] = after.flash_attention
     facts["option.mtp"] = after.mtp > 0
     facts["option.parameters"] = float(after.model.parameters)
