@@ -34,6 +34,9 @@ def check_place(root: Path, batch: Path) -> None:
     if root == batch.resolve():
         hint = "Name another folder, or leave --output out."
         raise RequestError(f"'{root.name}' is the folder of the batch itself", hint=hint)
+    if batch.resolve() in root.parents and root != batch.resolve() / SITE:
+        hint = f"Leave --output out for '{SITE}' in it, or name a folder outside."
+        raise RequestError(f"'{root}' is inside the batch", hint=hint)
     if root.exists() and not root.is_dir():
         raise RequestError(f"'{root}' is not a folder", hint="Name a folder for the site.")
     root.mkdir(parents=True, exist_ok=True)

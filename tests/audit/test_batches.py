@@ -314,3 +314,27 @@ def test_a_batch_without_some_formats_is_checked_with_what_there_is(
     edit(page, lambda text: text.replace(" fits on ", " does not fit on "))
     found = findings(capsys, tmp_path / "html")
     assert {"damaged", "contradiction", "wrong"} <= {kind for kind, _, _ in found}
+
+
+@pytest.mark.parametrize(
+    ("damage", "where", "words"),
+    [
+        (lambda site: (site / ".work").mkdir(parents=True), "site/.work/", "a run that was stopped"),
+        (lambda site: site.mkdir(), "site/site.jsonl", "the site is not complete"),
+    ],
+)
+def test_a_site_that_is_not_finished_is_told_beside_everything_else(
+    capsys: Capture, out: Path, damage: Callable[[Path], None], where: str, words: str
+) -> None:
+    damage(out / "site")
+    (out / MARKDOWN).unlink()
+    found = findings(capsys, out, "--sample", "1")
+    assert told(found, "unfinished", where, words)
+    assert told(found, "missing", MARKDOWN, "the record of its shard names it")
+
+
+def test_a_list_of_a_site_that_cannot_be_read_is_damaged(capsys: Capture, out: Path) -> None:
+    (out / "site").mkdir()
+    (out / "site" / "site.jsonl").write_text("{}\nno list\n")
+    found = findings(capsys, out, "--sample", "1")
+    assert told(found, "damaged", "site/site.jsonl", "not the list of a site")
