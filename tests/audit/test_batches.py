@@ -317,16 +317,16 @@ def test_a_batch_without_some_formats_is_checked_with_what_there_is(
 
 
 @pytest.mark.parametrize(
-    ("damage", "where", "words"),
+    ("left", "where", "words"),
     [
-        (lambda site: (site / ".work").mkdir(parents=True), "site/.work/", "a run that was stopped"),
-        (lambda site: site.mkdir(), "site/site.jsonl", "the site is not complete"),
+        ("site/.work", "site/.work/", "a run that was stopped"),
+        ("site", "site/site.jsonl", "the site is not complete"),
     ],
 )
 def test_a_site_that_is_not_finished_is_told_beside_everything_else(
-    capsys: Capture, out: Path, damage: Callable[[Path], None], where: str, words: str
+    capsys: Capture, out: Path, left: str, where: str, words: str
 ) -> None:
-    damage(out / "site")
+    (out / left).mkdir(parents=True)
     (out / MARKDOWN).unlink()
     found = findings(capsys, out, "--sample", "1")
     assert told(found, "unfinished", where, words)
@@ -338,3 +338,33 @@ def test_a_list_of_a_site_that_cannot_be_read_is_damaged(capsys: Capture, out: P
     (out / "site" / "site.jsonl").write_text("{}\nno list\n")
     found = findings(capsys, out, "--sample", "1")
     assert told(found, "damaged", "site/site.jsonl", "not the list of a site")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("scenarios", -5, "has a wrong scenarios"),
+        ("scenarios", "x", "has a wrong scenarios"),
+        ("scenarios", True, "has a wrong scenarios"),
+        ("scenarios", 10**10, "has a wrong shards"),
+        ("shard_size", 0, "has a wrong shard_size"),
+        ("shard_size", 4097, "has a wrong shard_size"),
+        ("shards", 9, "has a wrong shards"),
+        ("length", "zzz", "has a wrong length"),
+        ("formats", ["markdown", "word"], "has a wrong formats"),
+        ("length", None, "lacks length"),
+    ],
+)
+def test_a_manifest_that_no_batch_has_is_one_clear_error(
+    capsys: Capture, out: Path, key: str, value: object, words: str
+) -> None:
+    made = json.loads((out / "manifest.json").read_text()) | {key: value}
+    if value is None:
+        del made[key]
+    (out / "manifest.json").write_text(json.dumps(made))
+    for command in (("audit", str(out), "--sample", "20"), ("site", str(out))):
+        outcome = run(capsys, *command)
+        assert outcome.code == 1
+        assert outcome.err.count("\n") == 1
+        assert f"manifest.json' {words}. Make" in outcome.err
+    assert not (out / "site").exists()
