@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import typer
 
 from advisor.cli.folders import TemplatesFolder
+from advisor.cli.steps import STOPPED
 from advisor.errors import RequestError, raise_problems
 
 Output = Annotated[
@@ -63,6 +64,9 @@ def site(
     except OSError as bad:
         hint = "Once this is mended, run the same command again."
         raise RequestError(f"cannot write into '{out}': {bad.strerror or bad}", hint=hint) from None
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped: the site is not complete. Run the same command again.\n")
+        raise typer.Exit(STOPPED) from None
     summary = {
         "out": str(out), "pages": made.pages, "reports": made.reports, "files": made.files,
         "largest_page_bytes": made.largest_page_bytes,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from advisor.audit.pages import SITE_MANIFEST
-from advisor.batch.store import MANIFEST, SITE, WORK, write_one
+from advisor.batch.store import MANIFEST, SITE, WORK, make_folder, write_one
 from advisor.errors import RequestError
 
 _FOLDERS = ("card", "compare", "data", "matrix", "model", "pair", "report")
@@ -22,7 +22,7 @@ Written = tuple[str, int, str]
 
 def place_for(batch: Path, asked: Path | None) -> Path:
     """Name the folder of a site: inside the batch, or wherever it was asked for."""
-    return (asked or batch / SITE).resolve()
+    return Path(os.path.realpath(asked or batch / SITE))
 
 
 def check_place(root: Path, batch: Path) -> None:
@@ -37,9 +37,7 @@ def check_place(root: Path, batch: Path) -> None:
     if batch.resolve() in root.parents and root != batch.resolve() / SITE:
         hint = f"Leave --output out for '{SITE}' in it, or name a folder outside."
         raise RequestError(f"'{root}' is inside the batch", hint=hint)
-    if root.exists() and not root.is_dir():
-        raise RequestError(f"'{root}' is not a folder", hint="Name a folder for the site.")
-    root.mkdir(parents=True, exist_ok=True)
+    make_folder(root, "the site")
     names = {path.name for path in root.iterdir()}
     if MANIFEST in names:
         raise RequestError(f"'{root}' holds a batch", hint="Name another folder for the site.")

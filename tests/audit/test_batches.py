@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from advisor.batch.executors import Local
 from tests.batch.plans import index
 from tests.cli.running import Outcome, run
 
@@ -368,3 +369,29 @@ def test_a_manifest_that_no_batch_has_is_one_clear_error(
         assert outcome.err.count("\n") == 1
         assert f"manifest.json' {words}. Make" in outcome.err
     assert not (out / "site").exists()
+
+
+@pytest.mark.parametrize("command", ["audit", "site"])
+def test_ctrl_c_is_answered_with_one_line(
+    capsys: Capture, out: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Local, "open", stopped)
+    outcome = run(capsys, command, str(out), "--workers", "1")
+    assert (outcome.code, outcome.out) == (130, "")
+    assert outcome.err.startswith("stopped")
+    assert outcome.err.count("\n") == 1
+
+
+def test_scenarios_without_a_report_are_not_among_the_reports(capsys: Capture, out: Path) -> None:
+    (out / "errors.jsonl").write_text("{}\n" * 3)
+    assert audit(capsys, out, "--sample", "5").out.startswith("5 reports checked\n3 scenarios have")
+    assert audit(capsys, out, "--sample", "4").out.startswith("4 of 5 reports checked\n")
+
+
+def test_an_overlap_that_is_no_number_is_wrong_usage(capsys: Capture, out: Path) -> None:
+    outcome = audit(capsys, out, "--similar", "nan")
+    assert outcome.code == 2
+    assert "not a number" in outcome.err
