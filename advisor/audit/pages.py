@@ -11,7 +11,7 @@ from pathlib import Path
 
 from advisor.audit.finding import Finding
 from advisor.audit.links import broken, read_outline
-from advisor.batch.store import WORK
+from advisor.batch.store import WORK, printable
 
 SITE_MANIFEST = "site.jsonl"
 """A line about the site, then one for each of its files."""
@@ -68,7 +68,7 @@ def _foreign(root: Path, files: Mapping[str, str]) -> Iterator[Finding]:
         name = path.relative_to(root).as_posix()
         ours = name == SITE_MANIFEST or name in files or name.startswith(f"{WORK}/")
         if path.is_file() and not ours:
-            yield Finding("foreign", name, "the list of the site does not name it")
+            yield Finding("foreign", printable(name), "the list of the site does not name it")
 
 
 def _read(root: Path, path: str, said: str, found: list[Finding]) -> bytes | None:

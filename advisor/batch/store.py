@@ -206,12 +206,18 @@ def check_folder(root: Path, *, resume: bool) -> None:
         hint = "Go on with it (--resume), or name another folder."
         raise RequestError(f"'{root}' holds a batch already", hint=hint)
     if MANIFEST not in names and names - {WORK}:
-        found = ", ".join(sorted(names)[:3])
+        found = ", ".join(map(printable, sorted(names)[:3]))
         hint = "Name a folder that is empty or does not exist yet."
         raise RequestError(f"'{root}' is not empty and holds no batch ({found})", hint=hint)
     if strange := sorted(names - OWN):
         hint = "Move it out of the folder."
-        raise RequestError(f"'{root}' holds '{strange[0]}', which no batch wrote", hint=hint)
+        shown = printable(strange[0])
+        raise RequestError(f"'{root}' holds '{shown}', which no batch wrote", hint=hint)
+
+
+def printable(name: str) -> str:
+    """Write the name of a file so that it stays on one line."""
+    return name if name.isprintable() else repr(name)[1:-1]
 
 
 @contextmanager

@@ -86,3 +86,36 @@ def test_the_garbage_collector_is_set_as_before_at_the_end() -> None:
     assert gc.get_threshold() != before
     place.close(here, drop=False)
     assert gc.get_threshold() == before
+
+
+def test_a_file_of_requests_without_a_row_is_refused(capsys: Capture, tmp_path: Path) -> None:
+    outcome = batch(capsys, write(tmp_path, "gpu,model\n", "rows.csv"), tmp_path / "out")
+    assert outcome.code == 1
+    assert "'rows.csv' holds no request" in outcome.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_size_too_large_is_told_in_the_words_of_the_plan(capsys: Capture, tmp_path: Path) -> None:
+    plan = write(tmp_path, f"{TINY}with: {{ram: 99999999 TB, ram_bandwidth: 1e30 GB/s}}\n")
+    outcome = batch(capsys, plan, tmp_path / "out")
+    assert outcome.code == 1
+    assert "ram is 1.02399999e+11 GiB. Give at most 1,048,576 GiB." in outcome.err
+    assert "ram_bandwidth is 1e+30 GB/s. Give at most 100,000 GB/s." in outcome.err
+
+
+def test_a_name_of_two_lines_is_told_on_one(capsys: Capture, tmp_path: Path) -> None:
+    write(tmp_path / "out", "mine", "two\nlines")
+    outcome = batch(capsys, write(tmp_path, TINY), tmp_path / "out")
+    assert outcome.err.count("\n") == 1
+    assert r"(two\nlines)" in outcome.err
+
+
+def test_what_differs_is_named_without_the_data_behind_it(capsys: Capture, tmp_path: Path) -> None:
+    plan, out = write(tmp_path, TINY), tmp_path / "out"
+    batch(capsys, plan, out)
+    made = json.loads((out / "manifest.json").read_text())
+    del made["plan"]
+    (out / "manifest.json").write_text(json.dumps(made))
+    outcome = batch(capsys, plan, out, "--resume")
+    assert outcome.code == 1
+    assert "was made differently: 'plan' in its manifest. Put that back" in outcome.err
