@@ -42,6 +42,8 @@ _LARGEST = {
     "ram_bandwidth_gb_s": 100_000,
 }
 _SMALLEST = {"depth": 0, "mtp": 0}
+_SAID = {"ram_gib": ("ram", " GiB"), "ram_bandwidth_gb_s": ("ram_bandwidth", " GB/s")}
+"""Name and unit of what is mostly asked for in other words."""
 
 
 def request_from(given: Mapping[str, object], *, source: Source | None = None) -> Request:
@@ -77,11 +79,18 @@ def number_problems(request: Request) -> Sequence[UserError]:
         smallest = _SMALLEST.get(name, 1)
         if value is None:
             continue
+        said, unit = _SAID.get(name, (name, ""))
         if value != value or value < smallest:  # noqa: PLR0124  NaN is not itself
-            problems.append(RequestError(f"{name} is {value:g}", hint=f"Give at least {smallest}."))
+            hint = f"Give at least {smallest}{unit}."
+            problems.append(RequestError(f"{said} is {_shown(value)}{unit}", hint=hint))
         elif value > largest:
-            problems.append(RequestError(f"{name} is {value:,}", hint=f"Give at most {largest:,}."))
+            hint = f"Give at most {largest:,}{unit}."
+            problems.append(RequestError(f"{said} is {_shown(value)}{unit}", hint=hint))
     return problems
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.10g}" if isinstance(value, float) else f"{value:,}"
 
 
 def _take(

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from advisor.audit.finding import Finding
 from advisor.batch.shard import FORMATS, record_of
-from advisor.batch.store import ERRORS, INDEX, OWN, SITE, WORK, entries
+from advisor.batch.store import ERRORS, INDEX, OWN, SITE, WORK, entries, printable
 from advisor.batch.stored import Batch, Entry, read_record
 
 _AT_ONCE = 2_000_000
@@ -48,7 +48,7 @@ def _top(batch: Batch) -> Iterator[Finding]:
             yield Finding("unfinished", f"{WORK}/", hint)
         elif path.name not in known:
             mark = "/" if path.is_dir() else ""
-            yield Finding("foreign", f"{path.name}{mark}", "not part of this batch")
+            yield Finding("foreign", f"{printable(path.name)}{mark}", "not part of this batch")
         elif path.is_symlink():
             yield Finding("foreign", path.name, "a link, where the batch made a file or folder")
 
@@ -137,7 +137,7 @@ def _foreign(batch: Batch) -> Iterator[Finding]:
             for path in _walk(batch.root, kind):
                 name = path.encode("utf-8", "surrogateescape")
                 if crc32(name) % parts == part and path not in known:
-                    shown = name.decode("utf-8", "replace")
+                    shown = printable(name.decode("utf-8", "replace"))
                     yield Finding("foreign", shown, "no record names it")
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from advisor.audit.finding import Finding
 from advisor.audit.links import broken, read_outline
-from advisor.errors import RequestError
+from advisor.batch.store import WORK, printable
 
 SITE_MANIFEST = "site.jsonl"
 """A line about the site, then one for each of its files."""
 MOST_PAGE_BYTES = 100_000
 _KEPT = 4096
+_AGAIN = "make it again: advisor site DIR"
 
 
 def check_site(root: Path, tell: Callable[[int, int], None]) -> tuple[list[Finding], int]:
@@ -25,12 +26,12 @@ def check_site(root: Path, tell: Callable[[int, int], None]) -> tuple[list[Findi
     Args:
         root: The folder of the site.
         tell: Called with the number of files looked at, and of all.
-
-    Raises:
-        RequestError: There is no site in the folder.
     """
-    files = _listed(root)
-    found, pages = [*_foreign(root, files)], 0
+    found, pages = [*_unfinished(root)], 0
+    files = _listed(root, found)
+    if files is None:
+        return found, pages
+    found += _foreign(root, files)
     ids, seen = _anchors(root), files.__contains__
     for done, (path, said) in enumerate(files.items(), start=1):
         content = _read(root, path, said, found)
@@ -41,24 +42,33 @@ def check_site(root: Path, tell: Callable[[int, int], None]) -> tuple[list[Findi
     return found, pages
 
 
-def _listed(root: Path) -> Mapping[str, str]:
-    """Read the site's own list: path -> SHA-256."""
+def _unfinished(root: Path) -> Iterator[Finding]:
+    if (root / WORK).exists():
+        said = f"left by a run that was stopped, or is running; {_AGAIN}"
+        yield Finding("unfinished", f"{WORK}/", said)
+
+
+def _listed(root: Path, found: list[Finding]) -> Mapping[str, str] | None:
+    """Read the site's own list: path -> SHA-256; None where that cannot be done."""
     path = root / SITE_MANIFEST
     try:
         with path.open("rb") as lines:
             next(lines, None)
             listed = (json.loads(line) for line in lines)
             return {str(line["path"]): str(line["sha256"]) for line in listed}
+    except FileNotFoundError:
+        found.append(Finding("unfinished", SITE_MANIFEST, f"the site is not complete; {_AGAIN}"))
     except (OSError, ValueError, LookupError, TypeError):
-        hint = "Make it again: advisor site DIR."
-        raise RequestError(f"'{root}' holds no whole site", hint=hint) from None
+        found.append(Finding("damaged", SITE_MANIFEST, f"not the list of a site; {_AGAIN}"))
+    return None
 
 
 def _foreign(root: Path, files: Mapping[str, str]) -> Iterator[Finding]:
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
-        if path.is_file() and name != SITE_MANIFEST and name not in files:
-            yield Finding("foreign", name, "the list of the site does not name it")
+        ours = name == SITE_MANIFEST or name in files or name.startswith(f"{WORK}/")
+        if path.is_file() and not ours:
+            yield Finding("foreign", printable(name), "the list of the site does not name it")
 
 
 def _read(root: Path, path: str, said: str, found: list[Finding]) -> bytes | None:

@@ -5,9 +5,12 @@ All three are ``concurrent.futures`` executors, so that one loop drives them.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from msgspec import Struct
@@ -30,6 +33,11 @@ _RETRIES = 5
 class Here(Executor):
     """Runs at once in this process."""
 
+    def __init__(self) -> None:
+        """Set the garbage collector for many reports in a row, until the end."""
+        self._thresholds = gc.get_threshold()
+        collect_rarely()
+
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         """Call and keep what comes of it."""
         future: Future[R] = Future()
@@ -38,6 +46,32 @@ class Here(Executor):
         except Exception as error:  # noqa: BLE001  kept for whoever asks for the result
             future.set_exception(error)
         return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002  as in Executor
+        """Set the garbage collector as it was before."""
+        gc.set_threshold(*self._thresholds)
+
+
+class Pool(ProcessPoolExecutor):
+    """Processes that Ctrl-C does not reach, from their first moment on: it is the parent's."""
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        """Submit; the processes that this may start begin with the signal held back."""
+        with _interrupts_held():
+            return super().submit(fn, *args, **kwargs)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back for a moment; it comes afterwards, and new processes never see it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Place(Protocol):
@@ -69,10 +103,9 @@ class Local(Struct, frozen=True):
     def open(self) -> Executor:
         """One worker runs here, several in new processes."""
         if self.workers == 1:
-            collect_rarely()
             return Here()
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.workers, mp_context=context, initializer=start_worker)
+        return Pool(self.workers, mp_context=context, initializer=start_worker)
 
     def room(self) -> int:
         """One for each worker and one waiting behind it."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct
 
+from advisor.knowledge.dates import is_date
 from advisor.units import UnitError
 from advisor.yamlfields import Collector, Fields, guess
 from advisor.yamlfile import Node
-
-_DAY = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 
 
 class Words(Struct, frozen=True):
@@ -123,7 +121,7 @@ def _sentence(text: str) -> str:
 
 
 def _day(key: str, node: Node, problems: Collector) -> str:
-    if _DAY.fullmatch(node.text):
+    if is_date(node.text):
         return node.text
     hint = "Write a year, a month or a day: 2024, 2024-05 or 2024-05-07."
     problems.add(f"{key}: '{node.text}' is not a date.", node.source, hint)

@@ -144,11 +144,15 @@ def differences(
         keys = [key for key in new if key not in _TOLD_ELSEWHERE and old.get(key) != new[key]]
     if "formats" in keys and "pyarrow" in keys:
         keys.remove("pyarrow")
-    first, second = words
-    return [
-        f"{_SAID.get(key, key)} ({_short(old.get(key))} {first}, {_short(new.get(key))} {second})"
-        for key in keys
-    ]
+    return [_clause(key, (old.get(key), new.get(key)), words) for key in keys]
+
+
+def _clause(key: str, values: tuple[object, object], words: tuple[str, str]) -> str:
+    said = _SAID.get(key, f"'{key}' in its manifest")
+    if any(isinstance(value, Mapping) for value in values):
+        return said
+    both = (f"{_short(value)} {word}" for value, word in zip(values, words, strict=True))
+    return f"{said} ({', '.join(both)})"
 
 
 def _short(value: object) -> str:

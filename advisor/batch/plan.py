@@ -55,4 +55,9 @@ class Plan(Protocol):
 
 def shard_count(plan: Plan) -> int:
     """How many shards a plan is cut into."""
-    return -(-plan.scenarios // plan.shard_size)
+    return shards_of(plan.scenarios, plan.shard_size)
+
+
+def shards_of(scenarios: int, size: int) -> int:
+    """How many shards of a size, 1 or more, so many scenarios are cut into."""
+    return -(-scenarios // size)

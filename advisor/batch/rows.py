@@ -82,6 +82,8 @@ def check_requests(file: Path, knowledge: Knowledge) -> Requests:
     if wrong and len(problems) >= _MOST_PROBLEMS:
         problems.append(RequestError(f"{wrong:,} rows are wrong; the first are listed."))
     raise_problems(problems)
+    if not count:
+        raise RequestError(f"'{file.name}' holds no request", hint="Write one on each line.")
     return Requests(file, count, _sha256(file), dict(sorted(models.items())))
 
 

@@ -160,26 +160,64 @@ def asked_to_stop(root: Path) -> bool:
     return (root / WORK / _STOP).exists()
 
 
+def make_folder(root: Path, what: str) -> None:
+    """Make a folder and those above it, unless it is there.
+
+    Args:
+        root: The folder.
+        what: What it is for, in messages.
+
+    Raises:
+        RequestError: A file stands there, or it cannot be made.
+    """
+    hint = f"Name a folder for {what}."
+    try:
+        if root.exists() and not root.is_dir():
+            raise RequestError(f"'{root}' is not a folder", hint=hint)
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as bad:
+        raise RequestError(
+            f"cannot make the folder '{root}': {_why(root, bad)}", hint=hint
+        ) from None
+
+
+def _why(root: Path, bad: OSError) -> str:
+    """Name the nearest folder above that is there; the error tells of one that is not."""
+    for above in root.parents:
+        try:
+            if above.is_dir():
+                return f"it cannot stand in '{above}' ({bad.strerror})"
+            if above.exists():
+                return f"'{above}' is not a folder"
+        except OSError:
+            continue
+    return str(bad.strerror)
+
+
 def check_folder(root: Path, *, resume: bool) -> None:
     """Make the output folder, or see that it may be used.
 
     Raises:
         RequestError: Something else lies there, or an earlier batch does.
     """
-    if root.exists() and not root.is_dir():
-        raise RequestError(f"'{root}' is not a folder", hint="Name a folder for the reports.")
-    root.mkdir(parents=True, exist_ok=True)
+    make_folder(root, "the reports")
     names = {path.name for path in root.iterdir()}
     if MANIFEST in names and not resume:
         hint = "Go on with it (--resume), or name another folder."
         raise RequestError(f"'{root}' holds a batch already", hint=hint)
     if MANIFEST not in names and names - {WORK}:
-        found = ", ".join(sorted(names)[:3])
+        found = ", ".join(map(printable, sorted(names)[:3]))
         hint = "Name a folder that is empty or does not exist yet."
         raise RequestError(f"'{root}' is not empty and holds no batch ({found})", hint=hint)
     if strange := sorted(names - OWN):
         hint = "Move it out of the folder."
-        raise RequestError(f"'{root}' holds '{strange[0]}', which no batch wrote", hint=hint)
+        shown = printable(strange[0])
+        raise RequestError(f"'{root}' holds '{shown}', which no batch wrote", hint=hint)
+
+
+def printable(name: str) -> str:
+    """Write the name of a file so that it stays on one line."""
+    return name if name.isprintable() else repr(name)[1:-1]
 
 
 @contextmanager

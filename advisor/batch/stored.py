@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from msgspec import Struct
 
 from advisor.batch.manifest import read_manifest
-from advisor.batch.shard import place_of, record_of
+from advisor.batch.plan import MOST_IN_A_SHARD, shards_of
+from advisor.batch.shard import FORMATS, place_of, record_of
 from advisor.batch.store import MANIFEST
 from advisor.errors import RequestError
+from advisor.render import Length
 
 if TYPE_CHECKING:
     from advisor.render.contract import Document
@@ -52,14 +55,35 @@ def open_batch(root: Path) -> Batch:
         hint = "Make one: advisor batch PLAN --out DIR."
         raise RequestError(f"'{root}' holds no batch: it has no {MANIFEST}", hint=hint)
     found = read_manifest(root / MANIFEST)
-    kinds: Mapping[str, type] = {
-        "shards": int, "scenarios": int, "shard_size": int, "formats": list, "length": str,
-    }  # fmt: skip
-    wrong = [key for key, kind in kinds.items() if not isinstance(found.get(key), kind)]
-    if wrong:
+    if problems := [*_problems(found)]:
         hint = "Make the batch again in another folder."
-        raise RequestError(f"'{root / MANIFEST}' lacks {', '.join(wrong)}", hint=hint)
+        raise RequestError(f"'{root / MANIFEST}' {' and '.join(problems)}", hint=hint)
     return Batch(root, found)
+
+
+def _problems(found: Mapping[str, Any]) -> Iterator[str]:
+    """Say what a manifest lacks, and which of its values no batch has."""
+    if lacking := [key for key in _RIGHT if key not in found]:
+        yield f"lacks {', '.join(lacking)}"
+    wrong = [key for key, right in _RIGHT.items() if key in found and not right(found[key])]
+    if not wrong and not lacking:
+        shards = shards_of(found["scenarios"], found["shard_size"])
+        wrong = [] if found["shards"] == shards else ["shards"]
+    if wrong:
+        yield f"has a wrong {', '.join(wrong)}"
+
+
+def _within(value: object, least: int, most: float = inf) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+_RIGHT: Mapping[str, Callable[[Any], bool]] = {
+    "shards": lambda value: _within(value, 0),
+    "scenarios": lambda value: _within(value, 0),
+    "shard_size": lambda value: _within(value, 1, MOST_IN_A_SHARD),
+    "formats": lambda value: isinstance(value, list) and all(kind in FORMATS for kind in value),
+    "length": lambda value: value in get_args(Length),
+}
 
 
 def read_record(root: Path, number: int) -> tuple[Entry, list[Entry]] | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
 
 from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
 from advisor.cli.own import NoMeasurements, measurements_of
+from advisor.cli.steps import STOPPED
 
 if TYPE_CHECKING:
     from advisor.audit.run import Now
@@ -28,6 +32,13 @@ class Form(StrEnum):
     json = "json"
 
 
+def _number(value: float) -> float:
+    """Refuse NaN, which is within any bounds."""
+    if isnan(value):
+        raise typer.BadParameter("nan is not a number.")
+    return value
+
+
 def audit(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A batch or a site.")],
     sample: Annotated[
@@ -39,7 +50,9 @@ def audit(
     ] = None,
     similar: Annotated[
         float,
-        typer.Option(min=0.1, max=1.0, help="Texts that overlap so much are told as alike."),
+        typer.Option(
+            min=0.1, max=1.0, callback=_number, help="Texts that overlap so much are told as alike."
+        ),
     ] = _SIMILAR,
     form: Annotated[Form, typer.Option("--format", help="How findings are printed.")] = Form.text,
     rules: RulesFolder = None,
@@ -57,22 +70,41 @@ def audit(
     A folder made by 'advisor site' is checked for links, damage and size.
     Exits 0 when nothing is wrong, 1 when something is.
     """
-    from advisor.audit.pages import SITE_MANIFEST  # noqa: PLC0415  start-up: --help must not pay
-    from advisor.batch.store import MANIFEST  # noqa: PLC0415
-    from advisor.cli.audited import told_batch, told_site  # noqa: PLC0415
-    from advisor.cli.batch_run import Folders  # noqa: PLC0415
+    from advisor.cli.batch_run import Folders  # noqa: PLC0415  start-up: --help must not pay
 
-    if (folder / SITE_MANIFEST).is_file() and not (folder / MANIFEST).exists():
-        clean = told_site(folder, json_form=form is Form.json)
-    else:
-        own = None if no_measurements else measurements_of(knowledge)
-        setup, now, batch = _prepared(folder, Folders(rules, templates, knowledge, own))
-        clean = told_batch(
-            batch, setup, now,
-            sample=sample, workers=workers, threshold=similar, json_form=form is Form.json,
-        )  # fmt: skip
+    own = None if no_measurements else measurements_of(knowledge)
+    how = _How(sample, workers, similar, form is Form.json)
+    try:
+        clean = _told(folder, Folders(rules, templates, knowledge, own), how)
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped before everything was checked, so nothing is told.\n")
+        raise typer.Exit(STOPPED) from None
     if not clean:
         raise typer.Exit(_FOUND)
+
+
+class _How(Struct, frozen=True):
+    """How an audit is asked for."""
+
+    sample: int | None
+    workers: int | None
+    threshold: float
+    json_form: bool
+
+
+def _told(folder: Path, folders: Folders, how: _How) -> bool:
+    """Audit a site or a batch and print what was found; gives whether it is clean."""
+    from advisor.audit.pages import SITE_MANIFEST  # noqa: PLC0415  as above
+    from advisor.batch.store import MANIFEST  # noqa: PLC0415
+    from advisor.cli.audited import told_batch, told_site  # noqa: PLC0415
+
+    if (folder / SITE_MANIFEST).is_file() and not (folder / MANIFEST).exists():
+        return told_site(folder, json_form=how.json_form)
+    setup, now, batch = _prepared(folder, folders)
+    return told_batch(
+        batch, setup, now, sample=how.sample, workers=how.workers, threshold=how.threshold,
+        json_form=how.json_form,
+    )  # fmt: skip
 
 
 def _prepared(folder: Path, folders: Folders) -> tuple[Setup, Now, Batch]:

@@ -68,9 +68,9 @@ def _print(data: Mapping[str, object] | None, lines: Iterator[str] | list[str]) 
 
 
 def _lines(result: Result, threshold: float) -> Iterator[str]:
-    whole = result.checked == result.reports
-    of = "" if whole else f" of {result.reports:,}"
-    yield f"{result.checked:,}{of} {'report' if result.reports == 1 else 'reports'} checked"
+    there = max(result.reports - result.failed, 0)
+    of = "" if result.checked == there else f" of {there:,}"
+    yield f"{result.checked:,}{of} {'report' if there == 1 else 'reports'} checked"
     if result.failed:
         said = "scenario has" if result.failed == 1 else "scenarios have"
         yield f"{result.failed:,} {said} no report: see errors.jsonl"

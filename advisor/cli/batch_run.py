@@ -78,7 +78,7 @@ class Asked(Struct, frozen=True):
         from advisor.batch.worker import Job  # noqa: PLC0415
 
         return Job(
-            out=str(out.resolve()),
+            out=os.path.realpath(out),
             token=hashlib.sha256(as_bytes(made)).hexdigest(),
             formats=self.formats,
             length=self.length,
@@ -88,6 +88,14 @@ class Asked(Struct, frozen=True):
             knowledge=whole(self.folders.knowledge),
             measurements=whole(self.folders.measurements),
         )
+
+
+class _Ended(Struct, frozen=True):
+    """A run that is over: what came of it, the signal that stopped it or 0, its seconds."""
+
+    totals: Totals
+    signal: int
+    seconds: float
 
 
 def whole(path: Path | None) -> str | None:
@@ -117,12 +125,14 @@ def execute(asked: Asked, out: Path, *, resume: bool, workers: int, scheduler: s
             _same(root, made)
             store.prepare(root, job.token)
             store.write_one(root, store.MANIFEST, [as_bytes(made)])
-            _run(asked.plan, job, place)
+            ended = _run(asked.plan, job, place)
     except OSError as bad:
         raise unwritable(root, bad) from None
     except KeyboardInterrupt:
         sys.stderr.write(f"stopped at once. {_GO_ON}\n")
         raise typer.Exit(_STOPPED + signal.SIGINT) from None
+    sys.stdout.write(f"{json.dumps(_summary(asked.plan, job, ended), ensure_ascii=False)}\n")
+    _conclude(root, ended)
 
 
 def _same(root: Path, made: Manifest) -> None:
@@ -139,7 +149,7 @@ def _same(root: Path, made: Manifest) -> None:
         raise RequestError(f"'{root}' was made differently: {'; '.join(found)}", hint=hint)
 
 
-def _run(plan: Plan, job: Job, place: Place) -> None:
+def _run(plan: Plan, job: Job, place: Place) -> _Ended:
     from advisor.batch.run import Stop, run  # noqa: PLC0415  as above
     from advisor.cli.progress import Progress  # noqa: PLC0415
 
@@ -147,10 +157,7 @@ def _run(plan: Plan, job: Job, place: Place) -> None:
     progress = Progress(plan.scenarios)
     with _signals(stop), progress.shown():
         totals = run(plan, job, place, stop=stop, tell=progress.tell)
-    seconds = time.monotonic() - started
-    summary = _summary(plan, job, totals, seconds)
-    sys.stdout.write(f"{json.dumps(summary, ensure_ascii=False)}\n")
-    _conclude(Path(job.out), totals, stop)
+    return _Ended(totals, stop.signal, time.monotonic() - started)
 
 
 @contextmanager
@@ -172,7 +179,8 @@ def _signals(stop: Stop) -> Iterator[None]:
             signal.signal(kind, handler)
 
 
-def _summary(plan: Plan, job: Job, totals: Totals, seconds: float) -> Mapping[str, object]:
+def _summary(plan: Plan, job: Job, ended: _Ended) -> Mapping[str, object]:
+    totals, seconds = ended.totals, ended.seconds
     return {
         "out": job.out,
         "complete": totals.complete,
@@ -188,11 +196,12 @@ def _summary(plan: Plan, job: Job, totals: Totals, seconds: float) -> Mapping[st
     }
 
 
-def _conclude(root: Path, totals: Totals, stop: Stop) -> None:
+def _conclude(root: Path, ended: _Ended) -> None:
+    totals = ended.totals
     if not totals.complete:
         done = totals.kept + totals.done
         sys.stderr.write(f"stopped: {done:,} of {totals.shards:,} shards are complete. {_GO_ON}\n")
-        raise typer.Exit(_STOPPED + stop.signal)
+        raise typer.Exit(_STOPPED + ended.signal)
     if totals.failed:
         message = (
             f"{totals.failed:,} of {totals.scenarios:,} scenarios have no report; "

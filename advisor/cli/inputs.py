@@ -29,9 +29,11 @@ class FlagReader:
 
     def word(self, words: Sequence[_T], flag: str, text: str | None) -> _T | None:
         """Read one of these words, in any case; None where it is not stated or is none of them."""
+        if text is None:
+            return None
         known = {str(word): word for word in words}
-        if text is None or text.casefold() in known:
-            return known[text.casefold()] if text is not None else None
+        if text.casefold() in known:
+            return known[text.casefold()]
         hint = did_you_mean(text, known) or f"Write {', '.join(known)}."
         self.errors.append(RequestError(f"{flag} is '{text}'", hint=hint))
         return None

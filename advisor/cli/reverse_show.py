@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from advisor.cli.inputs import read_bandwidth, read_size
 from advisor.cli.show import write
 from advisor.errors import RequestError, raise_problems
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.dates import is_date
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.render import figures as f
 from advisor.render.text import wrapped
@@ -46,7 +46,6 @@ from advisor.units import UnitError, parse_quantity
 if TYPE_CHECKING:
     from rich.table import Table
 
-_DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
 _USUAL_CONTEXT = f"{DEFAULT_CONTEXT_TOKENS:,} tokens of context, or the trained length if shorter"
 _WIDTH = 100
 """Columns of prose in a pipe; the table takes what it needs."""
@@ -222,7 +221,7 @@ def _limit(reader: Reader, text: str) -> int | None:
 
 
 def _date(reader: Reader, text: str | None) -> str | None:
-    if text is None or _DATE.fullmatch(text.strip()):
+    if text is None or is_date(text.strip()):
         return text and text.strip()
     hint = "Write 2025, 2025-06 or 2025-06-30."
     reader.errors.append(RequestError(f"--released-after is '{text}'", hint=hint))

@@ -6,9 +6,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
 from advisor.cli.request_flags import Asked, takes_request
+from advisor.errors import UserError
 
 if TYPE_CHECKING:
     from advisor.workbench.dependencies import FactUse
@@ -39,7 +41,11 @@ def explain(
     from advisor.workbench.rulenames import find_any_rule  # noqa: PLC0415
 
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
-    found = find_any_rule(advisor.ruleset, rule)
+    try:
+        found = find_any_rule(advisor.ruleset, rule)
+    except UserError as error:
+        replace(asked, wrong=[*asked.wrong, error]).checked(advisor.knowledge)
+        raise
     request = asked.checked(advisor.knowledge)
     advice = advisor.advise(request)
     counts = found.id in advisor.ruleset.by_id

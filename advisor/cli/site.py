@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import typer
 
 from advisor.cli.folders import TemplatesFolder
+from advisor.cli.steps import STOPPED
 from advisor.errors import RequestError, raise_problems
 
 Output = Annotated[
@@ -46,6 +47,7 @@ def site(
     from advisor.batch.stored import open_batch  # noqa: PLC0415  start-up: --help must not pay
     from advisor.cli.steps import Steps  # noqa: PLC0415
     from advisor.render import template_problems  # noqa: PLC0415
+    from advisor.site.catalogue import read_catalogue  # noqa: PLC0415
     from advisor.site.place import check_place, place_for  # noqa: PLC0415
     from advisor.site.run import Asked, make_site  # noqa: PLC0415
 
@@ -54,14 +56,17 @@ def site(
     batch, address = open_batch(folder), _address(base_url)
     out = place_for(folder, output)
     asked = Asked(out, address, workers or _cores(), templates)
-    steps = Steps()
+    steps, catalogue = Steps(), read_catalogue(batch)
     try:
         check_place(out, batch.root)
         with locked(out), steps.shown():
-            made = make_site(batch, asked, steps.tell)
+            made = make_site(batch, catalogue, asked, steps.tell)
     except OSError as bad:
         hint = "Once this is mended, run the same command again."
         raise RequestError(f"cannot write into '{out}': {bad.strerror or bad}", hint=hint) from None
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped: the site is not complete. Run the same command again.\n")
+        raise typer.Exit(STOPPED) from None
     summary = {
         "out": str(out), "pages": made.pages, "reports": made.reports, "files": made.files,
         "largest_page_bytes": made.largest_page_bytes,

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+STOPPED = 130
+"""Exit code of a command that Ctrl-C stopped."""
 _LINE_S = 10.0
 
 

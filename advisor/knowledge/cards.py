@@ -53,6 +53,9 @@ def find_cards(knowledge: Knowledge, text: str) -> Cards:
         UserError: A card is unknown or ambiguous, or these do not work together.
     """
     parts = [_counted(part) for part in _JOINED.split(text.strip())]
+    if not all(name.strip() for _, name in parts):
+        message = f"'{text}' lacks a card beside the plus" if text.strip() else "no GPU is named"
+        raise RequestError(message, hint="Write for example 'RTX 4090' or 'RTX 4090 + RTX 3090'.")
     problems: list[UserError] = []
     found: list[tuple[int, Gpu]] = []
     for count, name in parts:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.knowledge.index import Spelling, index_of
 from advisor.knowledge.memo import by_text
+from advisor.knowledge.sizes import can_have, open_range, sizes_of
 from advisor.knowledge.tokens import (
     gpu_core,
     gpu_form,
@@ -202,11 +203,12 @@ def _sized(knowledge: Knowledge, text: str, matches: Sequence[_Match], size: int
     boards = [match.name for match in matches if match.only_board_words]
     if not boards:
         raise _ambiguous(knowledge, text, matches)
-    known = {bytes_ for name in boards if (bytes_ := knowledge.gpus[name].vram_bytes)}
-    sizes = ", ".join(f"{bytes_ / GIB:g} GB" for bytes_ in sorted(known))
+    known = sorted({size for name in boards for size in sizes_of(knowledge.gpus[name])})
+    sizes = f" ({', '.join(f'{bytes_ / GIB:g} GB' for bytes_ in known)})" if known else ""
+    least, most = open_range(knowledge)
+    hint = "Write one of these." if known else f"Write {least / GIB:g} to {most / GIB:g} GB."
     raise RequestError(
-        f"'{text}': no such card has {size / GIB:g} GB; known: {_listed(boards)} ({sizes}).",
-        hint="Write one of these.",
+        f"'{text}': no such card has {size / GIB:g} GB; known: {_listed(boards)}{sizes}.", hint=hint
     )
 
 
@@ -215,20 +217,10 @@ def _of_size(knowledge: Knowledge, matches: Sequence[_Match], size: int) -> list
     boards = [match for match in matches if match.only_board_words]
     word = f"{size / GIB:g}gb"
     cards = [(len(m.surplus - {word}), knowledge.gpus[m.name]) for m in boards]
-    for fits in (_has_size, _has_open_size):
-        fitting = [(left, gpu) for left, gpu in cards if fits(gpu, size)]
-        if fitting:
-            least = min(left for left, _ in fitting)
-            return [gpu for left, gpu in fitting if left == least]
-    return []
-
-
-def _has_size(gpu: Gpu, size: int) -> bool:
-    return gpu.vram_bytes == size
-
-
-def _has_open_size(gpu: Gpu, _size: int) -> bool:
-    return gpu.vram_bytes is None or bool(gpu.unified_memory)
+    fitting = [(left, gpu) for left, gpu in cards if gpu.vram_bytes == size]
+    fitting = fitting or [(left, gpu) for left, gpu in cards if can_have(knowledge, gpu, size)]
+    least = min((left for left, _ in fitting), default=0)
+    return [gpu for left, gpu in fitting if left == least]
 
 
 def _with_memory(gpu: Gpu, text: str) -> Gpu:
@@ -236,7 +228,7 @@ def _with_memory(gpu: Gpu, text: str) -> Gpu:
     full = text.casefold() == gpu.name.casefold()
     if gpu.vram_bytes is not None and (full or gpu.segment != "apple"):
         return gpu
-    sizes = gpu.vram_sizes or ((gpu.vram_bytes,) if gpu.vram_bytes else ())
+    sizes = sizes_of(gpu)
     named = [f"'{text}:{size / GIB:g}GB'" for size in sizes]
     hint = f"Write one of these: {', '.join(named)}."
     if len(named) == 1:

@@ -26,6 +26,7 @@ from advisor.vocabulary import Vocabulary
 from advisor.workbench.cases import CaseResult, Runner
 from advisor.workbench.factstore import FactStore, Part, joined
 from advisor.workbench.scenariofile import FOLDER, scenario_folder, scenarios_as_far
+from advisor.workbench.situations import key_of, prepared
 from advisor.workbench.standing import VERDICT
 from advisor.workbench.storing import Origin, Progress, sampled_facts
 
@@ -204,7 +205,7 @@ class _Check(Struct):
     def _try(self, advisor: Advisor, rules: Sequence[Rule]) -> None:
         runner = Runner(advisor, templates=self.means.templates)
         results = [runner.case(rule, case) for rule in rules for case in rule.cases]
-        stores = [_situations(runner)]
+        stores = [_situations(rules, advisor.knowledge)]
         if self.means.sample:
             origin = Origin(self.means.knowledge, workers=self.means.workers)
             stores.append(sampled_facts(self.means.sample, origin, progress=self.means.progress))
@@ -224,10 +225,15 @@ def _failure(result: CaseResult) -> Problem:
     return problem("case-does-not-match", message, result.source, hint)
 
 
-def _situations(runner: Runner) -> FactStore:
-    """The facts of every request that a case asked."""
+def _situations(rules: Sequence[Rule], knowledge: Knowledge) -> FactStore:
+    """The facts of every request that a case asked, those aside that are refused."""
     part = Part()
-    for key, ready in runner.facts.items():
+    asked = {key_of(case.given): case.given for rule in rules for case in rule.cases}
+    for key, given in asked.items():
+        try:
+            ready = prepared(given, knowledge)
+        except UserError:
+            continue
         part.take(json.loads(key), ready.facts, all_option_facts(ready))
     return joined([part])
 

@@ -96,7 +96,7 @@ class Reader:
         """Refuse a number below the least, or none at all (NaN)."""
         if value is not None and (isnan(value) or value < least):
             hint = f"Give at least {least:g}."
-            self.errors.append(RequestError(f"{flag} is {value:g}", hint=hint))
+            self.errors.append(RequestError(f"{flag} is {value:,.10g}", hint=hint))
 
     def in_order(self, low: tuple[str, float | None], high: tuple[str, float | None]) -> None:
         """Refuse a lower bound above its upper one."""

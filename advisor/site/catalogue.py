@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from advisor.batch.names import folder_names, is_name
-from advisor.batch.store import INDEX
+from advisor.batch.store import ERRORS, INDEX
 from advisor.batch.stored import Batch, Entry, document_of, index_entries
 from advisor.errors import RequestError
 
@@ -104,7 +104,9 @@ def read_catalogue(batch: Batch) -> Catalogue:
             seen.add(setup.id)
             pairs.setdefault((setup.card, setup.model), []).append(setup)
     if not pairs:
-        raise RequestError(f"'{batch.root}' holds no report", hint="See its errors.jsonl.")
+        failed = (batch.root / ERRORS).is_file()
+        hint = f"See its {ERRORS}." if failed else "Run 'advisor audit'."
+        raise RequestError(f"'{batch.root}' holds no report", hint=hint)
     settings = dict.fromkeys(setup.setting for group in pairs.values() for setup in group)
     return Catalogue(
         cards=_ordered(firsts.cards.values()),

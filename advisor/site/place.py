@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from advisor.audit.pages import SITE_MANIFEST
-from advisor.batch.store import MANIFEST, SITE, WORK, write_one
+from advisor.batch.store import MANIFEST, SITE, WORK, make_folder, printable, write_one
 from advisor.errors import RequestError
 
 _FOLDERS = ("card", "compare", "data", "matrix", "model", "pair", "report")
@@ -22,7 +22,7 @@ Written = tuple[str, int, str]
 
 def place_for(batch: Path, asked: Path | None) -> Path:
     """Name the folder of a site: inside the batch, or wherever it was asked for."""
-    return (asked or batch / SITE).resolve()
+    return Path(os.path.realpath(asked or batch / SITE))
 
 
 def check_place(root: Path, batch: Path) -> None:
@@ -34,23 +34,25 @@ def check_place(root: Path, batch: Path) -> None:
     if root == batch.resolve():
         hint = "Name another folder, or leave --output out."
         raise RequestError(f"'{root.name}' is the folder of the batch itself", hint=hint)
-    if root.exists() and not root.is_dir():
-        raise RequestError(f"'{root}' is not a folder", hint="Name a folder for the site.")
-    root.mkdir(parents=True, exist_ok=True)
+    if batch.resolve() in root.parents and root != batch.resolve() / SITE:
+        hint = f"Leave --output out for '{SITE}' in it, or name a folder outside."
+        raise RequestError(f"'{root}' is inside the batch", hint=hint)
+    make_folder(root, "the site")
     names = {path.name for path in root.iterdir()}
     if MANIFEST in names:
         raise RequestError(f"'{root}' holds a batch", hint="Name another folder for the site.")
     if names and not names & {SITE_MANIFEST, WORK}:
-        found = ", ".join(sorted(names)[:3])
+        found = ", ".join(map(printable, sorted(names)[:3]))
         hint = "Name a folder that is empty or does not exist yet."
         raise RequestError(f"'{root}' is not empty and holds no site ({found})", hint=hint)
     if strange := sorted(name for name in names if not _ours(name)):
         hint = "Move it out of the folder."
-        raise RequestError(f"'{root}' holds '{strange[0]}', which no site wrote", hint=hint)
+        shown = printable(strange[0])
+        raise RequestError(f"'{root}' holds '{shown}', which no site wrote", hint=hint)
     linked = [path.name for path in root.iterdir() if path.is_symlink()]
     if linked:
         hint = "Remove it: a site is only ever written into its own folder."
-        raise RequestError(f"'{root}' holds a link, '{min(linked)}'", hint=hint)
+        raise RequestError(f"'{root}' holds a link, '{printable(min(linked))}'", hint=hint)
     (root / WORK).mkdir(exist_ok=True)
 
 

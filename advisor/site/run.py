@@ -20,7 +20,7 @@ from advisor.batch.stored import Batch
 from advisor.errors import UserError
 from advisor.render import Length
 from advisor.resources import overlaid
-from advisor.site.catalogue import Catalogue, read_catalogue
+from advisor.site.catalogue import Catalogue
 from advisor.site.matrix import matrix_pages, search_entries, start_page
 from advisor.site.pairs import Making, Pair, pair_files, site_of
 from advisor.site.place import Written, check_place, finish
@@ -54,19 +54,21 @@ class Made(Struct, frozen=True):
     largest_page_bytes: int
 
 
-def make_site(batch: Batch, asked: Asked, tell: Callable[[str, int, int], None]) -> Made:
+def make_site(
+    batch: Batch, catalogue: Catalogue, asked: Asked, tell: Callable[[str, int, int], None]
+) -> Made:
     """Make the site of a batch.
 
     Args:
         batch: A finished batch with result documents.
+        catalogue: What stands in it.
         asked: Where and how.
         tell: Called with what is done, how much of it, and how much there is.
 
     Raises:
-        UserError: The batch or the folder cannot be used, or a template is broken.
+        UserError: The folder cannot be used, or a template is broken.
         OSError: The folder cannot be written.
     """
-    catalogue = read_catalogue(batch)
     check_place(asked.out, batch.root)
     making = _making(batch, asked, catalogue)
     site = site_of(making)

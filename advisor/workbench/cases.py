@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from advisor.advice import Advice
 from advisor.errors import RuleFileError, Source, UserError
@@ -16,7 +16,7 @@ from advisor.workbench.expectations import Seen, case_problem, scenario_problems
 from advisor.workbench.explaining import fate
 from advisor.workbench.refusals import refusal
 from advisor.workbench.scenariofile import ScenarioCase
-from advisor.workbench.situations import key_of, prepared
+from advisor.workbench.situations import kept_of, prepared
 from advisor.workbench.standing import VERDICT
 from advisor.workbench.whynot import why_lines, why_not_lines
 
@@ -54,10 +54,9 @@ class CaseResult(Struct, frozen=True):
 
 
 class Runner(Struct):
-    """Runs tests; facts are worked out once for each request and outlive an edit of the rules."""
+    """Runs tests; what is kept of their requests outlives an edit of the rules."""
 
     advisor: Advisor
-    facts: dict[str, Prepared] = field(default_factory=dict)
     templates: Path | None = None
     """A user's templates in front of the built-in ones."""
 
@@ -108,15 +107,12 @@ class Runner(Struct):
 
     def known_facts(self, given: Mapping[str, object]) -> Prepared | None:
         """Give what was worked out for a request; None: nothing yet, or it is refused."""
-        return self.facts.get(key_of(given))
+        return kept_of(given, self.advisor.knowledge)
 
     def _advice(
         self, given: Mapping[str, object], source: Source | None, *, complete: bool = False
     ) -> Advice:
-        key = key_of(given)
-        ready = self.facts.get(key)
-        if ready is None:
-            ready = self.facts[key] = prepared(given, self.advisor.knowledge, source)
+        ready = prepared(given, self.advisor.knowledge, source)
         return self.advisor.advise_on(ready, complete=complete)
 
     def _why(self, advice: Advice, case: Case, rule: Rule) -> tuple[str, ...]:

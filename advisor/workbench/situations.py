@@ -32,9 +32,14 @@ def prepared(
     Raises:
         UserError: The request is wrong.
     """
-    key = (id(knowledge), key_of(given))
-    found = _kept.get(key)
-    if found is None or found[0] is not knowledge:
-        found = (knowledge, prepare(request_from(given, source=source), knowledge))
-        _kept.put(key, found)
-    return found[1]
+    found = kept_of(given, knowledge)
+    if found is None:
+        found = prepare(request_from(given, source=source), knowledge)
+        _kept.put((id(knowledge), key_of(given)), (knowledge, found))
+    return found
+
+
+def kept_of(given: Mapping[str, object], knowledge: Knowledge) -> Prepared | None:
+    """Give what is kept of a request; None: nothing, or it is refused."""
+    found = _kept.get((id(knowledge), key_of(given)))
+    return found[1] if found and found[0] is knowledge else None

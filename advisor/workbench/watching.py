@@ -106,7 +106,6 @@ class Session(Struct):
         if old.knowledge.sha256 != new.knowledge.sha256 or old.vocabulary != new.vocabulary:
             concerned, later = self._soon_and_later(new)
             changed = list(scenarios)
-            self.runner.facts.clear()
         self.runner.advisor = new
         self.scenarios = scenarios
         return Concerned(concerned, changed, later, texts)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from advisor.batch.executors import Local
 from tests.batch.plans import index
 from tests.cli.running import Outcome, run
 
@@ -314,3 +315,83 @@ def test_a_batch_without_some_formats_is_checked_with_what_there_is(
     edit(page, lambda text: text.replace(" fits on ", " does not fit on "))
     found = findings(capsys, tmp_path / "html")
     assert {"damaged", "contradiction", "wrong"} <= {kind for kind, _, _ in found}
+
+
+@pytest.mark.parametrize(
+    ("left", "where", "words"),
+    [
+        ("site/.work", "site/.work/", "a run that was stopped"),
+        ("site", "site/site.jsonl", "the site is not complete"),
+    ],
+)
+def test_a_site_that_is_not_finished_is_told_beside_everything_else(
+    capsys: Capture, out: Path, left: str, where: str, words: str
+) -> None:
+    (out / left).mkdir(parents=True)
+    (out / MARKDOWN).unlink()
+    found = findings(capsys, out, "--sample", "1")
+    assert told(found, "unfinished", where, words)
+    assert told(found, "missing", MARKDOWN, "the record of its shard names it")
+
+
+def test_a_list_of_a_site_that_cannot_be_read_is_damaged(capsys: Capture, out: Path) -> None:
+    (out / "site").mkdir()
+    (out / "site" / "site.jsonl").write_text("{}\nno list\n")
+    found = findings(capsys, out, "--sample", "1")
+    assert told(found, "damaged", "site/site.jsonl", "not the list of a site")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("scenarios", -5, "has a wrong scenarios"),
+        ("scenarios", "x", "has a wrong scenarios"),
+        ("scenarios", True, "has a wrong scenarios"),
+        ("scenarios", 10**10, "has a wrong shards"),
+        ("shard_size", 0, "has a wrong shard_size"),
+        ("shard_size", 4097, "has a wrong shard_size"),
+        ("shards", 9, "has a wrong shards"),
+        ("length", "zzz", "has a wrong length"),
+        ("formats", ["markdown", "word"], "has a wrong formats"),
+        ("length", None, "lacks length"),
+    ],
+)
+def test_a_manifest_that_no_batch_has_is_one_clear_error(
+    capsys: Capture, out: Path, key: str, value: object, words: str
+) -> None:
+    made = json.loads((out / "manifest.json").read_text()) | {key: value}
+    if value is None:
+        del made[key]
+    (out / "manifest.json").write_text(json.dumps(made))
+    for command in (("audit", str(out), "--sample", "20"), ("site", str(out))):
+        outcome = run(capsys, *command)
+        assert outcome.code == 1
+        assert outcome.err.count("\n") == 1
+        assert f"manifest.json' {words}. Make" in outcome.err
+    assert not (out / "site").exists()
+
+
+@pytest.mark.parametrize("command", ["audit", "site"])
+def test_ctrl_c_is_answered_with_one_line(
+    capsys: Capture, out: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Local, "open", stopped)
+    outcome = run(capsys, command, str(out), "--workers", "1")
+    assert (outcome.code, outcome.out) == (130, "")
+    assert outcome.err.startswith("stopped")
+    assert outcome.err.count("\n") == 1
+
+
+def test_scenarios_without_a_report_are_not_among_the_reports(capsys: Capture, out: Path) -> None:
+    (out / "errors.jsonl").write_text("{}\n" * 3)
+    assert audit(capsys, out, "--sample", "5").out.startswith("5 reports checked\n3 scenarios have")
+    assert audit(capsys, out, "--sample", "4").out.startswith("4 of 5 reports checked\n")
+
+
+def test_an_overlap_that_is_no_number_is_wrong_usage(capsys: Capture, out: Path) -> None:
+    outcome = audit(capsys, out, "--similar", "nan")
+    assert outcome.code == 2
+    assert "not a number" in outcome.err

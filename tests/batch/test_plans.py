@@ -198,6 +198,7 @@ colour: red
         ("gpus: [{vram: {min: 9 TB}}]\nmodels: llama-3-8b", "takes nothing"),
         ("gpus: [{vram: {min: 9 GB, max: 8 GB}}]\nmodels: llama-3-8b", "min is above max"),
         ("gpus: [{released: {from: May}}]\nmodels: llama-3-8b", "is not a date"),
+        ("gpus: [{released: 2025-02-31}]\nmodels: llama-3-8b", "'2025-02-31' is not a date"),
         ("gpus: [{vram: {}}]\nmodels: llama-3-8b", "range is empty"),
         ("gpus: local\nmodels: llama-3-8b", "names its cards"),
         ("gpus: RTX 4090\nmodels: /srv/model", "absolute path"),

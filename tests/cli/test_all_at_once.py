@@ -33,3 +33,11 @@ def test_a_line_of_an_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str
     error = json.loads(run(capsys, "estimate", str(path)).out)["error"]
     assert "'lots' is not a number" in error
     assert "batch is 0" in error
+
+
+def test_a_wrong_rule_and_wrong_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--gpu", "RTX 4091", "--model", "phi-4", "--batch", "-1", "--prefer", "sped")
+    outcome = run(capsys, "rules", "explain", "shrink-contxt", *asked)
+    assert outcome.code == 1
+    for words in ("unknown rule 'shrink-contxt'", "RTX 4091", "batch is -1", "--prefer is 'sped'"):
+        assert words in outcome.err

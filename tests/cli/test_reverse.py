@@ -93,6 +93,14 @@ def test_all_wrong_flags_are_named_at_once(capsys: Capture) -> None:
         assert words in done.err, words
 
 
+def test_wrong_values_are_written_out(capsys: Capture) -> None:
+    asked = ("--gpu", "RTX 4090", "--max-params", "-1", "--released-after", "2025-02-31")
+    done = run(capsys, "models-for", *asked)
+    assert done.code == 1
+    assert "--max-params is -1,000,000,000. Give at least 0." in done.err
+    assert "--released-after is '2025-02-31'. Write 2025, 2025-06 or 2025-06-30." in done.err
+
+
 def test_nothing_that_fits_is_an_answer_and_no_error(capsys: Capture) -> None:
     done = run(capsys, "models-for", "--gpu", "GTX 1050 Ti", "--min-params", "200B")
     assert done.code == 0

@@ -73,7 +73,7 @@ def test_the_name_of_unequal_cards_names_them_again() -> None:
     ("text", "said"),
     [
         ("RTX 3090 + nope", "unknown GPU 'nope'"),
-        ("RTX 3090 + ", "unknown GPU"),
+        ("RTX 3090 + ", "lacks a card beside the plus"),
         ("0x RTX 3090", "names no cards"),
         ("65x RTX 3090", "names 65 cards"),
         ("RTX 3090 + RX 7900 XTX", "cards of AMD and NVIDIA together"),

@@ -186,6 +186,18 @@ def test_folders_that_hold_something_else_are_refused(
     assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
 
 
+def test_a_site_inside_its_batch_stands_in_its_own_folder_only(
+    capsys: Capture, batch: Path, tmp_path: Path
+) -> None:
+    own = Path(shutil.copytree(batch, tmp_path / "batch"))
+    for out in (own / "sub", own / "jsonl" / "site", own / "site" / "sub"):
+        outcome = make(capsys, own, out)
+        assert outcome.code == 1
+        assert "is inside the batch" in outcome.err
+        assert not out.exists()
+    assert make(capsys, own, own / "site").code == 0
+
+
 def test_a_batch_that_cannot_be_used_is_one_clear_error(
     capsys: Capture, batch: Path, tmp_path: Path
 ) -> None:
@@ -204,7 +216,9 @@ def test_a_batch_that_cannot_be_used_is_one_clear_error(
     manifest = json.loads((own / "manifest.json").read_text()) | {"formats": ["markdown"]}
     (own / "manifest.json").write_text(json.dumps(manifest))
     assert "holds no result documents" in make(capsys, own, tmp_path / "out").err
-    assert not [*tmp_path.glob("out/**/*.html")]
+    assert not (tmp_path / "out").exists()
+    assert run(capsys, "site", str(own)).code == 1
+    assert not (own / "site").exists()
 
 
 def test_names_with_markup_are_shown_as_they_are(batch: Path) -> None:

@@ -1,0 +1,121 @@
+"""What ``advisor batch`` says where it cannot write, and what it leaves of its surroundings."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import io
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.batch.executors import Local, Pool
+from tests.batch.plans import TINY, write
+from tests.cli.running import Outcome, run
+
+Capture = pytest.CaptureFixture[str]
+
+
+def batch(capsys: Capture, plan: Path, out: Path, *more: str) -> Outcome:
+    formats = ("--formats", "jsonl", "--workers", "1")
+    return run(capsys, "batch", str(plan), "--out", str(out), *formats, *more)
+
+
+def held_back() -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("letter/out", "letter' is not a folder"),
+        ("letter/far/out", "letter' is not a folder"),
+        ("a" * 300, "(File name too long)"),
+        ("round/out", "cannot make the folder"),
+    ],
+)
+def test_a_folder_that_cannot_be_made_is_told_with_the_reason(
+    capsys: Capture, tmp_path: Path, place: str, words: str
+) -> None:
+    write(tmp_path, "dear", "letter")
+    (tmp_path / "round").symlink_to("round")
+    for outcome in (
+        batch(capsys, write(tmp_path, TINY), tmp_path / place),
+        batch(capsys, write(tmp_path, TINY), tmp_path / place, "--resume"),
+    ):
+        assert outcome.code == 1
+        assert outcome.err.startswith("error: cannot make the folder")
+        assert words in outcome.err
+        assert len(outcome.err.splitlines()) == 1
+
+
+def test_a_summary_that_cannot_be_written_is_no_fault_of_the_folder(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(io.StringIO):
+        def write(self, _: str) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    plan, out = write(tmp_path, TINY), tmp_path / "out"
+    monkeypatch.setattr(sys, "stdout", Full())
+    outcome = batch(capsys, plan, out)
+    monkeypatch.undo()
+    assert outcome.code == 1
+    assert "No space left on device" in outcome.err
+    assert "--resume" not in outcome.err
+    assert json.loads(batch(capsys, plan, out, "--resume").out)["shards"]["kept"] == 3
+
+
+def test_ctrl_c_never_reaches_a_worker_and_is_not_lost_here() -> None:
+    pool = Local(2).open()
+    assert isinstance(pool, Pool)
+    try:
+        assert pool.submit(held_back).result()
+        assert not held_back()
+    finally:
+        pool.shutdown()
+
+
+def test_the_garbage_collector_is_set_as_before_at_the_end() -> None:
+    before, place = gc.get_threshold(), Local(1)
+    here = place.open()
+    assert gc.get_threshold() != before
+    place.close(here, drop=False)
+    assert gc.get_threshold() == before
+
+
+def test_a_file_of_requests_without_a_row_is_refused(capsys: Capture, tmp_path: Path) -> None:
+    outcome = batch(capsys, write(tmp_path, "gpu,model\n", "rows.csv"), tmp_path / "out")
+    assert outcome.code == 1
+    assert "'rows.csv' holds no request" in outcome.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_size_too_large_is_told_in_the_words_of_the_plan(capsys: Capture, tmp_path: Path) -> None:
+    plan = write(tmp_path, f"{TINY}with: {{ram: 99999999 TB, ram_bandwidth: 1e30 GB/s}}\n")
+    outcome = batch(capsys, plan, tmp_path / "out")
+    assert outcome.code == 1
+    assert "ram is 1.02399999e+11 GiB. Give at most 1,048,576 GiB." in outcome.err
+    assert "ram_bandwidth is 1e+30 GB/s. Give at most 100,000 GB/s." in outcome.err
+
+
+def test_a_name_of_two_lines_is_told_on_one(capsys: Capture, tmp_path: Path) -> None:
+    write(tmp_path / "out", "mine", "two\nlines")
+    outcome = batch(capsys, write(tmp_path, TINY), tmp_path / "out")
+    assert outcome.err.count("\n") == 1
+    assert r"(two\nlines)" in outcome.err
+
+
+def test_what_differs_is_named_without_the_data_behind_it(capsys: Capture, tmp_path: Path) -> None:
+    plan, out = write(tmp_path, TINY), tmp_path / "out"
+    batch(capsys, plan, out)
+    made = json.loads((out / "manifest.json").read_text())
+    del made["plan"]
+    (out / "manifest.json").write_text(json.dumps(made))
+    outcome = batch(capsys, plan, out, "--resume")
+    assert outcome.code == 1
+    assert "was made differently: 'plan' in its manifest. Put that back" in outcome.err
