@@ -18,7 +18,9 @@ from advisor.scenario import Scenario
 from advisor.splits import is_usual_split, split_of
 
 _PER_SEGMENT = {True: 2, False: 1}
-"""What-ifs per market segment, by whether the card is of the same vendor."""
+"""What-ifs per market segment, by whether the card is of the usual vendor: the present one's, and
+of cards in data centres the one that most clouds rent."""
+_MOSTLY_RENTED = "NVIDIA"
 _MUCH_FASTER = 1.3
 _FOR_SALE = frozenset({"consumer", "workstation", "datacenter"})
 LEAST_RENTED_BANDWIDTH = 300e9
@@ -87,26 +89,26 @@ def _largest(cards: Sequence[Gpu]) -> Gpu:
 
 
 def other_card_options(base: Base) -> Iterator[Option]:
-    """Cards that hold the request where this one does not, or much faster ones where it does."""
+    """Cards that hold the request where this one does not, or much faster ones where it does.
+
+    After one that holds it with a thin margin the next larger one is tried as well.
+    """
     gpu = base.scenario.gpu
     if gpu is None or gpu.vram_bytes is None or _holds_what_was_split(base):
         return
     found: dict[tuple[str, bool], int] = {}
     for row in _worth_a_look(base, gpu):
         kind = "unified" if row.unified_memory else row.segment
-        slot = (kind, row.vendor == gpu.vendor)
-        if found.get(slot, 0) < _most_of(row, gpu):
+        usual = row.vendor == (_MOSTLY_RENTED if row.segment == "datacenter" else gpu.vendor)
+        slot = (kind, usual)
+        if found.get(slot, 0) < (1 if row.unified_memory else _PER_SEGMENT[usual]):
             scenario = on_card(base, base.knowledge.gpus[row.name])
             scenario = scenario and whole_if_held(base, scenario)
             if scenario and cards_hold(base, scenario):
                 option = _card_option(base, scenario)
                 if option.fits:
-                    found[slot] = found.get(slot, 0) + 1
+                    found[slot] = found.get(slot, 0) + (option.margin != "thin")
                     yield option
-
-
-def _most_of(row: CardRow, gpu: Gpu) -> int:
-    return 1 if row.unified_memory else _PER_SEGMENT[row.vendor == gpu.vendor]
 
 
 def _worth_a_look(base: Base, gpu: Gpu) -> Sequence[CardRow]:
