@@ -81,6 +81,10 @@ BARS = """
 | transformers: static caches | 48 | exact | same |
 | published totals | as above | median below 5 %, outliers told | `estimate/test_published.py` |
 | vLLM: what is left for the cache | 1 | inside the range | `estimate/test_room.py` |
+
+Encoders keep no cache. Embedding models built on a decoder (Qwen3-Embedding,
+e5-mistral) keep the decoder's: llama.cpp leaves it out for a closed list of architectures alone
+(`llama_model::create_memory`), and EmbeddingGemma, which reads both ways, is on it.
 """
 NOT_SIZED = """
 ## Models that are known and not sized

@@ -30,6 +30,7 @@ BARE: Mapping[str, tuple[str, ...]] = {
     "server_starts": _SEQUENCES,
     "memory_max_context": _TOKENS,
     "memory_max_batch": _SEQUENCES,
+    "memory_high_mib": ("in MiB", "mib"),
     "edge_context": _TOKENS,
     "edge_fewer": _SEQUENCES,
     "edge_batch": _SEQUENCES,
