@@ -18,7 +18,7 @@ from advisor.options.base import Base
 from advisor.options.dominance import dominators_in_kind
 from advisor.options.lastresort import proof_of
 from advisor.options.quality import exam_loss, quality_loss
-from advisor.scenario import Model, Request, Scenario
+from advisor.scenario import Model, Request, Scenario, offloads
 from advisor.splits import split_of
 from advisor.units import percent, steady
 
@@ -61,7 +61,7 @@ def _request(request: Request, scenario: Scenario) -> Pairs:
     yield "request.kv_cache", scenario.kv_cache_k.name
     yield "request.kv_cache_bits", scenario.kv_cache_k.bits
     yield "request.flash_attention", scenario.flash_attention
-    yield "request.offload_stated", scenario.gpu_layers is not None or scenario.cpu_experts > 0
+    yield "request.offload_stated", offloads(scenario)
     yield "request.framework_stated", request.framework is not None
     yield "request.context_beyond_training", bool(trained and scenario.context_tokens > trained)
     yield "request.split", split_of(scenario)

@@ -19,13 +19,15 @@ FLAGS = {"flash_attention", "kv_unified", "swa_full"}
 """Switches, true or false."""
 _COUNT_OR_ALL = {"gpu_layers", "cpu_experts"}
 _NUMBERS = {"ram_gib", "ram_bandwidth_gb_s"}
-_SIZES = {"ram": "ram_gib", "ram_bandwidth": "ram_bandwidth_gb_s"}
-_CHOICES = {
+SIZES = {"ram": "ram_gib", "ram_bandwidth": "ram_bandwidth_gb_s"}
+"""Keys that take units -> what they state in a request."""
+CHOICES = {
     "prefer": get_args(Prefer),
     "use": get_args(Use),
     "split": SPLITS,
 }
-KEYS = (*Request.__struct_fields__, *_SIZES)
+"""Keys that are one of a few words."""
+KEYS = (*Request.__struct_fields__, *SIZES)
 """Every key a request may hold; ``ram`` and ``ram_bandwidth`` take units as on the command line."""
 
 
@@ -101,13 +103,13 @@ def _take(
     source: Source | None,
 ) -> None:
     try:
-        values[_SIZES.get(key, key)] = _typed(key, value)
+        values[SIZES.get(key, key)] = _typed(key, value)
     except (TypeError, ValueError, OverflowError) as error:
         problems.append(RequestError(f"{key}: {error}", source=source))
 
 
 def _typed(key: str, value: object) -> object:
-    if key in _SIZES:
+    if key in SIZES:
         return _size(key, value)
     if key in _TEXT:
         return _text(key, value)
@@ -127,8 +129,8 @@ def _typed(key: str, value: object) -> object:
 def _text(key: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise TypeError(f"'{value}' is not a name")
-    if value not in _CHOICES.get(key, (value,)):
-        raise ValueError(f"'{value}' is not one of {', '.join(_CHOICES[key])}")
+    if value not in CHOICES.get(key, (value,)):
+        raise ValueError(f"'{value}' is not one of {', '.join(CHOICES[key])}")
     return value
 
 

@@ -19,7 +19,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models import model_from_path, model_from_record
 from advisor.precisions import formats_for, precision_asked
 from advisor.requests import number_problems
-from advisor.scenario import Model, Request, Scenario
+from advisor.scenario import Model, Request, Scenario, offloads
 from advisor.splits import impossible_split
 from advisor.suggest import did_you_mean
 from advisor.units import GB, GIB
@@ -302,8 +302,7 @@ def _impossible(request: Request, scenario: Scenario, knowledge: Knowledge) -> I
             yield RequestError(f"{name} is {value}", hint="Give 0 or more, or all.")
         if isinstance(value, str) and value != "all":
             yield RequestError(f"{name} is '{value}'", hint="Give a whole number or all.")
-    is_split = scenario.gpu_layers is not None or scenario.cpu_experts > 0
-    if scenario.gpu and scenario.gpu.unified_memory and is_split:
+    if scenario.gpu and scenario.gpu.unified_memory and offloads(scenario):
         yield RequestError(
             f"{scenario.gpu.name} shares one memory with the processor: parts kept off the GPU "
             "take the same memory",

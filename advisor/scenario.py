@@ -102,6 +102,11 @@ _sizes = attrgetter(*[n for n in _NAMES if n not in {*_RECORDS, *_LISTS, *_SPEED
 Key = tuple[object, ...]
 
 
+def offloads(scenario: Scenario) -> bool:
+    """Whether part of the model, layers or experts, is to stay in system RAM."""
+    return scenario.gpu_layers is not None or scenario.cpu_experts > 0
+
+
 def whole_key(scenario: Scenario) -> tuple[Key, Key]:
     """Give a key that only equal scenarios share, and the records that must be kept with it.
 

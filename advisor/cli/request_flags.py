@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
 from msgspec import Struct
 
 from advisor.cli.inputs import FlagReader, count_or_all, on_off, read_bandwidth, read_size
 from advisor.errors import UserError, raise_problems
-from advisor.knowledge.types import SPLITS
-from advisor.scenario import Prefer, Request, Use
+from advisor.requests import CHOICES, SIZES
+from advisor.scenario import Request
 
 if TYPE_CHECKING:
     from typer.models import OptionInfo
@@ -147,12 +147,6 @@ _READ: Mapping[str, Callable[[str, str | None], object]] = {
     "ram": read_size,
     "ram_bandwidth": read_bandwidth,
 }
-_WORDS: Mapping[str, Sequence[str]] = {
-    "split": SPLITS,
-    "prefer": get_args(Prefer),
-    "use": get_args(Use),
-}
-_FIELDS = {"ram": "ram_gib", "ram_bandwidth": "ram_bandwidth_gb_s"}
 
 
 class Asked(Struct, frozen=True):
@@ -210,7 +204,7 @@ def _flags() -> list[inspect.Parameter]:
 def read_flags(values: Mapping[str, object]) -> Asked:
     """Read flags, by name, as they were typed."""
     reader = FlagReader()
-    read = {_FIELDS.get(name, name): _value(reader, name, v) for name, v in values.items()}
+    read = {SIZES.get(name, name): _value(reader, name, v) for name, v in values.items()}
     return Asked(Request(**read), reader.errors)  # type: ignore[arg-type]  # as ``Flags`` says
 
 
@@ -219,4 +213,4 @@ def _value(reader: FlagReader, name: str, value: object) -> object:
     text = None if value is None else str(value)
     if name in _READ:
         return reader.take(_READ[name], flag, text)
-    return reader.word(_WORDS[name], flag, text) if name in _WORDS else value
+    return reader.word(CHOICES[name], flag, text) if name in CHOICES else value

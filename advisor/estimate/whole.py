@@ -5,14 +5,13 @@ from __future__ import annotations
 from advisor.estimate.result import Memory, Speed
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.types import Knowledge
-from advisor.scenario import Scenario
+from advisor.scenario import Scenario, offloads
 
 
 def host_fits(scenario: Scenario, memory: Memory) -> bool:
     """Whether system RAM holds what lies there; unknown RAM counts as said to be needed."""
     needed = memory.host_weights_bytes + memory.host_kv_cache_bytes
-    offloaded = scenario.gpu_layers is not None or scenario.cpu_experts > 0
-    return not offloaded or scenario.ram_bytes is None or needed <= scenario.ram_bytes
+    return not offloads(scenario) or scenario.ram_bytes is None or needed <= scenario.ram_bytes
 
 
 def timed(scenario: Scenario, memory: Memory, knowledge: Knowledge) -> Speed | None:

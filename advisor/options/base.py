@@ -18,7 +18,7 @@ from advisor.options.outlook import known_outlook, outlook_of
 from advisor.options.quality import quality_loss
 from advisor.precisions import formats_for, precision_asked
 from advisor.resolve import cards_asked, default_backend, default_context, default_ubatch
-from advisor.scenario import Request, Scenario
+from advisor.scenario import Request, Scenario, offloads
 from advisor.splits import can_split, split_of
 
 
@@ -55,7 +55,7 @@ def cards_hold(base: Base, other: Scenario) -> bool:
 
 def whole_if_held(base: Base, other: Scenario) -> Scenario:
     """Drop a stated split where the cards of a what-if hold all of it, or share their memory."""
-    if other.gpu is None or (other.gpu_layers is None and not other.cpu_experts):
+    if other.gpu is None or not offloads(other):
         return other
     whole = replace(other, gpu_layers=None, cpu_experts=0)
     return whole if other.gpu.unified_memory or cards_hold(base, whole) else other
@@ -216,7 +216,7 @@ def _default_pair(
 ) -> tuple[Format, Framework] | None:
     """What the defaults choose for this card and model; kept, since many what-ifs ask it."""
     gpu, model = scenario.gpu, scenario.model
-    split = scenario.gpu_layers is not None or scenario.cpu_experts > 0
+    split = offloads(scenario)
     key = (
         id(knowledge),
         text,

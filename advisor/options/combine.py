@@ -28,7 +28,6 @@ from advisor.options.plan import (
     Bounds,
     Plan,
     bounds,
-    is_split,
     least_decode,
     ram_limit,
     smaller_caches,
@@ -38,7 +37,7 @@ from advisor.options.plan import (
     with_format,
 )
 from advisor.options.room import DEGREES, EXPERTS, LAYERS, Degree, solved, stretched
-from advisor.scenario import Scenario
+from advisor.scenario import Scenario, offloads
 
 _MOST_STEPS = 3
 _MOST_OFFERED = 6
@@ -107,7 +106,7 @@ def bearable(base: Base, option: Option, limits: Bounds) -> bool:
     if memory.host_weights_bytes + memory.host_kv_cache_bytes > ram_limit(base, limits):
         return False
     speed = option.speed
-    if speed is None or not is_split(option.scenario):
+    if speed is None or not offloads(option.scenario):
         return True
     return speed.decode_tok_s.estimate >= least_decode(base)
 
@@ -134,7 +133,7 @@ def _fewest_steps(
             if not found:
                 continue
             whole: list[Option] = []
-            if steps < most and all(is_split(option.scenario) for option in found):
+            if steps < most and all(offloads(option.scenario) for option in found):
                 whole = list(islice(_proved(search.on_card(), steps + 1), _FEW_FOUND))
             return [*best_of(found, _MOST_OFFERED), *best_of(whole, _FEW_FOUND)]
     return []

@@ -13,6 +13,7 @@ from advisor.estimate.margin import headroom_percent
 from advisor.estimate.result import Limits
 from advisor.options.base import Base, make_option
 from advisor.options.room import shorter_context
+from advisor.scenario import offloads
 
 _BATCHES = (2, 4, 8, 16, 32, 64, 128, 256)
 
@@ -73,7 +74,7 @@ def _batch_option(base: Base, action: Action, batch: int) -> Option:
 def offload_options(base: Base) -> Iterator[Option]:
     """As many layers, or as many experts, on the card as fit; the rest in system RAM."""
     scenario = base.scenario
-    stated = scenario.gpu_layers is not None or scenario.cpu_experts > 0
+    stated = offloads(scenario)
     if (base.card_fits and not stated) or scenario.gpu is None or scenario.gpu.unified_memory:
         return
     if scenario.framework.memory_model != "llama.cpp":

@@ -20,7 +20,7 @@ from advisor.estimate.whole import host_fits
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import Kept
 from advisor.options.quality import exam_loss, quality_loss, weights_loss
-from advisor.scenario import Key, Scenario, whole_key
+from advisor.scenario import Key, Scenario, offloads, whole_key
 from advisor.splits import split_of
 from advisor.units import percent
 
@@ -91,7 +91,7 @@ def _put_memory(facts: dict[str, FactValue], after: Scenario, memory: Memory) ->
     host = memory.host_weights_bytes + memory.host_kv_cache_bytes
     facts["option.required"] = float(memory.required_bytes)
     facts["option.host_ram"] = float(host)
-    facts["option.offloads"] = after.gpu_layers is not None or after.cpu_experts > 0
+    facts["option.offloads"] = offloads(after)
     put(facts, "option.headroom", memory.headroom_bytes)
     put(facts, "option.headroom_share", headroom_percent(memory))
     put(facts, "option.bits_per_weight", memory.bits_per_weight)

@@ -14,7 +14,7 @@ from advisor.knowledge.types import Format, KvType
 from advisor.options.base import Base
 from advisor.options.choices import worth_having
 from advisor.options.formats import can_cache, kv_change
-from advisor.scenario import Scenario
+from advisor.scenario import Scenario, offloads
 
 _GENTLE_CACHE_BITS = 8.0
 _GENTLE_CLASS_BITS = 4
@@ -116,13 +116,8 @@ def within_reach(base: Base, option: Option) -> bool:
     memory = option.memory
     needed = memory.host_weights_bytes + memory.host_kv_cache_bytes
     return option.fits and (
-        not is_split(option.scenario) or needed <= ram_limit(base, bounds(base)[-1])
+        not offloads(option.scenario) or needed <= ram_limit(base, bounds(base)[-1])
     )
-
-
-def is_split(scenario: Scenario) -> bool:
-    """Whether part of the model was moved to system RAM."""
-    return scenario.gpu_layers is not None or scenario.cpu_experts > 0
 
 
 def stored_bytes(base: Base, scenario: Scenario, precision: Format | None = None) -> int:

@@ -17,9 +17,9 @@ from advisor.knowledge.types import Format, Knowledge
 from advisor.models import model_from_record
 from advisor.options.base import Base, make_option
 from advisor.options.choices import worth_having
-from advisor.options.plan import is_split, stored_bytes
+from advisor.options.plan import stored_bytes
 from advisor.resolve import default_context
-from advisor.scenario import Model, Scenario
+from advisor.scenario import Model, Scenario, offloads
 
 _MOST_MODELS = 5
 _FEW_MODELS = 2
@@ -69,7 +69,7 @@ def model_option(base: Base, model: Model) -> Option | None:
 def _placed(base: Base, model: Model) -> tuple[Scenario, Format] | None:
     """Wholly on the cards where they hold it, else split as was stated; with its format."""
     own = base.scenario
-    if is_split(own):
+    if offloads(own):
         whole = _with_model(base, replace(own, gpu_layers=None, cpu_experts=0), model)
         precision = _best_format(base, whole) if whole else None
         if whole and precision:
@@ -138,7 +138,7 @@ def _faithful(base: Base, precision: Format, scenario: Scenario) -> bool:
 def _most_stored(base: Base, scenario: Scenario) -> float:
     """Weights that cards, and RAM where the request has a split, may hold, bytes."""
     usable = base.memory.usable_bytes
-    if usable is None or is_split(scenario):
+    if usable is None or offloads(scenario):
         return float("inf")
     lookup = 2 * scenario.model.shape.vocab * scenario.model.shape.hidden
     return usable + lookup

@@ -20,6 +20,7 @@ from advisor.render.templating import Templates, templates_for
 from advisor.render.views import Views
 from advisor.render.wording import spoken
 from advisor.render.yours import own_entries, own_rule_doc, switched_off_docs
+from advisor.scenario import offloads
 from advisor.vocabulary import shown_in
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def _runs(advice: Advice) -> bool:
 
 
 def _is_split(scenario: Scenario) -> bool:
-    return scenario.gpu_layers is not None or scenario.cpu_experts > 0
+    return offloads(scenario)
 
 
 def _speed_may_be_shown(advice: Advice) -> bool:

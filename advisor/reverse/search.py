@@ -25,7 +25,7 @@ from advisor.knowledge.cards import Cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.resolve import assembled, default_backend
 from advisor.reverse.wish import Wish, with_cards
-from advisor.scenario import Model, Request, Scenario
+from advisor.scenario import Model, Request, Scenario, offloads
 
 Reason = Literal[
     "not_sizable",
@@ -70,7 +70,7 @@ class Answer(Struct, frozen=True):
     @property
     def split(self) -> bool:
         """Whether a part lies in system RAM because the request's cards cannot hold it."""
-        return self.scenario.gpu_layers is not None or self.scenario.cpu_experts > 0
+        return offloads(self.scenario)
 
     def request(self, wish: Wish, gpu: str, model: str) -> Request:
         """Write the request that gives the same figures when it is estimated by itself.
