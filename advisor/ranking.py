@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from advisor.advice import FactValue, Option, ScoreTerm
 from advisor.engine.base import Firing, OptionFacts
-from advisor.engine.trace import all_hold
+from advisor.engine.trace import Check, all_hold
+from advisor.memo import by_identity
 from advisor.options.dominance import BETWEEN_KEYS, DOMINATED_BY
 from advisor.rulefile.model import PerTerm, Rule, RuleSet, Score
 
@@ -99,10 +100,16 @@ def score_of(
     total = score.base
     for per in score.add:
         total += _per_points(per, facts, option) or 0.0
-    for when in score.when:
-        if all_hold(when.tests)(facts, option):
-            total += when.points
+    for check, points in _whens(score):
+        if check(facts, option):
+            total += points
     return round(total, 2)
+
+
+@by_identity
+def _whens(score: Score) -> Sequence[tuple[Check, float]]:
+    """The terms that count or not: their checks, made once, and their points."""
+    return [(all_hold(when.tests), when.points) for when in score.when]
 
 
 def score_terms(

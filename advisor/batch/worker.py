@@ -7,10 +7,12 @@ import os
 import signal
 import threading
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 
 from msgspec import Struct
 
+from advisor.batch import hugepages
 from advisor.batch.manifest import differences, made_by
 from advisor.batch.names import Namer
 from advisor.batch.plan import Shard
@@ -24,6 +26,7 @@ _COLLECT_RARELY = (400_000, 20, 50)
 """Thresholds of the garbage collector: reports make few cycles, and looking for them took 8 %."""
 _one_at_a_time = threading.Lock()
 """A Dask worker may have several threads; what is kept between scenarios is not made for that."""
+_made = count(1)
 
 
 class Job(Struct, frozen=True):
@@ -62,11 +65,17 @@ def run_shard(job: Job, shard: Shard) -> Done | None:
     with _one_at_a_time:
         if asked_to_stop(Path(job.out)):
             return None
-        files = make_shard(shard, _making(job))
-        if sees(Path(job.out), job.token):
-            written = write_files(Path(job.out), shard.number, files)
-            return Done(shard.number, written)
-        return Done(shard.number, 0, tuple(files))
+        done = _done(job, shard)
+        if hugepages.is_time(next(_made)):
+            hugepages.gather()
+        return done
+
+
+def _done(job: Job, shard: Shard) -> Done:
+    files = make_shard(shard, _making(job))
+    if sees(Path(job.out), job.token):
+        return Done(shard.number, write_files(Path(job.out), shard.number, files))
+    return Done(shard.number, 0, tuple(files))
 
 
 @lru_cache(maxsize=2)

@@ -22,18 +22,43 @@ def main() -> None:
     try:
         from advisor.cli.app import application  # noqa: PLC0415  nothing before the handler
 
-        application(sys.argv[1:])()
+        try:
+            application(sys.argv[1:])()
+        finally:
+            _flush()
     except UserError as error:
         sys.exit(_told(error, WRONG_INPUT, debug=debug))
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:
-        sys.exit(_told(error, WRONG_INPUT, debug=debug))
+        sys.exit(_told(_plainly(error), WRONG_INPUT, debug=debug))
     except (AdvisorError, Exception) as error:  # noqa: BLE001  the last line of defence
         sys.exit(_told(error, OUR_BUG, debug=debug))
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # closed by whoever started this
+        sys.stdout.flush()
+
+
+def _plainly(error: OSError) -> UserError:
+    """Say what the system refused; what a full standard output did not take is dropped."""
+    try:
+        _flush()
+    except OSError:
+        _drop_output()
+    reason = error.strerror or str(error)
+    if error.filename is not None:
+        return UserError(f"{reason}: '{error.filename}'.")
+    return UserError(f"{reason}, when reading or writing.")
+
+
+def _drop_output() -> None:
+    """Keep Python from trying once more at its end, which would change the exit code."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told(error: Exception, code: int, *, debug: bool) -> int:

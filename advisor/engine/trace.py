@@ -75,12 +75,13 @@ def _value(fact: str, facts: Facts, option: Facts | None) -> FactValue | None:
     return option.get(fact) if option and fact.startswith("option.") else facts.get(fact)
 
 
-_All = Callable[[Facts, Facts | None], bool]
-_conjunctions: dict[int, tuple[Branch, _All]] = {}
+Check = Callable[[Facts, Facts | None], bool]
+"""Whether something holds of a scenario's facts and, in tests of what-ifs, of an option's."""
+_conjunctions: dict[int, tuple[Branch, Check]] = {}
 _MOST_CONJUNCTIONS = 20_000
 
 
-def all_hold(tests: Branch) -> _All:
+def all_hold(tests: Branch) -> Check:
     """Give the check whether all tests hold, made once for the same tuple of tests."""
     found = _conjunctions.get(id(tests))
     if found is None:
@@ -90,7 +91,7 @@ def all_hold(tests: Branch) -> _All:
     return found[1]
 
 
-def _conjunction(tests: Branch) -> _All:
+def _conjunction(tests: Branch) -> Check:
     checks = [_check(test) for test in tests]
 
     def check(facts: Facts, option: Facts | None) -> bool:
@@ -102,7 +103,7 @@ def _conjunction(tests: Branch) -> _All:
     return checks[0] if len(checks) == 1 else check
 
 
-def _check(test: Test) -> _All:
+def _check(test: Test) -> Check:
     """Make a test quick whose fact is compared with a number, a text or a flag."""
     fact, target = test.fact, test.value
     if test.other is not None or target is None:

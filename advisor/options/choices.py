@@ -78,6 +78,58 @@ def _undominated(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
     return kept
 
 
+Sized = tuple[Format, int]
+"""A format, and the bytes of the model's weights in it."""
+
+
+def sized_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
+    """The formats worth having with what the weights take in each, bytes; the largest first."""
+    return _keep(
+        "sized", scenario, (knowledge, scenario.model), lambda: _with_sizes(scenario, knowledge)
+    )
+
+
+def _with_sizes(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
+    model, framework, types = scenario.model, scenario.framework, knowledge.ggml_types
+    return [
+        (precision, weight_profile(model, precision, framework, types).total_bytes)
+        for precision in reversed(worth_having(scenario, knowledge))
+    ]
+
+
+def faithful_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
+    """Those of them below 16 bits that lose little, or are likely to."""
+    return _keep(
+        "faithful", scenario, (knowledge, scenario.model), lambda: _faithful(scenario, knowledge)
+    )
+
+
+def _faithful(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
+    return [
+        (precision, size)
+        for precision, size in sized_formats(scenario, knowledge)
+        if precision.family != "unquantized" and _loses_little(precision, scenario, knowledge)
+    ]
+
+
+_FOUR_BITS = 4
+
+
+def _loses_little(precision: Format, scenario: Scenario, knowledge: Knowledge) -> bool:
+    """Whether it loses little, or nobody measured it and it has four bits that the card likes.
+
+    Of GGUF formats only measured ones count: there is one of every size.
+    """
+    loss = support.format_loss(precision, scenario.model)
+    if loss is not None:
+        return loss <= knowledge.policy["little_loss_percent"]
+    if precision.kind == "gguf":
+        return False
+    needed, gpu = precision.native_compute_capability, scenario.gpu
+    likes = not (needed and gpu and gpu.compute_capability) or gpu.compute_capability >= needed
+    return likes and (precision.class_bits or 0) >= _FOUR_BITS
+
+
 def families_elsewhere(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sequence[Pair]]:
     """Format families that only other frameworks run, each from its largest format down."""
     return _keep("elsewhere", scenario, (knowledge,), lambda: _families(scenario, knowledge))

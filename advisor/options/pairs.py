@@ -10,14 +10,14 @@ from advisor.advice import Option
 from advisor.errors import UserError
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge.cards import TOGETHER, Cards, find_cards
-from advisor.knowledge.types import Gpu
+from advisor.knowledge.types import Gpu, Knowledge
+from advisor.memo import by_identity
 from advisor.options.base import Base, cards_hold, make_option
 from advisor.options.hardware import can_grow, on_card
 from advisor.options.plan import stored_bytes
 from advisor.scenario import Scenario
 
 _MOST_OFFERED = 2
-"""Stands between the names of unequal cards."""
 
 
 def second_card_options(base: Base) -> Iterator[Option]:
@@ -63,7 +63,7 @@ def _beside(base: Base, gpu: Gpu, second: Gpu) -> Scenario | None:
     together = (gpu.vram_bytes or 0) + (second.vram_bytes or 0)
     if together < stored_bytes(base, base.scenario) * _LEAST_ON_CARDS:
         return None
-    cards = _found(base, f"{gpu.name}{TOGETHER}{second.name}")
+    cards = _found(base.knowledge, gpu, second)
     if cards is None or not cards.each:
         return None
     return replace(base.scenario, gpu=cards.gpu, gpus=cards.count, cards=cards.each)
@@ -73,8 +73,9 @@ _LEAST_ON_CARDS = 0.75
 """Weights that must lie on the cards: an input embedding may stay in system RAM."""
 
 
-def _found(base: Base, text: str) -> Cards | None:
+@by_identity
+def _found(knowledge: Knowledge, gpu: Gpu, second: Gpu) -> Cards | None:
     try:
-        return find_cards(base.knowledge, text)
+        return find_cards(knowledge, f"{gpu.name}{TOGETHER}{second.name}")
     except UserError:
         return None

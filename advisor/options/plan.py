@@ -12,7 +12,7 @@ from advisor.advice import Effort, Option
 from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format, KvType
 from advisor.options.base import Base
-from advisor.options.choices import worth_having
+from advisor.options.choices import sized_formats
 from advisor.options.formats import can_cache, kv_change
 from advisor.scenario import Scenario, offloads
 
@@ -139,11 +139,11 @@ def smaller_formats(base: Base, scenario: Scenario, limits: Bounds) -> list[Form
     own = stored_bytes(base, scenario)
     return [
         precision
-        for precision in reversed(worth_having(scenario, base.knowledge))
-        if precision is not scenario.precision
+        for precision, stored in sized_formats(scenario, base.knowledge)
+        if stored < own
+        and precision is not scenario.precision
         and limits.takes(precision)
         and not _unpacked(precision, scenario)
-        and stored_bytes(base, scenario, precision) < own
     ]
 
 

@@ -16,7 +16,7 @@ from advisor.knowledge import catalogue
 from advisor.knowledge.types import Format, Knowledge
 from advisor.models import model_from_record
 from advisor.options.base import Base, make_option
-from advisor.options.choices import worth_having
+from advisor.options.choices import Sized, faithful_formats
 from advisor.options.plan import stored_bytes
 from advisor.resolve import default_context
 from advisor.scenario import Model, Scenario, offloads
@@ -81,16 +81,17 @@ def _placed(base: Base, model: Model) -> tuple[Scenario, Format] | None:
 
 def _best_format(base: Base, scenario: Scenario) -> Format | None:
     """The format asked for if it fits, else the most faithful that loses little and fits."""
-    for precision in _formats(base, scenario):
-        if stored_bytes(base, scenario, precision) > _most_stored(base, scenario):
+    most, spare = _most_stored(base, scenario), _spare(base, scenario)
+    for precision, stored in _formats(base, scenario):
+        if stored > most:
             continue
         free = free_bytes(replace(scenario, precision=precision), base.knowledge)
-        if free is None or free >= _spare(base, scenario):
+        if free is None or free >= spare:
             return precision
     return None
 
 
-def _formats(base: Base, scenario: Scenario) -> Iterator[Format]:
+def _formats(base: Base, scenario: Scenario) -> Iterator[Sized]:
     """Formats to offer a smaller model in, the most faithful first.
 
     A request that fits in a gentle format keeps it; so does one in 16 bits where they fit. What was
@@ -98,17 +99,15 @@ def _formats(base: Base, scenario: Scenario) -> Iterator[Format]:
     """
     own, model = base.scenario.precision, scenario.model
     runs = support.runs(scenario.framework, own, scenario.gpu, model)
-    if base.card_fits and not _is_harsh(base):
-        yield from [own] if runs else []
-        return
+    kept = base.card_fits and not _is_harsh(base)
     full = own.family == "unquantized"
-    if runs and full:
-        yield own
-    for precision in reversed(worth_having(scenario, base.knowledge)):
-        if precision.family != "unquantized" and _faithful(base, precision, scenario):
-            yield precision
+    if runs and (kept or full):
+        yield own, stored_bytes(base, scenario, own)
+    if kept:
+        return
+    yield from faithful_formats(scenario, base.knowledge)
     if runs and not full and not support.is_published(own, base.scenario.model):
-        yield own
+        yield own, stored_bytes(base, scenario, own)
 
 
 def _is_harsh(base: Base) -> bool:
@@ -118,21 +117,6 @@ def _is_harsh(base: Base) -> bool:
     if loss is None:
         return (own.bits_per_weight or _FOUR_BITS) < _FEW_BITS
     return loss > base.knowledge.policy["gentle_up_to_percent"]
-
-
-def _faithful(base: Base, precision: Format, scenario: Scenario) -> bool:
-    """Whether it loses little, or nobody measured it and it has four bits that the card likes.
-
-    Of GGUF formats only measured ones count: there is one of every size.
-    """
-    loss = support.format_loss(precision, scenario.model)
-    if loss is not None:
-        return loss <= base.knowledge.policy["little_loss_percent"]
-    if precision.kind == "gguf":
-        return False
-    needed, gpu = precision.native_compute_capability, scenario.gpu
-    likes = not (needed and gpu and gpu.compute_capability) or gpu.compute_capability >= needed
-    return likes and (precision.class_bits or 0) >= _FOUR_BITS
 
 
 def _most_stored(base: Base, scenario: Scenario) -> float:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -263,3 +266,23 @@ def test_a_pipe_given_as_output_is_written_to(capsys: Capture, tmp_path: Path) -
     finally:
         os.close(reader)
     assert pipe.is_fifo()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("asked", [["--version"], ["rules", "check", "--quick"]])
+def test_a_full_standard_output_is_told_in_one_line(asked: list[str], unbuffered: str) -> None:
+    given = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    command = [sys.executable, "-m", "advisor", *asked]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, env=given, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == "error: No space left on device, when reading or writing.\n"
+
+
+def test_a_closed_standard_output_is_no_bug() -> None:
+    command = f"exec {shlex.quote(sys.executable)} -m advisor --version >&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
