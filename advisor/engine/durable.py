@@ -15,10 +15,12 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import Protocol, cast
 
+from advisor.engine.apart import named_values, rules_for, telling_fact
 from advisor.engine.base import FactValue, OptionFacts, Outcome
 from advisor.engine.compile import CompiledRule, CompiledRules
 from advisor.engine.network import UNIT, WARM, EngineRule, chunked, engine_rules, ruleset_text
@@ -31,8 +33,10 @@ _DUPLICATE = 2
 _WARM_FACT = f'{{"id":"{WARM}","sid":"0","{WARM}":1}}'
 _WARM_START = f'{{"{WARM}"'
 _numbers = count()
-MOST_KEPT = 8_192
-"""What-ifs whose rules are kept; all are dropped together when there are more."""
+MOST_KEPT = 2_048
+"""What-ifs of one kind whose rules are kept; all are dropped together when there are more."""
+_OTHER = "\0"
+"""Stands for every kind of what-if that no rule names."""
 _SCENARIO = ""
 """Stands for the scenario where the text of a what-if could."""
 
@@ -76,10 +80,11 @@ def _c_module() -> _CModule:
 class DurableEngine:
     """Forward chaining in the C engine, see ``base.Engine``; safe to share between threads.
 
-    Rules on the scenario run first, then those on what-ifs. What-ifs never meet each other, and
-    values that no rule can tell apart are written alike. So what held of a what-if holds of the
-    next one with the same text, beside the same text of the scenario. Only where a rule concludes
-    something from a what-if do all rules run together, every time.
+    Rules on the scenario run first, then those on what-ifs, each kind of what-if with the rules
+    that may hold of it. What-ifs never meet each other, and values that no rule can tell apart are
+    written alike. So what held of a what-if holds of the next one with the same text, beside the
+    same text of the scenario. Only where a rule concludes something from a what-if do all rules
+    run together, every time.
 
     Args:
         compiled: The rules; they are split over several rule sets where the engine's limits ask
@@ -101,25 +106,86 @@ class DurableEngine:
         second = [r for r in rules if not apart or r.rule.per_option]
         self._compiled = compiled
         self._scenario = _Stage(module, compiled, names, first)
-        self._whatif = _Stage(module, compiled, names, second, keeps=apart)
+        self._whatifs = _Kinds(module, compiled, names, second, keeps=apart)
         self._lock = threading.Lock()
 
     def run(self, facts: Mapping[str, FactValue], options: Sequence[OptionFacts]) -> Outcome:
         """Fire every rule that holds, see ``base.Engine``."""
         self._compiled.check_names(facts)
         check_keys(options)
-        keys: dict[str, list[str]] = {}
-        for option, text in zip(options, self._whatif.writer.options(options), strict=True):
-            keys.setdefault(text, []).append(option.key)
         with self._lock:
             first, _ = self._scenario.held(*self._scenario.writer.scenario(facts))
-            given, key = self._whatif.writer.scenario(facts)
-            concluded = self._whatif.concluded(first)
-            second, of_options = self._whatif.held((*given, *concluded), (key, *concluded), [*keys])
-        fired = [(rule.id, "") for rule in (*first, *second)]
-        for rules, alike in zip(of_options, keys.values(), strict=True):
-            fired += [(rule.id, key) for rule in rules for key in alike]
+            known = _concluded_by(first)
+            fired = {(rule.id, "") for rule in first}
+            for stage, those in self._whatifs.apart(options):
+                fired.update(_fired(stage, facts, known, those))
         return settle(self._compiled, fired)
+
+
+def _concluded_by(rules: Iterable[CompiledRule]) -> Mapping[str, FactValue]:
+    values: dict[str, FactValue] = {}
+    for rule in rules:
+        for fact, value in rule.conclusions:
+            values.setdefault(fact, value)
+    return values
+
+
+def _fired(
+    stage: _Stage,
+    facts: Mapping[str, FactValue],
+    known: Mapping[str, FactValue],
+    options: Sequence[OptionFacts],
+) -> Iterator[tuple[str, str]]:
+    """Rule and option of everything that fires for what-ifs of one kind."""
+    keys: dict[str, list[str]] = {}
+    for option, text in zip(options, stage.writer.options(options), strict=True):
+        keys.setdefault(text, []).append(option.key)
+    given, key = stage.writer.scenario(facts)
+    concluded = stage.concluded(known)
+    alone, each = stage.held((*given, *concluded), (key, *concluded), [*keys])
+    yield from ((rule.id, "") for rule in alone)
+    for rules, alike in zip(each, keys.values(), strict=True):
+        yield from ((rule.id, key) for rule in rules for key in alike)
+
+
+class _Kinds:
+    """The rules on what-ifs, by the kind of what-if; each kind's are made ready when it is met."""
+
+    def __init__(
+        self,
+        module: _CModule,
+        compiled: CompiledRules,
+        names: Names,
+        rules: Sequence[EngineRule],
+        *,
+        keeps: bool,
+    ) -> None:
+        chunked(rules)  # what no rule set can hold is told now, not when its kind is first met
+        self._fact = telling_fact(rules) if keeps else None
+        self._named = named_values(rules, self._fact) if self._fact else frozenset()
+        self._rules = rules
+        self._make = partial(_Stage, module, compiled, names, keeps=keeps)
+        self.stages: dict[FactValue | None, _Stage] = {}
+
+    def apart(
+        self, options: Sequence[OptionFacts]
+    ) -> Iterable[tuple[_Stage, Sequence[OptionFacts]]]:
+        """What-ifs with the rules for them; without a fact that tells them apart, all in one."""
+        if self._fact is None:
+            return [(self._of(None), options)]
+        kinds: dict[FactValue | None, list[OptionFacts]] = {}
+        for option in options:
+            kinds.setdefault(option.values.get(self._fact), []).append(option)
+        return [(self._of(value), those) for value, those in kinds.items()]
+
+    def _of(self, value: FactValue | None) -> _Stage:
+        kind = value if value is None or value in self._named else _OTHER
+        found = self.stages.get(kind)
+        if found is None:
+            fact, rules = self._fact, self._rules
+            found = self._make(rules_for(rules, fact, kind) if fact else rules)
+            self.stages[kind] = found
+        return found
 
 
 _Held = tuple[CompiledRule, ...]
@@ -146,13 +212,9 @@ class _Stage:
         self._kept: dict[Hashable, dict[str, _Held]] = {}
         self._size = 0
 
-    def concluded(self, rules: Iterable[CompiledRule]) -> list[str]:
-        """Write what these rules conclude, as far as a rule of this stage reads it."""
-        values: dict[str, FactValue] = {}
-        for rule in rules:
-            for fact, value in rule.conclusions:
-                values.setdefault(fact, value)
-        found = (self._conclusions.get(pair) for pair in values.items())
+    def concluded(self, known: Mapping[str, FactValue]) -> list[str]:
+        """Write what was concluded, as far as a rule of this stage reads it."""
+        found = (self._conclusions.get(pair) for pair in known.items())
         return sorted(text for text in found if text)
 
     def held(
@@ -218,8 +280,16 @@ class _RuleSet:
         self._per_option = sum(rule.per_option for rule in self._rules.values())
         name = f"advisor-{os.getpid()}-{next(_numbers)}"
         self._handle = module.create_ruleset(name, ruleset_text(by_name))
+        self._begin()
         weakref.finalize(self, module.delete_ruleset, self._handle).atexit = False
-        self.run([], [{}], {})
+
+    def _begin(self) -> None:
+        """Fire once; where that is interrupted, nothing is deleted, as nothing may have fired."""
+        try:
+            self._fire([_WARM_FACT], [{}], {})
+        except self._module.error as error:
+            raise EngineError(f"durable-rules failed: {error}") from error
+        self._forget()
 
     def run(
         self,

@@ -31,7 +31,12 @@ class Writer:
         read = {fact: text for fact, text in texts.items() if fact not in compiled.levels}
         self.texts = texts
         self._normal = compiled.normal
-        self._scenario = {f: (group_of(f, ()), t) for f, t in read.items() if not of_option(f)}
+        ours = sorted((group_of(f, ()), f) for f in read if not of_option(f))
+        self._scenario = {fact: read[fact] for _, fact in ours}
+        self._groups = [
+            [place for place, (other, _) in enumerate(ours) if other == group]
+            for group in sorted({group for group, _ in ours})
+        ]
         joins = [test for test in tests if test.other is not None]
         self._joins = [join for join in joins if self._is_plain(join)]
         exact = {f for join in joins if not self._is_plain(join) for f in (join.fact, join.other)}
@@ -43,12 +48,6 @@ class Writer:
         self._own, self._shared = self._all, _Properties({})
         self._whole: Kept[int, tuple[Mapping[str, FactValue], str]] = Kept(_MOST_KEPT)
         self._kept: Kept[int, tuple[Mapping[str, FactValue], str]] = Kept(_MOST_KEPT)
-        self._groups = sorted({group for group, _ in self._scenario.values()})
-        self._unknown_scenario = [
-            (fact, group, text.unknown)
-            for fact, (group, text) in self._scenario.items()
-            if text.unknown
-        ]
 
     def _is_plain(self, join: Test) -> bool:
         """Whether it compares two numbers of the scenario."""
@@ -61,25 +60,23 @@ class Writer:
             The groups, and a key that they share with all that no rule can tell from them: of
             numbers that are compared with each other it has how they compare.
         """
-        written, key = dict.fromkeys(self._groups, ""), []
-        for name, value in facts.items():
-            if name in self._scenario:
-                group, text = self._scenario[name]
-                piece = _piece(text, value)
-                written[group] += piece
-                if name in self._sketches:
-                    sketch = self._sketches[name]
-                    piece = _piece(sketch, value) if sketch else ""
-                key.append(piece)
-        for name, group, unknown in self._unknown_scenario:
-            if name not in facts:
-                written[group] += unknown
-                key.append(unknown)
+        pieces = [_piece(text, facts.get(name)) for name, text in self._scenario.items()]
         groups = [
-            f'{{"id":"g{index}","sid":"0",{written[group]}"{UNIT}":1}}'
-            for index, group in enumerate(self._groups)
+            f'{{"id":"g{index}","sid":"0",{"".join([pieces[at] for at in places])}"{UNIT}":1}}'
+            for index, places in enumerate(self._groups)
         ]
-        return (*groups,), (*key, *[self._compared(join, facts) for join in self._joins])
+        if self._sketches:
+            pieces = [
+                *map(self._told_apart, self._scenario, pieces, map(facts.get, self._scenario))
+            ]
+        return (*groups,), (*pieces, *[self._compared(join, facts) for join in self._joins])
+
+    def _told_apart(self, name: str, piece: str, value: FactValue | None) -> str:
+        """Give what rules tell apart of a fact: of a number compared with others its own tests."""
+        if name not in self._sketches:
+            return piece
+        sketch = self._sketches[name]
+        return _piece(sketch, value) if sketch else ""
 
     def _compared(self, join: Test, facts: Mapping[str, FactValue]) -> bool | None:
         one, two = facts.get(join.fact), facts.get(join.other or "")
@@ -122,7 +119,7 @@ class Writer:
         self._kept = Kept(_MOST_KEPT)
 
 
-def _piece(text: FactText, value: FactValue) -> str:
+def _piece(text: FactText, value: FactValue | None) -> str:
     return text.pieces[value] if value.__class__ is text.exact else text.text(value)
 
 

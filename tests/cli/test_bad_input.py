@@ -284,5 +284,5 @@ def test_a_full_standard_output_is_told_in_one_line(asked: list[str], unbuffered
 
 def test_a_closed_standard_output_is_no_bug() -> None:
     command = f"exec {shlex.quote(sys.executable)} -m advisor --version >&-"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
