@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from advisor.audit.finding import Finding
 from advisor.audit.report import check_report, read_report, text_of
 from advisor.audit.similar import runs, sentences, signature
+from advisor.batch import hugepages
 from advisor.batch.names import Namer
 from advisor.batch.shard import Making, place_of
 from advisor.batch.stored import Entry, read_record, sha256_of, table_rows
@@ -85,6 +86,7 @@ def check_shard(setup: Setup, task: Task) -> Checked:
     for place in chosen:
         if place < head["reports"]:
             _check(setup, task, lines[place], rows, checked)
+    hugepages.after_shard()
     return checked
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 _SYSTEM = Path("/sys/kernel/mm/transparent_hugepage")
@@ -17,6 +18,15 @@ _MAPS = Path("/proc/self/maps")
 _MADV_COLLAPSE = 25
 """Of Linux 6.1 and later (include/uapi/asm-generic/mman-common.h)."""
 _FIRST, _THEN_TIMES = 1, 4
+
+
+_shards = count(1)
+
+
+def after_shard() -> None:
+    """Count a shard of this process, and gather its memory when that is due."""
+    if is_time(next(_shards)):
+        gather()
 
 
 def is_time(shards: int) -> bool:

@@ -7,7 +7,6 @@ import os
 import signal
 import threading
 from functools import lru_cache
-from itertools import count
 from pathlib import Path
 
 from msgspec import Struct
@@ -26,7 +25,6 @@ _COLLECT_RARELY = (400_000, 20, 50)
 """Thresholds of the garbage collector: reports make few cycles, and looking for them took 8 %."""
 _one_at_a_time = threading.Lock()
 """A Dask worker may have several threads; what is kept between scenarios is not made for that."""
-_made = count(1)
 
 
 class Job(Struct, frozen=True):
@@ -66,8 +64,7 @@ def run_shard(job: Job, shard: Shard) -> Done | None:
         if asked_to_stop(Path(job.out)):
             return None
         done = _done(job, shard)
-        if hugepages.is_time(next(_made)):
-            hugepages.gather()
+        hugepages.after_shard()
         return done
 
 
