@@ -97,6 +97,9 @@ _SPEED_ALONE = ("depth_tokens", "ram_bytes", "ram_bandwidth_bytes_s", "cpu_cores
 _records = attrgetter(*_RECORDS)
 _LISTS = ("cards",)
 _figures = attrgetter(*[name for name in _NAMES if name not in {*_RECORDS, *_LISTS}])
+_any_context = attrgetter(
+    *[n for n in _NAMES if n not in {*_RECORDS, *_LISTS, "context_tokens", "prefer", "use"}]
+)
 _sizes = attrgetter(*[n for n in _NAMES if n not in {*_RECORDS, *_LISTS, *_SPEED_ALONE}])
 
 Key = tuple[object, ...]
@@ -114,6 +117,12 @@ def whole_key(scenario: Scenario) -> tuple[Key, Key]:
     """
     records: Key = (*_records(scenario), *scenario.cards)
     return (*map(id, records), *_figures(scenario)), records
+
+
+def any_context_key(scenario: Scenario) -> tuple[Key, Key]:
+    """Give the like for what holds whatever the context and whatever is preferred."""
+    records: Key = (*_records(scenario), *scenario.cards)
+    return (*map(id, records), *_any_context(scenario)), records
 
 
 def size_key(scenario: Scenario, gpu: Gpu | None) -> tuple[Key, Key]:

@@ -14,7 +14,7 @@ from advisor.engine.properties import FactText, Names, fact_texts
 from advisor.memo import Kept
 from advisor.rulefile.model import Test
 
-_MOST_KEPT = 3_072
+_MOST_KEPT = 512
 _PRESENT = f'"{PRESENT_OPTION}":1,'
 
 

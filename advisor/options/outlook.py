@@ -20,7 +20,7 @@ from advisor.estimate.whole import host_fits
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import Kept
 from advisor.options.quality import exam_loss, quality_loss, weights_loss
-from advisor.scenario import Key, Scenario, offloads, whole_key
+from advisor.scenario import Key, Scenario, any_context_key, offloads, whole_key
 from advisor.splits import split_of
 from advisor.units import percent
 
@@ -66,19 +66,58 @@ def known_outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook | None:
 def _outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook:
     memory = estimate_memory(scenario, knowledge)
     fits = memory.deficit_bytes == 0 and host_fits(scenario, memory)
-    speed = estimate_speed(scenario, memory, knowledge) if fits else None
+    lasting = _lasting_of(scenario, knowledge)
+    speed = _speed_of(scenario, memory, lasting) if fits else None
     margin = margin_of(memory, knowledge.policy) if fits else None
-    facts: dict[str, FactValue] = {"option.fits": fits}
+    facts: dict[str, FactValue] = {"option.fits": fits, **lasting.facts}
     if margin:
         facts["option.margin"] = margin
-    put(facts, "option.exam_loss", exam_loss(scenario))
-    put(facts, "option.weights_loss", weights_loss(scenario))
+    facts["option.context"] = float(scenario.context_tokens)
+    if trained := scenario.model.trained_context_tokens:
+        facts["option.trained_length"] = scenario.context_tokens >= trained
     _put_memory(facts, scenario, memory)
     _put_speed(facts, speed)
-    _put_scenario(facts, scenario)
-    if scenario.gpu:
-        _put_card(facts, scenario, scenario.gpu)
-    return Outlook(memory, speed, fits, margin, quality_loss(scenario), facts)
+    return Outlook(memory, speed, fits, margin, lasting.quality_loss_percent, facts)
+
+
+class _Lasting(Struct):
+    """What holds of a scenario whatever its context."""
+
+    knowledge: Knowledge
+    records: Key
+    quality_loss_percent: float | None
+    facts: Mapping[str, FactValue]
+    speed: Speed | None = None
+    timed: bool = False
+    """Whether ``speed`` was estimated: it is where the model lies wholly on equal cards."""
+
+
+_kept_lasting: Kept[Key, _Lasting] = Kept(1_024)
+
+
+def _lasting_of(scenario: Scenario, knowledge: Knowledge) -> _Lasting:
+    key, records = any_context_key(scenario)
+    found = _kept_lasting.get(key)
+    if found is None or found.knowledge is not knowledge:
+        facts: dict[str, FactValue] = {}
+        put(facts, "option.exam_loss", exam_loss(scenario))
+        put(facts, "option.weights_loss", weights_loss(scenario))
+        _put_scenario(facts, scenario)
+        if scenario.gpu:
+            _put_card(facts, scenario, scenario.gpu)
+        found = _Lasting(knowledge, records, quality_loss(scenario), facts)
+        _kept_lasting.put(key, found)
+    return found
+
+
+def _speed_of(scenario: Scenario, memory: Memory, lasting: _Lasting) -> Speed | None:
+    """Estimate the speed; where all lies on equal cards, it is that of any context that fits."""
+    if offloads(scenario) or scenario.cards:
+        return estimate_speed(scenario, memory, lasting.knowledge)
+    if not lasting.timed:
+        lasting.speed = estimate_speed(scenario, memory, lasting.knowledge)
+        lasting.timed = True
+    return lasting.speed
 
 
 def put(facts: dict[str, FactValue], name: str, value: float | None) -> None:
@@ -113,9 +152,6 @@ def _put_scenario(facts: dict[str, FactValue], after: Scenario) -> None:
     facts["option.as_published"] = support.is_published(after.precision, after.model)
     facts["option.kv_cache"] = after.kv_cache_k.name
     facts["option.kv_bits"] = float(after.kv_cache_k.bits)
-    facts["option.context"] = float(after.context_tokens)
-    if trained := after.model.trained_context_tokens:
-        facts["option.trained_length"] = after.context_tokens >= trained
     facts["option.batch"] = float(after.batch)
     facts["option.gpus"] = float(after.gpus)
     if way := split_of(after):
