@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Protocol, cast
@@ -105,8 +105,9 @@ class DurableEngine:
         first = [r for r in rules if apart and not r.rule.per_option]
         second = [r for r in rules if not apart or r.rule.per_option]
         self._compiled = compiled
-        self._scenario = _Stage(module, compiled, names, first)
-        self._whatifs = _Kinds(module, compiled, names, second, keeps=apart)
+        make = partial(_Stage, module, compiled, names)
+        self._scenario = make(first)
+        self._whatifs = _Kinds(partial(make, keeps=apart), second, apart=apart)
         self._lock = threading.Lock()
 
     def run(self, facts: Mapping[str, FactValue], options: Sequence[OptionFacts]) -> Outcome:
@@ -153,18 +154,16 @@ class _Kinds:
 
     def __init__(
         self,
-        module: _CModule,
-        compiled: CompiledRules,
-        names: Names,
+        make: Callable[[Sequence[EngineRule]], _Stage],
         rules: Sequence[EngineRule],
         *,
-        keeps: bool,
+        apart: bool,
     ) -> None:
         chunked(rules)  # what no rule set can hold is told now, not when its kind is first met
-        self._fact = telling_fact(rules) if keeps else None
+        self._fact = telling_fact(rules) if apart else None
         self._named = named_values(rules, self._fact) if self._fact else frozenset()
         self._rules = rules
-        self._make = partial(_Stage, module, compiled, names, keeps=keeps)
+        self._make = make
         self.stages: dict[FactValue | None, _Stage] = {}
 
     def apart(

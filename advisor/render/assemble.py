@@ -165,13 +165,9 @@ def _runs(advice: Advice) -> bool:
     return advice.state in _RUNS
 
 
-def _is_split(scenario: Scenario) -> bool:
-    return offloads(scenario)
-
-
 def _speed_may_be_shown(advice: Advice) -> bool:
     known = advice.scenario.ram_bandwidth_bytes_s is not None
-    return advice.state in _RUNS or (_is_split(advice.scenario) and known)
+    return advice.state in _RUNS or (offloads(advice.scenario) and known)
 
 
 def _write_sentences(views: Views, advice: Advice, texts: Templates) -> None:
