@@ -31,8 +31,8 @@ class CompiledData(BuildHookInterface[Any]):
         folder = Path(tempfile.mkdtemp(prefix="advisor-compiled-"))
         os.environ["ADVISOR_CACHE_DIR"] = str(folder)
         sys.path.insert(0, self.root)
-        from advisor.pipeline import Advisor  # noqa: PLC0415  needs the path above
-        from advisor.shapes import stored_shapes  # noqa: PLC0415
+        from advisor.advice.pipeline import Advisor  # noqa: PLC0415  needs the path above
+        from advisor.models.known_shapes import stored_shapes  # noqa: PLC0415
 
         advisor = Advisor.load(engine="reference")
         stored_shapes(advisor.knowledge)

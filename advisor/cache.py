@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -63,15 +63,15 @@ def compiled(kind: str, sha256: str, build: Callable[[], Compiled]) -> Compiled:
 @cache
 def _code() -> str:
     """Tell states of the code apart, so that an edited parser never reads an older one's work."""
-    names = ("", "knowledge", "rulefile", "sources", "sources/families")
-    folders = (_PACKAGE / name for name in names)
-    stats = sorted(
-        (entry.path, entry.stat().st_size, entry.stat().st_mtime_ns)
-        for folder in folders
-        for entry in os.scandir(folder)
-        if entry.name.endswith(".py")
-    )
-    return hashlib.sha256(repr(stats).encode()).hexdigest()[:12]
+    return hashlib.sha256(repr(sorted(_states(_PACKAGE))).encode()).hexdigest()[:12]
+
+
+def _states(folder: Path | str) -> Iterator[tuple[str, int, int]]:
+    for entry in os.scandir(folder):
+        if entry.name.endswith(".py"):
+            yield entry.path, entry.stat().st_size, entry.stat().st_mtime_ns
+        elif entry.is_dir():
+            yield from _states(entry.path)
 
 
 def _read(path: Path) -> Compiled | None:

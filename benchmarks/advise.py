@@ -21,11 +21,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from advisor.batch.worker import collect_rarely
+from advisor.advice.pipeline import Advisor
+from advisor.bulk.batch.worker import collect_rarely
 from advisor.errors import UserError
-from advisor.pipeline import Advisor
-from advisor.render import document, render_markdown
-from advisor.scenario import Request
+from advisor.report import document, render_markdown
+from advisor.scenario.scenario import Request
 
 COMMAND = [
     sys.executable, "-m", "advisor", "advise",

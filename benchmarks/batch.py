@@ -26,14 +26,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from advisor.batch.load import load_plan
-from advisor.batch.names import Namer
-from advisor.batch.plan import shard_count
-from advisor.batch.product import Product
-from advisor.batch.shard import Making, make_shard
-from advisor.pipeline import Advisor
-from advisor.render import document, render_html, render_json, render_markdown
-from advisor.requests import request_from
+from advisor.advice.pipeline import Advisor
+from advisor.bulk.batch.file_names import Namer
+from advisor.bulk.batch.load import load_plan
+from advisor.bulk.batch.plan import shard_count
+from advisor.bulk.batch.product import Product
+from advisor.bulk.batch.shard import Making, make_shard
+from advisor.report import document, render_html, render_json, render_markdown
+from advisor.scenario.request_data import request_from
 
 ROOT = Path(__file__).resolve().parent.parent
 PLAN = "gpus: popular\nmodels: {models}\nformats: popular\ncontexts: popular\n"

@@ -21,23 +21,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from advisor.errors import UserError
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.speed import estimate_speed, rate_of
-from advisor.estimate.speed_rates import speeds_of
-from advisor.knowledge import load_knowledge, names
-from advisor.knowledge.types import Knowledge
-from advisor.measurements.effect import modelled
-from advisor.measurements.physics import FAR
-from advisor.measurements.spelling import (
+from advisor.calibration.user.effect import modelled
+from advisor.calibration.user.physics import FAR
+from advisor.calibration.user.spelling import (
     backend_of,
     card_spellings,
     model_spellings,
     of_gguf,
     of_model_type,
 )
-from advisor.resolve import resolve
-from advisor.scenario import Request
+from advisor.errors import UserError
+from advisor.estimate.memory import estimate_memory
+from advisor.estimate.speed import estimate_speed, rate_of
+from advisor.estimate.speed_rates import speeds_of
+from advisor.knowledge import load_knowledge, names
+from advisor.knowledge.types import Knowledge
+from advisor.scenario.resolve import resolve
+from advisor.scenario.scenario import Request
 
 Row = Mapping[str, str]
 Residuals = Mapping[str, Mapping[str, Sequence[float]]]

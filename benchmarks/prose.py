@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from advisor.advice import Advice
+from advisor.advice.document import Advice
+from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.pipeline import Advisor
-from advisor.render import (
+from advisor.report import (
     Length,
     document,
     document_and_views,
@@ -26,8 +26,8 @@ from advisor.render import (
     render_markdown,
     report,
 )
-from advisor.render.audit import contradictions
-from advisor.requests import request_from
+from advisor.report.sentence_check import contradictions
+from advisor.scenario.request_data import request_from
 from advisor.workbench.readability import prose, read, reading, repeated, words
 from advisor.workbench.sample import drawn, eased
 

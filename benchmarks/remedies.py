@@ -32,11 +32,11 @@ from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from advisor.advice import Advice
+from advisor.advice.document import Advice
+from advisor.advice.pipeline import Advisor
+from advisor.advice.preparation import prepare
 from advisor.errors import UserError
-from advisor.pipeline import Advisor
-from advisor.prepared import prepare
-from tests.options.promises import broken, drawn, most_layers_differ
+from tests.remedies.promises import broken, drawn, most_layers_differ
 
 BLOCK = 250
 SHOWN = 20

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge import load_knowledge
-from advisor.resolve import resolve
-from advisor.scenario import Request
+from advisor.scenario.resolve import resolve
+from advisor.scenario.scenario import Request
 
 ROUNDS = 20_000
 REQUESTS = {

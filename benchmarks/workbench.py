@@ -17,15 +17,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-from advisor.pipeline import Advisor
+from advisor.advice.pipeline import Advisor
 from advisor.resources import data_dir
 from advisor.workbench.cases import CaseResult, Runner
-from advisor.workbench.comparing import compare_sides
-from advisor.workbench.scenariofile import load_scenarios
+from advisor.workbench.comparison import compare_sides
+from advisor.workbench.fact_store_files import Origin, sampled_facts
+from advisor.workbench.scenario_file import load_scenarios
 from advisor.workbench.sides import Folders, base_side, load_side
 from advisor.workbench.starter import write_starter
-from advisor.workbench.storing import Origin, sampled_facts
-from advisor.workbench.watching import Session
+from advisor.workbench.watch import Session
 
 T = TypeVar("T")
 OLD, NEW = "option.quality_loss: at most 12 %", "option.quality_loss: at most 8 %"

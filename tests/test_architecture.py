@@ -133,7 +133,7 @@ def test_only_one_module_knows_durable_rules() -> None:
             if name != "DurableEngine"
         )
     }
-    assert users <= {"advisor.engine.durable", "advisor.engine"}
+    assert users <= {"advisor.rules.engine.durable", "advisor.rules.engine"}
 
 
 @pytest.mark.parametrize("path", sorted(modules()), ids=named)

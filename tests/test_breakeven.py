@@ -9,15 +9,15 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
-from advisor import support
-from advisor.advice import Advice
+from advisor.advice.document import Advice
+from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.estimate.breakeven import MOST_CARDS, can_double
+from advisor.estimate.break_even import MOST_CARDS, can_double
 from advisor.estimate.limits import most_sequences
 from advisor.estimate.memory import estimate_memory, free_bytes
-from advisor.options.choices import worth_having
-from advisor.pipeline import Advisor
-from advisor.scenario import Request, Scenario
+from advisor.remedies.format_choice import worth_having
+from advisor.scenario import support
+from advisor.scenario.scenario import Request, Scenario
 from advisor.units import GIB
 
 SEEDS = range(6)

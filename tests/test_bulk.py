@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 
 import pytest
 
-from advisor.bulk import MOST_BYTES, Row, estimate_row, load, read_rows, written
+from advisor.bulk.estimates import MOST_BYTES, Row, estimate_row, load, read_rows, written
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.types import Knowledge
 from advisor.output import opened

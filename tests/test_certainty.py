@@ -8,14 +8,14 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
+from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
 from advisor.estimate.certainty import certainty_of, riskiest_card
 from advisor.estimate.memory import estimate_memory
-from advisor.pipeline import Advisor
-from advisor.render import document
-from advisor.render.audit import contradictions
-from advisor.render.contract import Document
-from advisor.scenario import Request
+from advisor.report import document
+from advisor.report.contract import Document
+from advisor.report.sentence_check import contradictions
+from advisor.scenario.scenario import Request
 from tests.estimate.builders import FP16, GIB, KNOWLEDGE, framework, on_card, scenario
 
 RISKY = Request(gpu="RTX 3060:12GB", model="mistral-7b", precision="awq", context=32768)

@@ -6,11 +6,11 @@ from functools import lru_cache
 
 import pytest
 
-from advisor.engine.durable import available
+from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.pipeline import Advisor
-from advisor.render import document, render_json
-from advisor.scenario import Request
+from advisor.report import document, render_json
+from advisor.rules.engine.durable import available
+from advisor.scenario.scenario import Request
 from tests.test_options import drawn
 
 

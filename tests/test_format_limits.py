@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from advisor import support
+from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
-from advisor.pipeline import Advisor
-from advisor.resolve import resolve
-from advisor.scenario import Request
+from advisor.scenario import support
+from advisor.scenario.resolve import resolve
+from advisor.scenario.scenario import Request
 
 
 def exl2(gpu: str, model: str) -> Request:

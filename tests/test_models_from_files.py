@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from advisor.pipeline import Advisor
-from advisor.scenario import Request
+from advisor.advice.pipeline import Advisor
+from advisor.scenario.scenario import Request
 from tests.cli.running import advise
 from tests.estimate.test_stored_weights import QUANTISED, written
-from tests.sources.safetensors_files import configure, llama
-from tests.sources.safetensors_files import write as write_safetensors
+from tests.models.safetensors_files import configure, llama
+from tests.models.safetensors_files import write as write_safetensors
 
 
 @lru_cache(maxsize=1)

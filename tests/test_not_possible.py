@@ -7,10 +7,11 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice import Advice, Expected, NotRecommended
-from advisor.pipeline import Advisor
-from advisor.render import document, render_text
-from advisor.scenario import Request
+from advisor.advice.document import Advice, NotRecommended
+from advisor.advice.pipeline import Advisor
+from advisor.remedies.option import Expected
+from advisor.report import document, render_text
+from advisor.scenario.scenario import Request
 from tests.cli.running import run
 
 Capture = pytest.CaptureFixture[str]

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 import pytest
 
+from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.pipeline import Advisor
-from advisor.resolve import apply_change
-from advisor.scenario import Request
+from advisor.scenario.resolve import apply_change
+from advisor.scenario.scenario import Request
 
 SEEDS = range(8)
 PER_SEED = 45

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import run
-from tests.sources.gguf_files import tiny
+from tests.models.gguf_files import tiny
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

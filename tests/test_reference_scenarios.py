@@ -6,10 +6,10 @@ from functools import lru_cache
 
 import pytest
 
-from advisor.advice import Advice
-from advisor.pipeline import Advisor
-from advisor.render import document, render_text
-from advisor.scenario import Request
+from advisor.advice.document import Advice
+from advisor.advice.pipeline import Advisor
+from advisor.report import document, render_text
+from advisor.scenario.scenario import Request
 
 SCENARIOS = {
     "phi-3-medium": Request(gpu="RTX 4090", model="phi-3-medium", precision="fp16"),

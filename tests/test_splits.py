@@ -10,8 +10,9 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from advisor.bulk.rows import read_rows
-from advisor.bulk.sizing import estimate_row
+from advisor.advice.pipeline import Advisor
+from advisor.bulk.estimates.figures import estimate_row
+from advisor.bulk.estimates.rows import read_rows
 from advisor.commands import command_for
 from advisor.errors import UserError
 from advisor.estimate.memory import estimate_memory
@@ -19,10 +20,9 @@ from advisor.estimate.result import Memory
 from advisor.estimate.speed import estimate_speed, missing_inputs
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
-from advisor.pipeline import Advisor
-from advisor.resolve import apply_change, resolve
-from advisor.scenario import Request, Scenario
-from advisor.splits import split_of
+from advisor.scenario.resolve import apply_change, resolve
+from advisor.scenario.scenario import Request, Scenario
+from advisor.scenario.splits import split_of
 
 GGUF = {"gpu": "RTX 3090", "model": "llama-3.1-70b", "precision": "Q4_K_M"}
 VLLM = {"framework": "vLLM"}

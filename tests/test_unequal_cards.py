@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from advisor.bulk.rows import read_rows
-from advisor.bulk.sizing import estimate_row
+from advisor.advice.pipeline import Advisor
+from advisor.bulk.estimates.figures import estimate_row
+from advisor.bulk.estimates.rows import read_rows
 from advisor.errors import UserError
-from advisor.pipeline import Advisor
-from advisor.render import document, render_html, render_markdown, render_text
-from advisor.render.audit import contradictions
-from advisor.resolve import apply_change
-from advisor.scenario import Request
+from advisor.report import document, render_html, render_markdown, render_text
+from advisor.report.sentence_check import contradictions
+from advisor.scenario.resolve import apply_change
+from advisor.scenario.scenario import Request
 
 MIXED = "RTX 3090 + RTX 3060:12GB"
 MACHINES = (MIXED, "2x RTX 3090 + RTX 3060:12GB", "RTX 4060 + RTX 3090", "2x RTX 3090",

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import KnowledgeError, UserError
+from advisor.knowledge.vocabulary import Vocabulary, load_vocabulary, show
 from advisor.units import DIMENSIONS
-from advisor.vocabulary import Vocabulary, load_vocabulary, show
 
 
 @pytest.fixture(autouse=True)

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
-from advisor.calibration.calibrate import Material
-from advisor.calibration.carried import odd_rows
+from advisor.calibration.dataset import odd_rows
+from advisor.calibration.fits import Material
+from advisor.calibration.held_out import Held
 from advisor.calibration.plots import scatter_svg
 from advisor.calibration.power import power_section
 from advisor.calibration.ranges import LEAST_CARDS, LEAST_GROUPS, Spread, fitted_ranges
 from advisor.calibration.strata import Result, noise_floor, off_by, percentile
-from advisor.calibration.validate import Held
 
 PAGE = "speed-accuracy.md"
 _WORST = 3

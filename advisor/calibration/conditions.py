@@ -6,7 +6,7 @@ import re
 
 from msgspec import Struct
 
-from advisor.calibration.carried import Row
+from advisor.calibration.dataset import Row
 
 _LAYERS_ON_CARD = re.compile(r"PARTIAL OFFLOAD ngl=(\d+)|\bngl=(\d+)")
 _EXPERTS_IN_RAM = re.compile(r"MoE experts of (\d+) layers on CPU")

@@ -9,10 +9,10 @@ from typing import cast, get_args
 
 from msgspec import Struct
 
-from advisor.calibration.carried import Row, speed_rows
 from advisor.calibration.conditions import Conditions, conditions_of
-from advisor.calibration.record import Measurement, Metric
+from advisor.calibration.dataset import Row, speed_rows
 from advisor.calibration.spelling import Spelling
+from advisor.estimate.measurement import Measurement, Metric
 from advisor.knowledge.types import Knowledge
 
 _REPOSITORY = re.compile(r"(?:github:|https://github\.com/)([\w.-]+/[\w.-]+)")

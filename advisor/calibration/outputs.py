@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from advisor.calibration.accuracy import PAGE, page, plots
-from advisor.calibration.calibrate import Fitted, Material, fit_all, material_of
-from advisor.calibration.measured import MEASURED_FILE, measured_text
+from advisor.calibration.fits import Fitted, Material, fit_all, material_of
+from advisor.calibration.held_out import Held, validate
+from advisor.calibration.parameter_file import FITTED_FILE, fitted_text
 from advisor.calibration.ranges import spreads_by_situation
+from advisor.calibration.speed_table import MEASURED_FILE, measured_text
 from advisor.calibration.strata import results_of
-from advisor.calibration.validate import Held, validate
-from advisor.calibration.write import FITTED_FILE, fitted_text
 from advisor.knowledge.types import Knowledge
 
 

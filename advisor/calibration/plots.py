@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil, floor, log10
 
-from advisor.calibration.validate import Held
+from advisor.calibration.held_out import Held
 
 _SIZE, _LEFT, _TOP, _AXIS = 360, 56, 34, 300
 _BAND = 0.3

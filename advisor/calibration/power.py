@@ -13,9 +13,9 @@ from statistics import median
 
 from msgspec import Struct
 
-from advisor.calibration.carried import Row, speed_rows
 from advisor.calibration.conditions import conditions_of
-from advisor.calibration.validate import Held
+from advisor.calibration.dataset import Row, speed_rows
+from advisor.calibration.held_out import Held
 
 _SAME = (
     "gpu", "n_gpu", "model", "quant", "framework", "framework_version", "backend",

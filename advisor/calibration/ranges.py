@@ -12,8 +12,8 @@ from math import exp
 
 from msgspec import Struct
 
-from advisor.calibration.calibrate import Material
-from advisor.calibration.validate import Held, situation
+from advisor.calibration.fits import Material
+from advisor.calibration.held_out import Held, situation
 from advisor.estimate.speed_tables import Range
 
 LEAST_GROUPS = 15

@@ -17,9 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.calibration.observations import Observation
-from advisor.calibration.record import Measurement
 from advisor.errors import UserError
 from advisor.estimate.kv_cache import kv_read_bytes
+from advisor.estimate.measurement import Measurement
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Memory
 from advisor.estimate.speed_rates import architecture_of
@@ -27,8 +27,8 @@ from advisor.estimate.speed_step import Reads, is_split, reads_of
 from advisor.estimate.speed_tables import Match
 from advisor.estimate.weights import weights_of
 from advisor.knowledge.types import Knowledge
-from advisor.models import model_from_record
-from advisor.scenario import Scenario
+from advisor.models.resolution import model_from_record
+from advisor.scenario.scenario import Scenario
 
 Metric = Literal["decode", "prefill"]
 FAMILY = frozenset({"llama.cpp", "Ollama", "LM Studio"})

@@ -7,7 +7,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from advisor.calibration.carried import Row, speculation_rows, speed_rows
+from advisor.calibration.dataset import Row, speculation_rows, speed_rows
 from advisor.errors import KnowledgeError, Source
 
 SITUATIONS = ("draft_model", "mtp", "mtp_small")

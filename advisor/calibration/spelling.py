@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 
-from advisor.calibration.carried import Row, name_rows
+from advisor.calibration.dataset import Row, name_rows
 from advisor.errors import UserError
 from advisor.knowledge import names
 from advisor.knowledge.tokens import model_key

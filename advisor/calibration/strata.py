@@ -9,10 +9,10 @@ from statistics import median
 
 from msgspec import Struct
 
+from advisor.calibration.held_out import Held
 from advisor.calibration.prefill import sized
 from advisor.calibration.ranges import Spread, spread_of
 from advisor.calibration.runs import Run
-from advisor.calibration.validate import Held
 from advisor.estimate.speed_prefill import work_of
 
 _NEAR = 0.3

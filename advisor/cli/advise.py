@@ -11,13 +11,13 @@ import typer
 from msgspec.structs import replace
 
 from advisor.cli.hub import local_model
-from advisor.cli.own import NoMeasurements, measurements_of
 from advisor.cli.request_flags import Asked, takes_request
+from advisor.cli.user_measurements import NoMeasurements, measurements_of
 from advisor.errors import raise_problems
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
-    from advisor.scenario import Request
+    from advisor.scenario.scenario import Request
 
 NOT_FITTING = 3
 
@@ -138,9 +138,9 @@ def advise(
     """Say whether a model runs on a card, how well, and what to change."""
     if hub or offline:
         raise_problems(asked.wrong)
-    from advisor.cli.show import write_report  # noqa: PLC0415
-    from advisor.pipeline import Advisor  # noqa: PLC0415  start-up: --help must not pay for it
-    from advisor.render import template_problems  # noqa: PLC0415
+    from advisor.advice.pipeline import Advisor  # noqa: PLC0415  start-up: --help must not pay for it
+    from advisor.cli.report_output import write_report  # noqa: PLC0415
+    from advisor.report import template_problems  # noqa: PLC0415
 
     if templates and templates.is_dir():
         raise_problems(template_problems(templates))

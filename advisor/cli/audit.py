@@ -12,13 +12,13 @@ import typer
 from msgspec import Struct
 
 from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
-from advisor.cli.own import NoMeasurements, measurements_of
 from advisor.cli.steps import STOPPED
+from advisor.cli.user_measurements import NoMeasurements, measurements_of
 
 if TYPE_CHECKING:
-    from advisor.audit.run import Now
-    from advisor.audit.work import Setup
-    from advisor.batch.stored import Batch
+    from advisor.bulk.audit.run import Now
+    from advisor.bulk.audit.work import Setup
+    from advisor.bulk.batch.readback import Batch
     from advisor.cli.batch_run import Folders
 
 _FOUND = 1
@@ -94,9 +94,9 @@ class _How(Struct, frozen=True):
 
 def _told(folder: Path, folders: Folders, how: _How) -> bool:
     """Audit a site or a batch and print what was found; gives whether it is clean."""
-    from advisor.audit.pages import SITE_MANIFEST  # noqa: PLC0415  as above
-    from advisor.batch.store import MANIFEST  # noqa: PLC0415
-    from advisor.cli.audited import told_batch, told_site  # noqa: PLC0415
+    from advisor.bulk.audit.pages import SITE_MANIFEST  # noqa: PLC0415  as above
+    from advisor.bulk.batch.store import MANIFEST  # noqa: PLC0415
+    from advisor.cli.audit_text import told_batch, told_site  # noqa: PLC0415
 
     if (folder / SITE_MANIFEST).is_file() and not (folder / MANIFEST).exists():
         return told_site(folder, json_form=how.json_form)
@@ -108,13 +108,13 @@ def _told(folder: Path, folders: Folders, how: _How) -> bool:
 
 
 def _prepared(folder: Path, folders: Folders) -> tuple[Setup, Now, Batch]:
-    from advisor.audit.run import Now  # noqa: PLC0415  as above
-    from advisor.audit.work import Setup  # noqa: PLC0415
-    from advisor.batch.inputs import input_files  # noqa: PLC0415
-    from advisor.batch.manifest import made_by  # noqa: PLC0415
-    from advisor.batch.stored import open_batch  # noqa: PLC0415
+    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
+    from advisor.bulk.audit.run import Now  # noqa: PLC0415  as above
+    from advisor.bulk.audit.work import Setup  # noqa: PLC0415
+    from advisor.bulk.batch.inputs import input_files  # noqa: PLC0415
+    from advisor.bulk.batch.manifest import made_by  # noqa: PLC0415
+    from advisor.bulk.batch.readback import open_batch  # noqa: PLC0415
     from advisor.cli.batch_run import whole  # noqa: PLC0415
-    from advisor.pipeline import Advisor  # noqa: PLC0415
 
     batch = open_batch(folder)
     advisor = Advisor.load(

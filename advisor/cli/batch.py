@@ -11,7 +11,7 @@ import typer
 from advisor.cli.advise import LENGTHS, Length
 from advisor.cli.batch_run import Asked, Folders, execute
 from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
-from advisor.cli.own import NoMeasurements, measurements_of
+from advisor.cli.user_measurements import NoMeasurements, measurements_of
 from advisor.errors import RequestError, raise_problems
 
 _DEFAULT = "markdown,jsonl"
@@ -71,9 +71,9 @@ def batch(
 
 def _asked(plan: Path, formats: tuple[str, ...], length: Length, folders: Folders) -> Asked:
     """Read the plan and everything that reports are made from; all that is wrong, at once."""
-    from advisor.batch.load import load_plan  # noqa: PLC0415  start-up: --help must not pay
-    from advisor.pipeline import Advisor  # noqa: PLC0415
-    from advisor.render import template_problems  # noqa: PLC0415
+    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
+    from advisor.bulk.batch.load import load_plan  # noqa: PLC0415  start-up: --help must not pay
+    from advisor.report import template_problems  # noqa: PLC0415
 
     if folders.templates and folders.templates.is_dir():
         raise_problems(template_problems(folders.templates))
@@ -88,7 +88,7 @@ def _asked(plan: Path, formats: tuple[str, ...], length: Length, folders: Folder
 
 
 def _formats(text: str) -> tuple[str, ...]:
-    from advisor.batch.shard import FORMATS  # noqa: PLC0415  as above
+    from advisor.bulk.batch.shard import FORMATS  # noqa: PLC0415  as above
     from advisor.suggest import did_you_mean  # noqa: PLC0415
 
     words = [word.strip().casefold() for word in text.split(",") if word.strip()]
@@ -109,8 +109,8 @@ def _cores() -> int:
 
 
 def _foretell(asked: Asked, workers: int) -> None:
-    from advisor.batch.sample import measure  # noqa: PLC0415  as above
-    from advisor.cli.foretold import foretold  # noqa: PLC0415
+    from advisor.bulk.batch.cost_sample import measure  # noqa: PLC0415  as above
+    from advisor.cli.batch_forecast import foretold  # noqa: PLC0415
 
     for line in foretold(asked.plan, measure(asked.plan, asked.making()), workers):
         typer.echo(line)

@@ -20,14 +20,14 @@ from msgspec import Struct
 from advisor.errors import EngineError, RequestError
 
 if TYPE_CHECKING:
-    from advisor.batch.executors import Place
-    from advisor.batch.manifest import Manifest
-    from advisor.batch.plan import Plan
-    from advisor.batch.run import Stop, Totals
-    from advisor.batch.shard import Making
-    from advisor.batch.worker import Job
-    from advisor.pipeline import Advisor
-    from advisor.render import Length
+    from advisor.advice.pipeline import Advisor
+    from advisor.bulk.batch.executors import Place
+    from advisor.bulk.batch.manifest import Manifest
+    from advisor.bulk.batch.plan import Plan
+    from advisor.bulk.batch.run import Stop, Totals
+    from advisor.bulk.batch.shard import Making
+    from advisor.bulk.batch.worker import Job
+    from advisor.report import Length
 
 _STOPPING = b"stopping after the shards in flight; once more ends at once\n"
 _GO_ON = "Run the same command with --resume to go on."
@@ -55,16 +55,16 @@ class Asked(Struct, frozen=True):
 
     def making(self) -> Making:
         """Give what a shard is made with."""
-        from advisor.batch.names import Namer  # noqa: PLC0415  start-up: --help must not pay
-        from advisor.batch.shard import Making  # noqa: PLC0415
+        from advisor.bulk.batch.file_names import Namer  # noqa: PLC0415  start-up: --help must not pay
+        from advisor.bulk.batch.shard import Making  # noqa: PLC0415
 
         namer = Namer.of(self.advisor.knowledge)
         return Making(self.advisor, namer, self.formats, self.length, self.folders.templates)
 
     def manifest(self) -> Manifest:
         """Describe what will be made."""
-        from advisor.batch.inputs import input_files  # noqa: PLC0415  as above
-        from advisor.batch.manifest import manifest  # noqa: PLC0415
+        from advisor.bulk.batch.inputs import input_files  # noqa: PLC0415  as above
+        from advisor.bulk.batch.manifest import manifest  # noqa: PLC0415
 
         own = self.folders
         inputs = input_files(
@@ -74,8 +74,8 @@ class Asked(Struct, frozen=True):
 
     def job(self, out: Path, made: Manifest) -> Job:
         """Tell workers what to do; paths are whole, since they may start elsewhere."""
-        from advisor.batch.manifest import as_bytes, made_by  # noqa: PLC0415  as above
-        from advisor.batch.worker import Job  # noqa: PLC0415
+        from advisor.bulk.batch.manifest import as_bytes, made_by  # noqa: PLC0415  as above
+        from advisor.bulk.batch.worker import Job  # noqa: PLC0415
 
         return Job(
             out=os.path.realpath(out),
@@ -110,10 +110,10 @@ def execute(asked: Asked, out: Path, *, resume: bool, workers: int, scheduler: s
         UserError: The folder cannot be used, or a scenario has no report.
         EngineError: A scenario has no report through a fault of ours.
     """
-    from advisor.batch import store  # noqa: PLC0415  as above
-    from advisor.batch.executors import Local, connected  # noqa: PLC0415
-    from advisor.batch.manifest import as_bytes  # noqa: PLC0415
-    from advisor.batch.run import unwritable  # noqa: PLC0415
+    from advisor.bulk.batch import store  # noqa: PLC0415  as above
+    from advisor.bulk.batch.executors import Local, connected  # noqa: PLC0415
+    from advisor.bulk.batch.manifest import as_bytes  # noqa: PLC0415
+    from advisor.bulk.batch.run import unwritable  # noqa: PLC0415
 
     made = asked.manifest()
     job = asked.job(out, made)
@@ -137,8 +137,8 @@ def execute(asked: Asked, out: Path, *, resume: bool, workers: int, scheduler: s
 
 def _same(root: Path, made: Manifest) -> None:
     """Refuse to go on with a batch that would come out differently now."""
-    from advisor.batch.manifest import as_bytes, differences, read_manifest  # noqa: PLC0415
-    from advisor.batch.store import MANIFEST  # noqa: PLC0415
+    from advisor.bulk.batch.manifest import as_bytes, differences, read_manifest  # noqa: PLC0415
+    from advisor.bulk.batch.store import MANIFEST  # noqa: PLC0415
 
     if not (root / MANIFEST).exists():
         return
@@ -150,7 +150,7 @@ def _same(root: Path, made: Manifest) -> None:
 
 
 def _run(plan: Plan, job: Job, place: Place) -> _Ended:
-    from advisor.batch.run import Stop, run  # noqa: PLC0415  as above
+    from advisor.bulk.batch.run import Stop, run  # noqa: PLC0415  as above
     from advisor.cli.progress import Progress  # noqa: PLC0415
 
     stop, started = Stop(), time.monotonic()

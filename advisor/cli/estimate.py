@@ -13,11 +13,11 @@ import typer
 from msgspec import Struct
 
 from advisor.cli.folders import KnowledgeFolder
-from advisor.cli.own import NoMeasurements, measurements_of
+from advisor.cli.user_measurements import NoMeasurements, measurements_of
 from advisor.errors import EngineError, RequestError
 
 if TYPE_CHECKING:
-    from advisor.bulk import Failure, Row
+    from advisor.bulk.estimates import Failure, Row
     from advisor.knowledge.types import Knowledge
 
 _STDIN = "-"
@@ -43,7 +43,7 @@ def estimate(
 
     A wrong line gets its error on its own line; the exit code is then 1.
     """
-    from advisor.bulk import load, read_rows  # noqa: PLC0415  start-up: --help must not pay
+    from advisor.bulk.estimates import load, read_rows  # noqa: PLC0415  start-up: --help must not pay
     from advisor.output import opened  # noqa: PLC0415
 
     out = None if output is None or str(output) == _STDIN else output
@@ -101,7 +101,7 @@ class _Count(Struct):
 def _run(
     rows: Iterable[Row], knowledge: Knowledge, target: TextIO, count: _Count, *, at_once: bool
 ) -> None:
-    from advisor.bulk import estimate_row, written  # noqa: PLC0415  as above
+    from advisor.bulk.estimates import estimate_row, written  # noqa: PLC0415  as above
 
     for row in rows:
         doc, failure = estimate_row(row, knowledge)

@@ -25,7 +25,7 @@ def local_model(text: str, knowledge: Knowledge, *, hub: bool, offline: bool) ->
         if _names_a_hub_file(text):
             raise RequestError(f"'{text[:200]}' is not on this machine", hint=_HINT)
         return text
-    from advisor.sources.hub_name import has_hub_form  # noqa: PLC0415  only when asked
+    from advisor.models.hub.names import has_hub_form  # noqa: PLC0415  only when asked
 
     if not has_hub_form(text) or _exists(text):
         return text
@@ -34,7 +34,7 @@ def local_model(text: str, knowledge: Knowledge, *, hub: bool, offline: bool) ->
 
 def _known_or_fetched(text: str, knowledge: Knowledge, *, offline: bool) -> str:
     from advisor.knowledge.names import find_model  # noqa: PLC0415
-    from advisor.sources.hub import fetch, repository_of  # noqa: PLC0415
+    from advisor.models.hub.models import fetch, repository_of  # noqa: PLC0415
 
     repository, hint = repository_of(text), ""
     if repository is not None and "/" in repository:

@@ -13,7 +13,7 @@ import typer
 from advisor.errors import RequestError, UserError, raise_problems
 
 if TYPE_CHECKING:
-    from advisor.measurements.taking import File
+    from advisor.calibration.user.intake import File
 
 measure_app = typer.Typer(
     name="measure",
@@ -92,8 +92,8 @@ def add(
     A setup you measured is then reported as measured, and other models on the same card follow
     it. Wrong rows are all named, and nothing is stored unless --keep-good says so.
     """
-    from advisor.cli.measured import added  # noqa: PLC0415  start-up: --help must not pay
-    from advisor.measurements.check import Given  # noqa: PLC0415
+    from advisor.calibration.user.plausibility import Given  # noqa: PLC0415
+    from advisor.cli.measure_text import added  # noqa: PLC0415  start-up: --help must not pay
 
     given = Given(
         gpu, gpus, model, precision, framework, backend, batch, prompt_tokens, gen_tokens,
@@ -116,8 +116,8 @@ def add(
 
 def _read(paths: Iterable[Path]) -> list[File]:
     """Read all files; what cannot be read is told for all of them."""
-    from advisor.measurements.reading import read_bytes  # noqa: PLC0415  as above
-    from advisor.measurements.taking import File  # noqa: PLC0415
+    from advisor.calibration.user.benchmark_file import read_bytes  # noqa: PLC0415  as above
+    from advisor.calibration.user.intake import File  # noqa: PLC0415
 
     problems: list[UserError] = []
     read: list[File] = []
@@ -131,7 +131,7 @@ def _read(paths: Iterable[Path]) -> list[File]:
 
 
 def _day(text: str) -> str:
-    from advisor.measurements.dates import iso_date  # noqa: PLC0415  as above
+    from advisor.calibration.user.dates import iso_date  # noqa: PLC0415  as above
 
     if text and not (re.fullmatch(r"\d{4}-\d\d-\d\d", text) and iso_date(text)):
         raise RequestError(f"--date is '{text}'", hint="Write it as 2026-03-31.")
@@ -141,7 +141,7 @@ def _day(text: str) -> str:
 @measure_app.command("list")
 def list_(knowledge: _Knowledge = None, form: _Format = Form.text) -> None:
     """List your measurements."""
-    from advisor.cli.measured import listed  # noqa: PLC0415  start-up: --help must not pay
+    from advisor.cli.measure_text import listed  # noqa: PLC0415  start-up: --help must not pay
 
     typer.echo(listed(knowledge, as_json=form is Form.json), nl=False)
 
@@ -154,6 +154,6 @@ def remove(
     knowledge: _Knowledge = None,
 ) -> None:
     """Remove measurements; all of them or, where an id is wrong, none."""
-    from advisor.cli.measured import removed  # noqa: PLC0415  start-up: --help must not pay
+    from advisor.cli.measure_text import removed  # noqa: PLC0415  start-up: --help must not pay
 
     typer.echo(removed(ids, knowledge), nl=False)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-    from advisor.batch.run import Totals
+    from advisor.bulk.batch.run import Totals
 
 _LINE_S = 10.0
 """Seconds between two plain lines."""

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from advisor.cli.inputs import FlagReader, count_or_all, on_off, read_bandwidth, read_size
 from advisor.errors import UserError, raise_problems
-from advisor.requests import CHOICES, SIZES
-from advisor.scenario import Request
+from advisor.scenario.request_data import CHOICES, SIZES
+from advisor.scenario.scenario import Request
 
 if TYPE_CHECKING:
     from typer.models import OptionInfo
@@ -162,7 +162,7 @@ class Asked(Struct, frozen=True):
             UserError: Every flag that could not, and everything wrong with the rest.
         """
         if self.wrong:
-            from advisor.resolve import problems_of  # noqa: PLC0415  only where something is wrong
+            from advisor.scenario.resolve import problems_of  # noqa: PLC0415  only where something is wrong
 
             raise_problems([*self.wrong, *problems_of(self.request, knowledge)])
         return self.request

@@ -233,7 +233,7 @@ def models_for(
     benchmark scores are used: compare like with like by --released-after,
     --family and --modality.
     """
-    from advisor.cli.reverse_show import Given, write_models  # noqa: PLC0415  start-up
+    from advisor.cli.reverse_output import Given, write_models  # noqa: PLC0415  start-up
 
     given = Given(
         framework, precision or (), context, batch, gpus, kv_cache, prefer, min_speed, max_loss,
@@ -277,7 +277,7 @@ def gpus_for(
     Prices are launch prices, and only those that a source states: most
     cards have none and stand behind those that have one.
     """
-    from advisor.cli.reverse_show import Given, write_cards  # noqa: PLC0415  start-up
+    from advisor.cli.reverse_output import Given, write_cards  # noqa: PLC0415  start-up
 
     given = Given(
         framework, precision or (), context, batch, gpus, kv_cache, prefer, min_speed, max_loss,

@@ -13,7 +13,7 @@ from advisor.cli.folders import KnowledgeFolder, TemplatesFolder
 from advisor.cli.rules_sample import Workers, progress_line
 
 if TYPE_CHECKING:
-    from advisor.lint.check import Asked, Checked, Means
+    from advisor.workbench.lint.check import Asked, Checked, Means
 
 _SAMPLE = 400
 Paths = Annotated[
@@ -62,11 +62,11 @@ def check(
     Each finding has a place, a kind in brackets and what to do. Nothing is asked of the network.
     """
     if explain is not None:
-        from advisor.lint.pages import page  # noqa: PLC0415
+        from advisor.workbench.lint.pages import page  # noqa: PLC0415
 
         typer.echo(page(explain), nl=False)
         return
-    from advisor.lint.check import Means, asked_for, check_all  # noqa: PLC0415
+    from advisor.workbench.lint.check import Means, asked_for, check_all  # noqa: PLC0415
 
     asked = asked_for(paths or [])
     means = Means(knowledge, templates, 0 if quick else sample, not quick, workers, progress_line())
@@ -82,8 +82,8 @@ def check(
 
 
 def _correct(asked: Sequence[Asked], means: Means, *, write: bool) -> None:
-    from advisor.lint.fixing import corrected  # noqa: PLC0415
-    from advisor.lint.replacing import differences, replace_files  # noqa: PLC0415
+    from advisor.workbench.lint.corrections import corrected  # noqa: PLC0415
+    from advisor.workbench.lint.replacement import differences, replace_files  # noqa: PLC0415
 
     found = corrected(asked, means)
     typer.echo(differences(found.files), nl=False, err=write)
@@ -97,13 +97,13 @@ def _fixable(asked: Sequence[Asked], means: Means, checked: Checked) -> int:
     """Count what ``--fix`` would correct, by trying it."""
     if all(one.edit is None for one in checked.problems):
         return 0
-    from advisor.lint.fixing import corrected  # noqa: PLC0415 - for mistakes only
+    from advisor.workbench.lint.corrections import corrected  # noqa: PLC0415 - for mistakes only
 
     return corrected(asked, means).made
 
 
 def _shown(checked: Checked, form: CheckFormat, fixable: int) -> str:
-    from advisor.lint.output import as_github, as_json, as_sarif, as_text  # noqa: PLC0415
+    from advisor.workbench.lint.output import as_github, as_json, as_sarif, as_text  # noqa: PLC0415
 
     if form is CheckFormat.json:
         return as_json(checked.problems)

@@ -12,7 +12,7 @@ from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
 from advisor.cli.rules_sample import Workers, progress_line
 
 if TYPE_CHECKING:
-    from advisor.pipeline import Advisor
+    from advisor.advice.pipeline import Advisor
     from advisor.workbench.rulebook.coverage import Measured
 
 _SAMPLE = 400
@@ -50,7 +50,7 @@ def docs(
     The pages need no network and no other files, so they can be opened from a folder or served
     from anywhere. The same rules give the same bytes.
     """
-    from advisor.pipeline import Advisor  # noqa: PLC0415
+    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
     from advisor.workbench.rulebook.book import Sources, make_book, write_book  # noqa: PLC0415
     from advisor.workbench.rulebook.coverage import read_cover_file  # noqa: PLC0415
 
@@ -69,8 +69,8 @@ def _measured(
     from advisor.workbench.bulk import evaluate_all  # noqa: PLC0415
     from advisor.workbench.cover import cover as measure  # noqa: PLC0415
     from advisor.workbench.cover_views import cover_json  # noqa: PLC0415
+    from advisor.workbench.fact_store_files import Origin, sampled_facts  # noqa: PLC0415
     from advisor.workbench.rulebook.coverage import read_cover  # noqa: PLC0415
-    from advisor.workbench.storing import Origin, sampled_facts  # noqa: PLC0415
 
     store = sampled_facts(sample, Origin(knowledge, workers=workers), progress=progress_line())
     return read_cover(cover_json(measure(evaluate_all(store, advisor.ruleset))))

@@ -35,10 +35,10 @@ def explain(
     ] = True,
 ) -> None:
     """Say whether a rule fires here; if not, what failed by how much, and what makes it fire."""
-    from advisor.pipeline import Advisor  # noqa: PLC0415
-    from advisor.workbench.explaining import explanation  # noqa: PLC0415
+    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
+    from advisor.workbench.explanation import explanation  # noqa: PLC0415
     from advisor.workbench.nearest import smallest_changes  # noqa: PLC0415
-    from advisor.workbench.rulenames import find_any_rule  # noqa: PLC0415
+    from advisor.workbench.rule_names import find_any_rule  # noqa: PLC0415
 
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
     try:
@@ -62,7 +62,7 @@ def facts(
     knowledge: KnowledgeFolder = None,
 ) -> None:
     """Show a fact: unit or values, origin, what concludes it, what depends on it; or list all."""
-    from advisor.vocabulary import load_vocabulary  # noqa: PLC0415
+    from advisor.knowledge.vocabulary import load_vocabulary  # noqa: PLC0415
     from advisor.workbench.fact_views import facts_json, facts_list, use_json, use_text  # noqa: PLC0415
 
     vocabulary = load_vocabulary(knowledge)
@@ -71,7 +71,7 @@ def facts(
         text = facts_json(vocabulary) if as_json else facts_list(vocabulary)
         typer.echo(text, nl=False)
         return
-    from advisor.pipeline import Advisor  # noqa: PLC0415
+    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
     from advisor.workbench.dependencies import fact_use  # noqa: PLC0415
 
     vocabulary.fact(fact)

@@ -22,8 +22,8 @@ def format_(
     alone. Scenario files are written by 'advisor rules test --accept' and are not touched.
     """
     from advisor.errors import raise_problems  # noqa: PLC0415
-    from advisor.lint.formatting import reformatted  # noqa: PLC0415
-    from advisor.lint.replacing import differences, replace_files  # noqa: PLC0415
+    from advisor.workbench.lint.layout import reformatted  # noqa: PLC0415
+    from advisor.workbench.lint.replacement import differences, replace_files  # noqa: PLC0415
 
     edited, same, errors = reformatted(paths or [])
     if diff:

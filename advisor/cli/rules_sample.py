@@ -65,12 +65,12 @@ def cover(
 
     The facts of the sample are worked out once, kept, and used again until knowledge changes.
     """
-    from advisor.cli.show import write  # noqa: PLC0415
+    from advisor.cli.report_output import write  # noqa: PLC0415
     from advisor.workbench.bulk import evaluate_all  # noqa: PLC0415
     from advisor.workbench.cover import cover as measure  # noqa: PLC0415
     from advisor.workbench.cover_views import cover_html, cover_json, cover_text  # noqa: PLC0415
+    from advisor.workbench.fact_store_files import Origin, sampled_facts  # noqa: PLC0415
     from advisor.workbench.sides import Folders, load_side  # noqa: PLC0415
-    from advisor.workbench.storing import Origin, sampled_facts  # noqa: PLC0415
 
     side = load_side(Folders(rules, templates, knowledge))
     store = sampled_facts(sample, Origin(knowledge, workers=workers), progress=progress_line())
@@ -116,8 +116,8 @@ def diff(
     recommendations and their order, the notes, what is barred and, where templates differ, the
     words.
     """
-    from advisor.cli.show import write  # noqa: PLC0415
-    from advisor.workbench.comparing import compare_sides  # noqa: PLC0415
+    from advisor.cli.report_output import write  # noqa: PLC0415
+    from advisor.workbench.comparison import compare_sides  # noqa: PLC0415
     from advisor.workbench.diff_views import diff_json, diff_markdown, diff_text  # noqa: PLC0415
     from advisor.workbench.sides import Folders, base_side, load_side  # noqa: PLC0415
 

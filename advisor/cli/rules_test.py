@@ -15,9 +15,9 @@ from advisor.cli.folders import KnowledgeFolder, TemplatesFolder
 from advisor.errors import RequestError, UserError
 
 if TYPE_CHECKING:
-    from advisor.rulefile.places import Places
+    from advisor.rules.language.file_places import Places
     from advisor.workbench.cases import CaseResult
-    from advisor.workbench.watching import Session
+    from advisor.workbench.watch import Session
 
 _MOST_ALIKE = 3
 """Cases without an answer that are listed one by one, where one contradiction fails many."""
@@ -59,10 +59,10 @@ def test(
 
     With --rule only the cases of that rule run, and no scenarios.
     """
-    from advisor.cli.show import write  # noqa: PLC0415
+    from advisor.cli.report_output import write  # noqa: PLC0415
     from advisor.workbench.junit import junit_xml  # noqa: PLC0415
-    from advisor.workbench.rulenames import find_rules  # noqa: PLC0415
-    from advisor.workbench.watching import stamp  # noqa: PLC0415
+    from advisor.workbench.rule_names import find_rules  # noqa: PLC0415
+    from advisor.workbench.watch import stamp  # noqa: PLC0415
 
     places = _places(folder, scenarios)
     session = _session(folder, scenarios, templates, knowledge, places)
@@ -86,7 +86,7 @@ def test(
 
 
 def _places(folder: Path | None, scenarios: Path | None) -> Places:
-    from advisor.rulefile.places import Places  # noqa: PLC0415
+    from advisor.rules.language.file_places import Places  # noqa: PLC0415
 
     return Places.of([None, folder, *([scenarios.parent, scenarios] if scenarios else [])])
 
@@ -111,10 +111,10 @@ def _session(
     knowledge: Path | None,
     places: Places,
 ) -> Session:
-    from advisor.pipeline import Advisor  # noqa: PLC0415
+    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
     from advisor.workbench.cases import Runner  # noqa: PLC0415
-    from advisor.workbench.scenariofile import load_scenarios, scenario_folder  # noqa: PLC0415
-    from advisor.workbench.watching import Session  # noqa: PLC0415
+    from advisor.workbench.scenario_file import load_scenarios, scenario_folder  # noqa: PLC0415
+    from advisor.workbench.watch import Session  # noqa: PLC0415
 
     must_hold_rules(folder)
     if scenarios is not None and not scenarios.is_dir():

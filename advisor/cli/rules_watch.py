@@ -13,16 +13,16 @@ from advisor.cli.rules_test import placed, text_of
 from advisor.errors import UserError
 
 if TYPE_CHECKING:
-    from advisor.rulefile.places import Places
+    from advisor.rules.language.file_places import Places
     from advisor.workbench.cases import CaseResult
-    from advisor.workbench.watching import Concerned, Session, Stamp
+    from advisor.workbench.watch import Concerned, Session, Stamp
 
 _LOOK_EVERY_S = 0.2
 
 
 def watch_files(session: Session, only: frozenset[str] | None, seen: Stamp, places: Places) -> None:
     """Run tests again at every save, until Ctrl-C."""
-    from advisor.workbench.watching import until_changed  # noqa: PLC0415
+    from advisor.workbench.watch import until_changed  # noqa: PLC0415
 
     typer.echo("watching rules, templates and knowledge; Ctrl-C ends it")
     while True:
@@ -56,8 +56,8 @@ def _template_problems(
     templates: Path | None, rules: Path | None, knowledge: Path | None
 ) -> Iterator[str]:
     """What is wrong with the texts; a rule that asks for words would only show one of them."""
-    from advisor.lint.output import as_text  # noqa: PLC0415
-    from advisor.lint.templates import check_templates  # noqa: PLC0415
+    from advisor.workbench.lint.output import as_text  # noqa: PLC0415
+    from advisor.workbench.lint.templates import check_templates  # noqa: PLC0415
 
     checked = check_templates(templates, rules=rules, knowledge=knowledge)
     many = f"{checked.files} template{'s' * (checked.files != 1)}"
@@ -73,7 +73,7 @@ def _later(
     seen: Stamp,
 ) -> None:
     """Run the rest, whose facts must be worked out again, until the next save."""
-    from advisor.workbench.watching import stamp  # noqa: PLC0415
+    from advisor.workbench.watch import stamp  # noqa: PLC0415
 
     rest = concerned.later if only is None else concerned.later & only
     if not rest:

@@ -43,13 +43,13 @@ def site(
     The batch must hold JSON Lines. Made again into the same folder, the site
     is replaced page by page and what is no longer part of it is removed.
     """
-    from advisor.batch.store import locked  # noqa: PLC0415
-    from advisor.batch.stored import open_batch  # noqa: PLC0415  start-up: --help must not pay
+    from advisor.bulk.batch.readback import open_batch  # noqa: PLC0415  start-up: --help must not pay
+    from advisor.bulk.batch.store import locked  # noqa: PLC0415
+    from advisor.bulk.site.catalogue import read_catalogue  # noqa: PLC0415
+    from advisor.bulk.site.folder import check_place, place_for  # noqa: PLC0415
+    from advisor.bulk.site.run import Asked, make_site  # noqa: PLC0415
     from advisor.cli.steps import Steps  # noqa: PLC0415
-    from advisor.render import template_problems  # noqa: PLC0415
-    from advisor.site.catalogue import read_catalogue  # noqa: PLC0415
-    from advisor.site.place import check_place, place_for  # noqa: PLC0415
-    from advisor.site.run import Asked, make_site  # noqa: PLC0415
+    from advisor.report import template_problems  # noqa: PLC0415
 
     if templates and templates.is_dir():
         raise_problems(template_problems(templates))

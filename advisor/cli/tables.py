@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from advisor.advice import Advice, Recommendation, ScoreTerm
-from advisor.pipeline import Advisor
-from advisor.rulefile.model import Rule
-from advisor.vocabulary import Vocabulary, show
+from advisor.advice.document import Advice, Recommendation, ScoreTerm
+from advisor.advice.pipeline import Advisor
+from advisor.knowledge.vocabulary import Vocabulary, show
+from advisor.rules.language.model import Rule
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _whose(rule: Rule) -> str:
     """Say that a rule is the user's; nothing of a built-in one."""
     if rule.own is None:
         return ""
-    from advisor.ownership import own_rule  # noqa: PLC0415 - overlays alone
+    from advisor.advice.provenance import own_rule  # noqa: PLC0415 - overlays alone
 
     return f" ({own_rule(rule)})"
 
@@ -99,7 +99,7 @@ def _term(vocabulary: Vocabulary, term: ScoreTerm) -> str:
 
 def _silent(advisor: Advisor, advice: Advice) -> Iterator[str]:
     fired = {rule for rule, _ in advice.fired}
-    from advisor.workbench.whynot import why_not_lines  # noqa: PLC0415 - for --why alone
+    from advisor.workbench.why_not import why_not_lines  # noqa: PLC0415 - for --why alone
 
     for rule in advisor.ruleset.rules:
         if rule.id not in fired:

@@ -43,9 +43,9 @@ def check(
     A folder lies over the built-in templates. Every problem of every file at once; exit code 1
     when there is one.
     """
-    from advisor.cli.show import write  # noqa: PLC0415
-    from advisor.lint import output as written  # noqa: PLC0415
-    from advisor.lint.templates import check_templates  # noqa: PLC0415
+    from advisor.cli.report_output import write  # noqa: PLC0415
+    from advisor.workbench.lint import output as written  # noqa: PLC0415
+    from advisor.workbench.lint.templates import check_templates  # noqa: PLC0415
 
     checked = check_templates(folder, rules=rules, knowledge=knowledge)
     text = getattr(written, f"as_{format_.value}")(checked.problems)
@@ -97,7 +97,7 @@ def preview(
     ] = PreviewFormat.text,
 ) -> None:
     """Show what a text says for a request, with the placeholders it uses and their values."""
-    from advisor.pipeline import Advisor  # noqa: PLC0415
+    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
     from advisor.workbench.preview import preview as previewed  # noqa: PLC0415
     from advisor.workbench.preview_views import preview_json, preview_text  # noqa: PLC0415
 

@@ -16,11 +16,11 @@ from msgspec import Struct
 
 from advisor.commands.values import VALUES, Shares, Started, holds, needed_settings, shares_of
 from advisor.estimate.result import Memory
-from advisor.knowledge.placeholders import PLACEHOLDERS, SWITCHES
+from advisor.knowledge.command_settings import PLACEHOLDERS, SWITCHES
 from advisor.knowledge.types import Framework
 from advisor.memo import Kept
-from advisor.resolve import default_backend
-from advisor.scenario import Key, Scenario, size_key
+from advisor.scenario.resolve import default_backend
+from advisor.scenario.scenario import Key, Scenario, size_key
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)(?::(raw|json))?\}")
 _OPERATORS = frozenset({">", "&", "&&", "|"})

@@ -10,9 +10,10 @@ from msgspec import Struct
 
 from advisor.estimate.result import Memory
 from advisor.knowledge.types import Format, Split
-from advisor.resolve import DEFAULT_UBATCH, default_backend
-from advisor.scenario import Model, Scenario
-from advisor.splits import is_usual_split, split_of
+from advisor.models.model import Model
+from advisor.scenario.resolve import DEFAULT_UBATCH, default_backend
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.splits import is_usual_split, split_of
 
 _PLAIN_CACHE = frozenset({"f16", "auto"})
 _LOGICAL_BATCH = 2048

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from advisor.estimate.buffers import UNGATED
 from advisor.estimate.kv_cache import CacheShape, Cells
 from advisor.estimate.overhead import Range
-from advisor.sources.shape import Shape
+from advisor.models.shape import Shape
 from advisor.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from advisor.knowledge.types import Format
-    from advisor.scenario import Scenario
+    from advisor.scenario.scenario import Scenario
 
 CARD_DEPENDENT = frozenset({"vllm", "sglang"})
 """Memory models whose activations follow from the card's size as well."""

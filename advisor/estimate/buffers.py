@@ -13,10 +13,11 @@ from msgspec import Struct
 
 from advisor.estimate.kv_cache import LOGICAL_BATCH, CacheShape, Cells
 from advisor.memo import by_identity
-from advisor.sources.shape import Recurrent
+from advisor.models.shape import Recurrent
 
 if TYPE_CHECKING:
-    from advisor.scenario import Model, Scenario
+    from advisor.models.model import Model
+    from advisor.scenario.scenario import Scenario
 
 _FLOAT = 4
 _F16 = 2

@@ -17,11 +17,12 @@ from msgspec.structs import replace
 from advisor.estimate.buffers import cuda_cache_copies, graph_shape, llamacpp_buffers
 from advisor.estimate.kv_cache import cache_shape_of, cells_of
 from advisor.memo import by_identity
-from advisor.sources.shape import Counts
+from advisor.models.shape import Counts
 
 if TYPE_CHECKING:
-    from advisor.scenario import Model, Scenario
-    from advisor.sources.shape import Shape
+    from advisor.models.model import Model
+    from advisor.models.shape import Shape
+    from advisor.scenario.scenario import Scenario
 
 HEAD_GUESSED = "draft head: its weight format and buffers differ between files and runtimes"
 _MAY_COPY = frozenset({"deepseek_v3", "deepseek_v32", "glm4_moe", "glm4_moe_lite"})

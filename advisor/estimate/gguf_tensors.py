@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from advisor.memo import by_identity
-from advisor.sources.shape import Mla, Moe, Recurrent, Shape
+from advisor.models.shape import Mla, Moe, Recurrent, Shape
 
 _LLAMA_3_VOCAB = 128_256
 _GEMMA_3_TEXT_VOCAB = 262_144

@@ -18,7 +18,7 @@ from advisor.estimate.gguf_types import (
 )
 from advisor.knowledge.types import GgmlType
 from advisor.memo import by_identity
-from advisor.sources.shape import Shape
+from advisor.models.shape import Shape
 
 ALIGNMENT = 32
 """Every tensor starts at a multiple of this many bytes in llama.cpp's buffers."""

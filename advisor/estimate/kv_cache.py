@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from advisor.errors import RequestError
-from advisor.estimate.sums import prefix_sums
+from advisor.estimate.running_sums import prefix_sums
 from advisor.knowledge.types import Framework, KvType
 from advisor.memo import by_identity_up_to
-from advisor.sources.shape import Shape
-from advisor.support import unsized
+from advisor.models.shape import Shape
+from advisor.scenario.support import unsized
 
 if TYPE_CHECKING:
-    from advisor.scenario import Model, Scenario
+    from advisor.models.model import Model
+    from advisor.scenario.scenario import Scenario
 
 PAD_TOKENS = 256
 """llama.cpp rounds the cells of a stream up to a multiple of this."""

@@ -13,7 +13,7 @@ from advisor.estimate.result import Limits, Memory
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
-    from advisor.scenario import Scenario
+    from advisor.scenario.scenario import Scenario
 
 LONGEST_TOKENS = 2**24
 """Where the search for a context ends if the trained length is unknown."""

@@ -15,21 +15,21 @@ from advisor.estimate.buffers import (
     llamacpp_buffers,
     scratch_of_rows,
 )
+from advisor.estimate.context_free import fixed_of
 from advisor.estimate.draft_head import HEAD_GUESSED, head_memory
-from advisor.estimate.fixed import fixed_of
 from advisor.estimate.kv_cache import CacheShape, Cells, cells_of
 from advisor.estimate.overhead import Card, cards_of, communication, trades
 from advisor.estimate.placement import Placement, is_pipeline, splits_by_layer
 from advisor.estimate.result import CacheRoom, CardMemory, Memory
-from advisor.estimate.room import cache_room, claims_memory
+from advisor.estimate.server_cache import cache_room, claims_memory
 from advisor.estimate.weights import Weights
 from advisor.memo import Kept
-from advisor.scenario import size_key
-from advisor.splits import split_of
+from advisor.scenario.scenario import size_key
+from advisor.scenario.splits import split_of
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
-    from advisor.scenario import Key, Scenario
+    from advisor.scenario.scenario import Key, Scenario
 
 _COMPUTE = "compute buffer: fitted to llama.cpp's own reports"
 _ACTIVATIONS = "activations: a rough formula, as no figure for them is held here"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from advisor.knowledge.types import Framework, Gpu, Knowledge
-    from advisor.scenario import Scenario
+    from advisor.scenario.scenario import Scenario
 
 _WITHOUT_TORCH = frozenset({"llama.cpp", "mlx"})
 _CAPTURES_GRAPHS = frozenset({"vllm"})

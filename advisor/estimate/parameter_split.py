@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from advisor.estimate.gguf_tensors import gguf_layout
 from advisor.estimate.gguf_types import kept_type
 from advisor.memo import by_identity
-from advisor.sources.shape import Moe, Shape
+from advisor.models.shape import Moe, Shape
 
 if TYPE_CHECKING:
-    from advisor.scenario import Model
+    from advisor.models.model import Model
 
 _MATRICES_PER_EXPERT = 3
 

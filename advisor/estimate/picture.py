@@ -14,7 +14,7 @@ from advisor.estimate.result import Memory
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
-    from advisor.scenario import Scenario
+    from advisor.scenario.scenario import Scenario
 
 _SHORTEST_TOKENS = 1024
 _LONGEST_TOKENS = 131_072

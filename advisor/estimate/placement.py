@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from advisor.splits import PIPELINES, split_of
+from advisor.scenario.splits import PIPELINES, split_of
 
 if TYPE_CHECKING:
     from advisor.estimate.weights import Weights
-    from advisor.scenario import Scenario
+    from advisor.scenario.scenario import Scenario
 
 
 class CardShare(Struct):

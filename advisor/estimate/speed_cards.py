@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from advisor.estimate.placement import splits_by_layer
 from advisor.estimate.result import Figure, Memory, Speed
-from advisor.scenario import Scenario
+from advisor.scenario.scenario import Scenario
 
 
 def speed_of_unequal(

@@ -22,7 +22,7 @@ from advisor.knowledge.types import Format, Gpu
 from advisor.memo import by_identity
 
 if TYPE_CHECKING:
-    from advisor.scenario import Model
+    from advisor.models.model import Model
 
 Unit = Literal["tensor", "core", "shader", "none"]
 _FALLS_FROM_TFLOPS = 100.0

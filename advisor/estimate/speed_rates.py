@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.estimate.published_speed import MeasuredSpeeds
 from advisor.estimate.result import Evidence
-from advisor.estimate.speed_measured import MeasuredSpeeds
 from advisor.estimate.speed_prefill import (
     Reached,
     generation_of,
@@ -20,7 +20,7 @@ from advisor.estimate.speed_tables import BatchTable, EngineSpeed, Match, Tables
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 
 if TYPE_CHECKING:
-    from advisor.knowledge.own import OwnSpeeds
+    from advisor.knowledge.user_measurements import OwnSpeeds
 
 MODELLED_FROM_GPUS = 3
 _SIXTEEN_BITS_ABOVE = 8.6
@@ -135,7 +135,7 @@ def _own_factors(
     """Give what the user's measurements of this card say: of its decoding and of its prefill."""
     if speeds.own is None:
         return None, None
-    from advisor.knowledge.own import CardEngine  # noqa: PLC0415 - few have measured
+    from advisor.knowledge.user_measurements import CardEngine  # noqa: PLC0415 - few have measured
 
     key = CardEngine(gpu.name, backend, engine_of(speeds.tables, framework))
     found = speeds.own.factors.get(key)

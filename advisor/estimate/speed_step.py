@@ -10,8 +10,9 @@ from advisor.estimate.speed_rates import Rate
 from advisor.estimate.speed_tables import Tables
 from advisor.estimate.weights import Weights
 from advisor.memo import by_identity
-from advisor.scenario import Model, Scenario
-from advisor.splits import split_of
+from advisor.models.model import Model
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.splits import split_of
 
 _EXCHANGE_WIDTH = 5120
 """Hidden width of the models whose exchange between cards was measured."""

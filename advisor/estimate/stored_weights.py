@@ -5,7 +5,7 @@ from __future__ import annotations
 from advisor.estimate.gguf_weights import ALIGNMENT, NOTHING, GgufBytes, Span
 from advisor.estimate.result import WeightProfile
 from advisor.memo import by_identity
-from advisor.sources.stored import Part, StoredModel, StoredTensor, place_of
+from advisor.models.stored_tensors import Part, StoredModel, StoredTensor, place_of
 
 
 def stored_profile(model: StoredModel) -> WeightProfile:

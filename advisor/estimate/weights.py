@@ -14,14 +14,14 @@ from advisor.estimate.gguf_types import BASE_TYPES
 from advisor.estimate.gguf_weights import GgufBytes, Span, gguf_bytes
 from advisor.estimate.parameter_split import ParameterSplit, parameter_split
 from advisor.estimate.result import WeightProfile
-from advisor.estimate.sums import prefix_sums
+from advisor.estimate.running_sums import prefix_sums
 from advisor.knowledge.types import Format, Framework, GgmlType
 from advisor.memo import by_identity, by_identity_up_to
 
 if TYPE_CHECKING:
-    from advisor.scenario import Model
-    from advisor.sources.shape import Shape
-    from advisor.sources.stored import StoredModel
+    from advisor.models.model import Model
+    from advisor.models.shape import Shape
+    from advisor.models.stored_tensors import StoredModel
 
 _GGUF_SUFFIX = " (GGUF)"
 _PLAIN_FILE_TYPES = {"FP16": "F16", "F16": "F16", "BF16": "BF16", "FP32": "F32", "F32": "F32"}

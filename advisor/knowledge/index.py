@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypedDict, cast
 
 from advisor.errors import KnowledgeError, UserError
-from advisor.knowledge.parsed import Parsed
+from advisor.knowledge.entry import Parsed
 from advisor.knowledge.tokens import Form, gpu_form, model_core, model_key
 from advisor.knowledge.types import Knowledge
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from advisor.cache import compiled
 from advisor.errors import KnowledgeError, Problems, Source, UserError
-from advisor.knowledge.overlaid import Files
-from advisor.knowledge.parsed import Parsed
-from advisor.knowledge.table import Table
+from advisor.knowledge.entry import Parsed
+from advisor.knowledge.lazy_table import Table
+from advisor.knowledge.overlay_files import Files
 from advisor.knowledge.types import (
     Format,
     Framework,
@@ -72,7 +72,7 @@ def build(
         Problems: Several are.
     """
     problems: list[UserError] = []
-    from advisor.knowledge.strict import type_problems  # noqa: PLC0415 - pydantic, see parse
+    from advisor.knowledge.validation import type_problems  # noqa: PLC0415 - pydantic, see parse
 
     made = parse(files, problems)
     raise_at(problems, shown, own)
@@ -100,30 +100,30 @@ def moved_to(problem: UserError, shown: str, own: Collection[str] = ()) -> UserE
 def parse(files: Mapping[str, bytes], problems: list[UserError]) -> dict[str, object]:
     """Parse the files into JSON-able tables, collecting every problem."""
     from advisor.knowledge import (  # noqa: PLC0415 - not needed when the cache is warm
+        gpu_records,
         index,
-        records_gpu,
-        records_model,
-        records_runtime,
-        records_second,
+        model_records,
+        runtime_records,
+        second_card_records,
         tables,
     )
 
     problems += tables.unread_problems(files)
     tables.check_sources(files, problems)
     ids = tables.source_ids(files)
-    cards = _unique(records_gpu.read_gpus(files, ids, problems), "gpu", problems)
-    models = _unique(records_model.read_models(files, ids, problems), "model", problems)
+    cards = _unique(gpu_records.read_gpus(files, ids, problems), "gpu", problems)
+    models = _unique(model_records.read_models(files, ids, problems), "model", problems)
     index.report_shared_names(cards, models, problems)
     names = index.build_index(map(index.named, cards), map(index.named, models))
-    runtime = records_runtime.parse_runtime(files, problems)
+    runtime = runtime_records.parse_runtime(files, problems)
     formats = runtime["formats"]
     assert isinstance(formats, dict)
-    records_model.check_formats(models, formats, problems)
+    model_records.check_formats(models, formats, problems)
     return {
         "gpus": {str(card.fields["name"]): _json(card.fields) for card in cards},
         "models": {str(model.fields["name"]): _json(model.fields) for model in models},
         **runtime,
-        "second_cards": records_second.read_second_cards(
+        "second_cards": second_card_records.read_second_cards(
             files, ids, {str(card.fields["name"]) for card in cards}, problems
         ),
         "calibration": _calibration(files, problems),
@@ -207,7 +207,7 @@ def _unique(table: Sequence[Parsed], kind: str, problems: list[UserError]) -> li
 
 def _calibration(files: Mapping[str, bytes], problems: list[UserError]) -> dict[str, object]:
     """Join what people decide, what was fitted, and what was published."""
-    from advisor.knowledge.speeds import measured_by_card  # noqa: PLC0415 - not needed when the cache is warm
+    from advisor.knowledge.published_speeds import measured_by_card  # noqa: PLC0415 - not needed when the cache is warm
     from advisor.knowledge.tables import gone_problems  # noqa: PLC0415 - likewise
 
     problems += gone_problems(files)

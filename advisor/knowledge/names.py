@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError
 from advisor.knowledge.index import Spelling, index_of
-from advisor.knowledge.memo import by_text
+from advisor.knowledge.lookup import by_text
 from advisor.knowledge.sizes import can_have, open_range, sizes_of
 from advisor.knowledge.tokens import (
     gpu_core,

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 
 from advisor.errors import KnowledgeError, Source, UserError
 from advisor.knowledge.fields import Record, nodes_of, record_of, report_duplicates
-from advisor.knowledge.layers import Entry, Laying
-from advisor.knowledge.overlaid import Files
+from advisor.knowledge.overlay import Entry, Laying
+from advisor.knowledge.overlay_files import Files
 from advisor.suggest import nearest
 
 FOLDERS = {"gpus": "gpu", "models": "model"}

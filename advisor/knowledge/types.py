@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct, field
 
 if TYPE_CHECKING:
-    from advisor.knowledge.own import OwnSpeeds
+    from advisor.knowledge.user_measurements import OwnSpeeds
 
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "apple"]
@@ -256,7 +256,7 @@ class Knowledge(Struct, frozen=True):
     second_cards: tuple[str, ...] = ()
     """Names of cards that are tried beside another one (second_cards.yaml)."""
     own: OwnSpeeds | None = None
-    """What the user measured (``advisor.measurements``); not part of ``sha256``."""
+    """What the user measured (``advisor.calibration.user``); not part of ``sha256``."""
 
     def names(self) -> Mapping[str, tuple[str, ...]]:
         """The canonical names of every table that text facts refer to."""

@@ -2,9 +2,9 @@
 
 from advisor.reverse.answers import Found, Row
 from advisor.reverse.cards import CardFilter, gpus_for
+from advisor.reverse.criteria import Settings
 from advisor.reverse.models import ModelFilter, models_for
 from advisor.reverse.search import Answer, Search
-from advisor.reverse.wish import Settings
 
 __all__ = [
     "Answer",

@@ -11,9 +11,9 @@ from advisor.estimate.limits import find_limits
 from advisor.estimate.margin import Margin, margin_of
 from advisor.estimate.result import Limits
 from advisor.knowledge.types import Knowledge
+from advisor.reverse.criteria import Wish
 from advisor.reverse.search import Answer, Reason
-from advisor.reverse.wish import Wish
-from advisor.scenario import Request
+from advisor.scenario.scenario import Request
 
 Cause = Reason | Literal["filtered", "release_unknown", "price_unknown", "power_unknown",
                          "memory_unknown", "short_training", "not_for_sale"]  # fmt: skip

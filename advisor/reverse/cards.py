@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.advice.request_warnings import model_warnings
 from advisor.errors import raise_problems
-from advisor.precisions import precision_asked
-from advisor.remarks import model_warnings
-from advisor.resolve import default_context, find_model_named
 from advisor.reverse.answers import Cause, Found, ascending, counted, descending, row_of
+from advisor.reverse.criteria import Reader, Settings, read_wish
 from advisor.reverse.search import Answer, Reason, Search
-from advisor.reverse.wish import Reader, Settings, read_wish
-from advisor.scenario import Request
+from advisor.scenario.precisions import precision_asked
+from advisor.scenario.resolve import default_context, find_model_named
+from advisor.scenario.scenario import Request
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Gpu, Knowledge
-    from advisor.scenario import Model
+    from advisor.models.model import Model
 
 Sort = Literal["price", "memory", "speed", "power"]
 SORTS: Sequence[Sort] = ("price", "memory", "speed", "power")

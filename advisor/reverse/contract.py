@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from advisor.render.contract import MemoryDoc, ScenarioDoc, SpeedDoc
-from advisor.render.contract_yours import YoursDoc
+from advisor.report.contract import MemoryDoc, ScenarioDoc, SpeedDoc
+from advisor.report.contract_provenance import YoursDoc
 
 
 class RowDoc(TypedDict):

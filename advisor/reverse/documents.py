@@ -9,23 +9,23 @@ from math import isinf
 from typing import TYPE_CHECKING
 
 from advisor import __version__
+from advisor.advice.provenance import own_records
 from advisor.commands import command_for
 from advisor.estimate.margin import headroom_percent
-from advisor.ownership import own_records
-from advisor.render.assemble import memory_doc, speed_doc
-from advisor.render.figures import plain
-from advisor.render.setup import scenario_doc
-from advisor.render.yours import yours_doc
+from advisor.report.assembly import memory_doc, speed_doc
+from advisor.report.figures import plain
+from advisor.report.provenance import yours_doc
+from advisor.report.request_view import scenario_doc
 from advisor.reverse.cards import form_of, power_w, price_usd, value_of
-from advisor.reverse.words import ranking_words
+from advisor.reverse.remarks import ranking_words
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
-    from advisor.render.contract_yours import YoursDoc
+    from advisor.report.contract_provenance import YoursDoc
     from advisor.reverse.answers import Found, Row
     from advisor.reverse.contract import AskedDoc, BestDoc, ReverseDoc, RowDoc
-    from advisor.reverse.wish import Wish
-    from advisor.scenario import Request
+    from advisor.reverse.criteria import Wish
+    from advisor.scenario.scenario import Request
 
 SCHEMA_VERSION = 1
 COLUMNS = (

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.advice.request_warnings import card_warnings
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.cards import check_beside
-from advisor.models import model_from_record
-from advisor.remarks import card_warnings
-from advisor.resolve import cards_asked
+from advisor.models.model import Model
+from advisor.models.resolution import model_from_record
 from advisor.reverse.answers import Cause, Found, ascending, counted, descending, row_of
+from advisor.reverse.criteria import Reader, Settings, read_wish
 from advisor.reverse.search import Answer, Search
-from advisor.reverse.wish import Reader, Settings, read_wish
-from advisor.scenario import Model, Request
+from advisor.scenario.resolve import cards_asked
+from advisor.scenario.scenario import Request
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Framework, Gpu, Knowledge, ModelRecord

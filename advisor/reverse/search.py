@@ -12,7 +12,6 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor import support
 from advisor.errors import UserError
 from advisor.estimate.limits import largest_gpu_layers, smallest_cpu_experts
 from advisor.estimate.margin import margin_of
@@ -20,12 +19,14 @@ from advisor.estimate.memory import estimate_memory
 from advisor.estimate.overhead import card_of
 from advisor.estimate.result import Memory, Speed
 from advisor.estimate.speed import estimate_speed
-from advisor.estimate.whole import host_fits
+from advisor.estimate.system_ram import host_fits
 from advisor.knowledge.cards import Cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
-from advisor.resolve import assembled, default_backend
-from advisor.reverse.wish import Wish, with_cards
-from advisor.scenario import Model, Request, Scenario, offloads
+from advisor.models.model import Model
+from advisor.reverse.criteria import Wish, with_cards
+from advisor.scenario import support
+from advisor.scenario.resolve import assembled, default_backend
+from advisor.scenario.scenario import Request, Scenario, offloads
 
 Reason = Literal[
     "not_sizable",

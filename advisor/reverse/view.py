@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from advisor.estimate.margin import headroom_percent
-from advisor.render import figures as f
-from advisor.render.assemble import speed_doc
-from advisor.render.view import WRITES
+from advisor.report import figures as f
+from advisor.report.assembly import speed_doc
+from advisor.report.report_view import WRITES
 from advisor.reverse.cards import power_w, price_usd
 
 if TYPE_CHECKING:
-    from advisor.render.contract import FigureDoc
+    from advisor.report.contract import FigureDoc
     from advisor.reverse.answers import Found, Row
-    from advisor.scenario import Scenario
+    from advisor.scenario.scenario import Scenario
 
 UNKNOWN = "unknown"
 THIN = "thin"

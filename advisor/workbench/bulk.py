@@ -12,14 +12,14 @@ from operator import and_, or_
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.engine.base import FactValue
-from advisor.engine.compile import compile_rules
-from advisor.engine.kinds import COMPARE, of_option
-from advisor.engine.trace import holds
 from advisor.errors import RuleFileError
-from advisor.rulefile.model import Rule, RuleSet, Test
-from advisor.rulefile.normal import Branch, branches, same_test
-from advisor.workbench.factstore import FactStore
+from advisor.knowledge.fact_type import FactValue
+from advisor.rules.engine.compiler import compile_rules
+from advisor.rules.engine.kinds import COMPARE, of_option
+from advisor.rules.engine.trace import holds
+from advisor.rules.language.model import Rule, RuleSet, Test
+from advisor.rules.language.normal_form import Branch, branches, same_test
+from advisor.workbench.fact_store import FactStore
 from advisor.workbench.masks import Mask, all_rows, gathered, mask_of, row_numbers, spread
 
 MOST_KEPT = 600

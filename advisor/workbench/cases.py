@@ -7,18 +7,18 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from advisor.advice import Advice
+from advisor.advice.document import Advice
+from advisor.advice.pipeline import Advisor
+from advisor.advice.preparation import Prepared
 from advisor.errors import RuleFileError, Source, UserError
-from advisor.pipeline import Advisor
-from advisor.prepared import Prepared
-from advisor.rulefile.model import Case, Rule
+from advisor.rules.language.model import Case, Rule
 from advisor.workbench.expectations import Seen, case_problem, scenario_problems, seen_in
-from advisor.workbench.explaining import fate
+from advisor.workbench.explanation import fate
+from advisor.workbench.outcomes import VERDICT
 from advisor.workbench.refusals import refusal
-from advisor.workbench.scenariofile import ScenarioCase
+from advisor.workbench.scenario_file import ScenarioCase
 from advisor.workbench.situations import kept_of, prepared
-from advisor.workbench.standing import VERDICT
-from advisor.workbench.whynot import why_lines, why_not_lines
+from advisor.workbench.why_not import why_lines, why_not_lines
 
 _MOST_KEYS = 5
 """What-ifs that a failure names."""
@@ -129,7 +129,7 @@ class Runner(Struct):
     def _unsaid(self, advice: Advice, case: Case, rule: Rule) -> str:
         if case.says is None:
             return ""
-        from advisor.render import document  # noqa: PLC0415  most cases need no prose
+        from advisor.report import document  # noqa: PLC0415  most cases need no prose
 
         try:
             made = document(advice, templates=self.templates)

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from advisor.engine.base import FactValue
-from advisor.engine.kinds import ORDERING
-from advisor.engine.trace import holds
-from advisor.rulefile.model import Test
+from advisor.knowledge.fact_type import FactValue
+from advisor.rules.engine.kinds import ORDERING
+from advisor.rules.engine.trace import holds
+from advisor.rules.language.model import Test
 from advisor.workbench.masks import Mask, all_rows, mask_of
 
 _BYTE = 256

@@ -9,13 +9,13 @@ from operator import and_
 
 from msgspec import Struct
 
-from advisor.rulefile.model import Rule, Test
-from advisor.rulefile.normal import same_test
+from advisor.rules.language.model import Rule, Test
+from advisor.rules.language.normal_form import same_test
 from advisor.workbench.bulk import Evaluation, flat, is_option_test, passing
-from advisor.workbench.factstore import FactStore
+from advisor.workbench.fact_store import FactStore
 from advisor.workbench.masks import Mask, all_rows, row_numbers, spread
+from advisor.workbench.outcomes import VERDICT, standings
 from advisor.workbench.sample import Given
-from advisor.workbench.standing import VERDICT, standings
 
 _EXAMPLES = 3
 _SIZES = ((3e9, "under 3 B"), (9e9, "3 to 9 B"), (20e9, "9 to 20 B"), (80e9, "20 to 80 B"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from advisor.workbench.cover import Coverage, RuleCover, Threshold
-from advisor.workbench.showing import count, request_line, share, table
+from advisor.workbench.layout import count, request_line, share, table
 
 
 def cover_text(coverage: Coverage, *, thresholds: bool = False) -> str:

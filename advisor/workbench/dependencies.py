@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from advisor.engine.base import FactValue
-from advisor.ownership import switched_off_rule
-from advisor.rulefile.model import Rule, RuleSet, Test, all_tests
-from advisor.vocabulary import FactType, Vocabulary
+from advisor.advice.provenance import switched_off_rule
+from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactType, Vocabulary
+from advisor.rules.language.model import Rule, RuleSet, Test, all_tests
 
 _OPTION_GROUPS = ("option", "options")
 

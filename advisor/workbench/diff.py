@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from advisor.rulefile.model import Rule
-from advisor.rulefile.normal import same_test
+from advisor.rules.language.model import Rule
+from advisor.rules.language.normal_form import same_test
 from advisor.workbench.bulk import Evaluation, flat
 from advisor.workbench.masks import Mask, all_rows, gathered, row_numbers
+from advisor.workbench.outcomes import Standing, standings
 from advisor.workbench.sample import Given
-from advisor.workbench.standing import Standing, standings
 
 CHANGES = ("verdict", "first", "set", "order", "notes", "barred")
 """What can change in a report, the gravest first."""

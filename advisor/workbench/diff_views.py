@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from advisor.workbench.beside import Beside
+from advisor.workbench.beyond_sample import Beside
 from advisor.workbench.diff import CHANGES, Change, Difference, Edit, Group
+from advisor.workbench.layout import count, request_line, share
+from advisor.workbench.outcomes import Standing
 from advisor.workbench.prose import Prose
 from advisor.workbench.sample import Given
-from advisor.workbench.showing import count, request_line, share
-from advisor.workbench.standing import Standing
 
 _SAYS: Mapping[str, str] = {
     "verdict": "another verdict",

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from advisor.advice import Advice
-from advisor.engine.base import FactValue
-from advisor.engine.trace import holds
-from advisor.rulefile.model import Case, Test
-from advisor.vocabulary import Vocabulary, show
-from advisor.workbench.scenariofile import Expected
+from advisor.advice.document import Advice
+from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import Vocabulary, show
+from advisor.rules.engine.trace import holds
+from advisor.rules.language.model import Case, Test
+from advisor.workbench.scenario_file import Expected
 
 Changed = Mapping[str, object]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from advisor.ownership import own_rule
-from advisor.rulefile.model import Rule
-from advisor.vocabulary import FactType, Vocabulary, show
+from advisor.advice.provenance import own_rule
+from advisor.knowledge.vocabulary import FactType, Vocabulary, show
+from advisor.rules.language.model import Rule
 from advisor.workbench.dependencies import FactUse, by_group
 
 _FROM = {

@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import Source
-from advisor.rulefile.model import Rule, Score, Test, Verb, When
+from advisor.knowledge.vocabulary import Vocabulary, show
+from advisor.rules.language.model import Rule, Score, Test, Verb, When
 from advisor.units import base_factor
-from advisor.vocabulary import Vocabulary, show
 
 _UP, _DOWN = 1.25, 0.8
 _BASE_STEP = 15.0

@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from advisor.options import expected_options
-from advisor.pipeline import Advisor
-from advisor.prepared import prepare
-from advisor.requests import request_from
-from advisor.rulefile.model import Case, Rule, Test
+from advisor.advice.pipeline import Advisor
+from advisor.advice.preparation import prepare
+from advisor.remedies import expected_options
+from advisor.rules.language.model import Case, Rule, Test
+from advisor.scenario.request_data import request_from
 from advisor.workbench.bulk import Evaluation, rule_mask, shown_mask, with_rule
 from advisor.workbench.diff import compare
 from advisor.workbench.equivalents import told_apart
 from advisor.workbench.expectations import Changed, contains
 from advisor.workbench.masks import Mask, gathered, row_numbers, rows_between
 from advisor.workbench.mutants import Mutant
-from advisor.workbench.plainer import plainer, situation
+from advisor.workbench.outcomes import Firings, Standing, standing
 from advisor.workbench.sample import Given
-from advisor.workbench.scenariofile import Expected, ScenarioCase
+from advisor.workbench.scenario_file import Expected, ScenarioCase
+from advisor.workbench.simplification import plainer, situation
 from advisor.workbench.situations import prepared
-from advisor.workbench.standing import Firings, Standing, standing
 from advisor.workbench.trial import Trial, trial_of
 
 _LOOKED_AT = 300

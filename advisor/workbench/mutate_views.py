@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from advisor.workbench.layout import count, inline, inline_map, table
 from advisor.workbench.mutants import Mutant
 from advisor.workbench.mutate import Mutation, Suggestion, Survivors
-from advisor.workbench.scenariotext import scenario_lines
-from advisor.workbench.showing import count, inline, inline_map, table
+from advisor.workbench.scenario_text import scenario_lines
 
 
 def mutation_text(mutation: Mutation, *, rules: bool = True) -> str:

@@ -9,17 +9,17 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor import support
+from advisor.advice.facts import scenario_facts
+from advisor.advice.pipeline import Advisor
+from advisor.advice.preparation import all_option_facts, estimate, prepare
 from advisor.errors import UserError
 from advisor.estimate.limits import find_limits
-from advisor.facts import scenario_facts
 from advisor.knowledge import catalogue
-from advisor.options import Base
-from advisor.pipeline import Advisor
-from advisor.prepared import all_option_facts, estimate, prepare
-from advisor.resolve import apply_change
-from advisor.rulefile.model import Rule
-from advisor.scenario import Request
+from advisor.remedies import Base
+from advisor.rules.language.model import Rule
+from advisor.scenario import support
+from advisor.scenario.resolve import apply_change
+from advisor.scenario.scenario import Request
 from advisor.workbench.dependencies import needs_options
 
 _CONTEXTS = (

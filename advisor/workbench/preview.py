@@ -10,23 +10,24 @@ from typing import get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.advice import Action, Advice, Recommendation
-from advisor.confidence import confidence_of
+from advisor.advice.confidence import confidence_of
+from advisor.advice.document import Advice, Recommendation
+from advisor.advice.option_facts import option_facts
+from advisor.advice.pipeline import Advisor
+from advisor.advice.ranking import score_of
 from advisor.errors import RequestError
-from advisor.optionfacts import option_facts
-from advisor.options import Base
-from advisor.pipeline import Advisor
-from advisor.ranking import score_of
-from advisor.render.assemble import document_and_views
-from advisor.render.prose import Length, report
-from advisor.render.templating import templates_for
-from advisor.render.using import WORDINGS, Use, use_of
-from advisor.render.varied import SEED
+from advisor.remedies import Base
+from advisor.remedies.option import Action
+from advisor.report.assembly import document_and_views
+from advisor.report.placeholder_use import WORDINGS, Use, use_of
+from advisor.report.prose import Length, report
+from advisor.report.templates import templates_for
+from advisor.report.variants import SEED
 from advisor.resources import data_dir
-from advisor.rulefile.model import Rule
-from advisor.rulefile.texts import text_name, text_of
+from advisor.rules.language.model import Rule
+from advisor.rules.language.texts import text_name, text_of
 from advisor.suggest import did_you_mean
-from advisor.workbench.whynot import nearest_miss, why_not_lines
+from advisor.workbench.why_not import nearest_miss, why_not_lines
 
 
 class Variant(Struct, frozen=True):

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from textwrap import wrap
 
+from advisor.workbench.layout import count, request_line
 from advisor.workbench.preview import Preview, Variant
-from advisor.workbench.showing import count, request_line
 
 _WIDTH = 88
 _EMPTY = "(empty)"

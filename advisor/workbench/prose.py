@@ -8,12 +8,12 @@ from difflib import unified_diff
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.render import document, render_markdown
-from advisor.requests import request_from
-from advisor.rulefile.model import RuleSet
+from advisor.report import document, render_markdown
+from advisor.rules.language.model import RuleSet
+from advisor.scenario.request_data import request_from
+from advisor.workbench.outcomes import Standing
 from advisor.workbench.sample import Given
 from advisor.workbench.sides import Side
-from advisor.workbench.standing import Standing
 
 MOST_READ = 200
 """Reports that are written out on both sides."""

@@ -13,14 +13,14 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 
 from advisor import resources
-from advisor.engine import make_engine
+from advisor.advice.pipeline import Advisor
 from advisor.errors import Problems, RequestError, UserError
 from advisor.knowledge import load_knowledge
-from advisor.pipeline import Advisor
-from advisor.rulefile import load_rules
-from advisor.rulefile.texts import text_names
-from advisor.vocabulary import load_vocabulary
-from advisor.workbench.storing import Origin
+from advisor.knowledge.vocabulary import load_vocabulary
+from advisor.rules.engine import make_engine
+from advisor.rules.language import load_rules
+from advisor.rules.language.texts import text_names
+from advisor.workbench.fact_store_files import Origin
 
 BUILT_IN = "built-in"
 """Names a base without files of the user's."""

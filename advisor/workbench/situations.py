@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from advisor.advice.preparation import Prepared, prepare
 from advisor.errors import Source
 from advisor.knowledge.types import Knowledge
 from advisor.memo import Kept
-from advisor.prepared import Prepared, prepare
-from advisor.requests import request_from
+from advisor.scenario.request_data import request_from
 
 _kept: Kept[tuple[int, str], tuple[Knowledge, Prepared]] = Kept(1_024)
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from advisor.errors import RequestError
-from advisor.rulefile.schema import rules_schema
-from advisor.vocabulary import load_vocabulary
+from advisor.knowledge.vocabulary import load_vocabulary
+from advisor.rules.language.schema import rules_schema
 
 SCHEMA = "rules.schema.json"
 _FOLDER = Path(__file__).resolve().parent.parent / "starter"

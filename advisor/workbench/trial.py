@@ -8,12 +8,12 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
-from advisor.engine.base import FactValue
+from advisor.advice.pipeline import Advisor
+from advisor.advice.preparation import all_option_facts
 from advisor.errors import RuleFileError, UserError
-from advisor.options import expected_options
-from advisor.pipeline import Advisor
-from advisor.prepared import all_option_facts
-from advisor.rulefile.model import Case, Rule
+from advisor.knowledge.fact_type import FactValue
+from advisor.remedies import expected_options
+from advisor.rules.language.model import Case, Rule
 from advisor.workbench.bulk import Evaluation, evaluate_all, shown_mask, with_rule
 from advisor.workbench.diff import edits_between, touched_by_rule
 from advisor.workbench.expectations import (
@@ -23,13 +23,13 @@ from advisor.workbench.expectations import (
     case_problem,
     scenario_problems,
 )
-from advisor.workbench.factstore import Part, joined
+from advisor.workbench.fact_store import Part, joined
 from advisor.workbench.masks import rows_between
 from advisor.workbench.mutants import Mutant
+from advisor.workbench.outcomes import Firings, standing
 from advisor.workbench.sample import Given
-from advisor.workbench.scenariofile import ScenarioCase
+from advisor.workbench.scenario_file import ScenarioCase
 from advisor.workbench.situations import prepared
-from advisor.workbench.standing import Firings, standing
 
 
 class Trial(Struct, frozen=True, dict=True):

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.batch import disk
-from advisor.batch.shard import File
-from advisor.batch.store import prepare, write_files
+from advisor.bulk.batch import disk
+from advisor.bulk.batch.shard import File
+from advisor.bulk.batch.store import prepare, write_files
 
 FILES = (
     File("markdown/a/b.md", b"text"),

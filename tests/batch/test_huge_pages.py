@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from advisor.batch import hugepages
+from advisor.bulk.batch import huge_pages
 
 SMAPS = Path("/proc/self/smaps_rollup")
 HOLDS = """
 import sys
 from pathlib import Path
-from advisor.batch import hugepages
+from advisor.bulk.batch import huge_pages
 
 def huge():
     for line in Path("/proc/self/smaps_rollup").read_text().splitlines():
@@ -24,12 +24,12 @@ def huge():
 
 kept = [[number] for number in range(400_000)]
 before = huge()
-print(hugepages.gather(), huge() - before, kept[399_999] == [399_999])
+print(huge_pages.gather(), huge() - before, kept[399_999] == [399_999])
 """
 
 
 def test_gathered_after_more_and_more_shards() -> None:
-    assert [n for n in range(1, 300) if hugepages.is_time(n)] == [1, 4, 16, 64, 256]
+    assert [n for n in range(1, 300) if huge_pages.is_time(n)] == [1, 4, 16, 64, 256]
 
 
 @pytest.mark.skipif(not SMAPS.exists(), reason="Linux says what lies in huge pages")
@@ -48,7 +48,7 @@ def test_nothing_where_they_are_forbidden_or_unknown(tmp_path: Path, enabled: st
     if enabled:
         (tmp_path / "enabled").write_text(enabled)
         (tmp_path / "hpage_pmd_size").write_text("2097152\n")
-    assert hugepages.gather(tmp_path) == 0
+    assert huge_pages.gather(tmp_path) == 0
 
 
 def test_only_what_holds_objects_is_touched(tmp_path: Path) -> None:
@@ -63,9 +63,9 @@ def test_only_what_holds_objects_is_touched(tmp_path: Path) -> None:
         f"{17 * size + 1:x}-{18 * size + 1:x} rw-p 00000000 00:00 0",
     ]
     (tmp_path / "maps").write_text("\n".join(lines))
-    found = list(hugepages._regions(tmp_path / "maps", size))
+    found = list(huge_pages._regions(tmp_path / "maps", size))
     assert found == [(size, 3 * size), (6 * size, size)]
 
 
 def test_no_regions_no_gathering(tmp_path: Path) -> None:
-    assert list(hugepages._regions(tmp_path / "missing", 2**21)) == []
+    assert list(huge_pages._regions(tmp_path / "missing", 2**21)) == []

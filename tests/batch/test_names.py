@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.batch.names import MOST_FOLDER, MOST_STEM, Namer
+from advisor.bulk.batch.file_names import MOST_FOLDER, MOST_STEM, Namer
 from advisor.knowledge import load_knowledge
 
 NAMER = Namer.of(load_knowledge())

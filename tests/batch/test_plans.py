@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from advisor.batch.load import load_plan
-from advisor.batch.plan import Item, Plan, shard_count
-from advisor.batch.presets import KINDS, read_presets
-from advisor.batch.product import NO_DEPTH, REPEATED, TOO_LONG
+from advisor.advice.pipeline import Advisor
+from advisor.bulk.batch.load import load_plan
+from advisor.bulk.batch.plan import Item, Plan, shard_count
+from advisor.bulk.batch.presets import KINDS, read_presets
+from advisor.bulk.batch.product import NO_DEPTH, REPEATED, TOO_LONG
 from advisor.errors import Problems, UserError
 from advisor.knowledge import load_knowledge
-from advisor.pipeline import Advisor
-from advisor.requests import request_from
+from advisor.scenario.request_data import request_from
 from tests.batch.plans import TINY, write
 
 KNOWN = load_knowledge()

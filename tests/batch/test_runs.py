@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from advisor.batch import run as running
-from advisor.batch import store, worker
-from advisor.batch.executors import Here, Local
-from advisor.batch.plan import Shard
-from advisor.batch.shard import File
+from advisor.bulk.batch import run as running
+from advisor.bulk.batch import store, worker
+from advisor.bulk.batch.executors import Here, Local
+from advisor.bulk.batch.plan import Shard
+from advisor.bulk.batch.shard import File
 from tests.batch.plans import TINY, contents, index, write
 from tests.cli.running import Outcome, advise, run
 
@@ -162,8 +162,8 @@ def test_one_bad_scenario_fails_alone_and_is_listed(
 def test_a_bug_in_one_scenario_costs_that_one_and_is_called_a_bug(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from advisor.batch import shard  # noqa: PLC0415
-    from advisor.render import pages  # noqa: PLC0415
+    from advisor.bulk.batch import shard  # noqa: PLC0415
+    from advisor.report import pages  # noqa: PLC0415
 
     render = pages.render_markdown
 

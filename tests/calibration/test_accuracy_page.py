@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.calibration import carried, speculation
+from advisor.calibration import dataset, speculation
 from advisor.calibration.power import power_pairs
 from advisor.calibration.strata import STRATA
 from advisor.errors import KnowledgeError
@@ -109,8 +109,8 @@ def test_a_wrong_pair_is_named(
 
 
 def test_pairs_are_of_one_card_and_one_number_of_cards() -> None:
-    rows = {row["id"]: row for row in carried.speed_rows()}
-    for line in carried.speculation_rows():
+    rows = {row["id"]: row for row in dataset.speed_rows()}
+    for line in dataset.speculation_rows():
         plain, drafting = rows.get(line["plain"]), rows.get(line["drafting"])
         if plain and drafting:
             for same in ("gpu", "n_gpu", "framework", "batch", "metric"):

@@ -9,16 +9,16 @@ from statistics import median
 import pytest
 from msgspec.structs import replace
 
-from advisor.calibration.calibrate import Fitted, Material
 from advisor.calibration.decode import factor
+from advisor.calibration.fits import Fitted, Material
 from advisor.calibration.runs import Run
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.speed import estimate_speed
 from advisor.estimate.speed_rates import Speeds, speeds_of
 from advisor.estimate.speed_step import step_time
 from advisor.knowledge import load_knowledge
-from advisor.resolve import resolve
-from advisor.scenario import Request
+from advisor.scenario.resolve import resolve
+from advisor.scenario.scenario import Request
 
 KNOWLEDGE = load_knowledge()
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from advisor.calibration.calibrate import Fitted, Material
-from advisor.calibration.measured import measured_text
+from advisor.calibration.fits import Fitted, Material
 from advisor.calibration.outputs import stale_files, write_files
+from advisor.calibration.parameter_file import fitted_text
 from advisor.calibration.ranges import Spread, fitted_ranges
-from advisor.calibration.write import fitted_text
+from advisor.calibration.speed_table import measured_text
 from advisor.resources import data_dir
 from tests.cli.running import run
 

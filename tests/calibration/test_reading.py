@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.calibration.calibrate import Material
-from advisor.calibration.carried import odd_rows, speed_rows
 from advisor.calibration.conditions import conditions_of
+from advisor.calibration.dataset import odd_rows, speed_rows
+from advisor.calibration.fits import Material
 from advisor.calibration.observations import source_of
 from advisor.calibration.spelling import Spelling
 from advisor.knowledge import load_knowledge

@@ -17,7 +17,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from advisor.cli.main import main
-from advisor.render import figures as f
+from advisor.report import figures as f
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "cases"
 _CASE = re.compile(

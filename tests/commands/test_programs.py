@@ -12,14 +12,14 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
+from advisor.advice.pipeline import Advisor
 from advisor.commands import Command, commands_for
 from advisor.commands.values import needed_settings
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
-from advisor.pipeline import Advisor
-from advisor.resolve import default_backend, resolve
-from advisor.scenario import Request, Scenario
+from advisor.scenario.resolve import default_backend, resolve
+from advisor.scenario.scenario import Request, Scenario
 from tests.commands.parsers import TABLE, check
 
 CARDS = (

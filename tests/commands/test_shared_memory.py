@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import pytest
 
+from advisor.advice.pipeline import Advisor
 from advisor.commands import commands_for
-from advisor.pipeline import Advisor
-from advisor.scenario import Request
+from advisor.scenario.scenario import Request
 
 FRACTION = re.compile(
     r"--(?:gpu-memory-utilization|mem-fraction-static|cuda-memory-fraction"

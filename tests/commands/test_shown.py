@@ -8,11 +8,11 @@ import shlex
 from functools import lru_cache
 from pathlib import Path
 
-from advisor.knowledge.placeholders import PLACEHOLDERS, SWITCHES
-from advisor.pipeline import Advisor
-from advisor.render import document, render_html, render_json, render_markdown, render_text
-from advisor.render.contract import Document
-from advisor.scenario import Request
+from advisor.advice.pipeline import Advisor
+from advisor.knowledge.command_settings import PLACEHOLDERS, SWITCHES
+from advisor.report import document, render_html, render_json, render_markdown, render_text
+from advisor.report.contract import Document
+from advisor.scenario.scenario import Request
 from tests.commands.parsers import check
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"

@@ -6,10 +6,10 @@ from functools import lru_cache
 
 import pytest
 
-from advisor.advice import Advice
+from advisor.advice.document import Advice
+from advisor.advice.pipeline import Advisor
 from advisor.commands import commands_for
-from advisor.pipeline import Advisor
-from advisor.scenario import Request
+from advisor.scenario.scenario import Request
 
 MLX = "MLX 4-bit"
 

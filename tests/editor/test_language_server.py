@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from advisor.knowledge.vocabulary import Vocabulary, load_vocabulary
 from advisor.resources import data_dir
-from advisor.rulefile.schema import rules_schema
-from advisor.vocabulary import Vocabulary, load_vocabulary
+from advisor.rules.language.schema import rules_schema
 from tests.editor.server import Server, installed, missing
 
 RULE = """\

@@ -10,11 +10,11 @@ import resource
 import sys
 from pathlib import Path
 
-from advisor.engine.base import OptionFacts
-from advisor.engine.compile import compile_rules
-from advisor.engine.durable import DurableEngine
-from advisor.engine.reference import ReferenceEngine
-from advisor.rulefile.model import Rule, RuleSet, Test, Verb, When
+from advisor.rules.engine.base import OptionFacts
+from advisor.rules.engine.compiler import compile_rules
+from advisor.rules.engine.durable import DurableEngine
+from advisor.rules.engine.reference import ReferenceEngine
+from advisor.rules.language.model import Rule, RuleSet, Test, Verb, When
 
 ORDERING: tuple[Verb, ...] = ("above", "at least", "below", "at most")
 

@@ -6,9 +6,10 @@ import random
 from collections.abc import Mapping
 from typing import TypeVar
 
-from advisor.engine.base import Engine, FactValue, OptionFacts, Outcome
 from advisor.errors import RuleFileError
-from advisor.rulefile.model import Rule, RuleSet, Test, Verb, When
+from advisor.knowledge.fact_type import FactValue
+from advisor.rules.engine.base import Engine, OptionFacts, Outcome
+from advisor.rules.language.model import Rule, RuleSet, Test, Verb, When
 
 NUMBERS = tuple(f"{group}.n{k}" for group in ("gpu", "memory", "speed") for k in range(3))
 TEXTS = ("gpu.vendor", "memory.type", "request.prefer", "request.format")

@@ -6,15 +6,16 @@ from itertools import product
 
 import pytest
 
-from advisor.engine.apart import named_values, rules_for, telling_fact
-from advisor.engine.base import FactValue, OptionFacts
-from advisor.engine.compile import compile_rules
-from advisor.engine.durable import DurableEngine, _Stage, available
-from advisor.engine.network import EngineRule, engine_rules
-from advisor.engine.properties import Names
-from advisor.engine.reference import ReferenceEngine
-from advisor.pipeline import Advisor
-from advisor.rulefile.model import Rule, RuleSet, Test, When
+from advisor.advice.pipeline import Advisor
+from advisor.knowledge.fact_type import FactValue
+from advisor.rules.engine.base import OptionFacts
+from advisor.rules.engine.compiler import compile_rules
+from advisor.rules.engine.durable import DurableEngine, _Stage, available
+from advisor.rules.engine.network import EngineRule, engine_rules
+from advisor.rules.engine.partition import named_values, rules_for, telling_fact
+from advisor.rules.engine.properties import Names
+from advisor.rules.engine.reference import ReferenceEngine
+from advisor.rules.language.model import Rule, RuleSet, Test, When
 
 needs_engine = pytest.mark.skipif(not available(), reason="durable-rules is not installed")
 KIND = "option.kind"

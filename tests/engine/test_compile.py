@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from advisor.engine.base import FactValue
-from advisor.engine.compile import CompiledRules, compile_rules
-from advisor.engine.properties import Names, fnv1a, number_text
 from advisor.errors import EngineError, Problems, RuleFileError, Source
-from advisor.rulefile.model import Rule, RuleSet, Test, Verb, When
+from advisor.knowledge.fact_type import FactValue
+from advisor.rules.engine.compiler import CompiledRules, compile_rules
+from advisor.rules.engine.properties import Names, fnv1a, number_text
+from advisor.rules.language.model import Rule, RuleSet, Test, Verb, When
 
 
 def rule(name: str, *tests: Test, conclude: Mapping[str, FactValue] | None = None) -> Rule:

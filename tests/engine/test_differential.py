@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.engine.durable import available
+from advisor.rules.engine.durable import available
 
 pytestmark = pytest.mark.skipif(not available(), reason="durable-rules is not installed")
 

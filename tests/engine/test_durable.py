@@ -16,14 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from advisor.engine.base import FactValue, OptionFacts, Outcome
-from advisor.engine.compile import compile_rules
-from advisor.engine.durable import DurableEngine, available
-from advisor.engine.network import chunked, engine_rules, ruleset_text
-from advisor.engine.properties import Names
-from advisor.engine.reference import ReferenceEngine
 from advisor.errors import EngineError, RuleFileError
-from advisor.rulefile.model import Rule, RuleSet, Test, When
+from advisor.knowledge.fact_type import FactValue
+from advisor.rules.engine.base import OptionFacts, Outcome
+from advisor.rules.engine.compiler import compile_rules
+from advisor.rules.engine.durable import DurableEngine, available
+from advisor.rules.engine.network import chunked, engine_rules, ruleset_text
+from advisor.rules.engine.properties import Names
+from advisor.rules.engine.reference import ReferenceEngine
+from advisor.rules.language.model import Rule, RuleSet, Test, When
 from tests.engine import random_rules
 
 pytestmark = pytest.mark.skipif(not available(), reason="durable-rules is not installed")
@@ -243,7 +244,7 @@ def test_an_engine_survives_an_interruption_anywhere(monkeypatch: pytest.MonkeyP
 
     for call in ("complete_and_start_action", "assert_fact", "start_action_for_state"):
         module = Faulty(call, interrupt)
-        monkeypatch.setattr("advisor.engine.durable._c_module", lambda module=module: module)
+        monkeypatch.setattr("advisor.rules.engine.durable._c_module", lambda module=module: module)
         for seed in (11, 12, 13):
             compiled = compile_rules(random_rules.rule_set(random.Random(seed), most=8))
             engine, reference = DurableEngine(compiled), ReferenceEngine(compiled)
@@ -277,7 +278,7 @@ def test_what_the_engine_loses_is_noticed(
     monkeypatch: pytest.MonkeyPatch, call: str, change: Callable[..., object], said: str
 ) -> None:
     module = Faulty(call, change)
-    monkeypatch.setattr("advisor.engine.durable._c_module", lambda: module)
+    monkeypatch.setattr("advisor.rules.engine.durable._c_module", lambda: module)
     rules = RuleSet((note("r", Test("gpu.x", "above", value=1.0)),), "")
     engine = DurableEngine(compile_rules(rules))
     module.on = True

@@ -7,12 +7,13 @@ import random
 
 import pytest
 
-from advisor.engine.base import FactValue, OptionFacts
-from advisor.engine.compile import compile_rules
-from advisor.engine.durable import DurableEngine, _Stage, available
-from advisor.engine.reference import ReferenceEngine
 from advisor.errors import EngineError
-from advisor.rulefile.model import Rule, RuleSet, Test, When
+from advisor.knowledge.fact_type import FactValue
+from advisor.rules.engine.base import OptionFacts
+from advisor.rules.engine.compiler import compile_rules
+from advisor.rules.engine.durable import DurableEngine, _Stage, available
+from advisor.rules.engine.reference import ReferenceEngine
+from advisor.rules.language.model import Rule, RuleSet, Test, When
 from tests.engine import random_rules
 
 pytestmark = pytest.mark.skipif(not available(), reason="durable-rules is not installed")
@@ -120,7 +121,7 @@ def test_rules_that_conclude_from_whatifs_run_every_time(runs: list[int]) -> Non
 
 
 def test_the_oldest_go_when_the_room_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("advisor.engine.durable.MOST_KEPT", 20)
+    monkeypatch.setattr("advisor.rules.engine.durable.MOST_KEPT", 20)
     engine, reference = engines(offer(Test("option.x", "above", other="gpu.x")))
     for k in range(200):
         facts, options = {"gpu.x": float(k % 7)}, [whatif("o", x=float(k))]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.engine import make_engine
-from advisor.engine.base import Engine, FactValue, Firing, OptionFacts
-from advisor.engine.compile import compile_rules
-from advisor.engine.durable import DurableEngine, available
-from advisor.engine.reference import ReferenceEngine, evaluate
 from advisor.errors import EngineError, RequestError, RuleFileError
-from advisor.rulefile.model import Rule, RuleSet, Test, When
+from advisor.knowledge.fact_type import FactValue
+from advisor.rules.engine import make_engine
+from advisor.rules.engine.base import Engine, Firing, OptionFacts
+from advisor.rules.engine.compiler import compile_rules
+from advisor.rules.engine.durable import DurableEngine, available
+from advisor.rules.engine.reference import ReferenceEngine, evaluate
+from advisor.rules.language.model import Rule, RuleSet, Test, When
 
 ENGINES = ["reference", *(["durable"] if available() else [])]
 
@@ -198,7 +199,7 @@ def test_asking_for_an_engine_that_is_missing_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("ADVISOR_ENGINE", raising=False)
-    monkeypatch.setattr("advisor.engine.available", lambda: False)
+    monkeypatch.setattr("advisor.rules.engine.available", lambda: False)
     assert make_engine(rules(STATE)).name == "reference"
     with pytest.raises(RequestError, match="ADVISOR_ENGINE=reference"):
         make_engine(rules(STATE), prefer="durable")

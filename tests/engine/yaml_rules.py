@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from advisor.facttype import FactKind, FactType, Origin
-from advisor.rulefile.model import Rule, RuleSet, Test, When, all_tests
-from advisor.vocabulary import Vocabulary
+from advisor.knowledge.fact_type import FactKind, FactType, Origin
+from advisor.knowledge.vocabulary import Vocabulary
+from advisor.rules.language.model import Rule, RuleSet, Test, When, all_tests
 from tests.engine import random_rules as rr
 
 _SIMPLE = ("a", "b", "ab")

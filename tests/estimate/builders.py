@@ -12,8 +12,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.knowledge.types import Format, Framework, GgmlType, Gpu, Knowledge, KvType
-from advisor.scenario import Model, Scenario
-from advisor.sources.config import read_config
+from advisor.models.config import read_config
+from advisor.models.model import Model
+from advisor.scenario.scenario import Scenario
 
 DATA = Path(__file__).parent.parent / "data"
 GIB = 2**30

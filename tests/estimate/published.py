@@ -24,8 +24,8 @@ from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Memory
 from advisor.knowledge import load_knowledge, names
 from advisor.knowledge.types import Knowledge
-from advisor.resolve import resolve
-from advisor.scenario import Request, Scenario
+from advisor.scenario.resolve import resolve
+from advisor.scenario.scenario import Request, Scenario
 from advisor.units import GIB
 
 KNOWLEDGE = load_knowledge()

@@ -8,6 +8,7 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
+from advisor.advice.pipeline import Advisor
 from advisor.calibration.speculation import pairs_of_situations
 from advisor.commands import commands_for
 from advisor.errors import UserError
@@ -15,14 +16,13 @@ from advisor.estimate.draft_head import HEAD_GUESSED, head_parameters
 from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Memory, Speed
-from advisor.estimate.whole import timed
+from advisor.estimate.system_ram import timed
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge, ModelRecord
-from advisor.models import model_from_record
-from advisor.pipeline import Advisor
-from advisor.resolve import resolve
-from advisor.scenario import Request, Scenario
-from advisor.sources.config import read_config
+from advisor.models.config import read_config
+from advisor.models.resolution import model_from_record
+from advisor.scenario.resolve import resolve
+from advisor.scenario.scenario import Request, Scenario
 
 GIB = 2**30
 _HOLDS = re.compile(r"holds ([\d.]+) B with its multi-token-prediction layer\.")

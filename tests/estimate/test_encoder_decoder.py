@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError, UserError
 from advisor.estimate.kv_cache import kv_cache_bytes
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Memory
-from advisor.estimate.whole import host_fits
+from advisor.estimate.system_ram import host_fits
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
-from advisor.pipeline import Advisor
-from advisor.resolve import resolve
-from advisor.scenario import Model, Request, Scenario
+from advisor.models.model import Model
+from advisor.scenario.resolve import resolve
+from advisor.scenario.scenario import Request, Scenario
 from tests.estimate.builders import DATA, FP16, KNOWLEDGE, framework, model_of, scenario
 
 

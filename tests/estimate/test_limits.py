@@ -19,7 +19,7 @@ from advisor.estimate.limits import (
 )
 from advisor.estimate.memory import estimate_memory, free_bytes
 from advisor.estimate.result import Limits
-from advisor.scenario import Scenario
+from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import FP16, KNOWLEDGE, framework, gguf, on_card, scenario, text_model
 
 

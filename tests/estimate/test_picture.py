@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.picture import memory_picture
 from advisor.knowledge import load_knowledge
-from advisor.resolve import resolve
-from advisor.scenario import Request, Scenario
+from advisor.scenario.resolve import resolve
+from advisor.scenario.scenario import Request, Scenario
 
 REQUESTS = (
     Request(gpu="RTX 4090", model="llama-3-8b", precision="Q8_0", context=6000, batch=3),

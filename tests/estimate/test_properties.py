@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Memory
 from advisor.estimate.weights import weights_of
-from advisor.scenario import Scenario
+from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import (
     FP16,
     GGML_TYPES,

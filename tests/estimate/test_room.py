@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from advisor.estimate.limits import find_limits
 from advisor.estimate.memory import estimate_memory, free_bytes
 from advisor.estimate.result import CacheRoom, Limits, Memory
-from advisor.estimate.room import sequences_at_once
+from advisor.estimate.server_cache import sequences_at_once
 from advisor.knowledge.types import Framework
-from advisor.scenario import Scenario
+from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import (
     FP16,
     GIB,

@@ -21,8 +21,9 @@ from advisor.knowledge.types import (
     Split,
     Vendor,
 )
-from advisor.scenario import Model, Scenario
-from advisor.sources.shape import Counts, Moe, Shape
+from advisor.models.model import Model
+from advisor.models.shape import Counts, Moe, Shape
+from advisor.scenario.scenario import Scenario
 from advisor.units import GIB
 
 CALIBRATION: Mapping[str, object] = {

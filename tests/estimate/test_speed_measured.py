@@ -14,8 +14,8 @@ from advisor.estimate.result import Figure
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.load import load_knowledge
 from advisor.knowledge.types import KvType
-from advisor.models import model_from_record
-from advisor.scenario import Scenario
+from advisor.models.resolution import model_from_record
+from advisor.scenario.scenario import Scenario
 from tests.estimate.test_speed import framework, gguf, memory, scenario
 
 BUILT_IN = load_knowledge()

@@ -12,7 +12,7 @@ from advisor.estimate.result import Figure
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.load import load_knowledge
 from advisor.knowledge.types import Format, Gpu
-from advisor.scenario import Scenario
+from advisor.scenario.scenario import Scenario
 from tests.estimate.test_speed import (
     FP16,
     KNOWLEDGE,

@@ -15,13 +15,13 @@ from advisor.estimate.gguf_weights import gguf_bytes
 from advisor.estimate.kv_cache import kv_cache_bytes
 from advisor.estimate.stored_weights import stored_bytes, stored_profile
 from advisor.estimate.weights import weight_profile
-from advisor.scenario import Model
-from advisor.sources.gguf import read_gguf
-from advisor.sources.gguf_formats import FILE_TYPES
-from advisor.sources.shape import Counts
-from advisor.sources.stored import Place, StoredModel, place_of
+from advisor.models.gguf.files import read_gguf
+from advisor.models.gguf.formats import FILE_TYPES
+from advisor.models.model import Model
+from advisor.models.shape import Counts
+from advisor.models.stored_tensors import Place, StoredModel, place_of
 from tests.estimate.builders import GGML_TYPES, framework, gguf, rows, scenario, text_model
-from tests.sources.gguf_files import Entry, metadata_of, write
+from tests.models.gguf_files import Entry, metadata_of, write
 
 FTYPES = {name: number for number, name in FILE_TYPES.items()} | {"F16": 1}
 QUANTISED: dict[str, list[dict[str, str]]] = defaultdict(list)

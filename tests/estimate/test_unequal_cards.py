@@ -11,7 +11,7 @@ from advisor.estimate.memory import estimate_memory, free_bytes
 from advisor.estimate.result import Figure, Memory, Speed
 from advisor.estimate.speed_cards import speed_of_unequal
 from advisor.knowledge.types import Gpu
-from advisor.scenario import Scenario
+from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import FP16, GIB, KNOWLEDGE, framework, gpu, on_card, scenario
 
 LARGE = replace(gpu(24), name="large")

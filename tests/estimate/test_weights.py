@@ -9,7 +9,7 @@ from advisor.errors import RequestError
 from advisor.estimate.result import WeightProfile
 from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format
-from advisor.scenario import Model
+from advisor.models.model import Model
 from tests.estimate.builders import (
     FP16,
     GGML_TYPES,

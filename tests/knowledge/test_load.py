@@ -9,9 +9,9 @@ import pytest
 from advisor.errors import KnowledgeError, Problems, UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.check import check_knowledge, find
+from advisor.knowledge.gpu_records import read_gpus
 from advisor.knowledge.index import report_shared_names
-from advisor.knowledge.records_gpu import read_gpus
-from advisor.knowledge.records_model import read_models, unfold
+from advisor.knowledge.model_records import read_models, unfold
 from advisor.knowledge.tables import check_sources, source_ids
 from advisor.knowledge.types import Knowledge
 from advisor.resources import data_dir

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.errors import SourceFileError
 from advisor.knowledge.types import Knowledge
-from advisor.sources.config import read_config
+from advisor.models.config import read_config
 
 WRITTEN_TO = 1000
 """Totals are published to 1000 parameters, so they are off by up to half of that."""

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from advisor.errors import UserError
-from advisor.knowledge.records_runtime import parse_runtime
+from advisor.knowledge.runtime_records import parse_runtime
 
 Tables = Mapping[str, Mapping[str, Mapping[str, object]]]
 

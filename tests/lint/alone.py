@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.lint.check import READ_BY_THE_PROGRAM
-from advisor.lint.measured import look_at_tried, try_rules
-from advisor.lint.problem import Problem, in_order, problem, problems_of
-from advisor.lint.ruleset import look_at
-from advisor.pipeline import Advisor
-from advisor.rulefile import parse_rules
-from advisor.rulefile.model import RuleSet
+from advisor.rules.language import parse_rules
+from advisor.rules.language.model import RuleSet
 from advisor.workbench.expectations import case_problem
-from advisor.workbench.storing import store_of
+from advisor.workbench.fact_store_files import store_of
+from advisor.workbench.lint.check import READ_BY_THE_PROGRAM
+from advisor.workbench.lint.problem import Problem, in_order, problem, problems_of
+from advisor.workbench.lint.ruleset import look_at
+from advisor.workbench.lint.trials import look_at_tried, try_rules
 from advisor.workbench.trial import Sight, trial_of
 
 TEMPLATES = frozenset({"quantize.md.j2", "offload-layers.md.j2", "heat.md.j2"})

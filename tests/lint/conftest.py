@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from advisor.lint.problem import Problem
-from advisor.pipeline import Advisor
+from advisor.advice.pipeline import Advisor
+from advisor.workbench.lint.problem import Problem
 from tests.lint.alone import checked_alone
 
 Check = Callable[..., Sequence[Problem]]

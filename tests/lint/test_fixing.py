@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import RequestError
-from advisor.lint.check import Asked, Means
-from advisor.lint.fixing import corrected
-from advisor.lint.replacing import Edited, differences, replace_files
+from advisor.workbench.lint.check import Asked, Means
+from advisor.workbench.lint.corrections import corrected
+from advisor.workbench.lint.replacement import Edited, differences, replace_files
 
 BAD = """\
 # keep me

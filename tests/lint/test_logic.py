@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.engine.base import FactValue
-from advisor.engine.trace import holds
-from advisor.lint.logic import exclusive, implies
-from advisor.rulefile.model import Test, Verb
+from advisor.knowledge.fact_type import FactValue
+from advisor.rules.engine.trace import holds
+from advisor.rules.language.model import Test, Verb
+from advisor.workbench.lint.logic import exclusive, implies
 
 NUMBERS = [1.0, 2.0, 3.0]
 NAMES = ["a", "b", "c"]

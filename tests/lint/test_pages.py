@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.lint.pages import page, pages_dir
-from advisor.lint.registry import LINTS, TEMPLATES
-from advisor.lint.templates import check_templates
+from advisor.workbench.lint.pages import page, pages_dir
+from advisor.workbench.lint.registry import LINTS, TEMPLATES
+from advisor.workbench.lint.templates import check_templates
 from tests.lint.conftest import Check
 
 NOT_SHOWN = {"cannot-load", "encoding", "no-verdict", "yaml-limits"}

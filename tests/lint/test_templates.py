@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import RequestError
-from advisor.lint.templates import check_templates
-from advisor.render import document, placeholders
-from advisor.render.bare import BARE
-from advisor.render.names import OPTION, SITUATION
-from advisor.render.option import option_view
-from advisor.render.view import situation_view
+from advisor.report import document, placeholders
+from advisor.report.placeholders import OPTION, SITUATION
+from advisor.report.remedy_view import option_view
+from advisor.report.report_view import situation_view
+from advisor.report.unitless import BARE
+from advisor.workbench.lint.templates import check_templates
 from tests.cli.running import run
-from tests.render.samples import SAMPLES
+from tests.report.samples import SAMPLES
 
 Capture = pytest.CaptureFixture[str]
 

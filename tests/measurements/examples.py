@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from advisor.calibration.user.benchmark import Read, Run
+from advisor.calibration.user.benchmark_file import read_measurements
+from advisor.calibration.user.plausibility import Checked, Given, check
 from advisor.knowledge import load_knowledge
-from advisor.measurements.check import Checked, Given, check
-from advisor.measurements.found import Read, Run
-from advisor.measurements.reading import read_measurements
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "measurements"
 KNOWLEDGE = load_knowledge()

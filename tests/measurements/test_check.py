@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from advisor.calibration.user.benchmark import Skipped
+from advisor.calibration.user.plausibility import Given, check
 from advisor.errors import UserError
-from advisor.measurements.check import Given, check
-from advisor.measurements.found import Skipped
 from tests.measurements.examples import (
     CARD,
     KNOWLEDGE,

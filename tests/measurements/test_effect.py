@@ -8,18 +8,18 @@ from typing import Literal
 import pytest
 from msgspec.structs import replace
 
-from advisor.calibration.record import Measurement
+from advisor.calibration.user.effect import laid_over
+from advisor.calibration.user.physics import FAR
+from advisor.calibration.user.store import Stored
 from advisor.errors import UserError
+from advisor.estimate.measurement import Measurement
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.result import Figure, Speed
 from advisor.estimate.speed import estimate_speed
 from advisor.estimate.speed_rates import speeds_of
 from advisor.knowledge.types import Knowledge
-from advisor.measurements.effect import laid_over
-from advisor.measurements.physics import FAR
-from advisor.measurements.store import Stored
-from advisor.resolve import resolve
-from advisor.scenario import Request
+from advisor.scenario.resolve import resolve
+from advisor.scenario.scenario import Request
 from tests.measurements.examples import CARD, KNOWLEDGE
 
 MEASURED = Measurement(

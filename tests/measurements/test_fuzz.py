@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.calibration.user.benchmark import Read, Run, Skipped
+from advisor.calibration.user.benchmark_file import read_measurements
+from advisor.calibration.user.intake import File, take
+from advisor.calibration.user.plausibility import Given
+from advisor.calibration.user.store import parse
 from advisor.errors import UserError
-from advisor.measurements.check import Given
-from advisor.measurements.found import Read, Run, Skipped
-from advisor.measurements.reading import read_measurements
-from advisor.measurements.store import parse
-from advisor.measurements.taking import File, take
 from tests.measurements.examples import DATA, KNOWLEDGE, example
 
 EXAMPLES = sorted(p.name for p in DATA.iterdir() if p.suffix != ".md" or "bench" in p.name)

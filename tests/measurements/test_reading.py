@@ -7,15 +7,15 @@ import math
 
 import pytest
 
-from advisor.errors import RequestError, UserError
-from advisor.measurements.found import Run, Skipped
-from advisor.measurements.spelling import (
+from advisor.calibration.user.benchmark import Run, Skipped
+from advisor.calibration.user.spelling import (
     backend_of,
     card_spellings,
     of_gguf,
     of_hub,
     of_model_type,
 )
+from advisor.errors import RequestError, UserError
 from tests.measurements.examples import bench, bench_json, example, read, runs
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from advisor.calibration.record import Measurement
+from advisor.calibration.user import store
+from advisor.calibration.user.location import file_of, user_data_dir
+from advisor.calibration.user.simple_table import COLUMNS
 from advisor.errors import UserError
-from advisor.measurements import store
-from advisor.measurements.place import file_of, user_data_dir
-from advisor.measurements.table import COLUMNS
+from advisor.estimate.measurement import Measurement
 
 ONE = Measurement(
     gpu="GeForce RTX 4080", gpus=1, model="Llama-3.1-8B", precision="Q4_K_M", framework="llama.cpp",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from functools import lru_cache
 
+from advisor.advice.pipeline import Advisor
 from advisor.knowledge.types import Knowledge
-from advisor.pipeline import Advisor
 from advisor.reverse import Settings
 
 

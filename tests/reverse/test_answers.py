@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from advisor.errors import Problems, UserError
 from advisor.knowledge.types import Gpu
+from advisor.models.model import Model
 from advisor.reverse import CardFilter, Found, ModelFilter, Settings, gpus_for, models_for
 from advisor.reverse.cards import SORTS, form_of, value_of
-from advisor.scenario import Model
 from tests.reverse.asking import advisor, knowledge
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from advisor.requests import request_from
 from advisor.reverse import CardFilter, ModelFilter, Settings, gpus_for, models_for
 from advisor.reverse.contract import ReverseDoc
 from advisor.reverse.documents import COLUMNS, reverse_doc, written_csv, written_json
+from advisor.scenario.request_data import request_from
 from tests.reverse.asking import advisor, knowledge
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "reverse.schema.json"

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from advisor import support
 from advisor.errors import UserError
 from advisor.estimate.limits import find_limits
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.weights import weights_of
 from advisor.knowledge import names
 from advisor.knowledge.types import Gpu
-from advisor.models import model_from_record
+from advisor.models.model import Model
+from advisor.models.resolution import model_from_record
 from advisor.reverse import (
     Answer,
     CardFilter,
@@ -26,9 +26,10 @@ from advisor.reverse import (
     gpus_for,
     models_for,
 )
+from advisor.reverse.criteria import Reader, Wish, read_wish, with_cards
 from advisor.reverse.search import least_read_bytes, least_weight_bytes
-from advisor.reverse.wish import Reader, Wish, read_wish, with_cards
-from advisor.scenario import Model, Request
+from advisor.scenario import support
+from advisor.scenario.scenario import Request
 from advisor.units import GIB
 from tests.reverse.asking import advisor, drawn_card, drawn_settings, knowledge
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from advisor.audit.links import read_page
-from advisor.audit.pages import MOST_PAGE_BYTES
-from advisor.batch.stored import document_of, open_batch
-from advisor.site.catalogue import Catalogue, Setup, Subject, best_of, read_catalogue
-from advisor.site.page import Site
-from advisor.site.pairs import Making, Pair, pair_files
-from advisor.site.run import Asked, _index_pages
-from advisor.site.tables import Shown
+from advisor.bulk.audit.links import read_page
+from advisor.bulk.audit.pages import MOST_PAGE_BYTES
+from advisor.bulk.batch.readback import document_of, open_batch
+from advisor.bulk.site.catalogue import Catalogue, Setup, Subject, best_of, read_catalogue
+from advisor.bulk.site.page import Site
+from advisor.bulk.site.pairs import Making, Pair, pair_files
+from advisor.bulk.site.run import Asked, _index_pages
+from advisor.bulk.site.tables import Shown
 from tests.batch.plans import contents, index
 from tests.cli.running import Outcome, run
 from tests.site.conftest import BASE
@@ -130,7 +130,7 @@ def test_an_address_that_is_none_is_refused(
 
 
 def test_figures_of_the_pages_are_those_of_the_documents(site: Path, batch: Path) -> None:
-    from advisor.render import figures as f  # noqa: PLC0415
+    from advisor.report import figures as f  # noqa: PLC0415
 
     text = read_page((site / PAIR).read_text()).text
     for entry in index(batch):

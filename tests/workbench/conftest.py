@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from advisor.pipeline import Advisor
+from advisor.advice.pipeline import Advisor
 from advisor.resources import data_dir
 from advisor.workbench.bulk import Evaluation, evaluate_all
-from advisor.workbench.factstore import FactStore
-from advisor.workbench.storing import Origin, sampled_facts
+from advisor.workbench.fact_store import FactStore
+from advisor.workbench.fact_store_files import Origin, sampled_facts
 
 SAMPLE = 120
 

@@ -6,18 +6,19 @@ import random
 
 import pytest
 
-from advisor.engine import make_engine
-from advisor.engine.base import FactValue, OptionFacts
-from advisor.engine.compile import compile_rules
-from advisor.engine.durable import available
-from advisor.engine.reference import ReferenceEngine
+from advisor.advice.pipeline import Advisor
 from advisor.errors import RuleFileError
-from advisor.pipeline import Advisor
-from advisor.requests import request_from
-from advisor.rulefile.model import Rule, RuleSet, Test, When
+from advisor.knowledge.fact_type import FactValue
+from advisor.rules.engine import make_engine
+from advisor.rules.engine.base import OptionFacts
+from advisor.rules.engine.compiler import compile_rules
+from advisor.rules.engine.durable import available
+from advisor.rules.engine.reference import ReferenceEngine
+from advisor.rules.language.model import Rule, RuleSet, Test, When
+from advisor.scenario.request_data import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all, with_rule
-from advisor.workbench.factstore import FactStore, Part, joined
-from advisor.workbench.standing import standings
+from advisor.workbench.fact_store import FactStore, Part, joined
+from advisor.workbench.outcomes import standings
 from tests.engine.random_rules import rule_set, situation
 
 

@@ -7,9 +7,9 @@ from array import array
 
 import pytest
 
-from advisor.engine.base import FactValue
-from advisor.engine.trace import holds
-from advisor.rulefile.model import Test, Verb
+from advisor.knowledge.fact_type import FactValue
+from advisor.rules.engine.trace import holds
+from advisor.rules.language.model import Test, Verb
 from advisor.workbench.columns import Column, column_of
 from advisor.workbench.masks import (
     all_rows,

@@ -7,12 +7,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from advisor.rulefile.model import Rule, RuleSet, Test, When
+from advisor.rules.language.model import Rule, RuleSet, Test, When
 from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.cover import Coverage, cover
 from advisor.workbench.cover_views import cover_html, cover_json, cover_text
-from advisor.workbench.factstore import FactStore
-from advisor.workbench.showing import share
+from advisor.workbench.fact_store import FactStore
+from advisor.workbench.layout import share
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import UserError
-from advisor.requests import request_from
 from advisor.resources import data_dir
+from advisor.scenario.request_data import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all
-from advisor.workbench.comparing import compare_sides
+from advisor.workbench.comparison import compare_sides
 from advisor.workbench.diff import Difference, compare
 from advisor.workbench.diff_views import diff_json, diff_markdown, diff_text
-from advisor.workbench.factstore import FactStore
+from advisor.workbench.fact_store import FactStore
+from advisor.workbench.outcomes import Standing, standings
 from advisor.workbench.sides import Folders, base_side, load_side
-from advisor.workbench.standing import Standing, standings
 from tests.workbench.conftest import SAMPLE, edited
 
 NOW = Folders()

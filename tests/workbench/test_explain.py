@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advisor.pipeline import Advisor
-from advisor.resolve import apply_change
-from advisor.rulefile.model import Rule
-from advisor.scenario import Request
+from advisor.advice.pipeline import Advisor
+from advisor.rules.language.model import Rule
+from advisor.scenario.resolve import apply_change
+from advisor.scenario.scenario import Request
 from advisor.workbench.dependencies import fact_use, needs_options
-from advisor.workbench.explaining import explanation
+from advisor.workbench.explanation import explanation
 from advisor.workbench.nearest import smallest_changes
 
 FITS = Request(gpu="RTX 4090", model="llama-3-8b", precision="Q8_0")

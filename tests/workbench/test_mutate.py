@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
-from advisor.pipeline import Advisor
-from advisor.requests import request_from
-from advisor.rulefile import parse_rules
-from advisor.rulefile.model import Case, PerTerm, Rule, Score, Test, When, WhenTerm
+from advisor.rules.language import parse_rules
+from advisor.rules.language.model import Case, PerTerm, Rule, Score, Test, When, WhenTerm
+from advisor.scenario.request_data import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all, rule_mask, with_rule
 from advisor.workbench.mutants import Mutant, mutants_of
 from advisor.workbench.mutate import Mutation, mutate
 from advisor.workbench.mutate_views import mutation_json, mutation_text, pasted
-from advisor.workbench.mutating import Search, mutated_rules
+from advisor.workbench.mutation_run import Search, mutated_rules
+from advisor.workbench.outcomes import standings
 from advisor.workbench.sides import Folders
-from advisor.workbench.standing import standings
 from advisor.workbench.trial import trial_of
 
 KINDS = {"condition", "conclusion", "score"}

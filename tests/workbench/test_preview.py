@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from advisor.advice import Advice
+from advisor.advice.document import Advice
+from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
-from advisor.pipeline import Advisor
-from advisor.render import document
-from advisor.render.using import WORDINGS
-from advisor.render.varied import picked
-from advisor.scenario import Request
+from advisor.report import document
+from advisor.report.placeholder_use import WORDINGS
+from advisor.report.variants import picked
+from advisor.scenario.scenario import Request
 from advisor.workbench.preview import preview
 from advisor.workbench.preview_views import preview_text
 from tests.cli.running import run

@@ -12,12 +12,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
-from advisor.pipeline import Advisor
 from advisor.workbench.bulk import Evaluation
 from advisor.workbench.cover import cover
 from advisor.workbench.cover_views import cover_json
-from advisor.workbench.rulebook import as_html, as_markdown
+from advisor.workbench.rulebook import html as as_html
+from advisor.workbench.rulebook import markdown as as_markdown
 from advisor.workbench.rulebook.blocks import Book, Node, Page, Para, Picture
 from advisor.workbench.rulebook.book import LIST, Sources, make_book, write_book
 from advisor.workbench.rulebook.coverage import Measured, read_cover, read_cover_file

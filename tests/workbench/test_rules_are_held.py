@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
-from advisor.pipeline import Advisor
 from advisor.workbench.equivalents import line_of, read_known, told_apart, write_known
 from advisor.workbench.mutants import mutants_of
-from advisor.workbench.mutating import Search, mutated_rules
+from advisor.workbench.mutation_run import Search, mutated_rules
 from advisor.workbench.sides import Folders
 
 KNOWN = Path(__file__).parent.parent / "data" / "equivalent-mutants.txt"

@@ -10,10 +10,10 @@ import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.resources import data_dir
-from advisor.workbench import factstore, storing
-from advisor.workbench.factstore import FactStore
+from advisor.workbench import fact_store, fact_store_files
+from advisor.workbench.fact_store import FactStore
+from advisor.workbench.fact_store_files import Origin, facts_of, sampled_facts
 from advisor.workbench.sample import drawn, eased
-from advisor.workbench.storing import Origin, facts_of, sampled_facts
 
 FEW = 12
 
@@ -71,7 +71,7 @@ def test_a_store_is_read_back_as_it_was(own_cache: Path, monkeypatch: pytest.Mon
     def never(*_: object) -> None:
         raise AssertionError("worked out twice")
 
-    monkeypatch.setattr(factstore, "prepare", never)
+    monkeypatch.setattr(fact_store, "prepare", never)
     assert same(sampled_facts(FEW, Origin(workers=1)), made)
 
 
@@ -102,8 +102,8 @@ def test_two_processes_give_what_one_gives(
 ) -> None:
     one = sampled_facts(FEW, Origin(workers=1))
     shutil.rmtree(own_cache)
-    monkeypatch.setattr(storing, "_ALONE", 1)
-    monkeypatch.setattr(storing, "_CHUNK", 6)
+    monkeypatch.setattr(fact_store_files, "_ALONE", 1)
+    monkeypatch.setattr(fact_store_files, "_CHUNK", 6)
     two = sampled_facts(FEW, Origin(workers=2))
     by_request = {str(given): n for n, given in enumerate(two.requests)}
     shared = [given for given in one.requests if str(given) in by_request]
@@ -124,7 +124,7 @@ def test_facts_of_stated_requests_leave_out_what_is_refused(own_cache: Path) -> 
 
 
 def test_old_stores_are_deleted(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storing, "_KEPT", 4)
+    monkeypatch.setattr(fact_store_files, "_KEPT", 4)
     for count in range(1, 8):
         sampled_facts(count, Origin(workers=1))
     assert len(list(own_cache.glob("facts-*.bin"))) == 4

@@ -7,13 +7,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from advisor.advice.pipeline import Advisor
 from advisor.errors import Problems, RuleFileError, Source, UserError
-from advisor.pipeline import Advisor
 from advisor.resources import data_dir
 from advisor.workbench.cases import CaseResult, Runner
 from advisor.workbench.junit import junit_xml
-from advisor.workbench.scenariofile import ScenarioCase, load_scenarios
-from advisor.workbench.watching import Concerned, Session, concerned_by_edit, stamp, until_changed
+from advisor.workbench.scenario_file import ScenarioCase, load_scenarios
+from advisor.workbench.watch import Concerned, Session, concerned_by_edit, stamp, until_changed
 from tests.workbench.conftest import edited
 
 MEDIUM = "{gpu: RTX 4090, model: phi-3-medium, precision: FP16}"

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advisor.engine.base import FactValue
-from advisor.pipeline import Advisor
-from advisor.requests import request_from
-from advisor.rulefile import parse_rules
-from advisor.rulefile.model import Case, When
+from advisor.advice.pipeline import Advisor
+from advisor.knowledge.fact_type import FactValue
+from advisor.rules.language import parse_rules
+from advisor.rules.language.model import Case, When
+from advisor.scenario.request_data import request_from
 from advisor.workbench.bulk import Evaluation, with_rule
 from advisor.workbench.cases import Runner
 from advisor.workbench.expectations import Changed, case_problem, seen_in
 from advisor.workbench.mutants import Mutant, mutants_of
-from advisor.workbench.standing import Firings, standing, standings
+from advisor.workbench.outcomes import Firings, standing, standings
 from advisor.workbench.trial import Sight, Trial, trial_of
 
 MANY = "no-fp4-without-fp4-units"

@@ -9,20 +9,20 @@ from typing import Literal
 from msgspec import Struct
 
 from advisor import resources
-from advisor.advice import Advice
+from advisor.advice.document import Advice
+from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError, UserError
-from advisor.pipeline import Advisor
-from advisor.requests import request_from
-from advisor.rulefile.model import Case, Rule
-from advisor.rulefile.texts import text_of
+from advisor.rules.language.model import Case, Rule
+from advisor.rules.language.texts import text_of
+from advisor.scenario.request_data import request_from
+from advisor.workbench.layout import request_line
 from advisor.workbench.preview import preview
-from advisor.workbench.rulebook import as_html, as_markdown
+from advisor.workbench.rulebook import html, markdown
 from advisor.workbench.rulebook.blocks import Book
 from advisor.workbench.rulebook.coverage import Measured
 from advisor.workbench.rulebook.material import Example, Material, Topic
 from advisor.workbench.rulebook.overview import fact_pages, index_page, picture_page, topic_pages
 from advisor.workbench.rulebook.rule_page import rule_page
-from advisor.workbench.showing import request_line
 
 Form = Literal["html", "md"]
 LIST = "rulebook-files.txt"
@@ -130,7 +130,7 @@ def write_book(book: Book, folder: Path, form: Form) -> int:
     Raises:
         RequestError: The folder holds something else, or cannot be written.
     """
-    made = dict((as_html if form == "html" else as_markdown).files(book))
+    made = dict((html if form == "html" else markdown).files(book))
     listed = folder / LIST
     try:
         if folder.exists() and any(folder.iterdir()) and not listed.is_file():

@@ -7,10 +7,10 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from advisor.pipeline import Advisor
-from advisor.rulefile.effects import ACTION_FACT
-from advisor.rulefile.model import Rule, Test, all_tests
-from advisor.vocabulary import FactType
+from advisor.advice.pipeline import Advisor
+from advisor.knowledge.vocabulary import FactType
+from advisor.rules.language.effects import ACTION_FACT
+from advisor.rules.language.model import Rule, Test, all_tests
 from advisor.workbench.dependencies import FactUse, fact_use
 from advisor.workbench.rulebook.blocks import Link
 from advisor.workbench.rulebook.coverage import Measured

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from advisor.rulefile.model import Rule
-from advisor.vocabulary import FactType, show
+from advisor.knowledge.vocabulary import FactType, show
+from advisor.rules.language.model import Rule
 from advisor.workbench.dependencies import FactUse, by_group
 from advisor.workbench.fact_views import kind_of_fact, origin_of
+from advisor.workbench.layout import count, share
 from advisor.workbench.rulebook.blocks import (
     Block,
     Bullets,
@@ -29,7 +30,6 @@ from advisor.workbench.rulebook.material import (
 )
 from advisor.workbench.rulebook.pictures import of_advice, of_conclusions, of_topic
 from advisor.workbench.rulebook.rule_page import does
-from advisor.workbench.showing import count, share
 
 
 def index_page(material: Material) -> Page:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from advisor.rulefile.model import Rule
+from advisor.rules.language.model import Rule
 from advisor.workbench.dependencies import reads
+from advisor.workbench.layout import count
 from advisor.workbench.rulebook.blocks import Node, NodeKind, Picture
 from advisor.workbench.rulebook.material import Material, Topic, topic_title
-from advisor.workbench.showing import count
 
 _MOST = 14
 """Boxes of one kind beside a rule; the rest become one box."""

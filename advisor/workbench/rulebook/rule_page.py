@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from advisor.render.names import OPTION, SITUATION
-from advisor.rulefile.model import Case, Rule, Score, Test, When
-from advisor.rulefile.texts import text_of
-from advisor.vocabulary import show
+from advisor.knowledge.vocabulary import show
+from advisor.report.placeholders import OPTION, SITUATION
+from advisor.rules.language.model import Case, Rule, Score, Test, When
+from advisor.rules.language.texts import text_of
+from advisor.workbench.layout import request_line, share
 from advisor.workbench.rulebook.blocks import (
     Block,
     Bullets,
@@ -30,7 +31,6 @@ from advisor.workbench.rulebook.material import (
     topic_link,
 )
 from advisor.workbench.rulebook.pictures import around
-from advisor.workbench.showing import request_line, share
 
 _DOES = {"veto": "bars a what-if", "note": "makes a remark"}
 

@@ -1,0 +1,98 @@
+"""Why a rule fired: its conditions with the values they met."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from advisor.advice.document import Because
+from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import Vocabulary, show
+from advisor.memo import by_identity
+from advisor.rules.engine.trace import what_held
+from advisor.rules.language.model import Rule, Test
+from advisor.rules.language.normal_form import branches
+
+_ORDERED = frozenset({"above", "at least", "below", "at most"})
+_PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
+SHORT = "short"
+"""In a veto's text: how far the first number lies beyond its limit."""
+
+
+def because(
+    rule: Rule,
+    facts: Mapping[str, FactValue],
+    option: Mapping[str, FactValue] | None,
+    vocabulary: Vocabulary,
+) -> tuple[Because, ...]:
+    """List the conditions of the branch that held, in the order of the rule."""
+    return tuple(
+        [
+            Because(test.fact, actual, test.text or test.verb, vocabulary.fact(test.fact))
+            for test, actual in what_held(rule, facts, option)
+        ]
+    )
+
+
+def barred_because(
+    rule: Rule,
+    facts: Mapping[str, FactValue],
+    option: Mapping[str, FactValue],
+    vocabulary: Vocabulary,
+) -> tuple[Because, ...]:
+    """List the conditions of a veto, with how far each number lies beyond its limit."""
+    return tuple(
+        Because(
+            test.fact,
+            actual,
+            test.text or test.verb,
+            vocabulary.fact(test.fact),
+            _distance(test, actual, facts, option, vocabulary),
+        )
+        for test, actual in what_held(rule, facts, option)
+    )
+
+
+def _distance(
+    test: Test,
+    actual: FactValue | None,
+    facts: Mapping[str, FactValue],
+    option: Mapping[str, FactValue],
+    vocabulary: Vocabulary,
+) -> str:
+    if test.verb not in _ORDERED or not isinstance(actual, int | float):
+        return ""
+    other = test.other
+    limit = test.value if other is None else option.get(other, facts.get(other))
+    if not isinstance(limit, int | float):
+        return ""
+    return show(vocabulary.fact(test.fact), round(abs(float(actual) - float(limit)), 6))
+
+
+@by_identity
+def facts_read(rule: Rule) -> tuple[str, ...]:
+    """Name the facts that a veto's conditions and text read, those of what-ifs included."""
+    tests = [test for branch in branches(rule.when) for test in branch]
+    names = [name for test in tests for name in (test.fact, test.other) if name]
+    names += [name for name in _PLACEHOLDER.findall(rule.veto or "") if name != SHORT]
+    return tuple(sorted(set(names)))
+
+
+def reason(
+    rule: Rule,
+    conditions: Sequence[Because],
+    facts: Mapping[str, FactValue],
+    option: Mapping[str, FactValue],
+    vocabulary: Vocabulary,
+) -> str:
+    """Fill a veto's text: ``{fact.name}`` is its value, ``{short}`` the first distance."""
+    short = next((item.distance for item in conditions if item.distance), "")
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1]
+        if name == SHORT:
+            return short
+        known = option.get(name, facts.get(name))
+        return "unknown" if known is None else show(vocabulary.fact(name), known)
+
+    return _PLACEHOLDER.sub(value, rule.veto or "")

@@ -1,0 +1,280 @@
+"""Estimates and options -> the facts that rules read, in base units; unknown ones left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from advisor.estimate.certainty import certainty_of
+from advisor.estimate.kv_cache import kv_bytes_per_token
+from advisor.estimate.margin import fullest_usable, headroom_percent
+from advisor.estimate.memory import partly_guessed
+from advisor.estimate.result import BreakEven, Limits, Memory, Speed
+from advisor.estimate.server_cache import sequences_at_once
+from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.types import Framework, Gpu
+from advisor.models.model import Model
+from advisor.remedies.baseline import Base
+from advisor.remedies.dominance import dominators_in_kind
+from advisor.remedies.last_resort import proof_of
+from advisor.remedies.option import Option
+from advisor.remedies.quality import exam_loss, quality_loss
+from advisor.scenario import support
+from advisor.scenario.scenario import Request, Scenario, offloads
+from advisor.scenario.splits import split_of
+from advisor.units import percent, steady
+
+_AS_IT_IS = frozenset({bool, str})
+Pairs = Iterable[tuple[str, FactValue | None]]
+_IMAGE_TOKENS = re.compile(r"\b(\d{2,6})\b")
+
+
+def scenario_facts(base: Base, limits: Limits, options: Sequence[Option]) -> dict[str, FactValue]:
+    """Give every known scenario fact by name."""
+    scenario = base.scenario
+    groups: Iterable[Pairs] = (
+        _request(base.request, scenario),
+        (("policy.tight_below", base.knowledge.policy["tight_below_percent"]),),
+        _gpu(scenario.gpu) if scenario.gpu else (),
+        _model(scenario.model, scenario),
+        _weights(base),
+        _memory(base.memory, limits),
+        _speed(base.speed, least_speed(base)),
+        _framework(scenario.framework),
+        _host(base),
+        _options_summary(options),
+        _proof(base, options),
+    )
+    return {name: _clean(value) for pairs in groups for name, value in pairs if value is not None}
+
+
+def _clean(value: FactValue) -> FactValue:
+    return value if value.__class__ in _AS_IT_IS else float(value) + 0.0
+
+
+def _request(request: Request, scenario: Scenario) -> Pairs:
+    trained = scenario.model.trained_context_tokens
+    yield "request.gpus", scenario.gpus
+    yield "request.context", scenario.context_tokens
+    yield "request.context_stated", request.context is not None
+    yield "request.batch", scenario.batch
+    yield "request.prefer", scenario.prefer
+    yield "request.use", scenario.use
+    yield "request.kv_cache", scenario.kv_cache_k.name
+    yield "request.kv_cache_bits", scenario.kv_cache_k.bits
+    yield "request.flash_attention", scenario.flash_attention
+    yield "request.offload_stated", offloads(scenario)
+    yield "request.framework_stated", request.framework is not None
+    yield "request.context_beyond_training", bool(trained and scenario.context_tokens > trained)
+    yield "request.split", split_of(scenario)
+    yield "request.split_stated", scenario.split is not None
+    yield "request.draft_model", scenario.draft_model is not None
+    yield "request.mtp", scenario.mtp > 0
+
+
+def _gpu(gpu: Gpu) -> Pairs:
+    yield "gpu.name", gpu.name
+    yield "gpu.vendor", gpu.vendor
+    yield "gpu.segment", gpu.segment
+    yield "gpu.architecture", gpu.architecture
+    yield "gpu.compute_capability", gpu.compute_capability
+    yield "gpu.vram", gpu.vram_bytes
+    yield "gpu.vram_type", gpu.vram_type
+    yield "gpu.bandwidth", gpu.bandwidth_bytes_s
+    yield "gpu.cores", gpu.cores
+    yield "gpu.tensor_cores", gpu.tensor_cores
+    yield "gpu.fp16_compute", gpu.fp16_tensor_tflops_fp32acc
+    yield "gpu.tdp", gpu.tdp_w
+    yield "gpu.launch_price", gpu.launch_price_usd
+    yield "gpu.release_year", int(gpu.released[:4]) if gpu.released else None
+    yield "gpu.unified_memory", gpu.unified_memory
+    yield "gpu.laptop", gpu.segment == "mobile"
+    yield "gpu.bf16", gpu.bf16
+    yield "gpu.fp8", _has(gpu, 8.9) if gpu.vendor == "NVIDIA" else (gpu.fp8_tflops and True)
+    yield "gpu.fp4", _has(gpu, 10.0) if gpu.vendor == "NVIDIA" else (gpu.fp4_tflops and True)
+    yield "gpu.nvlink", gpu.nvlink_bytes_s
+    yield "gpu.pcie_gen", gpu.pcie_gen
+    yield "gpu.disputed", bool(gpu.disputed)
+
+
+def _has(gpu: Gpu, capability: float) -> bool | None:
+    return None if gpu.compute_capability is None else gpu.compute_capability >= capability
+
+
+def attention_kind(model: Model) -> str:
+    """Name how keys and values are kept: mha, gqa, mqa, mla, hybrid or none."""
+    shape = model.shape
+    if "F" not in shape.layer_kinds and not set(shape.layer_kinds) & set("SCH"):
+        return "none"
+    if set(shape.layer_kinds) & set("RHN"):
+        return "hybrid"
+    if shape.mla:
+        return "mla"
+    if shape.kv_heads == shape.heads:
+        return "mha"
+    return "mqa" if shape.kv_heads == 1 else "gqa"
+
+
+def most_image_tokens(model: Model) -> int | None:
+    """The largest token count that the image-token note of a vision model names."""
+    found = [int(n) for n in _IMAGE_TOKENS.findall(model.image_tokens or "")]
+    return max((n for n in found if n < 100_000), default=None)  # noqa: PLR2004
+
+
+def _model(model: Model, scenario: Scenario) -> Pairs:
+    yield "model.name", model.name
+    yield "model.family", model.family
+    yield "model.modality", model.modality
+    yield "model.architecture", model.shape.outer_type or model.shape.model_type
+    yield "model.parameters", model.parameters
+    yield "model.active_parameters", model.active_parameters
+    label = model.label_parameters_b
+    yield "model.label_parameters", label * 1e9 if label else None
+    yield "model.encoder", model.shape.role == "encoder"
+    yield "model.layers", model.shape.layers
+    yield "model.moe", model.shape.moe is not None
+    yield "model.experts", model.shape.moe.experts if model.shape.moe else None
+    yield "model.attention", attention_kind(model)
+    yield "model.sliding_window", bool(set(model.shape.layer_kinds) & set("SC"))
+    yield "model.trained_context", model.trained_context_tokens
+    yield "model.kv_bytes_per_token", steady(kv_bytes_per_token(scenario))
+    yield "model.vision_parameters", model.vision_parameters or None
+    yield "model.image_tokens", most_image_tokens(model) if model.vision_parameters else None
+    yield "model.origin", model.origin
+    yield "model.mtp", model.shape.mtp_layers > 0
+
+
+def _weights(base: Base) -> Pairs:
+    scenario, memory = base.scenario, base.memory
+    nominal = memory.nominal_weights_gb
+    yield "weights.format", scenario.precision.name
+    yield "weights.family", scenario.precision.family
+    yield "weights.bits_per_weight", _rounded(memory.bits_per_weight)
+    yield "weights.quality_loss", quality_loss(scenario)
+    yield "weights.exam_loss", exam_loss(scenario)
+    published = scenario.model.native_formats
+    yield "weights.published", published[0] if published else None
+    yield "weights.as_published", support.is_published(scenario.precision, scenario.model)
+    yield (
+        "weights.native",
+        support.is_native(scenario.precision, scenario.gpu) if scenario.gpu else None,
+    )
+    yield "weights.nominal", nominal * 1e9 if nominal else None
+    everything = memory.required_bytes + memory.host_weights_bytes + memory.host_kv_cache_bytes
+    gap = everything - nominal * 1e9 if nominal else None
+    yield "weights.nominal_gap", percent(gap, nominal * 1e9 if nominal else None)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else steady(value)
+
+
+def _memory(memory: Memory, limits: Limits) -> Pairs:
+    yield "memory.capacity", memory.capacity_bytes
+    yield "memory.usable", memory.usable_bytes
+    yield "memory.required", memory.required_bytes
+    yield "memory.deficit", memory.deficit_bytes
+    yield "memory.headroom", memory.headroom_bytes
+    yield "memory.headroom_share", headroom_percent(memory)
+    yield "memory.deficit_share", percent(memory.deficit_bytes, fullest_usable(memory))
+    yield "memory.weights", memory.weights_bytes
+    yield "memory.all_weights", memory.weights_bytes + memory.host_weights_bytes
+    yield "memory.kv_cache", memory.kv_cache_bytes
+    yield "memory.kv_share", percent(memory.kv_cache_bytes, memory.required_bytes)
+    yield "memory.compute_buffer", memory.compute_buffer_bytes
+    yield "memory.overhead", memory.overhead_bytes
+    yield "memory.approximate", partly_guessed(memory)
+    yield "memory.certainty", certainty_of(memory)
+    yield "memory.max_context", limits.max_context_tokens
+    yield "memory.max_batch", limits.max_batch
+    room = memory.cache_room
+    if room is not None:
+        yield "memory.cache_room", room.room_bytes
+        yield "memory.cache_tokens", room.tokens
+        yield "memory.cache_sequences", sequences_at_once(memory, limits)
+
+
+def break_even_facts(edges: BreakEven) -> dict[str, FactValue]:
+    """Give the points where the request tips over, as facts."""
+    named = {
+        "break_even.batch": edges.too_large_batch,
+        "break_even.format": edges.largest_format,
+        "break_even.format_bits": _rounded(edges.largest_format_bits),
+        "break_even.gpus": edges.fewest_gpus,
+        "break_even.card_memory": edges.smallest_capacity_bytes,
+    }
+    return {name: _clean(value) for name, value in named.items() if value is not None}
+
+
+def least_speed(base: Base) -> float:
+    """The slowest decoding that is of use for what the user has in mind, tokens per second."""
+    names = {"interactive": "reading_speed", "batch": "usable_batch_tok_s"}
+    name = names.get(base.scenario.use)
+    return base.knowledge.policy[name] if name else 0.0
+
+
+def _speed(speed: Speed | None, least: float) -> Pairs:
+    yield "speed.least", least
+    yield "speed.known", speed is not None
+    if speed is None:
+        return
+    yield "speed.decode", _rounded(speed.decode_tok_s.estimate)
+    yield "speed.usable", speed.decode_tok_s.estimate >= least
+    yield "speed.decode_low", _rounded(speed.decode_tok_s.low)
+    yield "speed.decode_high", _rounded(speed.decode_tok_s.high)
+    yield "speed.prefill", _rounded(speed.prefill_tok_s.estimate) if speed.prefill_tok_s else None
+    yield "speed.aggregate", _rounded(speed.total_tok_s)
+    yield "speed.bound_by", speed.bound_by
+    yield "speed.evidence", speed.decode_tok_s.evidence
+
+
+def _framework(framework: Framework) -> Pairs:
+    yield "framework.name", framework.name
+    yield "framework.offloads_layers", framework.cpu_offload
+    yield "framework.offloads_experts", framework.expert_offload
+    yield "framework.paged_kv", framework.paged_kv
+    yield "framework.speculative", framework.speculative
+    yield "framework.multi_gpu", framework.multi_gpu[0] if framework.multi_gpu else "none"
+    yield "framework.serves_batches", framework.serves_batches is True
+
+
+def host_bytes_needed(base: Base) -> int:
+    """System RAM needed if all that does not fit on the cards moved there, bytes."""
+    memory = base.memory
+    held = memory.host_weights_bytes + memory.host_kv_cache_bytes
+    if base.scenario.cards:
+        return held + sum(max(c.required_bytes - c.usable_bytes, 0) for c in memory.per_gpu)
+    return held + (memory.deficit_bytes or 0) * base.scenario.gpus
+
+
+def _host(base: Base) -> Pairs:
+    scenario = base.scenario
+    needed = host_bytes_needed(base)
+    yield "host.ram", scenario.ram_bytes
+    yield "host.ram_bandwidth", scenario.ram_bandwidth_bytes_s
+    yield "host.ram_needed", needed
+    yield "host.holds_rest", None if scenario.ram_bytes is None else needed <= scenario.ram_bytes
+    yield "host.cpu_cores", scenario.cpu_cores
+
+
+def _options_summary(options: Sequence[Option]) -> Pairs:
+    fitting = [option for option in options if option.fits]
+    yield "options.any_fits", bool(fitting)
+    yield "options.quantize_fits", any(o.action == "quantize" for o in fitting)
+    yield "options.single_step_fits", any(o.effort != "purchase" and o.steps == 1 for o in fitting)
+    combined = [o for o in fitting if o.action == "combine"]
+    yield "options.combination_fits", any(o.effort != "purchase" for o in combined)
+    yield "options.draft_exists", any(o.action == "speculative" for o in options)
+    yield "options.tried", len(options)
+    yield "options.fitting", len(fitting)
+    yield "options.dominated", len(dominators_in_kind(options))
+
+
+def _proof(base: Base, options: Sequence[Option]) -> Pairs:
+    proof = proof_of(base, options)
+    yield "options.none_exists", proof is not None
+    if proof:
+        yield "options.least_needed", proof.least_needed_bytes
+        yield "options.most_memory", proof.most_memory_bytes
+        yield "options.smallest_format", proof.format
+        yield "options.largest_machine", f"{proof.cards} x {proof.card}"

@@ -1,0 +1,130 @@
+"""What can be read of a user's folders when some of it is wrong, and everything that is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from advisor import resources
+from advisor.errors import KnowledgeError, Problems, UserError
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.fact_file import read_facts
+from advisor.knowledge.types import Knowledge
+from advisor.knowledge.vocabulary import FILE, Vocabulary, load_vocabulary
+from advisor.knowledge.yaml_fields import Collector
+from advisor.rules.language.load import ReadRules, read_as_far
+from advisor.rules.language.texts import text_names
+from advisor.yamlfile import read_yaml
+
+_QUOTED = re.compile(r"'([^']+)'")
+_KINDS = {
+    "gpu": "gpus",
+    "model": "models",
+    "format": "formats",
+    "framework": "frameworks",
+    "kv_type": "kv_types",
+}
+"""How an entry begins -> the table that its name belongs to."""
+
+
+class Readable(Struct, frozen=True):
+    """Folders as far as they can be read."""
+
+    problems: Sequence[UserError]
+    """Everything that is wrong, in any of them."""
+    vocabulary: Vocabulary
+    knowledge: Knowledge
+    """The built-in one where the user's is wrong."""
+    names: Mapping[str, Sequence[str]]
+    """Table -> names, those of entries included in which something is wrong."""
+    rules: ReadRules
+    """As far as they can be read, built-in ones included."""
+    unread: str = ""
+    """The user's knowledge where it is wrong: what it names may be right."""
+
+
+def read_all(
+    rules: Path | None = None, templates: Path | None = None, knowledge: Path | None = None
+) -> Readable:
+    """Read the user's folders over the built-in ones, and keep going whatever is wrong.
+
+    A mistake in one folder hides none in another: rules are checked against the vocabulary and
+    the names as far as they can be read, and else against the built-in ones.
+    """
+    problems: list[UserError] = []
+    known, names, unread = _knowledge(knowledge, problems)
+    vocabulary = _vocabulary(knowledge, problems)
+    texts = None
+    try:
+        texts = text_names(resources.overlaid("templates", templates, [".j2", ".txt"]))
+    except UserError as error:
+        problems.append(error)
+    over = resources.data_dir("rules") if rules else None
+    found = read_as_far(rules, vocabulary=vocabulary, templates=texts, names=names, over=over)
+    problems += [error for error in found.problems if not _may_be_right(error, unread)]
+    return Readable(problems, vocabulary, known, names, found, unread)
+
+
+def _may_be_right(error: UserError, unread: str) -> bool:
+    """Whether a fact is unknown only because the entry that declares it is wrong itself."""
+    name = _QUOTED.search(error.message) if error.lint == "unknown-fact" else None
+    return name is not None and f"fact: {name[1]}\n" in unread
+
+
+def _several(error: UserError) -> list[UserError]:
+    if isinstance(error, Problems):
+        return [one for one in error.errors if isinstance(one, UserError)]
+    return [error]
+
+
+def _knowledge(
+    folder: Path | None, problems: list[UserError]
+) -> tuple[Knowledge, Mapping[str, Sequence[str]], str]:
+    try:
+        known = load_knowledge(folder)
+    except UserError as error:
+        problems += _several(error)
+    else:
+        return known, known.names(), ""
+    built_in = load_knowledge()
+    own = _own_files(folder)
+    names = {table: list(found) for table, found in built_in.names().items()}
+    for content in own.values():
+        for table, name in _entry_names(content):
+            names[table].append(name)
+    text = "\n".join(content.decode(errors="replace") for content in own.values())
+    return built_in, {table: list(dict.fromkeys(found)) for table, found in names.items()}, text
+
+
+def _own_files(folder: Path | None) -> Mapping[str, bytes]:
+    if folder is None or not folder.is_dir():
+        return {}
+    return resources.read_tree(folder, [".yaml"])
+
+
+def _entry_names(content: bytes) -> Sequence[tuple[str, str]]:
+    """List what a file of knowledge seems to hold."""
+    root = read_yaml(content, "", KnowledgeError, [])
+    nodes = root.value if root is not None and isinstance(root.value, list) else []
+    return [
+        (table, node.value[kind].text.strip())
+        for node in nodes
+        if isinstance(node.value, Mapping)
+        for kind, table in _KINDS.items()
+        if kind in node.value
+    ]
+
+
+def _vocabulary(folder: Path | None, problems: list[UserError]) -> Vocabulary:
+    try:
+        return load_vocabulary(folder)
+    except UserError as error:
+        problems += _several(error)
+    built_in = load_vocabulary()
+    if folder is None or not (folder / FILE).is_file():
+        return built_in
+    own = read_facts((folder / FILE).read_bytes(), FILE, Collector(KnowledgeError))
+    return Vocabulary({**built_in.facts, **own})

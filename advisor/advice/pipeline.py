@@ -1,0 +1,369 @@
+"""The whole path: request -> scenario -> estimate -> facts -> rules -> ranked advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor import __version__, resources
+from advisor.advice.confidence import confidence_of
+from advisor.advice.document import (
+    Advice,
+    Because,
+    Note,
+    NotRecommended,
+    Provenance,
+    Recommendation,
+    State,
+)
+from advisor.advice.explanation import barred_because, because, facts_read, reason
+from advisor.advice.preparation import Prepared, estimate, prepare
+from advisor.advice.ranking import Ranking, rank
+from advisor.advice.request_warnings import request_warnings
+from advisor.calibration.user.overlay import with_measurements
+from advisor.commands import command_for
+from advisor.errors import RuleFileError, UserError, raise_problems
+from advisor.estimate.result import BreakEven, Limits
+from advisor.estimate.speed import missing_inputs
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.types import Knowledge
+from advisor.knowledge.vocabulary import Vocabulary, load_vocabulary
+from advisor.memo import Kept
+from advisor.remedies import Base, expected_options
+from advisor.remedies.option import Expected, Option
+from advisor.rules.engine import make_engine
+from advisor.rules.engine.base import Engine, Firing, OptionFacts, Outcome
+from advisor.rules.language import load_rules
+from advisor.rules.language.model import Rule, RuleSet
+from advisor.rules.language.texts import text_names
+from advisor.scenario.scenario import Request
+
+_NO_SCORE = 0.0
+_NO_REPORT = ("site/",)
+"""Folders of templates that no report is made from."""
+
+
+_cannot_run: Kept[tuple[object, ...], tuple[object, NotRecommended]] = Kept(2_048)
+
+
+class _Run(Struct, frozen=True):
+    """Everything one request led to, on the way to advice."""
+
+    base: Base
+    limits: Limits
+    edges: BreakEven
+    options: tuple[Option, ...]
+    facts: Mapping[str, FactValue]
+    values: Mapping[str, Mapping[str, FactValue]]
+    """Option facts by option key."""
+    outcome: Outcome
+    ranking: Ranking
+
+
+class Advisor(Struct, frozen=True):
+    """Rules, knowledge and an engine, loaded once and used for any number of requests.
+
+    Threads may share it; the engine takes them in turn.
+    """
+
+    knowledge: Knowledge
+    vocabulary: Vocabulary
+    ruleset: RuleSet
+    engine: Engine
+    templates_sha256: str
+
+    @classmethod
+    def load(
+        cls,
+        *,
+        rules: Path | None = None,
+        templates: Path | None = None,
+        knowledge: Path | None = None,
+        engine: str | None = None,
+        measurements: Path | None = None,
+    ) -> Advisor:
+        """Load the built-in folders or those given.
+
+        ``measurements`` is a file of the user's own; it counts where it exists.
+
+        Raises:
+            UserError: A file is wrong; every problem of every file at once.
+        """
+        try:
+            return cls.of(rules, templates, knowledge, engine, measurements)
+        except UserError:
+            from advisor.advice.partial_load import read_all  # noqa: PLC0415 - where something is wrong
+
+            raise_problems(read_all(rules, templates, knowledge).problems)
+            raise
+
+    @classmethod
+    def of(
+        cls,
+        rules: Path | None = None,
+        templates: Path | None = None,
+        knowledge: Path | None = None,
+        engine: str | None = None,
+        measurements: Path | None = None,
+    ) -> Advisor:
+        """Load as ``load`` does, and stop at the first folder in which something is wrong.
+
+        Raises:
+            UserError: A file is wrong; every problem of that folder.
+        """
+        known = with_measurements(load_knowledge(knowledge), measurements)
+        vocabulary = load_vocabulary(knowledge)
+        files = resources.overlaid("templates", templates, [".j2", ".txt"])
+        ruleset = load_rules(
+            rules,
+            vocabulary=vocabulary,
+            templates=text_names(files),
+            names=known.names(),
+            over=resources.data_dir("rules") if rules else None,
+        )
+        return cls(
+            known,
+            vocabulary,
+            ruleset,
+            make_engine(ruleset, prefer=engine),
+            resources.digest(
+                {n: text for n, text in files.items() if not n.startswith(_NO_REPORT)}
+            ),
+        )
+
+    def estimate(self, request: Request) -> Base:
+        """Resolve and estimate a request, without options or rules.
+
+        Raises:
+            UserError: The request is wrong.
+        """
+        return estimate(request, self.knowledge)
+
+    def advise(self, request: Request, *, complete: bool = False) -> Advice:
+        """Give everything known about one request.
+
+        Args:
+            request: What was asked.
+            complete: With what people look for and cannot run here; see ``with_expected``.
+
+        Raises:
+            UserError: The request is wrong.
+            EngineError: A bug of ours.
+        """
+        return self.advise_on(prepare(request, self.knowledge), complete=complete)
+
+    def advise_on(self, ready: Prepared, *, complete: bool = False) -> Advice:
+        """Apply the rules to a request whose facts are worked out already.
+
+        Raises:
+            RuleFileError: The rules contradict each other, or none gives the verdict.
+            EngineError: A bug of ours.
+        """
+        of = ready.option_facts
+        expected = {o.key: o for o in expected_options(ready.base)} if complete else {}
+        everything = self.engine.run(ready.facts, [*of, *_facts_of(expected)])
+        outcome, others = _apart(everything, expected)
+        known = {**ready.facts, **outcome.concluded}
+        ranking = rank(self.ruleset, outcome.firings, known, ready.options, of)
+        values = {o.key: o.values for o in of}
+        run = _Run(
+            ready.base, ready.limits, ready.edges, ready.options, known, values, outcome, ranking
+        )
+        return self._with_barred(self._assembled(run), expected, others)
+
+    def _assembled(self, run: _Run) -> Advice:
+        return Advice(
+            request=run.base.request,
+            scenario=run.base.scenario,
+            memory=run.base.memory,
+            limits=run.limits,
+            speed=run.base.speed,
+            state=_state(run.facts),
+            facts=run.facts,
+            recommendations=self._recommendations(run),
+            notes=self._notes(run),
+            not_recommended=self._barred(run),
+            superseded=run.ranking.superseded,
+            dominated=run.ranking.dominated,
+            fired=tuple((f.rule, f.option) for f in run.outcome.firings),
+            options=run.options,
+            warnings=request_warnings(run.base),
+            missing=missing_inputs(run.base.scenario, self.knowledge),
+            provenance=self._provenance_of(run),
+            break_even=run.edges,
+        )
+
+    def with_expected(self, advice: Advice) -> Advice:
+        """Add what people look for and cannot run here, each with the rule that says why.
+
+        The rules run once more, on those what-ifs alone, so ``advise`` itself pays nothing.
+        """
+        expected = {option.key: option for option in self.expected(advice)}
+        outcome = self.engine.run(self._given(advice.facts), _facts_of(expected))
+        return self._with_barred(advice, expected, outcome.firings)
+
+    def _with_barred(
+        self, advice: Advice, expected: Mapping[str, Expected], firings: Sequence[Firing]
+    ) -> Advice:
+        if not expected:
+            return advice
+        fired_for: dict[str, list[str]] = {}
+        for firing in firings:
+            fired_for.setdefault(firing.rule, []).append(firing.option)
+        vetoes: dict[str, Rule] = {}
+        for rule in self.ruleset.rules:
+            for key in fired_for.get(rule.id, ()) if rule.veto else ():
+                if key:
+                    vetoes.setdefault(key, rule)
+        barred = tuple(
+            self._cannot_run(vetoes[key], expected[key], advice.facts)
+            for key in expected
+            if key in vetoes
+        )
+        fired = [(rule.id, key) for key, rule in vetoes.items()]
+        return replace(
+            advice,
+            provenance=self._with_own(advice.provenance, vetoes.values()),
+            not_recommended=(*advice.not_recommended, *barred),
+            fired=tuple(sorted({*advice.fired, *fired})),
+        )
+
+    def expected(self, advice: Advice) -> tuple[Expected, ...]:
+        """List what people look for and cannot run here."""
+        return expected_options(
+            Base(advice.request, advice.scenario, advice.memory, advice.speed, self.knowledge)
+        )
+
+    def _given(self, facts: Mapping[str, FactValue]) -> dict[str, FactValue]:
+        """The facts that no rule concluded."""
+        origin = self.vocabulary.facts
+        return {name: value for name, value in facts.items() if origin[name].origin != "rules"}
+
+    def _cannot_run(
+        self, rule: Rule, option: Expected, facts: Mapping[str, FactValue]
+    ) -> NotRecommended:
+        """Say why a what-if cannot run: kept, since it is the same on all cards of a kind."""
+        read = tuple(map(facts.get, facts_read(rule)))
+        key = (id(self.vocabulary), id(rule), id(option), read)
+        found = _cannot_run.get(key)
+        if found is None:
+            made = self._not_recommended(rule, option, facts, option.facts)
+            found = ((self.vocabulary, rule, option), made)
+            _cannot_run.put(key, found)
+        return found[1]
+
+    def _not_recommended(
+        self,
+        rule: Rule,
+        option: Option | Expected,
+        facts: Mapping[str, FactValue],
+        values: Mapping[str, FactValue],
+    ) -> NotRecommended:
+        conditions = barred_because(rule, facts, values, self.vocabulary)
+        said = reason(rule, conditions, facts, values, self.vocabulary)
+        return NotRecommended(option, rule.id, said, conditions)
+
+    def provenance(self) -> Provenance:
+        """Name the version, rules, knowledge and engine behind an answer."""
+        return Provenance(
+            advisor=__version__,
+            rules_sha256=self.ruleset.sha256,
+            knowledge_sha256=self.knowledge.sha256,
+            templates_sha256=self.templates_sha256,
+            engine=self.engine.name,
+            measurements_sha256=self.knowledge.own.sha256 if self.knowledge.own else None,
+        )
+
+    def _provenance_of(self, run: _Run) -> Provenance:
+        """Add what of the user's own files this answer rests on."""
+        made = self.provenance()
+        if not (self.ruleset.disabled or self.ruleset.own or self.knowledge.yours):
+            return made
+        from advisor.advice.provenance import own_entries, switched_off  # noqa: PLC0415 - overlays alone
+
+        fired = {firing.rule for firing in run.outcome.firings}
+        options = (item.option for item in run.ranking.recommended)
+        scenarios = [run.base.scenario, *(option.scenario for option in options)]
+        return replace(
+            made,
+            yours=own_entries(self.ruleset, self.knowledge, fired, scenarios),
+            switched_off=switched_off(self.ruleset),
+        )
+
+    def _with_own(self, made: Provenance, fired: Iterable[Rule]) -> Provenance:
+        """Add the user's rules among those that fired on what cannot run."""
+        if not self.ruleset.own:
+            return made
+        from advisor.advice.provenance import own_rule  # noqa: PLC0415 - overlays alone
+
+        found = (own_rule(rule) for rule in fired)
+        new = dict.fromkeys(entry for entry in found if entry and entry not in made.yours)
+        return replace(made, yours=(*made.yours, *new))
+
+    def _recommendations(self, run: _Run) -> tuple[Recommendation, ...]:
+        return tuple(
+            Recommendation(
+                rank=place,
+                rule=item.rule.id,
+                option=item.option,
+                text_template=item.rule.text or f"{item.option.action}.md.j2",
+                score=item.score,
+                score_terms=item.terms,
+                because=self._because(item.rule, run, item.option.key),
+                confidence=confidence_of(item.option),
+                command=command_for(item.option.scenario, item.option.memory),
+                alternatives=item.alternatives,
+            )
+            for place, item in enumerate(run.ranking.recommended, start=1)
+        )
+
+    def _notes(self, run: _Run) -> tuple[Note, ...]:
+        fired = {f.rule for f in run.outcome.firings}
+        notes = [
+            Note(
+                rule=rule.id,
+                text_template=rule.text or "",
+                score=rule.score.base if rule.score else _NO_SCORE,
+                because=self._because(rule, run),
+                text=rule.note or "",
+            )
+            for rule in self.ruleset.notes
+            if rule.id in fired
+        ]
+        return tuple(sorted(notes, key=lambda n: -n.score))
+
+    def _barred(self, run: _Run) -> tuple[NotRecommended, ...]:
+        return tuple(
+            self._not_recommended(rule, option, run.facts, run.values[option.key])
+            for rule, option in run.ranking.vetoed
+        )
+
+    def _because(self, rule: Rule, run: _Run, key: str = "") -> tuple[Because, ...]:
+        return because(rule, run.facts, run.values.get(key), self.vocabulary)
+
+
+def _facts_of(expected: Mapping[str, Expected]) -> list[OptionFacts]:
+    return [OptionFacts(key, option.facts, option.facts) for key, option in expected.items()]
+
+
+def _apart(outcome: Outcome, expected: Mapping[str, Expected]) -> tuple[Outcome, Sequence[Firing]]:
+    """Take out what fired for what cannot run."""
+    if not expected:
+        return outcome, ()
+    others = [firing for firing in outcome.firings if firing.option in expected]
+    own = tuple(firing for firing in outcome.firings if firing.option not in expected)
+    return replace(outcome, firings=own), others
+
+
+def _state(facts: Mapping[str, FactValue]) -> State:
+    state = facts.get("fit.state")
+    if state not in {"fits", "tight", "needs_offload", "too_big"}:
+        raise RuleFileError(
+            "no rule concluded the verdict (fit.state) for this request",
+            hint="Restore the verdict rules of the built-in rules/fit.yaml.",
+        )
+    return state  # type: ignore[return-value]  # one of the four, checked above

@@ -1,0 +1,79 @@
+"""Everything that comes before the rules: request -> scenario -> estimate -> what-ifs -> facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from advisor.advice.facts import break_even_facts, scenario_facts
+from advisor.advice.option_facts import option_facts
+from advisor.errors import RequestError, UserError, raise_problems
+from advisor.estimate.limits import find_limits
+from advisor.estimate.result import BreakEven, Limits
+from advisor.estimate.system_ram import timed
+from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.types import Knowledge
+from advisor.remedies import Base, build_options, expected_options
+from advisor.remedies.assessment import outlook_of
+from advisor.remedies.break_even import break_even
+from advisor.remedies.option import Option
+from advisor.rules.engine.base import OptionFacts
+from advisor.scenario.resolve import resolve
+from advisor.scenario.scenario import Request
+
+
+class Prepared(Struct, frozen=True):
+    """A request as rules see it: estimated, with every what-if, as facts."""
+
+    base: Base
+    limits: Limits
+    options: tuple[Option, ...]
+    edges: BreakEven
+    facts: Mapping[str, FactValue]
+    option_facts: Sequence[OptionFacts]
+
+
+_NO_GPU = RequestError("no GPU is named", hint='Add --gpu, for example --gpu "RTX 4090".')
+
+
+def _other_problems(request: Request, knowledge: Knowledge) -> Sequence[UserError]:
+    try:
+        resolve(request, knowledge)
+    except UserError as error:
+        return [error]
+    return []
+
+
+def prepare(request: Request, knowledge: Knowledge) -> Prepared:
+    """Do everything that comes before the rules.
+
+    Raises:
+        UserError: The request is wrong.
+    """
+    if not request.gpu:
+        raise_problems([_NO_GPU, *_other_problems(request, knowledge)])
+    base = estimate(request, knowledge)
+    limits = find_limits(base.scenario, knowledge, base.memory)
+    options = build_options(base, limits)
+    edges = break_even(base, limits, options)
+    facts = {**scenario_facts(base, limits, options), **break_even_facts(edges)}
+    return Prepared(base, limits, options, edges, facts, option_facts(base, options))
+
+
+def all_option_facts(ready: Prepared) -> Sequence[OptionFacts]:
+    """Give the facts of the what-ifs and of what people look for and cannot run here."""
+    expected = {option.key: option.facts for option in expected_options(ready.base)}
+    return [*ready.option_facts, *[OptionFacts(key, of, of) for key, of in expected.items()]]
+
+
+def estimate(request: Request, knowledge: Knowledge) -> Base:
+    """Resolve and estimate a request, without options or rules.
+
+    Raises:
+        UserError: The request is wrong.
+    """
+    scenario = resolve(request, knowledge)
+    now = outlook_of(scenario, knowledge)
+    speed = now.speed if now.fits else timed(scenario, now.memory, knowledge)
+    return Base(request, scenario, now.memory, speed, knowledge)

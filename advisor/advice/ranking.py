@@ -1,0 +1,233 @@
+"""Firings -> ranked recommendations: veto, score, best of each action, supersede, order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from advisor.advice.document import ScoreTerm
+from advisor.knowledge.fact_type import FactValue
+from advisor.memo import by_identity
+from advisor.remedies.dominance import BETWEEN_KEYS, DOMINATED_BY
+from advisor.remedies.option import Option
+from advisor.rules.engine.base import Firing, OptionFacts
+from advisor.rules.engine.trace import Check, all_hold
+from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score
+
+_ALTERNATIVES = 3
+
+
+class _Marked(NamedTuple):
+    """An option that a rule recommends, before its score is explained."""
+
+    rule: Rule
+    option: Option
+    score: float
+    alternatives: tuple[Option, ...] = ()
+
+
+class Scored(Struct, frozen=True):
+    """An option that a rule recommends, with its printed score."""
+
+    rule: Rule
+    option: Option
+    score: float
+    terms: tuple[ScoreTerm, ...]
+    alternatives: tuple[Option, ...] = ()
+
+
+class Ranking(Struct, frozen=True):
+    """What is said, what was barred, and what need not be said."""
+
+    recommended: tuple[Scored, ...]
+    vetoed: tuple[tuple[Rule, Option], ...]
+    superseded: tuple[tuple[str, str, str], ...]
+    dominated: tuple[str, ...] = ()
+    """Keys of options that rules recommend and another recommended one makes pointless."""
+
+
+def rank(
+    ruleset: RuleSet,
+    firings: Sequence[Firing],
+    facts: Mapping[str, FactValue],
+    options: Sequence[Option],
+    option_facts: Sequence[OptionFacts],
+) -> Ranking:
+    """Turn firings into an ordered list, one entry per action.
+
+    Args:
+        ruleset: Every rule, by definition order.
+        firings: As the engine gave them.
+        facts: Scenario facts, concluded ones included.
+        options: What-ifs by the keys that firings name.
+        option_facts: Their facts, in the same order.
+    """
+    rules = ruleset.by_id
+    by_key = {option.key: option for option in options}
+    values = {of.key: of.values for of in option_facts}
+    vetoed = _vetoed(rules, firings, by_key)
+    barred = {option.key for _, option in vetoed}
+    marked = [
+        _Marked(rule, by_key[f.option], score_of(rule.score, facts, values[f.option]))
+        for f in firings
+        if (rule := rules[f.rule]).score and rule.action and f.option and f.option not in barred
+    ]
+    scored = [m for m in marked if m.score > 0] or _last_resort(marked, facts)
+    worth_saying, pointless = _without_dominated(scored, values)
+    best = _best_of_each_action(worth_saying)
+    kept, superseded = _without_superseded(_without_repeats(best))
+    said = tuple(_explained(item, facts, values[item.option.key]) for item in kept)
+    return Ranking(said, vetoed, tuple(superseded), pointless)
+
+
+def _last_resort(marked: Sequence[_Marked], facts: Mapping[str, FactValue]) -> list[_Marked]:
+    """The best of what scores nothing, where the request does not run: it beats no answer."""
+    runs = facts.get("fit.state") in {"fits", "tight"}
+    return [] if runs else sorted(marked, key=_order)[:1]
+
+
+def _vetoed(
+    rules: Mapping[str, Rule], firings: Iterable[Firing], by_key: Mapping[str, Option]
+) -> tuple[tuple[Rule, Option], ...]:
+    found = ((rules[f.rule], by_key[f.option]) for f in firings if f.option and rules[f.rule].veto)
+    return tuple(sorted(found, key=lambda pair: (pair[0].id, pair[1].key)))
+
+
+def score_of(
+    score: Score, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
+) -> float:
+    """Add up a score, rounded to 0.01: the sum of what ``score_terms`` prints."""
+    total = score.base
+    for per in score.add:
+        total += _per_points(per, facts, option) or 0.0
+    for check, points in _whens(score):
+        if check(facts, option):
+            total += points
+    return round(total, 2)
+
+
+@by_identity
+def _whens(score: Score) -> Sequence[tuple[Check, float]]:
+    """The terms that count or not: their checks, made once, and their points."""
+    return [(all_hold(when.tests), when.points) for when in score.when]
+
+
+def score_terms(
+    score: Score, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
+) -> tuple[ScoreTerm, ...]:
+    """List every term that counted, for people."""
+    terms = [ScoreTerm("base", score.base)]
+    for per in score.add:
+        points = _per_points(per, facts, option)
+        if points is not None:
+            value = _value(per, facts, option)
+            assert isinstance(value, float | int)
+            terms.append(ScoreTerm(per.text, points, per.fact, float(value)))
+    terms += [
+        ScoreTerm(when.text, when.points)
+        for when in score.when
+        if all_hold(when.tests)(facts, option)
+    ]
+    return tuple(terms)
+
+
+def _value(
+    per: PerTerm, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
+) -> FactValue | None:
+    return option.get(per.fact, facts.get(per.fact))
+
+
+def _per_points(
+    per: PerTerm, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
+) -> float | None:
+    value = _value(per, facts, option)
+    if value is None or isinstance(value, str):
+        return None
+    points = per.points * value / per.per_value
+    cap = per.cap
+    if cap is not None and not -cap <= points <= cap:
+        points = max(-abs(cap), min(abs(cap), points))
+    return round(points, 2)
+
+
+def _without_dominated(
+    marked: Sequence[_Marked], values: Mapping[str, Mapping[str, FactValue]]
+) -> tuple[list[_Marked], tuple[str, ...]]:
+    """Drop what another recommended option of the same action makes pointless."""
+    said = {item.option.key for item in marked}
+    pointless = {
+        key
+        for key in said
+        if (better := values[key].get(DOMINATED_BY))
+        and not said.isdisjoint(str(better).split(BETWEEN_KEYS))
+    }
+    kept = [item for item in marked if item.option.key not in pointless]
+    return kept, tuple(sorted(pointless))
+
+
+def _explained(
+    item: _Marked, facts: Mapping[str, FactValue], values: Mapping[str, FactValue]
+) -> Scored:
+    assert item.rule.score
+    terms = score_terms(item.rule.score, facts, values)
+    return Scored(item.rule, item.option, item.score, terms, item.alternatives)
+
+
+def _order(scored: _Marked) -> tuple[float, str, str]:
+    return (-scored.score, scored.rule.id, scored.option.key)
+
+
+def _best_of_each_action(scored: Sequence[_Marked]) -> list[_Marked]:
+    by_action: dict[str, list[_Marked]] = {}
+    for item in sorted(scored, key=_order):
+        by_action.setdefault(item.option.action, []).append(item)
+    best = []
+    for items in by_action.values():
+        first = items[0]
+        others: dict[str, Option] = {}
+        for item in items[1:]:
+            if item.option.key != first.option.key:
+                others.setdefault(item.option.key, item.option)
+        runners_up = _runners_up(first.option, list(others.values()))
+        best.append(_Marked(first.rule, first.option, first.score, runners_up))
+    return sorted(best, key=_order)
+
+
+def _without_repeats(best: Sequence[_Marked]) -> list[_Marked]:
+    """Say one change once, by the action that scores best: EXL3 weights are ExLlamaV3, too."""
+    kept: list[_Marked] = []
+    said: set[str] = set()
+    for item in best:
+        change = item.option.key.partition(" ")[2]
+        if change not in said:
+            said.add(change)
+            kept.append(item)
+    return kept
+
+
+def _runners_up(first: Option, others: Sequence[Option]) -> tuple[Option, ...]:
+    """The next best, one of them in another framework where there is one."""
+    elsewhere = [o for o in others if o.scenario.framework is not first.scenario.framework]
+    taken = list(others[:_ALTERNATIVES])
+    if elsewhere and elsewhere[0] not in taken:
+        taken[-1] = elsewhere[0]
+    return tuple(taken)
+
+
+def _without_superseded(
+    best: Sequence[_Marked],
+) -> tuple[list[_Marked], list[tuple[str, str, str]]]:
+    said = {item.rule.id: item for item in best}
+    dropped = {
+        rule_id: item.rule.id
+        for item in best
+        for rule_id in item.rule.supersedes
+        if rule_id in said
+    }
+    kept = [item for item in best if item.rule.id not in dropped]
+    superseded = [
+        (rule_id, said[rule_id].option.key, by) for rule_id, by in sorted(dropped.items())
+    ]
+    return kept, superseded

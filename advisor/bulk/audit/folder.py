@@ -1,0 +1,168 @@
+"""Whether everything that a batch should have written is there, whole, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise, zip_longest
+from pathlib import Path
+from zlib import crc32
+
+from advisor.bulk.audit.finding import Finding
+from advisor.bulk.batch.readback import Batch, Entry, read_record
+from advisor.bulk.batch.shard import FORMATS, record_of
+from advisor.bulk.batch.store import ERRORS, INDEX, OWN, SITE, WORK, entries, printable
+
+_AT_ONCE = 2_000_000
+"""Names of files held in memory at the same time."""
+_TEXTS = ("markdown", "html")
+
+
+def check_folder(batch: Batch, tell: Callable[[int], None]) -> Iterator[Finding]:
+    """Find what is missing, cut short, left over or foreign; contents are not read.
+
+    Args:
+        batch: The output folder.
+        tell: Called with the number of shards looked at.
+    """
+    yield from _top(batch)
+    missing = []
+    for number in range(batch.shards):
+        record = read_record(batch.root, number)
+        if record is None:
+            missing.append(number)
+        else:
+            yield from _sizes(batch.root, *record)
+        tell(number + 1)
+    yield from _unfinished(missing)
+    if not missing:
+        yield from _index(batch)
+        yield from _foreign(batch)
+
+
+def _top(batch: Batch) -> Iterator[Finding]:
+    known = OWN - (set(FORMATS) - set(batch.formats))
+    for path in sorted(batch.root.iterdir()):
+        if path.name == WORK:
+            hint = "left by a run that was stopped, or is running; --resume clears it"
+            yield Finding("unfinished", f"{WORK}/", hint)
+        elif path.name not in known:
+            mark = "/" if path.is_dir() else ""
+            yield Finding("foreign", f"{printable(path.name)}{mark}", "not part of this batch")
+        elif path.is_symlink():
+            yield Finding("foreign", path.name, "a link, where the batch made a file or folder")
+
+
+def _unfinished(missing: list[int]) -> Iterator[Finding]:
+    for first, last in _spans(missing):
+        count = last - first + 1
+        which = f"shard {first}" if count == 1 else f"shards {first} to {last}"
+        yield Finding(
+            "unfinished",
+            record_of(first),
+            f"{which} not complete; finish with 'advisor batch ... --resume'",
+        )
+
+
+def _spans(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    if not numbers:
+        return
+    start = numbers[0]
+    for one, following in pairwise(numbers):
+        if following != one + 1:
+            yield start, one
+            start = following
+    yield start, numbers[-1]
+
+
+def _sizes(root: Path, head: Entry, lines: list[Entry]) -> Iterator[Finding]:
+    for file in _files(head, lines):
+        path = str(file["path"])
+        if not _inside(path):
+            yield Finding("damaged", path, "a record names a file outside the folder")
+            continue
+        try:
+            size = (root / path).stat().st_size
+        except OSError:
+            yield Finding("missing", path, "the record of its shard names it")
+            continue
+        if size != file["bytes"]:
+            said = f"{size:,} bytes long, not {file['bytes']:,}"
+            yield Finding("damaged", path, said)
+
+
+def _inside(path: str) -> bool:
+    return not path.startswith("/") and ".." not in path.split("/")
+
+
+def _files(head: Entry, lines: Iterable[Entry]) -> Iterator[Entry]:
+    """Name every whole file of a shard: its own, then those of its reports."""
+    yield from head["files"]
+    for line in lines:
+        yield from (file for file in line.get("files", {}).values() if "sha256" in file)
+
+
+def _index(batch: Batch) -> Iterator[Finding]:
+    for name, failed in ((INDEX, False), (ERRORS, True)):
+        expected = entries(batch.root, batch.shards, failed=failed)
+        path = batch.root / name
+        if not path.is_file():
+            if not failed or next(expected, None):
+                yield Finding("missing", name, "finish the batch with --resume")
+            continue
+        with path.open("rb") as lines:
+            pairs = enumerate(zip_longest(lines, expected), start=1)
+            wrong = next((at for at, (one, other) in pairs if one != other), None)
+        if wrong is not None:
+            yield Finding("damaged", name, f"line {wrong:,} is not what its shard says")
+
+
+def failures(root: Path) -> int:
+    """Count the scenarios without a report."""
+    path = root / ERRORS
+    if not path.is_file():
+        return 0
+    with path.open("rb") as lines:
+        return sum(1 for _ in lines)
+
+
+def _foreign(batch: Batch) -> Iterator[Finding]:
+    """Look for files that no record names, a part of all names at a time."""
+    reports = int(batch.manifest["scenarios"]) * (len(set(_TEXTS) & set(batch.formats)) or 1)
+    parts = -(-reports // _AT_ONCE)
+    kinds = ("shards", *(kind for kind in FORMATS if kind in batch.formats))
+    for part in range(parts):
+        known = {path for path in _named(batch) if crc32(path.encode()) % parts == part}
+        for kind in kinds:
+            for path in _walk(batch.root, kind):
+                name = path.encode("utf-8", "surrogateescape")
+                if crc32(name) % parts == part and path not in known:
+                    shown = printable(name.decode("utf-8", "replace"))
+                    yield Finding("foreign", shown, "no record names it")
+
+
+def _named(batch: Batch) -> Iterator[str]:
+    for number in range(batch.shards):
+        yield record_of(number)
+        record = read_record(batch.root, number)
+        if record is not None:
+            yield from (str(file["path"]) for file in _files(*record))
+
+
+def _walk(root: Path, folder: str) -> Iterator[str]:
+    try:
+        found = sorted(os.scandir(root / folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in found:
+        path = f"{folder}/{entry.name}"
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(root, path)
+        else:
+            yield path
+
+
+def site_of(batch: Batch) -> Path | None:
+    """Give the site inside an output folder, if one was made there."""
+    path = batch.root / SITE
+    return path if path.is_dir() else None

@@ -1,0 +1,223 @@
+"""The whole audit of an output folder, shard by shard, with bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from advisor.bulk.audit.finding import Finding, Findings
+from advisor.bulk.audit.folder import check_folder, failures, site_of
+from advisor.bulk.audit.pages import check_site
+from advisor.bulk.audit.report import read_report, text_of
+from advisor.bulk.audit.similarity import Alike, Common, overlap, runs
+from advisor.bulk.audit.work import Checked, Setup, Task, check_shard
+from advisor.bulk.batch.executors import Local
+from advisor.bulk.batch.inputs import Inputs, changed_files
+from advisor.bulk.batch.manifest import differences
+from advisor.bulk.batch.readback import Batch, read_record, table_rows
+
+_MOST_COMPARED = 50_000
+"""Texts held against one another; a larger folder is sampled."""
+_MOST_COUNTED = 400
+"""Texts whose sentences are counted."""
+_PAIRS, _GROUPS, _REPEATED = 5, 20, 5
+_NAMED_FILES = 20
+
+
+class Pair(Struct, frozen=True):
+    """Two reports that read alike."""
+
+    one: str
+    other: str
+    overlap: float
+    """Share of runs of five words in both, 0 to 1."""
+
+
+class Likeness(Struct, frozen=True):
+    """How alike the texts are; this is told, and is no fault."""
+
+    compared: int
+    common: float | None
+    """Share of an average report that stands in more than half of all reports."""
+    counted: int
+    repeated: Mapping[str, float]
+    groups: list[list[str]]
+    pairs: list[Pair]
+
+
+class Result(Struct):
+    """Everything an audit has found out."""
+
+    reports: int
+    failed: int = 0
+    """Scenarios of those that have no report, as errors.jsonl lists them."""
+    checked: int = 0
+    findings: Findings = field(default_factory=Findings)
+    likeness: Likeness | None = None
+    unread: set[str] = field(default_factory=set)
+    pages: int = 0
+
+
+class Now(Struct, frozen=True):
+    """What reports would be made from now."""
+
+    made_by: Mapping[str, str | None]
+    inputs: Inputs
+
+
+class _Texts(Struct):
+    """Texts as they come in, in the order of the plan."""
+
+    alike: Alike
+    common: Common = field(default_factory=Common)
+    seen: dict[bytes, str] = field(default_factory=dict)
+
+    def add(self, checked: Checked) -> Iterator[Finding]:
+        for text in checked.texts:
+            first = self.seen.setdefault(text.digest, text.name)
+            if first != text.name:
+                yield Finding("duplicate", text.name, f"the same text as '{first}'")
+            self.alike.add(text.name, text.bins)
+            if text.runs is not None:
+                self.common.add(text.runs, text.sentences)
+
+
+def audit(
+    batch: Batch,
+    setup: Setup,
+    now: Now,
+    *,
+    sample: int | None,
+    workers: int,
+    threshold: float,
+    tell: Callable[[str, int, int], None],
+) -> Result:
+    """Check an output folder.
+
+    Args:
+        batch: The folder.
+        setup: What every process is told.
+        now: What reports would be made from now.
+        sample: Check the contents of so many reports, spread evenly; None is all.
+        workers: Processes.
+        threshold: Texts that overlap at least so much are told as alike, 0 to 1.
+        tell: Called with what is done, how much of it, and how much there is.
+
+    Raises:
+        UserError: Rules, knowledge or templates cannot be loaded.
+    """
+    result = Result(int(batch.manifest["scenarios"]), failures(batch.root))
+    stale = [*stale_findings(batch, now)]
+    result.findings.add(stale)
+    result.findings.add(check_folder(batch, lambda done: tell("files", done, batch.shards)))
+    texts = _Texts(Alike(threshold))
+    tasks = [*_tasks(batch, sample)]
+    fresh = replace(setup, fresh=not stale)
+    for done, checked in enumerate(_run(fresh, tasks, workers), start=1):
+        result.checked += checked.reports
+        result.findings.add(checked.findings)
+        result.findings.add(texts.add(checked))
+        result.unread |= {checked.unread} - {""}
+        tell("reports", done, len(tasks))
+    if texts.alike.names:
+        result.likeness = _likeness(batch, texts)
+    site = site_of(batch)
+    if site is not None:
+        result.pages = _pages(site, result, tell)
+    return result
+
+
+def _pages(site: Path, result: Result, tell: Callable[[str, int, int], None]) -> int:
+    found, pages = check_site(site, lambda done, of: tell("pages", done, of))
+    result.findings.add(replace(one, where=f"{site.name}/{one.where}") for one in found)
+    return pages
+
+
+def stale_findings(batch: Batch, now: Now) -> Iterator[Finding]:
+    """Say what the batch was made from that is different now, files included."""
+    then = {key: batch.manifest.get(key) for key in now.made_by}
+    for clause in differences(then, now.made_by):
+        yield Finding("stale", "manifest.json", clause)
+    inputs = batch.manifest.get("inputs")
+    if not isinstance(inputs, dict):
+        return
+    files = [*changed_files(inputs, now.inputs)]
+    yield from (Finding("stale", "manifest.json", name) for name in files[:_NAMED_FILES])
+    if files[_NAMED_FILES:]:
+        more = len(files) - _NAMED_FILES
+        yield Finding("stale", "manifest.json", f"and {more} more files")
+
+
+def _tasks(batch: Batch, sample: int | None) -> Iterator[Task]:
+    """Cut the work into shards; a sample is spread evenly over the plan."""
+    total, size = int(batch.manifest["scenarios"]), int(batch.manifest["shard_size"])
+    if sample is None or sample >= total:
+        compared_every = -(-total // _MOST_COMPARED)
+        counted_every = max(-(-total // _MOST_COUNTED) // size, 1)
+        for number in range(batch.shards):
+            compared = number % compared_every == 0
+            yield Task(number, None, compared, compared and number % counted_every == 0)
+        return
+    by_shard: dict[int, list[int]] = {}
+    for at in range(sample):
+        number, place = divmod((2 * at + 1) * total // (2 * sample), size)
+        by_shard.setdefault(number, []).append(place)
+    compared_every = -(-sample // _MOST_COMPARED)
+    counted_every = -(-sample // _MOST_COUNTED)
+    for at, (number, places) in enumerate(sorted(by_shard.items())):
+        compared = at % compared_every == 0
+        yield Task(number, tuple(places), compared, compared and at % counted_every == 0)
+
+
+def _run(setup: Setup, tasks: list[Task], workers: int) -> Iterator[Checked]:
+    """Check every task; results come in the order of tasks, a bounded number in flight."""
+    place = Local(workers)
+    executor, waiting = place.open(), iter(tasks)
+    flying: list[Future[Checked]] = []
+    drop = True
+    try:
+        while True:
+            while len(flying) < max(place.room(), 1) and (task := next(waiting, None)):
+                flying.append(executor.submit(check_shard, setup, task))
+            if not flying:
+                break
+            wait(flying[:1], return_when=FIRST_COMPLETED)
+            yield flying.pop(0).result()
+        drop = False
+    finally:
+        place.close(executor, drop=drop)
+
+
+def _likeness(batch: Batch, texts: _Texts) -> Likeness:
+    closest = texts.alike.closest(_PAIRS)
+    read = dict(_texts_of(batch, {name for pair in closest for name in pair}))
+    pairs = [
+        Pair(one, other, overlap(runs(read[one]), runs(read[other])))
+        for one, other in closest
+        if one in read and other in read
+    ]
+    return Likeness(
+        compared=len(texts.alike.names),
+        common=texts.common.share(),
+        counted=texts.common.texts,
+        repeated=texts.common.repeated(_REPEATED),
+        groups=texts.alike.groups()[:_GROUPS],
+        pairs=sorted(pairs, key=lambda pair: (-pair.overlap, pair.one)),
+    )
+
+
+def _texts_of(batch: Batch, names: set[str]) -> Iterator[tuple[str, str]]:
+    """Read a few texts again, so that what is told of them is exact."""
+    for number in range(batch.shards):
+        record = read_record(batch.root, number) if names else None
+        for entry in record[1] if record else ():
+            if entry.get("id") in names:
+                names.discard(entry["id"])
+                table = table_rows(batch.root, number) if "parquet" in batch.formats else None
+                text = text_of(read_report(batch.root, entry, table))
+                if text is not None:
+                    yield entry["id"], text

@@ -1,0 +1,164 @@
+"""The manifest: everything that the bytes of a batch depend on, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from advisor.advice.pipeline import Advisor
+from advisor.bulk.batch.inputs import Inputs
+from advisor.bulk.batch.plan import Plan, shard_count
+from advisor.errors import RequestError
+from advisor.resources import digest
+
+SCHEMA_VERSION = 1
+_PACKAGE = Path(__file__).resolve().parents[2]
+_NOT_OUTPUT = ("cli", "data", "workbench")
+"""Parts of the program that change no report."""
+_SHOWN = 12
+_SAID = {
+    "advisor": "the version of advisor",
+    "plan_sha256": "the plan",
+    "rules_sha256": "the rules",
+    "knowledge_sha256": "the knowledge",
+    "templates_sha256": "the templates",
+    "measurements_sha256": "your own measurements",
+    "code_sha256": "the program",
+    "engine": "the rule engine",
+    "formats": "the formats",
+    "length": "the length",
+    "shard_size": "the shard size",
+    "pyarrow": "the version of pyarrow",
+}
+
+_TOLD_ELSEWHERE = ("inputs",)
+"""Only names what the hashes already tell; a built-in file may change behind a user's own."""
+
+Manifest = Mapping[str, object]
+
+
+def manifest(
+    plan: Plan, advisor: Advisor, inputs: Inputs, *, formats: tuple[str, ...], length: str
+) -> Manifest:
+    """Describe a batch before it is made.
+
+    Args:
+        plan: What is to be reported.
+        advisor: Rules, knowledge and templates.
+        inputs: The files those come from, so that an audit can name what changed.
+        formats: What is to be written.
+        length: How much the reports say.
+    """
+    described = dict(plan.described)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "scenarios": plan.scenarios,
+        "shards": shard_count(plan),
+        "shard_size": plan.shard_size,
+        "skipped": dict(plan.skipped),
+        "formats": list(formats),
+        "length": length,
+        **made_by(advisor, formats),
+        "plan_sha256": hashlib.sha256(json.dumps(described).encode()).hexdigest(),
+        "plan": described,
+        "inputs": dict(inputs),
+    }
+
+
+def made_by(advisor: Advisor, formats: tuple[str, ...]) -> Mapping[str, str | None]:
+    """Name the program and data that make the reports; workers must have the same."""
+    made = advisor.provenance()
+    found: dict[str, str | None] = {
+        "advisor": made.advisor,
+        "engine": made.engine,
+        "code_sha256": code_sha256(),
+        "rules_sha256": made.rules_sha256,
+        "knowledge_sha256": made.knowledge_sha256,
+        "templates_sha256": made.templates_sha256,
+        "measurements_sha256": made.measurements_sha256,
+    }
+    if "parquet" in formats:
+        found["pyarrow"] = pyarrow_version()
+    return found
+
+
+def pyarrow_version() -> str:
+    """Name the version of pyarrow.
+
+    Raises:
+        RequestError: It is not installed.
+    """
+    try:
+        import pyarrow as pa  # noqa: PLC0415  an extra
+    except ImportError:
+        hint = "Install it: pip install 'advisor[parquet]', or leave parquet out of --formats."
+        raise RequestError("Parquet files need pyarrow", hint=hint) from None
+    return str(pa.__version__)
+
+
+@cache
+def code_sha256() -> str:
+    """Hash the program's own files, those aside that change no report."""
+    files = {
+        path.relative_to(_PACKAGE).as_posix(): path.read_bytes()
+        for path in sorted(_PACKAGE.rglob("*.py"))
+        if path.relative_to(_PACKAGE).parts[0] not in _NOT_OUTPUT
+    }
+    return digest(files)
+
+
+def as_bytes(made: Manifest) -> bytes:
+    """Write a manifest."""
+    return (json.dumps(made, indent=1, ensure_ascii=True) + "\n").encode("ascii")
+
+
+def read_manifest(file: Path) -> Manifest:
+    """Read the manifest of an earlier run.
+
+    Raises:
+        RequestError: It cannot be read.
+    """
+    try:
+        found = json.loads(file.read_bytes())
+    except OSError as bad:
+        raise RequestError(f"cannot read '{file}': {bad.strerror}.") from None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        hint = "Name another folder, or delete this one."
+        raise RequestError(f"'{file}' is not a manifest", hint=hint)
+    return found
+
+
+def differences(
+    old: Mapping[str, object],
+    new: Mapping[str, object],
+    words: tuple[str, str] = ("then", "now"),
+) -> list[str]:
+    """Say what differs between two manifests, one clause each; empty where nothing does."""
+    keys = [key for key in _SAID if old.get(key) != new.get(key)]
+    if not keys and old != new:
+        keys = [key for key in new if key not in _TOLD_ELSEWHERE and old.get(key) != new[key]]
+    if "formats" in keys and "pyarrow" in keys:
+        keys.remove("pyarrow")
+    return [_clause(key, (old.get(key), new.get(key)), words) for key in keys]
+
+
+def _clause(key: str, values: tuple[object, object], words: tuple[str, str]) -> str:
+    said = _SAID.get(key, f"'{key}' in its manifest")
+    if any(isinstance(value, Mapping) for value in values):
+        return said
+    both = (f"{_short(value)} {word}" for value, word in zip(values, words, strict=True))
+    return f"{said} ({', '.join(both)})"
+
+
+def _short(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, list):
+        return " and ".join(map(str, value))
+    text = str(value)
+    return text[:_SHOWN] if len(text) > 2 * _SHOWN else text

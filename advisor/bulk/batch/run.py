@@ -1,0 +1,198 @@
+"""The loop that drives a batch: a bounded number of shards in flight, until all are done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from advisor.bulk.batch.executors import Place
+from advisor.bulk.batch.plan import Plan, Shard, shard_count
+from advisor.bulk.batch.store import Head, ask_to_stop, finish, read_head, write_files
+from advisor.bulk.batch.worker import Done, Job, run_shard
+from advisor.errors import RequestError
+
+_LOOK_S = 0.5
+"""How often signals and the size of the cluster are looked at."""
+_MOST_DEATHS = 3
+"""So often may processes die without one shard being done in between."""
+
+
+class Stop(Struct):
+    """Says whether to go on; a signal handler sets it."""
+
+    signal: int = 0
+
+
+class Totals(Struct):
+    """What came of a run."""
+
+    shards: int
+    scenarios: int
+    kept: int = 0
+    """Shards found complete from an earlier run."""
+    done: int = 0
+    """Shards made in this run."""
+    made: int = 0
+    """Scenarios of those."""
+    reports: int = 0
+    failed: int = 0
+    bugs: int = 0
+    written_bytes: int = 0
+    deaths: int = 0
+    """Times that processes died and were replaced."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every shard is there."""
+        return self.kept + self.done == self.shards
+
+    def add(self, head: Head) -> None:
+        """Count what a record says."""
+        self.reports += head.reports
+        self.failed += head.failed
+        self.bugs += head.bugs
+
+
+class _Run(Struct):
+    plan: Plan
+    job: Job
+    place: Place
+    stop: Stop
+    totals: Totals
+    tell: Callable[[Totals], None]
+    waiting: Iterator[Shard]
+    again: list[Shard] = field(default_factory=list)
+    pending: dict[Future[Done | None], Shard] = field(default_factory=dict)
+    deaths: int = 0
+
+    def drive(self) -> None:
+        """Run until nothing is left, or stopped."""
+        while True:
+            executor, drop = self.place.open(), True
+            try:
+                broken = self._feed(executor)
+                drop = broken
+            finally:
+                self.place.close(executor, drop=drop)
+            if not broken:
+                return
+            self._revive()
+
+    def _revive(self) -> None:
+        self.again = [*self.pending.values(), *self.again]
+        self.pending.clear()
+        self.deaths += 1
+        self.totals.deaths += 1
+        if self.deaths > _MOST_DEATHS:
+            raise RequestError(
+                f"worker processes died {self.deaths} times without finishing a shard",
+                hint="They may lack memory: try fewer --workers, and --resume.",
+            )
+
+    def _feed(self, executor: Executor) -> bool:
+        """Submit and collect; gives whether the pool broke."""
+        while True:
+            if not self.stop.signal and not self._filled(executor):
+                return True
+            if self.stop.signal:
+                ask_to_stop(Path(self.job.out))
+                self._cancel()
+            if not self.pending:
+                return False
+            ready, _ = wait(self.pending, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
+            gone = [future for future in ready if not self._collect(future)]
+            if gone:
+                return not self.stop.signal
+            self.tell(self.totals)
+
+    def _filled(self, executor: Executor) -> bool:
+        """Submit as much as there is room for; gives False where the pool is broken."""
+        while len(self.pending) < self.place.room():
+            shard = self.again.pop() if self.again else next(self.waiting, None)
+            if shard is None:
+                break
+            try:
+                self.pending[executor.submit(run_shard, self.job, shard)] = shard
+            except BrokenExecutor:
+                self.again.append(shard)
+                return False
+        return True
+
+    def _cancel(self) -> None:
+        for future in list(self.pending):
+            if future.cancel():
+                self.pending.pop(future)
+
+    def _collect(self, future: Future[Done | None]) -> bool:
+        """Take a finished shard; gives False where its process died."""
+        try:
+            done = future.result()
+        except self.place.died:
+            return False
+        except Exception as error:
+            raise self.place.explained(error) from error
+        shard = self.pending.pop(future)
+        if done is None:
+            return True
+        root = Path(self.job.out)
+        written = done.written_bytes or write_files(root, shard.number, done.files)
+        head = read_head(root, shard.number)
+        if head is None:
+            raise FileNotFoundError(2, "a finished shard is gone", str(root))
+        self.deaths = 0
+        self.totals.add(head)
+        self.totals.done += 1
+        self.totals.made += head.scenarios
+        self.totals.written_bytes += written
+        return True
+
+
+def run(
+    plan: Plan, job: Job, place: Place, *, stop: Stop, tell: Callable[[Totals], None]
+) -> Totals:
+    """Make every shard that is not there yet, then the index.
+
+    Args:
+        plan: What is to be reported.
+        job: What workers are told; its folder must be prepared.
+        place: Where shards are made.
+        stop: Looked at between shards.
+        tell: Called as shards are done.
+
+    Raises:
+        RequestError: The folder cannot be written any more, or workers keep dying.
+    """
+    root = Path(job.out)
+    totals = Totals(shard_count(plan), plan.scenarios)
+    missing = []
+    for number in range(totals.shards):
+        head = read_head(root, number, files=True)
+        if head is None:
+            missing.append(number)
+        else:
+            totals.kept += 1
+            totals.add(head)
+    tell(totals)
+    try:
+        if missing:
+            _Run(plan, job, place, stop, totals, tell, plan.shards(missing)).drive()
+        if totals.complete:
+            finish(root, totals.shards)
+    except OSError as bad:
+        raise unwritable(root, bad) from None
+    return totals
+
+
+def unwritable(root: Path, bad: OSError) -> RequestError:
+    """Say that the output folder cannot be written, and how to go on."""
+    if not root.exists():
+        return RequestError(
+            f"the output folder '{root}' has vanished", hint="Run again; it is made anew."
+        )
+    return RequestError(
+        f"cannot write into '{root}': {bad.strerror or bad}",
+        hint="What is complete stays; once this is mended, run the same command with --resume.",
+    )

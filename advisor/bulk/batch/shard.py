@@ -1,0 +1,230 @@
+"""One shard: a slice of the plan in, files as bytes out. Nothing here touches a disk.
+
+The same slice gives the same bytes in any process on any machine with the same code and data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from advisor.advice.pipeline import Advisor
+from advisor.bulk.batch.canonical import canonical
+from advisor.bulk.batch.entry import failure_entry, report_entry
+from advisor.bulk.batch.file_names import Namer
+from advisor.bulk.batch.plan import Item, Shard
+from advisor.errors import Problems, UserError
+from advisor.report import Length, document_and_views, render_html, render_markdown, report
+from advisor.report.json_view import json_line
+from advisor.scenario.request_data import request_from
+from advisor.scenario.scenario import Request
+
+if TYPE_CHECKING:
+    from advisor.advice.document import Advice
+    from advisor.report.contract import Document
+    from advisor.report.document_view import Views
+
+FORMATS = ("markdown", "html", "jsonl", "parquet")
+_SUFFIX = {"markdown": "md", "html": "html"}
+_MOST_SHOWN = 1000
+_TOGETHER = 4
+"""Scenarios answered before their reports are written: each part finds its data still at hand."""
+_ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+class Making(Struct, frozen=True):
+    """How reports are made; the same for every shard of a run."""
+
+    advisor: Advisor
+    namer: Namer
+    formats: tuple[str, ...]
+    length: Length
+    templates: Path | None = None
+
+
+class File(Struct, frozen=True):
+    """One file of the output folder."""
+
+    path: str
+    """From the output folder, with forward slashes."""
+    content: bytes
+
+
+class Failure(Struct, frozen=True):
+    """A scenario without a report."""
+
+    message: str
+    bug: bool = False
+    """Whether the fault is ours."""
+
+
+class Report(Struct, frozen=True):
+    """One scenario answered; a text that nobody asked for is empty."""
+
+    request: Request
+    doc: Document
+    markdown: str
+    html: str
+
+
+class _Tables(Struct):
+    """What is gathered over a shard."""
+
+    jsonl: list[bytes] = field(default_factory=list)
+    offset: int = 0
+    rows: list[Mapping[str, object]] = field(default_factory=list)
+    files: list[Mapping[str, object]] = field(default_factory=list)
+    entries: list[Mapping[str, object]] = field(default_factory=list)
+    failures: list[Mapping[str, object]] = field(default_factory=list)
+
+
+def place_of(kind: str, number: int, suffix: str) -> str:
+    """Name a file that a shard has one of: ``jsonl/000/000012.jsonl``."""
+    return f"{kind}/{number // 1000:03d}/{number:06d}.{suffix}"
+
+
+def record_of(number: int) -> str:
+    """Name the record of a shard; where it stands, the shard is complete."""
+    return place_of("shards", number, "jsonl")
+
+
+def make_shard(shard: Shard, making: Making) -> Iterator[File]:
+    """Make every file of a shard; its record comes last.
+
+    A scenario that goes wrong costs nothing but its own report.
+    """
+    tables = _Tables()
+    items = iter(shard.items)
+    while few := tuple(islice(items, _TOGETHER)):
+        answered = [_answered(item, making) for item in few]
+        for item, answer in zip(few, answered, strict=True):
+            made = answer if isinstance(answer, Failure) else _reported(answer, making)
+            if isinstance(made, Failure):
+                failure = failure_entry(shard.number, item, made.message, bug=made.bug)
+                tables.failures.append(failure)
+            else:
+                yield from _files(shard.number, item, made, making, tables)
+    yield from _whole_files(shard.number, making, tables)
+    yield _record(shard, tables)
+
+
+def make_report(item: Item, making: Making) -> Report | Failure:
+    """Answer one scenario and write what is asked for; whatever goes wrong is given back."""
+    answer = _answered(item, making)
+    return answer if isinstance(answer, Failure) else _reported(answer, making)
+
+
+def _answered(item: Item, making: Making) -> tuple[Request, Advice] | Failure:
+    try:
+        request = request_from(item.request)
+        if item.line:
+            request = canonical(request, making.advisor.knowledge)
+        return request, _advice(request, making)
+    except Exception as error:  # noqa: BLE001  one scenario must not cost the others; told at the end
+        return _failure(error)
+
+
+def _reported(answer: tuple[Request, Advice], making: Making) -> Report | Failure:
+    request, advice = answer
+    try:
+        doc, views = document_and_views(advice, templates=making.templates)
+        markdown, html = _texts(doc, views, making)
+    except Exception as error:  # noqa: BLE001  likewise
+        return _failure(error)
+    return Report(request, doc, markdown, html)
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, UserError):
+        several = error.errors if isinstance(error, Problems) else [error]
+        return Failure(" ".join(map(str, several))[:_MOST_SHOWN])
+    if isinstance(error, OSError):
+        return Failure(f"{error.strerror}: '{error.filename}'."[:_MOST_SHOWN])
+    said = f"a bug in advisor: {type(error).__name__}: {error}"
+    return Failure(said[:_MOST_SHOWN], bug=True)
+
+
+def _advice(request: Request, making: Making) -> Advice:
+    """Answer a request as ``advisor advise`` does for the same length and format."""
+    complete = "jsonl" in making.formats or making.length == "full"
+    return making.advisor.advise(request, complete=complete)
+
+
+def _texts(doc: Document, views: Views, making: Making) -> tuple[str, str]:
+    """Write the report as Markdown and HTML, as far as they are asked for."""
+    wants_markdown = "markdown" in making.formats or "parquet" in making.formats
+    wants_html = "html" in making.formats
+    if not wants_markdown and not wants_html:
+        return "", ""
+    length, folder = making.length, making.templates
+    made = report(doc, length, folder, views)
+    markdown = html = ""
+    if wants_markdown:
+        markdown = render_markdown(doc, length=length, templates=folder, made=made)
+    if wants_html:
+        html = render_html(doc, length=length, templates=folder, made=made)
+    return markdown, html
+
+
+def _files(
+    number: int, item: Item, made: Report, making: Making, tables: _Tables
+) -> Iterator[File]:
+    """Give the files of one report and note it in the shard's tables."""
+    name, files = making.namer.path(made.request.stated()), dict[str, Mapping[str, object]]()
+    for kind, text in (("markdown", made.markdown), ("html", made.html)):
+        if kind in making.formats:
+            file = File(f"{kind}/{name}.{_SUFFIX[kind]}", text.encode())
+            files[kind] = described(file)
+            yield file
+    if "jsonl" in making.formats:
+        line = json_line(made.doc)
+        place = {"offset": tables.offset, "bytes": len(line)}
+        files["jsonl"] = {"path": place_of("jsonl", number, "jsonl"), **place}
+        tables.jsonl.append(line)
+        tables.offset += len(line)
+    if "parquet" in making.formats:
+        from advisor.bulk.batch.parquet import row  # noqa: PLC0415
+
+        path = place_of("parquet", number, "parquet")
+        files["parquet"] = {"path": path, "row": len(tables.rows)}
+        tables.rows.append(row(name, made.doc, made.markdown))
+    tables.entries.append(report_entry(name, item, made.request, made.doc, files))
+
+
+def described(file: File) -> Mapping[str, object]:
+    """Give path, size and hash of a file, as indexes and records hold them."""
+    digest = hashlib.sha256(file.content).hexdigest()
+    return {"path": file.path, "bytes": len(file.content), "sha256": digest}
+
+
+def _whole_files(number: int, making: Making, tables: _Tables) -> Iterator[File]:
+    if "jsonl" in making.formats:
+        file = File(place_of("jsonl", number, "jsonl"), b"".join(tables.jsonl))
+        tables.files.append(described(file))
+        yield file
+    if "parquet" in making.formats:
+        from advisor.bulk.batch.parquet import table_bytes  # noqa: PLC0415  pyarrow, an extra
+
+        file = File(place_of("parquet", number, "parquet"), table_bytes(tables.rows))
+        tables.files.append(described(file))
+        yield file
+
+
+def _record(shard: Shard, tables: _Tables) -> File:
+    """One line about the shard, one for each report, one for each failure."""
+    head = {
+        "shard": shard.number,
+        "scenarios": len(shard.items),
+        "reports": len(tables.entries),
+        "failed": len(tables.failures),
+        "bugs": sum(bool(entry["bug"]) for entry in tables.failures),
+        "files": tables.files,
+    }
+    lines = (_ENCODER.encode(line) for line in (head, *tables.entries, *tables.failures))
+    return File(record_of(shard.number), "".join(f"{line}\n" for line in lines).encode("ascii"))

@@ -1,0 +1,243 @@
+"""The output folder: files appear whole or not at all, and survive a power cut.
+
+A shard's files are written into a folder of their own under ``.work``, flushed to the disk
+(many at once: one flush takes milliseconds, hundreds together hardly longer), and renamed into
+place, the shard's record last. Whoever finds a record finds everything it names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from advisor.bulk.batch.disk import flush_files, flush_folders
+from advisor.bulk.batch.shard import FORMATS, File, record_of
+from advisor.errors import RequestError
+
+MANIFEST, INDEX, ERRORS = "manifest.json", "index.jsonl", "errors.jsonl"
+WORK, SITE, _TOKEN, _STOP = ".work", "site", "token", "stop"
+OWN = frozenset({MANIFEST, INDEX, ERRORS, WORK, SITE, "shards", *FORMATS})
+
+
+class Head(Struct, frozen=True):
+    """The first line of a shard's record."""
+
+    scenarios: int
+    reports: int
+    failed: int
+    bugs: int
+
+
+def write_files(root: Path, number: int, files: Iterable[File]) -> int:
+    """Write a shard's files; the last one is its record. Gives the bytes written.
+
+    Raises:
+        OSError: The disk is full, the folder is gone or may not be written. What was there
+            stays; the shard is not complete.
+    """
+    holder = Path(tempfile.mkdtemp(prefix=f"{number:06d}-", dir=root / WORK))
+    try:
+        moves, total = [], 0
+        for place, file in enumerate(files):
+            temporary = holder / str(place)
+            temporary.write_bytes(file.content)
+            moves.append((temporary, root / file.path))
+            total += len(file.content)
+        flush_files(root, [temporary for temporary, _ in moves])
+        _move(root, moves)
+    finally:
+        shutil.rmtree(holder, ignore_errors=True)
+    return total
+
+
+def write_one(root: Path, name: str, chunks: Iterable[bytes]) -> None:
+    """Write one file of the folder itself, whole or not at all."""
+    temporary = root / WORK / name
+    with temporary.open("wb") as out:
+        for chunk in chunks:
+            out.write(chunk)
+        out.flush()
+        os.fsync(out.fileno())
+    _move(root, [(temporary, root / name)])
+
+
+def _move(root: Path, moves: Iterable[tuple[Path, Path]]) -> None:
+    """Rename into place; the last file only when all the others are on the disk."""
+    *first, (record, target) = moves
+    for folder in {path.parent for _, path in first} | {target.parent}:
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+    for temporary, path in first:
+        temporary.replace(path)
+    if first:
+        flush_folders(root, {path.parent for _, path in first})
+    record.replace(target)
+    flush_folders(root, {target.parent})
+
+
+def read_head(root: Path, number: int, *, files: bool = False) -> Head | None:
+    """Read what a record says of its shard; None where the shard is missing or damaged.
+
+    Args:
+        root: The output folder.
+        number: The shard.
+        files: Look for every file that the record names, too.
+    """
+    try:
+        with (root / record_of(number)).open("rb") as lines:
+            head = json.loads(next(lines))
+            rest = [json.loads(line) for line in lines] if files else []
+        found = Head(head["scenarios"], head["reports"], head["failed"], head["bugs"])
+        named = [*head["files"], *(file for entry in rest for file in _named(entry))]
+    except (OSError, ValueError, StopIteration, LookupError, TypeError, AttributeError):
+        return None
+    if files and (len(rest) != found.scenarios or not all(_is_there(root, f) for f in named)):
+        return None
+    return found
+
+
+def _named(entry: dict[str, dict[str, dict[str, object]]]) -> Iterator[dict[str, object]]:
+    return (file for file in entry.get("files", {}).values() if "sha256" in file)
+
+
+def _is_there(root: Path, file: dict[str, object]) -> bool:
+    try:
+        return (root / str(file["path"])).stat().st_size == file["bytes"]
+    except OSError:
+        return False
+
+
+def entries(root: Path, shards: int, *, failed: bool) -> Iterator[bytes]:
+    """Give the index lines, or the lines of failures, of every shard in order."""
+    for number in range(shards):
+        with (root / record_of(number)).open("rb") as lines:
+            reports = json.loads(next(lines))["reports"]
+            for place, line in enumerate(lines):
+                if (place >= reports) is failed:
+                    yield line
+
+
+def finish(root: Path, shards: int) -> None:
+    """Write the index of all shards, and the failures if there are any; clear up."""
+    write_one(root, INDEX, entries(root, shards, failed=False))
+    failures = entries(root, shards, failed=True)
+    if first := next(failures, None):
+        write_one(root, ERRORS, (line for part in ([first], failures) for line in part))
+    else:
+        (root / ERRORS).unlink(missing_ok=True)
+    shutil.rmtree(root / WORK, ignore_errors=True)
+
+
+def prepare(root: Path, token: str) -> None:
+    """Make the folder ready to be written: an empty ``.work`` with the token of this run."""
+    shutil.rmtree(root / WORK, ignore_errors=True)
+    (root / WORK).mkdir()
+    (root / WORK / _TOKEN).write_text(token, encoding="ascii")
+
+
+def sees(root: Path, token: str) -> bool:
+    """Whether this machine sees the output folder of a run."""
+    try:
+        return (root / WORK / _TOKEN).read_text(encoding="ascii") == token
+    except OSError:
+        return False
+
+
+def ask_to_stop(root: Path) -> None:
+    """Tell workers to begin no further shard."""
+    (root / WORK / _STOP).touch()
+
+
+def asked_to_stop(root: Path) -> bool:
+    """Whether no further shard is to be begun."""
+    return (root / WORK / _STOP).exists()
+
+
+def make_folder(root: Path, what: str) -> None:
+    """Make a folder and those above it, unless it is there.
+
+    Args:
+        root: The folder.
+        what: What it is for, in messages.
+
+    Raises:
+        RequestError: A file stands there, or it cannot be made.
+    """
+    hint = f"Name a folder for {what}."
+    try:
+        if root.exists() and not root.is_dir():
+            raise RequestError(f"'{root}' is not a folder", hint=hint)
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as bad:
+        raise RequestError(
+            f"cannot make the folder '{root}': {_why(root, bad)}", hint=hint
+        ) from None
+
+
+def _why(root: Path, bad: OSError) -> str:
+    """Name the nearest folder above that is there; the error tells of one that is not."""
+    for above in root.parents:
+        try:
+            if above.is_dir():
+                return f"it cannot stand in '{above}' ({bad.strerror})"
+            if above.exists():
+                return f"'{above}' is not a folder"
+        except OSError:
+            continue
+    return str(bad.strerror)
+
+
+def check_folder(root: Path, *, resume: bool) -> None:
+    """Make the output folder, or see that it may be used.
+
+    Raises:
+        RequestError: Something else lies there, or an earlier batch does.
+    """
+    make_folder(root, "the reports")
+    names = {path.name for path in root.iterdir()}
+    if MANIFEST in names and not resume:
+        hint = "Go on with it (--resume), or name another folder."
+        raise RequestError(f"'{root}' holds a batch already", hint=hint)
+    if MANIFEST not in names and names - {WORK}:
+        found = ", ".join(map(printable, sorted(names)[:3]))
+        hint = "Name a folder that is empty or does not exist yet."
+        raise RequestError(f"'{root}' is not empty and holds no batch ({found})", hint=hint)
+    if strange := sorted(names - OWN):
+        hint = "Move it out of the folder."
+        shown = printable(strange[0])
+        raise RequestError(f"'{root}' holds '{shown}', which no batch wrote", hint=hint)
+
+
+def printable(name: str) -> str:
+    """Write the name of a file so that it stays on one line."""
+    return name if name.isprintable() else repr(name)[1:-1]
+
+
+@contextmanager
+def locked(root: Path) -> Iterator[None]:
+    """Keep a second run out of the folder, where the system can.
+
+    Raises:
+        RequestError: Another run is writing there.
+    """
+    try:
+        import fcntl  # noqa: PLC0415  not on Windows
+    except ImportError:
+        yield
+        return
+    handle = os.open(root, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        hint = "Wait for it, or stop it first."
+        raise RequestError(f"another run is writing into '{root}'", hint=hint) from None
+    finally:
+        os.close(handle)

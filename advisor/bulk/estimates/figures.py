@@ -1,0 +1,226 @@
+"""One request of a file -> one line of figures; no rules are needed for that."""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from pathlib import Path
+from typing import TypedDict
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.bulk.estimates.rows import Row
+from advisor.calibration.user.overlay import with_measurements
+from advisor.errors import Problems, RequestError, SourceFileError, UserError
+from advisor.estimate.limits import find_limits
+from advisor.estimate.memory import estimate_memory
+from advisor.estimate.result import Memory
+from advisor.estimate.speed import estimate_speed
+from advisor.estimate.speed_rates import speeds_of
+from advisor.estimate.system_ram import host_fits
+from advisor.estimate.weights import weights_of
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.names import find_model
+from advisor.knowledge.types import Knowledge, ModelRecord
+from advisor.memo import by_identity
+from advisor.models.model import Model
+from advisor.models.resolution import model_from_record
+from advisor.report.assembly import memory_doc, speed_doc
+from advisor.report.contract import MemoryDoc, SpeedDoc
+from advisor.scenario.request_data import request_from
+from advisor.scenario.resolve import resolve
+from advisor.scenario.scenario import Request, Scenario
+
+_MOST_SHOWN = 1000
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
+
+
+class ParametersDoc(TypedDict):
+    """Parameters, as numbers of weights."""
+
+    total: int
+    active: int | None
+    """Those that one token uses."""
+    vision: int | None
+    """Image or audio tower and projector."""
+
+
+class LineDoc(TypedDict):
+    """One line of the output."""
+
+    id: object
+    parameters: ParametersDoc | None
+    memory: MemoryDoc | None
+    speed: SpeedDoc | None
+    error: str | None
+
+
+class Failure(Struct, frozen=True):
+    """Why a line has no figures."""
+
+    message: str
+    bug: Exception | None = None
+    """Set when the fault is ours."""
+
+
+def load(folder: Path | None = None, measurements: Path | None = None) -> Knowledge:
+    """Load the knowledge and check all of it that estimates need.
+
+    Args:
+        folder: A user's knowledge, over the built-in one.
+        measurements: A file of the user's own; it counts where it exists.
+
+    Raises:
+        UserError: A file is wrong; it would be wrong for every line.
+    """
+    knowledge = with_measurements(load_knowledge(folder), measurements)
+    speeds_of(knowledge)
+    return knowledge
+
+
+def estimate_row(row: Row, knowledge: Knowledge) -> tuple[LineDoc, Failure | None]:
+    """Estimate one request; whatever is wrong with it stays on its line."""
+    given = dict(row.given)
+    name = given.pop("id", None)
+    if row.problem:
+        return _refused(name, Failure(row.problem))
+    if not _is_name(name):
+        return _refused(None, Failure("id must be a text or a number."))
+    try:
+        return _answered(name, request_from(given), knowledge), None
+    except UserError as error:
+        return _refused(name, Failure(_message(error)))
+    except OSError as bad:
+        return _refused(name, Failure(_shortened(f"{bad.strerror}: '{bad.filename}'.")))
+    except Exception as bug:  # noqa: BLE001  one line must not cost the others; told at the end
+        message = f"advisor failed here, and that is a bug in advisor: {type(bug).__name__}: {bug}"
+        return _refused(name, Failure(message, bug))
+
+
+def written(doc: LineDoc) -> str:
+    """Write a line of the output as ASCII JSON, without its end."""
+    return _ENCODER.encode(doc)
+
+
+def _is_name(value: object) -> bool:
+    if isinstance(value, float):
+        return isfinite(value)
+    return value is None or isinstance(value, str | int)
+
+
+def _message(error: UserError) -> str:
+    several = error.errors if isinstance(error, Problems) else [error]
+    return _shortened(" ".join(_sentence(str(part)) for part in several))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} ..."
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
+def _refused(name: object, failure: Failure) -> tuple[LineDoc, Failure]:
+    doc: LineDoc = {
+        "id": name,
+        "parameters": None,
+        "memory": None,
+        "speed": None,
+        "error": failure.message,
+    }
+    return doc, failure
+
+
+def _answered(name: object, request: Request, knowledge: Knowledge) -> LineDoc:
+    try:
+        return _estimated(name, request, knowledge)
+    except SourceFileError:
+        stated = None if request.framework else _stated_parameters(request, knowledge)
+        if stated is None:
+            raise
+        return _line(name, stated)
+
+
+def _stated_parameters(request: Request, knowledge: Knowledge) -> ParametersDoc | None:
+    """Give the published counts of a known model that no formula covers."""
+    if request.config or not request.model:
+        return None
+    try:
+        record = find_model(knowledge, request.model)
+    except RequestError:
+        return None
+    if record.parameters is None or _can_be_sized(record, knowledge):
+        return None
+    return {
+        "total": record.parameters,
+        "active": record.active_parameters,
+        "vision": record.vision_parameters,
+    }
+
+
+def _can_be_sized(record: ModelRecord, knowledge: Knowledge) -> bool:
+    try:
+        model_from_record(record, knowledge)
+    except UserError:
+        return False
+    return True
+
+
+def _line(name: object, parameters: ParametersDoc) -> LineDoc:
+    return {"id": name, "parameters": parameters, "memory": None, "speed": None, "error": None}
+
+
+def _estimated(name: object, request: Request, knowledge: Knowledge) -> LineDoc:
+    scenario = resolve(request, knowledge)
+    memory = _memory(request, _as_stored(scenario), knowledge)
+    doc = _line(name, _parameters(scenario.model))
+    if memory is not None:
+        doc["memory"] = memory_doc(memory, find_limits(scenario, knowledge, memory))
+        if host_fits(scenario, memory):
+            doc["speed"] = speed_doc(estimate_speed(scenario, memory, knowledge))
+    return doc
+
+
+def _parameters(model: Model) -> ParametersDoc:
+    return {
+        "total": model.parameters,
+        "active": model.active_parameters,
+        "vision": model.vision_parameters,
+    }
+
+
+def _as_stored(scenario: Scenario) -> Scenario:
+    """Take the text model alone where nothing but llama.cpp's own buffers is asked for.
+
+    Its files hold no image tower; that is a file of its own, which some back end must load.
+    """
+    neutral = scenario.gpu is None and scenario.backend is None
+    if neutral and scenario.model.vision_parameters and _is_llamacpp(scenario):
+        return replace(scenario, model=_text_part(scenario.model))
+    return scenario
+
+
+def _is_llamacpp(scenario: Scenario) -> bool:
+    return scenario.framework.memory_model == "llama.cpp"
+
+
+@by_identity
+def _text_part(model: Model) -> Model:
+    text = model.parameters - model.vision_parameters
+    return replace(model, parameters=text, vision_parameters=0)
+
+
+def _memory(request: Request, scenario: Scenario, knowledge: Knowledge) -> Memory | None:
+    """Size the scenario; None for an architecture whose parameters alone are known.
+
+    Whoever states a framework asks for its memory, so there it is an error.
+    """
+    weights_of(scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types)
+    try:
+        return estimate_memory(scenario, knowledge)
+    except RequestError:
+        if request.framework:
+            raise
+        return None

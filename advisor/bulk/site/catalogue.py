@@ -1,0 +1,220 @@
+"""What a site is about: cards, models and the setups of each pair, from the index of a batch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+
+from advisor.bulk.batch.file_names import folder_names, is_name
+from advisor.bulk.batch.readback import Batch, Entry, document_of, index_entries
+from advisor.bulk.batch.store import ERRORS, INDEX
+from advisor.errors import RequestError
+
+if TYPE_CHECKING:
+    from advisor.report.contract import Document, GpuDoc, ModelDoc
+
+STATES = ("fits", "tight", "needs_offload", "too_big")
+"""Verdicts, the best first."""
+_RUNNING = frozenset(STATES[:2])
+Setting = tuple[tuple[str, object], ...]
+"""A request without its card and model."""
+
+
+class Setup(Struct, frozen=True):
+    """One scenario of a pair: what is asked, the verdict, and where its document lies."""
+
+    order: int
+    """Place in the index."""
+    id: str
+    card: str
+    model: str
+    setting: Setting
+    """The request without card and model."""
+    precision: str
+    context_tokens: int
+    framework: str
+    state: str
+    required_bytes: int
+    usable_bytes: int | None
+    headroom_bytes: int | None
+    deficit_bytes: int | None
+    speed: tuple[float, float, float] | None
+    """Tokens per second: estimate, low, high."""
+    advice: str
+    place: tuple[str, int, int]
+    """File, offset and length of the document."""
+    bits: float = 0.0
+    """Bits per weight, 0 where unknown."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it fits, tightly or well."""
+        return self.state in _RUNNING
+
+
+class Subject(Struct, frozen=True):
+    """A card or a model as the site names it."""
+
+    key: str
+    name: str
+    slug: str
+    group: str
+    """The vendor of a card, the family of a model."""
+    size: float
+    """Bytes of memory of a card, parameters of a model; 0 where unknown."""
+    known: Mapping[str, Any]
+    """Its figures, as its documents give them."""
+
+
+class Catalogue(Struct):
+    """Everything of a batch that pages show, documents aside."""
+
+    cards: list[Subject]
+    models: list[Subject]
+    pairs: Mapping[tuple[str, str], list[Setup]]
+    """By the keys of card and model, in the order of the index."""
+    settings: list[Setting]
+    length: str
+    reports: int = 0
+    best: dict[tuple[str, str], Setup] = field(default_factory=dict)
+    """The setup that the matrix shows."""
+
+
+def read_catalogue(batch: Batch) -> Catalogue:
+    """Read the index of a batch.
+
+    Raises:
+        RequestError: The batch is not finished, is damaged, or holds no documents.
+    """
+    if "jsonl" not in batch.formats:
+        hint = "Make the batch with --formats jsonl (and any others)."
+        raise RequestError(f"'{batch.root}' holds no result documents", hint=hint)
+    pairs: dict[tuple[str, str], list[Setup]] = {}
+    seen: set[str] = set()
+    firsts = _Firsts(batch)
+    for order, entry in enumerate(index_entries(batch.root, INDEX)):
+        try:
+            setup = _setup(order, entry, firsts)
+        except (LookupError, TypeError, AttributeError, ValueError, OSError) as bad:
+            raise _damaged(batch, order, bad) from None
+        if setup.id not in seen:
+            seen.add(setup.id)
+            pairs.setdefault((setup.card, setup.model), []).append(setup)
+    if not pairs:
+        failed = (batch.root / ERRORS).is_file()
+        hint = f"See its {ERRORS}." if failed else "Run 'advisor audit'."
+        raise RequestError(f"'{batch.root}' holds no report", hint=hint)
+    settings = dict.fromkeys(setup.setting for group in pairs.values() for setup in group)
+    return Catalogue(
+        cards=_ordered(firsts.cards.values()),
+        models=_ordered(firsts.models.values()),
+        pairs=pairs,
+        settings=list(settings),
+        length=str(batch.manifest["length"]),
+        reports=len(seen),
+        best={key: best_of(group) for key, group in pairs.items()},
+    )
+
+
+def _damaged(batch: Batch, order: int, bad: Exception) -> RequestError:
+    where = f"{batch.root / INDEX}:{order + 1}"
+    said = f"{type(bad).__name__} {bad}".strip()
+    return RequestError(f"{where}: cannot be used ({said})", hint="Run 'advisor audit'.")
+
+
+def best_of(setups: Iterable[Setup]) -> Setup:
+    """Choose what a matrix shows of a pair.
+
+    The best verdict; of those that run the largest format, then the longest context; of those
+    that do not, the one that needs least.
+    """
+    return min(setups, key=_rank)
+
+
+def _rank(setup: Setup) -> tuple[float, ...]:
+    state = STATES.index(setup.state)
+    if setup.runs:
+        return (state, -setup.bits, -setup.context_tokens, setup.order)
+    return (state, setup.required_bytes, setup.order)
+
+
+def _ordered(subjects: Iterable[Subject]) -> list[Subject]:
+    """Cards by vendor and memory, models by family and size; the slugs are told apart."""
+    found = sorted(subjects, key=lambda s: (s.group.casefold(), s.size, s.name.casefold(), s.key))
+    slugs = folder_names([one.key for one in found])
+    return [
+        Subject(one.key, one.name, slugs[one.key], one.group, one.size, one.known) for one in found
+    ]
+
+
+class _Firsts(Struct):
+    """Figures that every document of a card, model or format repeats, read once each."""
+
+    batch: Batch
+    cards: dict[str, Subject] = field(default_factory=dict)
+    models: dict[str, Subject] = field(default_factory=dict)
+    bits: dict[tuple[str, str], float] = field(default_factory=dict)
+    settings: dict[Setting, Setting] = field(default_factory=dict)
+
+    def setting(self, request: Mapping[str, object]) -> Setting:
+        """Give the rest of a request, the same object for equal ones."""
+        key = tuple(sorted(request.items()))
+        return self.settings.setdefault(key, key)
+
+    def note(self, card: str, model: str, precision: str, entry: Entry) -> float:
+        """Read the document where something of it is new; gives the bits per weight."""
+        key = (model, precision)
+        if card in self.cards and model in self.models and key in self.bits:
+            return self.bits[key]
+        doc = document_of(self.batch.root, entry)
+        self.cards.setdefault(card, _card(card, doc))
+        self.models.setdefault(model, _model(model, doc))
+        return self.bits.setdefault(key, doc["memory"]["bits_per_weight"] or 0.0)
+
+
+def _card(key: str, doc: Document) -> Subject:
+    gpu: GpuDoc | None = doc["scenario"]["gpu"]
+    if gpu is None:
+        raise ValueError("a report without a card")
+    several = bool(doc["scenario"]["cards"])
+    name = key if several or key.casefold() != gpu["name"].casefold() else gpu["name"]
+    return Subject(key, name, "", gpu["vendor"], float(gpu["vram_bytes"] or 0), dict(gpu))
+
+
+def _model(key: str, doc: Document) -> Subject:
+    model: ModelDoc = doc["scenario"]["model"]
+    return Subject(key, model["name"], "", model["family"], float(model["parameters"]), dict(model))
+
+
+def _setup(order: int, entry: Entry, firsts: _Firsts) -> Setup:
+    request = dict(entry["request"])
+    card = sys.intern(str(request.pop("gpu", entry["gpu"])))
+    model = sys.intern(str(request.pop("model", None) or request.pop("config", entry["model"])))
+    precision = sys.intern(str(entry["precision"]))
+    place, speed = entry["files"]["jsonl"], entry["decode_tok_s"]
+    if not is_name(entry["id"]):
+        raise ValueError(f"'{entry['id']}' is no name of a report")
+    if entry["state"] not in STATES:
+        raise ValueError(f"'{entry['state']}' is no verdict")
+    return Setup(
+        order=order,
+        id=entry["id"],
+        card=card,
+        model=model,
+        setting=firsts.setting(request),
+        precision=precision,
+        context_tokens=int(entry["context_tokens"]),
+        framework=sys.intern(str(entry["framework"])),
+        state=sys.intern(str(entry["state"])),
+        required_bytes=int(entry["required_bytes"]),
+        usable_bytes=entry["usable_bytes"],
+        headroom_bytes=entry["headroom_bytes"],
+        deficit_bytes=entry["deficit_bytes"],
+        speed=speed and (speed["estimate"], speed["low"], speed["high"]),
+        advice=sys.intern(str(entry["first"]["title"])) if entry["first"] else "",
+        place=(sys.intern(str(place["path"])), int(place["offset"]), int(place["bytes"])),
+        bits=firsts.note(card, model, precision, entry),
+    )

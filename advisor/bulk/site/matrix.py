@@ -1,0 +1,219 @@
+"""The fit matrix: cards in rows, models in columns, cut into parts that fit on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from advisor.bulk.batch.file_names import folder_names
+from advisor.bulk.batch.shard import File
+from advisor.bulk.site.catalogue import Setting, Setup, Subject
+from advisor.bulk.site.parts import in_parts
+from advisor.bulk.site.tables import CARD, MODEL, Shown, counted, sizes_for
+from advisor.bulk.site.words import Row, gib, setting_text, size_text
+from advisor.report import figures as f
+
+_ROWS, _COLUMNS = 24, 16
+"""The most of a part; a page of that many cells stays well below its largest size."""
+_MOST_SETTINGS = 24
+"""With more setups than this only the matrix of the best ones is made."""
+_SMALL = 400
+"""So many cells are shown on the start page whole."""
+Cells = Mapping[tuple[str, str], Setup]
+
+
+class Matrix(Struct, frozen=True):
+    """One matrix; ``path`` is of its first part, from the folder of the site."""
+
+    heading: str
+    setting: str
+    path: str
+    cells: Cells
+
+
+class _Part(Struct, frozen=True):
+    rows: Sequence[Subject]
+    columns: Sequence[Subject]
+    at: tuple[int, int]
+    of: tuple[Sequence[Sequence[Subject]], Sequence[Sequence[Subject]]]
+    """All blocks of rows and all blocks of columns."""
+
+
+def matrices(shown: Shown) -> list[Matrix]:
+    """Give the matrix of the best setups, and one for each setting if they are few."""
+    catalogue = shown.catalogue
+    found = [Matrix("What runs where", "", "matrix.html", catalogue.best)]
+    if not 1 < len(catalogue.settings) <= _MOST_SETTINGS:
+        return found
+    texts = {setting: setting_text(setting) for setting in catalogue.settings}
+    slugs = folder_names(sorted(set(texts.values())))
+    for setting, text in texts.items():
+        cells = _cells_of(shown, setting)
+        found.append(Matrix(f"What runs where: {text}", text, f"matrix/{slugs[text]}.html", cells))
+    return found
+
+
+def _cells_of(shown: Shown, setting: Setting) -> Cells:
+    return {
+        pair: setup
+        for pair, setups in shown.catalogue.pairs.items()
+        for setup in setups
+        if setup.setting == setting
+    }
+
+
+def matrix_pages(shown: Shown) -> Iterator[File]:
+    """Make every part of every matrix."""
+    every = matrices(shown)
+    for matrix in every:
+        for part in _parts(shown):
+            yield _page(shown, matrix, part, every)
+
+
+def _parts(shown: Shown) -> Iterator[_Part]:
+    rows, columns = _blocks(shown.catalogue.cards, _ROWS), _blocks(shown.catalogue.models, _COLUMNS)
+    for down, some in enumerate(rows):
+        for across, few in enumerate(columns):
+            yield _Part(some, few, (down, across), (rows, columns))
+
+
+def _blocks(subjects: Sequence[Subject], most: int) -> list[Sequence[Subject]]:
+    """Cut into blocks of nearly the same length."""
+    count = -(-len(subjects) // most)
+    size = -(-len(subjects) // count)
+    return [subjects[start : start + size] for start in range(0, len(subjects), size)]
+
+
+def _part_path(matrix: Matrix, down: int, across: int) -> str:
+    stem = matrix.path.removesuffix(".html")
+    return matrix.path if not down and not across else f"{stem}-{down + 1}-{across + 1}.html"
+
+
+def _page(shown: Shown, matrix: Matrix, part: _Part, every: Sequence[Matrix]) -> File:
+    path = _part_path(matrix, *part.at)
+    root = "../" * path.count("/")
+    settings = [
+        {
+            "name": other.setting or "the best setup of each pair",
+            "href": "" if other is matrix else f"{root}{_part_path(other, *part.at)}",
+        }
+        for other in every
+    ]
+    several = len(part.of[0]) * len(part.of[1])
+    number = part.at[0] * len(part.of[1]) + part.at[1] + 1
+    context = {
+        "heading": matrix.heading,
+        "part": f"{number} of {several}",
+        "setting": matrix.setting,
+        "settings": settings if len(every) > 1 else [],
+        "legend": shown.site.legend(),
+        "matrix": table(shown, matrix, part, root),
+        **shown.counts(),
+    }
+    return in_parts([part], lambda _part, _at, _of: shown.site.page(
+        path, "matrix_page", context, section="matrix", trail=[("Matrix", "")]
+    ))[0]  # fmt: skip
+
+
+def table(shown: Shown, matrix: Matrix, part: _Part, root: str) -> str:
+    """Make one part of a matrix with its filters."""
+    columns = [
+        {"name": one.name, "href": f"{root}model/{one.slug}.html", "group": one.group}
+        for one in part.columns
+    ]
+    return shown.site.piece("matrix", {
+        "pager": _pager(matrix, part, root),
+        "groups": sorted({one.group for one in part.rows}),
+        "families": sorted({one.group for one in part.columns}),
+        "sizes": sizes_for(CARD, part.rows),
+        "states": list(shown.site.words.values()),
+        "columns": columns,
+        "rows": [_row(shown, matrix, one, part.columns, root) for one in part.rows],
+    })  # fmt: skip
+
+
+def _row(shown: Shown, matrix: Matrix, one: Subject, columns: Sequence[Subject], root: str) -> Row:
+    cells = (matrix.cells.get((one.key, model.key)) for model in columns)
+    return {
+        "name": one.name,
+        "href": f"{root}card/{one.slug}.html",
+        "group": one.group,
+        "gib": gib(one.size),
+        "size": size_text(one, CARD.word),
+        "cells": [_cell(shown, setup, root) if setup else {"state": ""} for setup in cells],
+    }
+
+
+def _cell(shown: Shown, setup: Setup, root: str) -> Row:
+    words = shown.site.words[setup.state]
+    return {
+        "state": setup.state,
+        "symbol": words.symbol,
+        "word": words.word,
+        "format": f.plain(setup.precision),
+        "href": f"{root}{shown.pair_path(setup)}",
+    }
+
+
+def _pager(matrix: Matrix, part: _Part, root: str) -> list[Row]:
+    """Link the other blocks of cards at these models, and of models at these cards."""
+    rows, columns = part.of
+    down, across = part.at
+    lines: list[Row] = []
+    if len(rows) > 1:
+        items = [
+            _link(matrix, (at, across), part.at, _span(block), root)
+            for at, block in enumerate(rows)
+        ]
+        lines.append({"name": "Cards:", "items": items})
+    if len(columns) > 1:
+        items = [
+            _link(matrix, (down, at), part.at, _span(block), root)
+            for at, block in enumerate(columns)
+        ]
+        lines.append({"name": "Models:", "items": items})
+    return lines
+
+
+def _link(
+    matrix: Matrix, at: tuple[int, int], now: tuple[int, int], name: str, root: str
+) -> dict[str, str]:
+    return {"name": name, "href": "" if at == now else f"{root}{_part_path(matrix, *at)}"}
+
+
+def _span(block: Sequence[Subject]) -> str:
+    """Name a block by its groups: ``NVIDIA``, ``Gemma to Llama 3``."""
+    first, last = block[0], block[-1]
+    if first.group == last.group:
+        return f"{first.group}, {first.name} to {last.name}" if len(block) > 1 else first.name
+    return f"{first.group} to {last.group}"
+
+
+def start_page(shown: Shown, scripts: Sequence[str]) -> File:
+    """Make the start page: the search, and the matrix or the first part of it."""
+    first = next(_parts(shown))
+    whole = Matrix("What runs where", "", "matrix.html", shown.catalogue.best)
+    context = {
+        "legend": shown.site.legend(),
+        "matrix": table(shown, whole, first, ""),
+        **shown.counts(),
+    }
+    return shown.site.page("index.html", "start", context, scripts=scripts)
+
+
+def search_entries(shown: Shown) -> Iterator[Mapping[str, str]]:
+    """Give what the search finds: every card, then every model."""
+    for kind in (CARD, MODEL):
+        for one in shown.of_kind(kind):
+            setups = shown.setups(kind, one)
+            fitting = sum(setup.runs for setup in setups)
+            other = "model" if kind is CARD else "card"
+            said = f"{fitting} of {counted(len(setups), other)} fit"
+            if kind is MODEL:
+                said = f"fits on {fitting} of {counted(len(setups), other)}"
+            yield {
+                "name": one.name,
+                "href": f"{kind.folder}/{one.slug}.html",
+                "note": f"{one.group}, {size_text(one, kind.word)}, {said}",
+            }

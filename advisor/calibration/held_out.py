@@ -1,0 +1,236 @@
+"""How far every figure is off when what it is about was held out of the fit.
+
+Groups are held out whole: a configuration (card, backend, model and format, whoever measured it),
+a card with all its configurations, or a source. Rows of one sweep never stand on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from math import log
+from typing import Literal
+
+from msgspec import Struct
+
+from advisor.calibration import prefill as prompts
+from advisor.calibration.decode import fit_decode
+from advisor.calibration.engines import fit_engines
+from advisor.calibration.extras import batch_terms, fit_extra, offload_terms
+from advisor.calibration.fits import Fitted, Material, Parts
+from advisor.calibration.prefill import fit_prefill
+from advisor.calibration.runs import Run
+from advisor.estimate.speed_rates import MODELLED_FROM_GPUS
+from advisor.units import GIB
+
+HeldOut = Literal["configuration", "card", "source", "model", "nothing"]
+_FOLDS = 10
+
+
+class Held(Struct, frozen=True):
+    """One run and what was predicted of it without its group."""
+
+    run: Run
+    predicted: float
+    """Tokens/s, over all streams."""
+    held_out: HeldOut
+    group: str
+    kind: str
+    """Decode, prefill, engine, batch, offload, layer split or tensor parallel."""
+    cards: int = 0
+    """Other measured cards of its architecture and backend, or of its engine."""
+    known: bool = True
+    """Whether its card stayed in the fit with other configurations."""
+
+    @property
+    def error(self) -> float:
+        """Logarithm of predicted over measured."""
+        return log(self.predicted / self.run.tok_s)
+
+
+def validate(material: Material, fitted: Fitted, *, sources: bool = False) -> Sequence[Held]:
+    """Predict every run without its group.
+
+    Args:
+        material: The runs.
+        fitted: The fit on all of them; refits start from it.
+        sources: Hold out whole sources of single-stream decoding as well.
+    """
+    found: list[Held] = []
+    found += _single(material, fitted, "configuration", _fold)
+    found += _single(material, fitted, "card", lambda run: run.card[0])
+    if sources:
+        found += _single(material, fitted, "source", lambda run: run.source)
+        found += _models(material, fitted)
+    found += _prompts(material, fitted, "configuration", _fold)
+    found += _prompts(material, fitted, "card", lambda run: run.card[0])
+    found += _engines(material, fitted, "configuration", _engine_fold)
+    found += _engines(material, fitted, "card", lambda run: run.card[0])
+    found += _extras(material, fitted)
+    found += _several_cards(material, fitted)
+    return found
+
+
+def is_small(run: Run, small_gib: float) -> bool:
+    """Say whether a step reads so little that the host's share weighs."""
+    return run.reads.step_bytes(1) < small_gib * GIB
+
+
+def _fold(run: Run) -> str:
+    return str(int(sha256("\0".join(run.configuration).encode()).hexdigest(), 16) % _FOLDS)
+
+
+def _engine_fold(run: Run) -> str:
+    return f"{run.scenario.model.name} {run.scenario.precision.name}"
+
+
+def _groups(
+    runs: Sequence[Run], group_of: Callable[[Run], str]
+) -> Iterator[tuple[str, list[Run], list[Run]]]:
+    for group in sorted({group_of(run) for run in runs}):
+        rest = [run for run in runs if group_of(run) != group]
+        yield group, rest, [run for run in runs if group_of(run) == group]
+
+
+def _single(
+    material: Material, fitted: Fitted, held_out: HeldOut, group_of: Callable[[Run], str]
+) -> Iterator[Held]:
+    start = fitted.decode.values
+    for group, rest, out in _groups(material.single, group_of):
+        model = fit_decode(rest, material.group_of, start=start)
+        for run in out:
+            known = run.card in model.offsets
+            name = "\0".join(run.configuration) if held_out == "configuration" else group
+            cards = _cards_like(rest, run)
+            speed = 1 / model.seconds(run)
+            yield Held(run, speed, held_out, name, "decode", cards, known)
+
+
+def _cards_like(runs: Iterable[Run], wanted: Run) -> int:
+    if not wanted.architecture:
+        return 0
+    backend = wanted.card[1]
+    return len({
+        run.card[0]
+        for run in runs
+        if run.architecture == wanted.architecture and run.card[1] == backend
+    })  # fmt: skip
+
+
+def _prompts(
+    material: Material, fitted: Fitted, held_out: HeldOut, group_of: Callable[[Run], str]
+) -> Iterator[Held]:
+    start = fitted.prefill.values
+    for group, rest, out in _groups(material.prompts, group_of):
+        model = fit_prefill(rest, material.policy.falls, start=start)
+        sizes = {prompts.unit_of(run, material.policy.falls) for run in rest}
+        for run in out:
+            known = run.card in model.known
+            if not known and prompts.unit_of(run, material.policy.falls) not in sizes:
+                continue
+            name = "\0".join(run.configuration) if held_out == "configuration" else group
+            speed = run.prompt_tokens / model.seconds(run)
+            yield Held(run, speed, held_out, name, "prefill", _cards_like(rest, run), known)
+
+
+def _engines(
+    material: Material, fitted: Fitted, held_out: HeldOut, group_of: Callable[[Run], str]
+) -> Iterator[Held]:
+    start = fitted.engines.values
+    kept = [run for run in material.engines if run.scenario.framework.name in fitted.engines.cards]
+    for group, rest, out in _groups(kept, group_of):
+        model = fit_engines(rest, start=start)
+        for run in out:
+            engine = run.scenario.framework.name
+            others = {r.card[0] for r in rest if r.scenario.framework.name == engine}
+            if not others:
+                continue
+            known = run.card[0] in others
+            speed = 1 / model.seconds(run)
+            yield Held(run, speed, held_out, group, "engine", len(others), known)
+
+
+def _extras(material: Material, fitted: Fitted) -> Iterator[Held]:
+    parts = Parts(material.policy, fitted.decode, fitted.prefill, fitted.engines, fitted.tflops)
+    jobs = (
+        ("batch", material.batches, batch_terms(parts.alone, parts.reached), fitted.batch),
+        ("offload", material.splits, offload_terms(parts.alone), fitted.offload),
+    )
+    for kind, runs, terms, whole in jobs:
+        for group, rest, out in _groups(runs, lambda run: "\0".join(run.configuration)):
+            model = fit_extra(rest, terms, start=whole.values)
+            for run in out:
+                seconds = model.seconds(run)
+                if seconds is not None:
+                    speed = run.scenario.batch / seconds
+                    yield Held(run, speed, "configuration", group, kind)
+
+
+def _models(material: Material, fitted: Fitted) -> Iterator[Held]:
+    """Hold out whole models of engines with many streams, from the engine's own fit as well."""
+    batches = [run for run in material.batches if not run.family]
+    for name in sorted({run.scenario.model.name for run in batches}):
+        alone = [run for run in material.engines if run.scenario.model.name != name]
+        engines = fit_engines(alone, start=fitted.engines.values)
+        parts = Parts(material.policy, fitted.decode, fitted.prefill, engines, fitted.tflops)
+        rest = [run for run in material.batches if run.scenario.model.name != name]
+        terms = batch_terms(parts.alone, parts.reached)
+        model = fit_extra(rest, terms, start=fitted.batch.values)
+        for run in batches:
+            seconds = model.seconds(run) if run.scenario.model.name == name else None
+            if seconds is not None:
+                yield Held(run, run.scenario.batch / seconds, "model", name, "batch")
+
+
+def _several_cards(material: Material, fitted: Fitted) -> Iterator[Held]:
+    """Compare with what is decided by hand: nothing is fitted, so nothing is held out."""
+    parts = Parts(material.policy, fitted.decode, fitted.prefill, fitted.engines, fitted.tflops)
+    for kind, runs in (
+        ("layer split", material.layer_splits),
+        ("tensor parallel", material.tensor_splits),
+    ):
+        for run in runs:
+            slower = material.policy.layer_split.at(run.scenario.gpus) if run.family else 1.0
+            speed = 1 / (parts.alone(run) * slower)
+            yield Held(run, speed, "nothing", "\0".join(run.configuration), kind)
+
+
+def situation(held: Held, material: Material) -> str | None:
+    """Name the range that a held-out prediction informs; None for none.
+
+    These are the names that the estimator looks ranges up by.
+    """
+    run, policy = held.run, material.policy
+    if held.held_out == "model":
+        return None
+    if held.kind == "decode":
+        return _decode_situation(held, policy.small_gib, policy.deep_tokens)
+    if held.kind == "prefill":
+        if run.moe:
+            return "prefill_experts" if held.held_out == "configuration" else None
+        if held.held_out == "configuration":
+            return "prefill_card" if held.known else None
+        return "prefill" if held.cards else "prefill_unmeasured"
+    if held.kind == "engine":
+        engine = f"engine {run.scenario.framework.name}"
+        return engine if held.held_out == "configuration" else None
+    if held.kind == "offload":
+        return "offload_experts" if run.moe else "offload"
+    return held.kind.replace(" ", "_")
+
+
+def _decode_situation(held: Held, small_gib: float, deep_tokens: float) -> str | None:
+    run = held.run
+    if held.held_out == "source":
+        return None
+    if held.held_out == "configuration" and not held.known:
+        return None
+    near = held.held_out == "configuration"
+    if run.scenario.depth_tokens > deep_tokens:
+        return "deep" if near else None
+    if run.moe:
+        return "moe_near" if near else "moe_unseen"
+    size = "_small" if is_small(run, small_gib) else ""
+    if near:
+        return f"near{size}"
+    return f"modelled{size}" if held.cards >= MODELLED_FROM_GPUS else "alone"

@@ -1,0 +1,220 @@
+"""A benchmark's file, told by its content: JSON, JSON Lines, CSV or a Markdown table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from advisor.calibration.user import (
+    llama_bench as llamabench,
+)
+from advisor.calibration.user import (
+    server_benchmark as serving,
+)
+from advisor.calibration.user import (
+    simple_table as table,
+)
+from advisor.calibration.user.benchmark import Fields, Read
+from advisor.errors import RequestError, Source, UserError
+
+_MOST_BYTES = 64 * 2**20
+_NEXT_OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
+_KNOWN = (
+    "llama-bench (-o json, jsonl, csv or md), vLLM or SGLang serving benchmarks, "
+    "or a CSV with a column tok_s"
+)
+_BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"\xef\xbb\xbf", "utf-8"))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a whole file of at most 64 MiB.
+
+    Raises:
+        RequestError: It is missing, a folder, a pipe, unreadable or too large.
+    """
+    try:
+        kind = path.stat()
+        if stat.S_ISDIR(kind.st_mode):
+            raise RequestError(f"'{path}' is a folder", hint="Name a file in it.")
+        if not stat.S_ISREG(kind.st_mode):
+            raise RequestError(f"'{path}' is not a regular file", hint="Save it to a file first.")
+        if kind.st_size > _MOST_BYTES:
+            raise RequestError(
+                f"'{path}' has {kind.st_size / 2**20:.0f} MiB, and 64 are read",
+                hint="Save results without the details of every request.",
+            )
+        return path.read_bytes()
+    except (OSError, ValueError) as bad:
+        reason = getattr(bad, "strerror", None) or bad
+        raise RequestError(f"cannot read '{path}': {reason}") from None
+
+
+def read_measurements(data: bytes, file: str) -> list[Read]:
+    """Read every row of a file: figures, rows of no use, and errors, in order.
+
+    Args:
+        data: The file's content; UTF-8, or UTF-16 as PowerShell writes it.
+        file: Its name for messages.
+
+    Raises:
+        RequestError: The file as a whole is not one of the known kinds.
+    """
+    text = _decoded(data, file)
+    start = text.lstrip()[:1]
+    if not start:
+        raise _wrong(file, "the file is empty")
+    if start in "[{":
+        return list(_json(text, file))
+    found = list(llamabench.read_markdown(text, file))
+    found = found or list(_csv(text, file))
+    if not found:
+        raise _wrong(file, "no measurement was recognised")
+    return found
+
+
+def _decoded(data: bytes, file: str) -> str:
+    encoding = next((name for bom, name in _BOMS if data.startswith(bom)), "utf-8")
+    try:
+        text = data.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        raise _wrong(file, "this is not a text file") from None
+    if "\0" in text:
+        raise _wrong(file, "this is not a text file")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _wrong(file: str, message: str) -> RequestError:
+    return RequestError(message, source=Source(file), hint=f"Known: {_KNOWN}.")
+
+
+def _json(text: str, file: str) -> Iterator[Read]:
+    """Read objects, in an array, one per line or one after another."""
+    decoder = json.JSONDecoder()
+    place = line = 0
+    found = False
+    while (here := _skipped(text, place)) < len(text):
+        line += text.count("\n", place, here)
+        number = line + 1
+        try:
+            values, place = decoder.raw_decode(text, here)
+        except (ValueError, RecursionError) as bad:
+            yield _not_json(bad, file, number)
+            after = _NEXT_OBJECT.search(text, here + 1)
+            place = after.start() if after else len(text)
+        else:
+            yield from _object(values, file, number)
+        found = True
+        line += text.count("\n", here, place)
+    if not found:
+        yield _wrong(file, "no measurement was recognised")
+
+
+def _skipped(text: str, place: int) -> int:
+    """Pass over what stands between objects."""
+    while place < len(text) and text[place] in " \t\n,[]":
+        place += 1
+    return place
+
+
+def _not_json(bad: Exception, file: str, line: int) -> RequestError:
+    """Say what is wrong with the object that starts on ``line``."""
+    if isinstance(bad, json.JSONDecodeError):
+        reason = f"{bad.msg[:1].lower()}{bad.msg[1:]} on line {bad.lineno}"
+    else:
+        reason = "nested too deeply" if isinstance(bad, RecursionError) else "a number is too long"
+    return RequestError(
+        f"the object that starts here is not JSON: {reason}",
+        source=Source(file, line),
+        hint="Was the run cut short?",
+    )
+
+
+def _object(values: object, file: str, line: int) -> Iterator[Read]:
+    if not isinstance(values, dict):
+        yield Fields({}, file, line).error("this is not a JSON object")
+        return
+    row = Fields(values, file, line)
+    keys = list(values)
+    if llamabench.is_llama_bench(keys):
+        yield llamabench.read_row(row)
+    elif serving.is_serving(keys):
+        yield from serving.read_serving(row)
+    elif serving.is_offline(keys):
+        yield serving.read_offline(row)
+    elif table.is_table(keys):
+        yield from _of_table(row)
+    else:
+        yield row.error("this object is no known measurement", f"Known: {_KNOWN}.")
+
+
+def _of_table(row: Fields) -> Iterator[Read]:
+    """Read an object with the columns of the simple CSV."""
+    problems = list(table.header_problems(list(row.values), row.file, row.line))
+    if problems:
+        yield from problems
+        return
+    names = table.columns_of(list(row.values))
+    values = dict(zip(names, row.values.values(), strict=True))
+    yield table.read_line(Fields(values, row.file, row.line))
+
+
+def _csv(text: str, file: str) -> Iterator[Read]:
+    lines = csv_lines(text, file)
+    number, header = next(lines, (0, []))
+    if isinstance(header, UserError) or not header:
+        return
+    names = [cell.strip() for cell in header]
+    plain = table.is_table(names)
+    if not plain and not llamabench.is_llama_bench(names):
+        return
+    problems = list(table.header_problems(names, file, number)) if plain else []
+    if problems:
+        yield from problems
+        return
+    names = table.columns_of(names) if plain else names
+    read = table.read_line if plain else llamabench.read_row
+    for number, cells in lines:
+        yield cells if isinstance(cells, UserError) else _csv_row(names, cells, file, number, read)
+
+
+def _csv_row(
+    names: Sequence[str],
+    cells: Sequence[str],
+    file: str,
+    number: int,
+    read: Callable[[Fields], Read],
+) -> Read:
+    place = Fields({}, file, number)
+    if len(cells) != len(names):
+        return place.error(f"the line has {len(cells)} cells, the header {len(names)}")
+    return read(Fields(dict(zip(names, cells, strict=True)), file, number))
+
+
+def csv_lines(text: str, file: str) -> Iterator[tuple[int, Sequence[str] | UserError]]:
+    """Split CSV into lines with their numbers; empty lines and those after # are passed over.
+
+    The first line settles whether commas, semicolons or tabs part the cells.
+    """
+    parted = parted_by(text)
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not _counts(line):
+            continue
+        try:
+            yield number, next(csv.reader(io.StringIO(line), delimiter=parted, strict=True))
+        except csv.Error as bad:
+            yield number, RequestError(f"not CSV: {bad}", source=Source(file, number))
+
+
+def parted_by(text: str) -> str:
+    """Give what parts the cells of the first line: comma, semicolon or tab."""
+    first = next((line for line in text.split("\n") if _counts(line)), "")
+    return max(",;\t", key=first.count)
+
+
+def _counts(line: str) -> bool:
+    return bool(line.strip()) and not line.startswith("#")

@@ -1,0 +1,33 @@
+"""What is known about a fact before any request is made."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+FactKind = Literal["number", "enum", "flag", "text"]
+Origin = Literal["input", "knowledge", "estimate", "option", "rules"]
+
+
+class FactType(Struct, frozen=True):
+    """One fact of the vocabulary."""
+
+    name: str
+    group: str
+    kind: FactKind
+    unit: str
+    """The unit to show; empty for counts and for facts that are not numbers."""
+    dimension: str
+    """See ``units.DIMENSIONS``; empty for facts that are not numbers."""
+    values: tuple[str, ...]
+    """The closed list of an enum."""
+    of: str | None
+    """The knowledge table that holds the valid names of a text."""
+    origin: Origin
+    help: str
+    as_sold: bool = False
+    """Whether GB means GiB here, as on the box of a card."""
+
+
+FactValue = float | str | bool

@@ -1,0 +1,237 @@
+"""A user's knowledge over the built-in one, entry by entry: what is replaced, changed, added.
+
+An entry of the user's may say ``replaces: NAME`` (it takes the place of the built-in entry),
+``based_on: NAME`` (it has the built-in entry's fields but for those it states), or be
+``- disable: NAME`` with a ``reason``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from advisor.errors import KnowledgeError, Source, UserError
+from advisor.knowledge.overlay_files import Files
+from advisor.suggest import did_you_mean
+from advisor.yamlfile import Node
+
+_SHOWN = 3
+_CAN_GO = ("gpu", "model")
+"""Kinds that nothing else in knowledge/ names, so that one of them can be switched off."""
+_OWN_NAMES = ("aliases", "hf_id")
+"""Fields that a record based on another one does not take over under a new name."""
+BUILT_IN = "knowledge"
+"""How the built-in folder is called in messages."""
+
+
+class Entry(Struct):
+    """One record before its fields are read."""
+
+    node: Node
+    kind: str
+    name: str
+
+    @property
+    def place(self) -> Source:
+        """Where it begins."""
+        return self.node.source
+
+    def text(self, key: str) -> str:
+        """Give a field as written, empty when it is absent."""
+        assert isinstance(self.node.value, Mapping)
+        found = self.node.value.get(key)
+        return found.text.strip() if found is not None else ""
+
+    def at(self, key: str) -> Source:
+        """Where a key stands, or where the record begins."""
+        return (self.node.key_sources or {}).get(key, self.place)
+
+
+class Laying(Struct):
+    """The entries of one kind, laid over each other.
+
+    ``entries`` are all of them in file order; ``hidden`` those of built-in files behind files of
+    the user's at the same path.
+    """
+
+    files: Files
+    kind: str
+    entries: Sequence[Entry]
+    hidden: Sequence[Entry]
+    problems: list[UserError]
+    taken: dict[str, Entry] = field(default_factory=dict)
+    """Name of a built-in entry -> the user's in its place."""
+    off: dict[str, Entry] = field(default_factory=dict)
+    broken: set[int] = field(default_factory=set)
+    """Entries that cannot be read, since what they are based on is unknown."""
+
+    def result(self) -> Iterator[Entry]:
+        """Give the entries that count, each user's one where the one it replaces stood."""
+        built_in = {entry.name: entry for entry in self.hidden}
+        built_in |= {entry.name: entry for entry in self.entries if not self._is_own(entry)}
+        behind = {id(entry) for entry in self.hidden}
+        for entry in self.entries:
+            if self._is_own(entry):
+                self._take(entry, built_in)
+        self._left_out()
+        moved = {id(e) for name, e in self.taken.items() if id(built_in[name]) not in behind}
+        for entry in self.entries:
+            own = None if self._is_own(entry) else self.taken.get(entry.name)
+            if own is not None:
+                yield self._finished(own, built_in)
+            elif self._is_own(entry):
+                if not _disables(entry) and id(entry) not in moved | self.broken:
+                    yield self._finished(entry, built_in)
+            elif entry.name not in self.off:
+                yield entry
+
+    def _is_own(self, entry: Entry) -> bool:
+        return entry.place.file in self.files.own
+
+    def _say(self, message: str, at: Source, hint: str = "") -> None:
+        self.problems.append(KnowledgeError(message, source=at, hint=hint))
+
+    def _take(self, entry: Entry, built_in: Mapping[str, Entry]) -> None:
+        key = "disable" if _disables(entry) else "replaces" if entry.text("replaces") else ""
+        based = entry.text("based_on")
+        if based and based not in built_in:
+            self._unknown(entry, "based_on", based, built_in)
+            self.broken.add(id(entry))
+        if key:
+            name = entry.text(key)
+            if name not in built_in:
+                self._unknown(entry, key, name, built_in)
+            elif name in self.taken or name in self.off:
+                other = self.taken.get(name) or self.off[name]
+                message = f"the built-in {self.kind} '{name}' is taken twice (first at "
+                self._say(f"{message}{other.place}).", entry.at(key), "Keep one of the two.")
+            elif key == "disable":
+                self._switch_off(entry, name)
+            else:
+                self.taken[name] = entry
+        elif entry.name in built_in:
+            same_path = any(h.name == entry.name for h in self._hidden_in(entry.place.file))
+            if not same_path and based != entry.name:
+                self._say_taken(entry, built_in[entry.name])
+            self.taken.setdefault(entry.name, entry)
+
+    def _switch_off(self, entry: Entry, name: str) -> None:
+        if self.kind not in _CAN_GO:
+            message = f"a {self.kind} cannot be switched off: other entries name it."
+            self._say(message, entry.place, "Write a rule with 'veto' to keep it out of advice.")
+            return
+        if not entry.text("reason"):
+            self._say("the key 'reason' is missing.", entry.place, "Say why it is switched off.")
+        assert isinstance(entry.node.value, Mapping)
+        for key in entry.node.value:
+            if key not in {"disable", "reason"}:
+                hint = "'disable' takes a 'reason' and nothing else."
+                self._say(f"unknown key '{key}'.", entry.at(key), hint)
+        self.off[name] = entry
+        place = f"{entry.place.file}:{entry.place.line}"
+        self.files.off.setdefault(self.kind, {})[name] = [place, entry.text("reason")]
+
+    def _unknown(self, entry: Entry, key: str, name: str, built_in: Mapping[str, Entry]) -> None:
+        message = f"'{key}': there is no built-in {self.kind} '{name}'."
+        holding = sorted((n for n in built_in if name.casefold() in n.casefold()), key=len)
+        hint = did_you_mean(name, built_in)
+        if holding:
+            hint = f"Did you mean '{holding[0]}'?"
+        hint = hint or "'advisor knowledge find' looks names up."
+        self._say(message, entry.at(key), hint)
+
+    def _say_taken(self, entry: Entry, other: Entry) -> None:
+        message = f"the {self.kind} '{entry.name}' is built in (at {_shown(other)})."
+        hint = (
+            f"Write 'replaces: {entry.name}' to take its place, 'based_on: {entry.name}' to "
+            "change some of its fields, or give yours another name."
+        )
+        self._say(message, entry.place, hint)
+
+    def _hidden_in(self, file: str) -> Iterator[Entry]:
+        return (entry for entry in self.hidden if entry.place.file == file)
+
+    def _left_out(self) -> None:
+        """Complain about what a file at the path of a built-in one leaves out."""
+        if self.files.whole:
+            return
+        for file in dict.fromkeys(entry.place.file for entry in self.hidden):
+            gone = self.taken.keys() | self.off.keys()
+            names = [e.name for e in self._hidden_in(file) if e.name not in gone]
+            if names:
+                more = f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else ""
+                message = (
+                    f"this file takes the place of the built-in {BUILT_IN}/{file} and leaves out "
+                    f"{', '.join(names[:_SHOWN])}{more}."
+                )
+                hint = f"Call it {_other_name(file)} to add to the built-in entries."
+                self._say(message, Source(file, 1, 1), hint)
+
+    def _finished(self, entry: Entry, built_in: Mapping[str, Entry]) -> Entry:
+        """Take what is ours out of the record, and note whose it is."""
+        replaced = next((name for name, own in self.taken.items() if own is entry), "")
+        base = built_in.get(entry.text("based_on"))
+        known = built_in.get(replaced)
+        if known is None or known.node.plain() != entry.node.plain():
+            behind = _shown(known) if known else None
+            place = f"{entry.place.file}:{entry.place.line}"
+            self.files.yours.setdefault(self.kind, {})[entry.name] = [
+                place,
+                replaced or None,
+                behind,
+                base.name if base else None,
+                *_own_keys(entry, base),
+            ]
+        node = _without(entry.node, ("replaces", "based_on"))
+        return Entry(_based(node, entry, base) if base else node, self.kind, entry.name)
+
+
+def _own_keys(entry: Entry, base: Entry | None) -> Sequence[str]:
+    """The figures that an entry based on another one states itself."""
+    assert isinstance(entry.node.value, Mapping)
+    about = {entry.kind, "replaces", "based_on", "source", "sources"}
+    return [key for key in entry.node.value if key not in about] if base else []
+
+
+def _disables(entry: Entry) -> bool:
+    return bool(entry.text("disable"))
+
+
+def _shown(entry: Entry) -> str:
+    return f"{BUILT_IN}/{entry.place.file}:{entry.place.line}"
+
+
+def _other_name(file: str) -> str:
+    folder, _, name = file.rpartition("/")
+    stem = name.removesuffix(".yaml")
+    return f"{folder}/mine.yaml" if folder else f"{stem}-mine.yaml"
+
+
+def _without(node: Node, keys: Sequence[str]) -> Node:
+    assert isinstance(node.value, Mapping)
+    return replace(node, value={k: v for k, v in node.value.items() if k not in keys})
+
+
+def _based(node: Node, entry: Entry, base: Entry) -> Node:
+    """Fill in the fields of the base, each with the source it has there."""
+    assert isinstance(node.value, Mapping)
+    assert isinstance(base.node.value, Mapping)
+    own, theirs = node.value, base.node.value
+    skipped = {entry.kind, "source", "sources", *own}
+    skipped |= set(_OWN_NAMES) if entry.name != base.name else set()
+    kept = {key: value for key, value in theirs.items() if key not in skipped}
+    sources = dict.fromkeys(kept, theirs["source"]) if "source" in theirs else {}
+    sources |= {k: v for k, v in _mapping(theirs.get("sources")).items() if k not in own}
+    sources |= _mapping(own.get("sources"))
+    if "disputed" in kept:
+        left = {k: v for k, v in _mapping(kept["disputed"]).items() if k not in own}
+        kept["disputed"] = replace(kept["disputed"], value=left)
+    place = own["sources"].source if "sources" in own else node.source
+    found = {**own, **kept, "sources": Node(sources, place)}
+    return replace(node, value=found)
+
+
+def _mapping(node: Node | None) -> Mapping[str, Node]:
+    return node.value if node is not None and isinstance(node.value, Mapping) else {}

@@ -1,0 +1,143 @@
+"""The vocabulary: every fact that rules may read or conclude, with its unit or values."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from advisor.cache import compiled
+from advisor.errors import KnowledgeError
+from advisor.knowledge.fact_type import FactKind, FactType, Origin
+from advisor.resources import data_dir
+from advisor.units import format_quantity, gib
+
+__all__ = ["FactType", "Vocabulary", "load_vocabulary", "show", "shown_in"]
+
+FILE = "facts.yaml"
+_LAYOUT = 2
+"""Raised when the compiled form changes shape."""
+_KEPT = 16_384
+"""Texts of values kept; neighbouring reports quote the same ones."""
+
+
+class Vocabulary(Struct, frozen=True):
+    """Every fact by name, in file order."""
+
+    facts: Mapping[str, FactType]
+    sha256: str = ""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names before the dot, in file order."""
+        return tuple(dict.fromkeys(fact.group for fact in self.facts.values()))
+
+    def fact(self, name: str) -> FactType:
+        """Find a fact.
+
+        Raises:
+            KnowledgeError: There is none of this name.
+        """
+        try:
+            return self.facts[name]
+        except KeyError:
+            raise KnowledgeError(f"unknown fact '{name}'.", hint=self.suggest(name)) from None
+
+    def suggest(self, name: str, among: Collection[str] | None = None) -> str:
+        """Give ``Did you mean 'memory.deficit'?`` or an empty string.
+
+        Args:
+            name: What was written, perhaps without its group or in the wrong one.
+            among: Names to choose from; all facts by default.
+        """
+        from advisor.knowledge.yaml_fields import guess  # noqa: PLC0415 - likewise
+        from advisor.suggest import did_you_mean, nearest  # noqa: PLC0415 - for mistakes only
+
+        names = self.facts if among is None else among
+        sure = nearest(name, names, most=1)
+        own = name.rpartition(".")[2]
+        moved = [known for known in names if known.rpartition(".")[2] == own]
+        if moved and name.casefold() not in map(str.casefold, sure):
+            return did_you_mean(moved[0], moved)
+        return guess(name, names)
+
+
+def show(fact: FactType, value: float | str | bool) -> str:  # noqa: FBT001 - a fact's value
+    """Print a base-unit value with its display unit: ``5.3 GiB``, ``yes``, ``needs_offload``."""
+    return shown_in(fact.unit, value)
+
+
+@lru_cache(maxsize=_KEPT, typed=True)
+def shown_in(unit: str, value: float | str | bool | None) -> str:  # noqa: FBT001 - likewise
+    """Print a base-unit value with this unit; ``unknown`` for none."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    return gib(value) if unit == "GiB" else format_quantity(value, unit)
+
+
+def load_vocabulary(folder: Path | None = None) -> Vocabulary:
+    """Read ``facts.yaml`` of a knowledge folder, over the built-in one.
+
+    A fact that both declare is the folder's; a folder without the file adds nothing.
+
+    Raises:
+        KnowledgeError: The file is wrong; several problems come as ``Problems``.
+    """
+    layers = _layers(folder)
+    sha256 = hashlib.sha256(
+        b"".join(f"{_LAYOUT} {shown}\0".encode() + content for shown, content in layers)
+    ).hexdigest()
+    stored = compiled("vocabulary", sha256, lambda: {"facts": _stored(layers)})
+    return Vocabulary(_restored(stored), sha256)
+
+
+def _layers(folder: Path | None) -> Sequence[tuple[str, bytes]]:
+    own = data_dir("knowledge")
+    layers = [(f"knowledge/{FILE}", _content(own / FILE))]
+    if folder is not None and folder.resolve() != own and (folder / FILE).is_file():
+        layers.append((f"{folder.resolve().name}/{FILE}", _content(folder / FILE)))
+    return layers
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as bad:
+        raise KnowledgeError(f"cannot read {path}: {bad.strerror}.") from None
+
+
+def _stored(layers: Sequence[tuple[str, bytes]]) -> list[list[object]]:
+    from advisor.knowledge.fact_file import read_layers  # noqa: PLC0415 - a warm start does without it
+
+    facts = read_layers(layers)
+    return [list(asdict(fact).values()) for fact in facts.values()]
+
+
+def _restored(stored: Mapping[str, object]) -> Mapping[str, FactType]:
+    made = (_made(row) for row in cast("list[list[object]]", stored["facts"]))
+    return {fact.name: fact for fact in made}
+
+
+def _made(row: Sequence[object]) -> FactType:
+    name, group, kind, unit, dimension, values, of, origin, help_text, as_sold = row
+    return FactType(
+        str(name),
+        str(group),
+        cast("FactKind", kind),
+        str(unit),
+        str(dimension),
+        tuple(cast("list[str]", values)),
+        cast("str | None", of),
+        cast("Origin", origin),
+        str(help_text),
+        bool(as_sold),
+    )

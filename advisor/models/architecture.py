@@ -1,0 +1,190 @@
+"""The vocabulary of architecture tables: sizes of one model, and what a family adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from msgspec import Struct, field
+
+from advisor.models.config_keys import Keys
+from advisor.models.shape import Mla, Moe, Recurrent
+
+
+class Arch(Struct, frozen=True):
+    """One text model, read and checked; all sizes are element counts."""
+
+    keys: Keys
+    family: str
+    hidden: int
+    layers: int
+    vocab: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate: int
+    tied: bool
+    mla: Mla | None = None
+    moe: Moe | None = None
+    recurrent: Recurrent | None = None
+    kinds: str = ""
+    ffn_kinds: str = ""
+    window: int | None = None
+
+    @property
+    def query(self) -> int:
+        """Width of all query heads."""
+        return self.heads * self.head_dim
+
+    @property
+    def kv(self) -> int:
+        """Width of all key heads, and of all value heads."""
+        return self.kv_heads * self.head_dim
+
+
+INTERMEDIATE = (
+    "intermediate_size",
+    "ffn_dim",
+    "ffn_hidden_size",
+    "ff_intermediate_size",
+    "n_inner",
+    "d_ff",
+    "hidden_dim",
+)
+"""Names of the intermediate width in config files."""
+
+Term = Callable[[Arch], int]
+"""A summand of a parameter count."""
+Terms = tuple[Term, ...]
+
+
+def one_hidden(a: Arch) -> int:
+    """One vector of the hidden width (an RMSNorm)."""
+    return a.hidden
+
+
+def two_hidden(a: Arch) -> int:
+    """Two vectors: two RMSNorms, or one LayerNorm with bias."""
+    return 2 * a.hidden
+
+
+def four_hidden(a: Arch) -> int:
+    """Four vectors: four RMSNorms, or two LayerNorms with bias."""
+    return 4 * a.hidden
+
+
+def vocabulary(a: Arch) -> int:
+    """The embedding matrix."""
+    return a.vocab * a.hidden
+
+
+def projections(a: Arch) -> int:
+    """Query, key, value and output matrices."""
+    return 2 * a.hidden * a.query + 2 * a.hidden * a.kv
+
+
+def gated(a: Arch) -> int:
+    """Gate, up and down matrices of a dense feed-forward block."""
+    return 3 * a.hidden * a.intermediate
+
+
+def all_full(a: Arch) -> str:
+    """Full attention everywhere."""
+    return "F" * a.layers
+
+
+def all_dense(a: Arch) -> str:
+    """A dense feed-forward block everywhere."""
+    return "D" * a.layers
+
+
+def no_window(_: Arch) -> int | None:
+    """Nothing slides."""
+    return None
+
+
+def no_recurrence(_: Arch) -> Recurrent | None:
+    """No fixed state."""
+    return None
+
+
+def no_latents(_: Arch) -> Mla | None:
+    """Keys and values as they are."""
+    return None
+
+
+def no_experts(_: Arch) -> Moe | None:
+    """No mixture of experts."""
+    return None
+
+
+def no_expert(_: Arch) -> int:
+    """Size of one routed expert where there is none."""
+    return 0
+
+
+def kv_heads_or_all(keys: Keys, heads: int) -> int:
+    """Key-value heads; all query heads when absent."""
+    return keys.maybe("num_key_value_heads", "num_kv_heads", "n_head_kv", least=1) or heads
+
+
+def stated_width(keys: Keys, _: int) -> int:
+    """The intermediate width under any of its names, 0 when absent."""
+    return keys.uniform(*INTERMEDIATE) or 0
+
+
+class Family(Struct, frozen=True):
+    """How the parameters and layers of one ``model_type`` follow from its config.
+
+    A decoder layer counts ``mixers[kind]`` (or ``attention``) + the feed-forward terms of
+    its kind + ``norms``.
+    """
+
+    attention: Terms = (projections,)
+    mixers: Mapping[str, Terms] = field(default_factory=dict)
+    """Terms by layer kind where they are not ``attention``."""
+    dense: Terms = (gated,)
+    experts: Terms = ()
+    """Beside the routed experts of a layer: router, shared experts."""
+    expert: Term = no_expert
+    """One routed expert."""
+    norms: Terms = (two_hidden,)
+    first: Terms = ()
+    """Only in the first layer."""
+    final: Terms = (one_hidden,)
+    extras: Terms = ()
+    """Outside the layers, beside embedding, output and final norm."""
+    embedding: Term = vocabulary
+    output: Term = vocabulary
+    """The output matrix when it is not tied."""
+    kinds: Callable[[Arch], str] = all_full
+    ffn_kinds: Callable[[Arch], str] = all_dense
+    window: Callable[[Arch], int | None] = no_window
+    moe: Callable[[Arch], Moe | None] = no_experts
+    mla: Callable[[Arch], Mla | None] = no_latents
+    recurrent: Callable[[Arch], Recurrent | None] = no_recurrence
+    kv_heads_by_layer: Callable[[Arch], tuple[int, ...] | None] | None = None
+    tied: bool = False
+    """What an absent ``tie_word_embeddings`` means."""
+    ties_always: bool = False
+    """The reference class shares the matrix whatever the file says."""
+    attends: bool = True
+    """Whether it has attention heads at all."""
+    read_kv_heads: Callable[[Keys, int], int] = kv_heads_or_all
+    """From the keys and the number of query heads."""
+    read_width: Callable[[Keys, int], int] = stated_width
+    """Intermediate width from the keys and the hidden width; 0 when absent."""
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    """What absent structural switches mean in the reference class."""
+    sizes: Mapping[str, object] = field(default_factory=dict)
+    """Class sizes, used only inside a wrapper, whose nested config states differences."""
+    role: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
+    """An encoder keeps no cache."""
+    encoder_positions: Callable[[Arch], int] | None = None
+    """Encoder outputs that decoder layers cache: a fixed number, 0 for the length of the input."""
+    cache_unknown: str = ""
+    """Why the cache cannot be sized although parameters can; a clause, empty if it can."""
+    unsupported: tuple[str, ...] = ()
+    """Switches that leave the model without an exact count when they are on."""
+    uncounted: Callable[[Arch], str] | None = None
+    """Gives the reason when this very config has no exact count, else an empty text."""

@@ -1,0 +1,209 @@
+"""Decoder transformers with LayerNorm: GPT-2, OPT, BLOOM, Falcon and their relatives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from advisor.models.architecture import (
+    Arch,
+    Family,
+    four_hidden,
+    gated,
+    projections,
+    stated_width,
+    two_hidden,
+)
+from advisor.models.config_keys import Keys
+from advisor.models.layer_patterns import sliding_everywhere, stated_or, stated_window
+from advisor.models.parameter_terms import (
+    all_bias,
+    gate_bias,
+    out_bias,
+    output_bias,
+    positions,
+    qkv_bias,
+    unless,
+    up_down,
+    up_down_bias,
+    when,
+    wide_norms,
+)
+
+
+def _four_times(keys: Keys, hidden: int) -> int:
+    return stated_width(keys, hidden) or 4 * hidden
+
+
+def _multi_query(keys: Keys, heads: int) -> int:
+    stated = keys.maybe("num_key_value_heads", "n_head_kv", least=1)
+    return stated or (1 if keys.flag("multi_query", default=True) else heads)
+
+
+def _falcon_kv(keys: Keys, heads: int) -> int:
+    stated = keys.maybe("num_kv_heads", "n_head_kv", "num_key_value_heads", least=1)
+    if _new_falcon(keys, stated, heads):
+        return stated or heads
+    return 1 if keys.flag("multi_query", default=True) else heads
+
+
+def _new_falcon(keys: Keys, kv_heads: int | None, heads: int) -> bool:
+    grouped = kv_heads is not None and 1 < kv_heads < heads
+    return keys.flag("new_decoder_architecture", default=grouped)
+
+
+def _falcon_norms(a: Arch) -> int:
+    if _new_falcon(a.keys, a.kv_heads, a.heads):
+        return 2 * a.hidden * a.keys.number("num_ln_in_parallel_attn", 2, least=1, most=2)
+    return (2 if a.keys.flag("parallel_attn", default=True) else 4) * a.hidden
+
+
+def _head_layer_norms(a: Arch) -> int:
+    return 4 * a.head_dim
+
+
+def _opt_embedding(a: Arch) -> int:
+    return a.vocab * _opt_width(a)
+
+
+def _opt_projection(a: Arch) -> int:
+    return 0 if _opt_width(a) == a.hidden else 2 * a.hidden * _opt_width(a)
+
+
+def _opt_width(a: Arch) -> int:
+    return a.keys.maybe("word_embed_proj_dim", least=1) or a.hidden
+
+
+_GPT = Family(
+    attention=(projections, all_bias),
+    dense=(up_down, up_down_bias),
+    norms=(four_hidden,),
+    final=(two_hidden,),
+    tied=True,
+    read_width=_four_times,
+)
+
+CLASSIC: Final[Mapping[str, Family]] = MappingProxyType(
+    {
+        "gpt2": Family(
+            attention=_GPT.attention,
+            dense=_GPT.dense,
+            norms=_GPT.norms,
+            final=_GPT.final,
+            extras=(positions("n_positions"),),
+            tied=True,
+            read_width=_four_times,
+            defaults={"n_positions": 1024},
+        ),
+        "gpt_bigcode": Family(
+            attention=_GPT.attention,
+            dense=_GPT.dense,
+            norms=_GPT.norms,
+            final=_GPT.final,
+            extras=(positions("n_positions"),),
+            tied=True,
+            read_width=_four_times,
+            read_kv_heads=_multi_query,
+        ),
+        "bloom": Family(
+            attention=_GPT.attention,
+            dense=_GPT.dense,
+            norms=_GPT.norms,
+            final=_GPT.final,
+            extras=(two_hidden,),
+            tied=True,
+            read_width=_four_times,
+        ),
+        "gpt_neox": Family(
+            attention=(projections, when("attention_bias", all_bias)),
+            dense=_GPT.dense,
+            norms=_GPT.norms,
+            final=_GPT.final,
+            defaults={"attention_bias": True},
+        ),
+        "opt": Family(
+            attention=(projections, when("enable_bias", all_bias)),
+            dense=(up_down, when("enable_bias", up_down_bias)),
+            norms=(four_hidden,),
+            final=(when("do_layer_norm_before", two_hidden),),
+            embedding=_opt_embedding,
+            output=_opt_embedding,
+            extras=(positions("max_position_embeddings", 2), _opt_projection),
+            tied=True,
+            defaults={"enable_bias": True, "do_layer_norm_before": True},
+        ),
+        "biogpt": Family(
+            attention=_GPT.attention,
+            dense=_GPT.dense,
+            norms=_GPT.norms,
+            final=_GPT.final,
+            extras=(positions("max_position_embeddings", 2),),
+            tied=True,
+        ),
+        "xglm": _GPT,
+        "codegen": Family(
+            dense=_GPT.dense,
+            norms=(two_hidden,),
+            final=_GPT.final,
+            extras=(output_bias,),
+            read_width=_four_times,
+        ),
+        "phi": Family(
+            attention=(projections, all_bias, when("qk_layernorm", _head_layer_norms)),
+            dense=_GPT.dense,
+            norms=(two_hidden,),
+            final=_GPT.final,
+            extras=(output_bias,),
+            read_width=_four_times,
+        ),
+        "persimmon": Family(
+            attention=(projections, all_bias, when("qk_layernorm", _head_layer_norms)),
+            dense=_GPT.dense,
+            norms=_GPT.norms,
+            final=_GPT.final,
+            defaults={"qk_layernorm": True},
+        ),
+        "phi3small": Family(
+            attention=_GPT.attention,
+            dense=(gated, gate_bias),
+            norms=_GPT.norms,
+            final=_GPT.final,
+            tied=True,
+        ),
+        "starcoder2": Family(
+            attention=(projections, when("use_bias", all_bias)),
+            dense=(up_down, when("use_bias", up_down_bias)),
+            norms=_GPT.norms,
+            final=_GPT.final,
+            tied=True,
+            kinds=stated_or(sliding_everywhere),
+            window=stated_window,
+            defaults={"use_bias": True},
+        ),
+        "stablelm": Family(
+            attention=(
+                projections,
+                when("use_qkv_bias", qkv_bias),
+                when("qk_layernorm", wide_norms),
+            ),
+            norms=(two_hidden, unless("use_parallel_residual", two_hidden)),
+            final=_GPT.final,
+        ),
+        "nemotron": Family(
+            attention=(projections, when("attention_bias", all_bias)),
+            dense=(up_down, when("mlp_bias", up_down_bias)),
+            norms=_GPT.norms,
+            final=_GPT.final,
+        ),
+        "falcon": Family(
+            attention=(projections, when("bias", qkv_bias), when("bias", out_bias)),
+            dense=(up_down, when("bias", up_down_bias)),
+            norms=(_falcon_norms,),
+            final=_GPT.final,
+            tied=True,
+            read_kv_heads=_falcon_kv,
+            read_width=_four_times,
+        ),
+    }
+)

@@ -1,0 +1,171 @@
+"""Encoders for embeddings, and speech or text encoder-decoders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from advisor.models.architecture import (
+    Arch,
+    Family,
+    four_hidden,
+    gated,
+    one_hidden,
+    projections,
+    two_hidden,
+)
+from advisor.models.config_keys import Keys
+from advisor.models.layer_patterns import always
+from advisor.models.parameter_terms import all_bias, positions, up_down, up_down_bias
+
+
+def _token_types(a: Arch) -> int:
+    return a.keys.number("type_vocab_size", 2) * a.hidden
+
+
+def _pooler(a: Arch) -> int:
+    """The pooler, or instead of it the head of a masked language model."""
+    masked = any("LM" in f"{name}" for name in a.keys.items("architectures") or ())
+    return a.hidden * (a.hidden + 1) + (2 * a.hidden + a.vocab if masked else 0)
+
+
+def _whisper_attention(a: Arch) -> int:
+    """Key projections have no bias; self- and cross-attention, each with a norm."""
+    return 2 * (4 * a.hidden * a.hidden + 3 * a.hidden)
+
+
+def _whisper_encoder(a: Arch) -> int:
+    width = a.keys.number("encoder_ffn_dim", 4 * a.hidden, least=1)
+    layer = 4 * a.hidden * a.hidden + 8 * a.hidden + 2 * a.hidden * width + width
+    mels = a.keys.number("num_mel_bins", 80, least=1)
+    convolutions = 3 * a.hidden * (mels + a.hidden) + 2 * a.hidden
+    places = _audio_positions(a) * a.hidden
+    return a.keys.whole("encoder_layers") * layer + convolutions + places + 2 * a.hidden
+
+
+def _audio_positions(a: Arch) -> int:
+    """Half a minute of sound, to which every input is padded."""
+    return a.keys.number("max_source_positions", 1500, least=1)
+
+
+def _as_long_as_the_input(_: Arch) -> int:
+    return 0
+
+
+def _whisper_width(keys: Keys, hidden: int) -> int:
+    return keys.maybe("decoder_ffn_dim", "intermediate_size", least=1) or 4 * hidden
+
+
+def _t5_width(keys: Keys, _: int) -> int:
+    return keys.whole("d_ff")
+
+
+def _t5_ffn(a: Arch) -> int:
+    gated_kind = (a.keys.word("feed_forward_proj") or "relu").startswith("gated")
+    return (3 if gated_kind else 2) * a.hidden * a.intermediate
+
+
+def _t5_encoder(a: Arch) -> int:
+    layers = a.keys.whole("num_layers")
+    layer = 4 * a.hidden * a.query + _t5_ffn(a) + 2 * a.hidden
+    return layers * layer + _t5_positions(a) + a.hidden
+
+
+def _t5_positions(a: Arch) -> int:
+    return a.keys.number("relative_attention_num_buckets", 32, least=1) * a.heads
+
+
+def _cross_too(a: Arch) -> int:
+    return 8 * a.hidden * a.query
+
+
+def _three_hidden(a: Arch) -> int:
+    return 3 * a.hidden
+
+
+def _six_hidden(a: Arch) -> int:
+    return 6 * a.hidden
+
+
+_BERT = Family(
+    attention=(projections, all_bias),
+    mixers={"N": (projections, all_bias)},
+    dense=(up_down, up_down_bias),
+    norms=(four_hidden,),
+    final=(two_hidden,),
+    extras=(positions("max_position_embeddings"), _token_types, _pooler),
+    kinds=always("N"),
+    tied=True,
+    role="encoder",
+)
+
+ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
+    {
+        "bert": _BERT,
+        "xlm-roberta": Family(
+            attention=_BERT.attention,
+            mixers=_BERT.mixers,
+            dense=_BERT.dense,
+            norms=_BERT.norms,
+            final=_BERT.final,
+            extras=_BERT.extras,
+            kinds=_BERT.kinds,
+            tied=True,
+            role="encoder",
+            defaults={"type_vocab_size": 1},
+        ),
+        "distilbert": Family(
+            mixers=_BERT.mixers,
+            dense=_BERT.dense,
+            norms=_BERT.norms,
+            final=_BERT.final,
+            extras=(positions("max_position_embeddings"),),
+            kinds=_BERT.kinds,
+            tied=True,
+            role="encoder",
+            defaults={
+                "max_position_embeddings": 512,
+                "dim": 768,
+                "hidden_dim": 3072,
+                "n_layers": 6,
+                "n_heads": 12,
+            },
+        ),
+        "nomic_bert": Family(
+            mixers={"N": (projections,)},
+            dense=(gated,),
+            norms=_BERT.norms,
+            final=_BERT.final,
+            extras=(_token_types,),
+            kinds=_BERT.kinds,
+            tied=True,
+            role="encoder",
+        ),
+        "whisper": Family(
+            attention=(_whisper_attention,),
+            dense=(up_down, up_down_bias),
+            norms=(_six_hidden,),
+            final=(two_hidden,),
+            extras=(_whisper_encoder, positions("max_target_positions")),
+            tied=True,
+            role="encoder-decoder",
+            read_width=_whisper_width,
+            encoder_positions=_audio_positions,
+            defaults={"max_target_positions": 448},
+        ),
+        "t5": Family(
+            attention=(_cross_too,),
+            dense=(_t5_ffn,),
+            norms=(_three_hidden,),
+            first=(_t5_positions,),
+            final=(one_hidden,),
+            extras=(_t5_encoder,),
+            tied=True,
+            ties_always=True,
+            role="encoder-decoder",
+            read_width=_t5_width,
+            encoder_positions=_as_long_as_the_input,
+        ),
+    }
+)

@@ -1,0 +1,143 @@
+"""Gemma 3n and Gemma 4: per-layer embeddings, shared caches, wider full layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from advisor.models.architecture import Arch, Family, four_hidden, gated, one_hidden, projections
+from advisor.models.experts import experts
+from advisor.models.layer_patterns import full_every, stated_window
+from advisor.models.parameter_terms import gated_expert, head_norms, router
+
+_BOTH: Final = full_every("sliding_window_pattern")
+
+
+def _reusing(a: Arch) -> str:
+    """The last layers reuse the cache of an earlier one, so they keep none (X)."""
+    shared = min(a.keys.number("num_kv_shared_layers", 0), a.layers)
+    return _BOTH(a)[: a.layers - shared] + "X" * shared
+
+
+def _reusing_attention(a: Arch) -> int:
+    """Only query and output matrices, and the query norm."""
+    return 2 * a.hidden * a.query + a.head_dim
+
+
+def _streams(a: Arch) -> int:
+    """Alternating updates and the low-rank residual of a Gemma 3n layer."""
+    n = a.keys.whole("altup_num_inputs")
+    rank = a.keys.whole("laurel_rank")
+    mixing = n * n + n**3 + n * a.hidden + 2 * a.hidden
+    return mixing + 2 * a.hidden * rank + a.hidden
+
+
+def _stream_ends(a: Arch) -> int:
+    return 2 * (a.keys.whole("altup_num_inputs") - 1) * a.hidden * a.hidden
+
+
+def _layer_input(a: Arch) -> int:
+    """Gate, projection and norm of the per-layer embedding."""
+    width = _input_width(a)
+    return 2 * a.hidden * width + a.hidden if width else 0
+
+
+def _layer_inputs(a: Arch) -> int:
+    """The per-layer embeddings, their projection and its norm."""
+    width = _input_width(a)
+    vocab = a.keys.whole("vocab_size_per_layer_input")
+    return (vocab + a.hidden) * a.layers * width + width
+
+
+def _input_width(a: Arch) -> int:
+    return a.keys.number("hidden_size_per_layer_input", 256)
+
+
+def _global_heads(a: Arch) -> int:
+    own = a.keys.maybe("num_global_key_value_heads", least=1)
+    return own if own and a.keys.flag("attention_k_eq_v") else a.kv_heads
+
+
+def _global_attention(a: Arch) -> int:
+    """Full layers have wider heads; their values may be the keys."""
+    width = a.keys.whole("global_head_dim")
+    parts = 1 if a.keys.flag("attention_k_eq_v") else 2
+    keys = parts * a.hidden * _global_heads(a) * width
+    return 2 * a.hidden * a.heads * width + keys + 2 * width
+
+
+def _global_cache(a: Arch) -> tuple[int, ...] | None:
+    """Key-value heads per layer, counted in heads of the sliding width."""
+    elements = _global_heads(a) * a.keys.whole("global_head_dim")
+    if elements % a.head_dim:
+        raise a.keys.error("global_head_dim is no multiple of head_dim, so it cannot be sized.")
+    by_kind = {"F": elements // a.head_dim}
+    return tuple(by_kind.get(kind, a.kv_heads) for kind in a.kinds)
+
+
+def _double_blocks(a: Arch) -> str:
+    """Every layer has a dense block; mixtures add routed experts to it."""
+    return ("E" if a.moe and a.keys.flag("enable_moe_block", default=True) else "D") * a.layers
+
+
+def _expert_scales(a: Arch) -> int:
+    """Scales of the router and three further norms."""
+    return 4 * a.hidden + (a.moe.experts if a.moe else 0)
+
+
+def _gemma4_gaps(a: Arch) -> str:
+    if a.keys.stated("hidden_size_per_layer_input") is None:
+        text = "hidden_size_per_layer_input is missing, so the model cannot be sized."
+        raise a.keys.error(text)
+    shares = a.keys.maybe("num_kv_shared_layers") or a.keys.flag("use_double_wide_mlp")
+    return "its layers share caches" if shares else ""
+
+
+_DEFAULTS: Final = {"head_dim": 256, "vocab_size_per_layer_input": 262144}
+
+GEMMA: Final[Mapping[str, Family]] = MappingProxyType(
+    {
+        "gemma3n": Family(
+            attention=(projections, head_norms),
+            mixers={"X": (_reusing_attention,)},
+            norms=(four_hidden, _streams, _layer_input),
+            extras=(_layer_inputs, _stream_ends),
+            kinds=_reusing,
+            window=stated_window,
+            tied=True,
+            unsupported=("attention_bias",),
+            defaults={
+                **_DEFAULTS,
+                "sliding_window": 512,
+                "sliding_window_pattern": 5,
+                "num_kv_shared_layers": 15,
+                "altup_num_inputs": 4,
+                "laurel_rank": 64,
+            },
+        ),
+        "gemma4": Family(
+            attention=(projections, head_norms),
+            mixers={"F": (_global_attention,)},
+            experts=(gated, router, _expert_scales),
+            expert=gated_expert,
+            moe=experts(),
+            norms=(four_hidden, _layer_input),
+            final=(one_hidden,),
+            extras=(_layer_inputs,),
+            kinds=_reusing,
+            ffn_kinds=_double_blocks,
+            window=stated_window,
+            kv_heads_by_layer=_global_cache,
+            tied=True,
+            unsupported=("attention_bias",),
+            uncounted=_gemma4_gaps,
+            defaults={
+                **_DEFAULTS,
+                "sliding_window": 512,
+                "sliding_window_pattern": 6,
+                "global_head_dim": 512,
+            },
+        ),
+    }
+)

@@ -1,0 +1,313 @@
+"""State-space models, linear attention, and their mixes with attention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from msgspec.structs import replace
+
+from advisor.models.architecture import (
+    Arch,
+    Family,
+    all_dense,
+    four_hidden,
+    gated,
+    no_experts,
+    one_hidden,
+    projections,
+    stated_width,
+    two_hidden,
+)
+from advisor.models.config_keys import Keys
+from advisor.models.experts import experts, latents
+from advisor.models.layer_patterns import (
+    all_experts,
+    always,
+    experts_after,
+    experts_if_any,
+    full_every,
+    griffin_layers,
+    jamba_experts,
+    jamba_layers,
+    listed_attention,
+    minimax_layers,
+    must_state,
+    no_ffn,
+    one_block_ffn,
+    sparse_steps,
+    stated_or,
+    stated_window,
+)
+from advisor.models.parameter_terms import (
+    all_bias,
+    double_query,
+    gate_bias,
+    gated_expert,
+    head_norms,
+    latent_attention,
+    out_bias,
+    router,
+    shared,
+    shared_gate,
+    shared_ungated,
+    up_down,
+    up_down_bias,
+    when,
+    wide_norms,
+)
+from advisor.models.recurrent import (
+    deltanet,
+    deltanet_terms,
+    kimi_delta,
+    kimi_delta_terms,
+    lightning,
+    lightning_terms,
+    mamba,
+    mamba2,
+    mamba2_bare,
+    mamba2_terms,
+    mamba_norms,
+    mamba_terms,
+    rglru,
+    rglru_terms,
+    rwkv,
+    rwkv_terms,
+    short_conv,
+    short_conv_terms,
+    state_width,
+)
+
+
+def _lfm_width(keys: Keys, _: int) -> int:
+    """LFM2 shrinks its stated width by a third and rounds it up."""
+    stated = keys.uniform("intermediate_size", "block_ff_dim") or 0
+    if not stated or not keys.flag("block_auto_adjust_ff_dim", default=True):
+        return stated
+    width = 2 * stated // 3
+    factor = keys.stated("block_ffn_dim_multiplier")
+    if isinstance(factor, int | float) and not isinstance(factor, bool):
+        width = int(factor * width)
+    step = keys.number("block_multiple_of", 256, least=1)
+    return -(-width // step) * step
+
+
+def _half_width(keys: Keys, hidden: int) -> int:
+    return stated_width(keys, hidden) // 2
+
+
+def _four_hidden_width(keys: Keys, hidden: int) -> int:
+    return stated_width(keys, hidden) or 4 * hidden
+
+
+def _one_kv_head(keys: Keys, _: int) -> int:
+    return keys.maybe("num_key_value_heads", least=1) or 1
+
+
+def _granite_dense(a: Arch) -> int:
+    own = a.keys.maybe("shared_intermediate_size", least=1)
+    return 3 * a.hidden * (own or a.intermediate)
+
+
+def _latent(a: Arch) -> int:
+    """Width that routed experts work in; 0 where it is the hidden width."""
+    return a.keys.maybe("moe_latent_size") or 0
+
+
+def _latent_ends(a: Arch) -> int:
+    return 2 * a.hidden * _latent(a)
+
+
+def _nemotron_expert(a: Arch) -> int:
+    return 2 * (_latent(a) or a.hidden) * (a.moe.width if a.moe else 0)
+
+
+_PURE = Family(
+    attends=False,
+    norms=(one_hidden,),
+    kinds=always("R"),
+    ffn_kinds=no_ffn,
+    recurrent=mamba,
+    mixers={"R": (mamba_terms,)},
+    tied=True,
+    defaults={"state_size": 16, "expand": 2, "conv_kernel": 4},
+)
+_QWEN3_NEXT = Family(
+    attention=(projections, double_query, head_norms, when("attention_bias", all_bias)),
+    mixers={"R": (deltanet_terms,)},
+    experts=(router, shared, shared_gate),
+    expert=gated_expert,
+    moe=experts(shared="width"),
+    recurrent=deltanet,
+    kinds=full_every("full_attention_interval", "R"),
+    ffn_kinds=sparse_steps,
+    defaults={
+        "head_dim": 256,
+        "full_attention_interval": 4,
+        "linear_conv_kernel_dim": 4,
+        "linear_key_head_dim": 128,
+        "linear_value_head_dim": 128,
+        "linear_num_key_heads": 16,
+        "linear_num_value_heads": 32,
+        "shared_expert_intermediate_size": 512,
+    },
+)
+_LFM2 = Family(
+    attention=(projections, head_norms),
+    mixers={"R": (short_conv_terms,)},
+    recurrent=short_conv,
+    kinds=listed_attention("full_attn_idxs", "R", required=True),
+    read_width=_lfm_width,
+    tied=True,
+    defaults={"conv_L_cache": 3},
+)
+_BAMBA = Family(
+    attention=(projections, when("attention_bias", all_bias)),
+    mixers={"R": (mamba2_terms,)},
+    dense=(gated, when("mlp_bias", gate_bias)),
+    recurrent=mamba2,
+    kinds=listed_attention("attn_layer_indices", "R"),
+    defaults={
+        "mamba_d_conv": 4,
+        "mamba_n_groups": 1,
+        "mamba_d_state": 256,
+        "mamba_expand": 2,
+        "mamba_d_head": "auto",
+    },
+)
+
+HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
+    {
+        "mamba": _PURE,
+        "falcon_mamba": replace(_PURE, defaults={**_PURE.defaults}),
+        "mamba2": replace(
+            _PURE,
+            recurrent=mamba2,
+            mixers={"R": (mamba2_terms,)},
+            tied=False,
+            defaults={"conv_kernel": 4, "expand": 2, "n_groups": 8, "state_size": 128},
+        ),
+        "rwkv": Family(
+            attends=False,
+            mixers={"R": (rwkv_terms,)},
+            norms=(four_hidden,),
+            first=(two_hidden,),
+            final=(two_hidden,),
+            kinds=always("R"),
+            ffn_kinds=no_ffn,
+            recurrent=rwkv,
+            read_width=_four_hidden_width,
+        ),
+        "recurrent_gemma": Family(
+            attention=(projections, out_bias),
+            mixers={"R": (rglru_terms,)},
+            dense=(gated, gate_bias),
+            recurrent=rglru,
+            kinds=griffin_layers,
+            window=stated_window,
+            read_kv_heads=_one_kv_head,
+            read_width=_half_width,
+            tied=True,
+            unsupported=("attention_bias",),
+            defaults={"attention_window_size": 2048},
+        ),
+        "jamba": Family(
+            mixers={"R": (mamba_terms, mamba_norms)},
+            experts=(router,),
+            expert=gated_expert,
+            moe=experts(),
+            recurrent=mamba,
+            kinds=stated_or(jamba_layers),
+            ffn_kinds=jamba_experts,
+            defaults={
+                "attn_layer_period": 8,
+                "attn_layer_offset": 4,
+                "mamba_d_state": 16,
+                "mamba_d_conv": 4,
+                "mamba_expand": 2,
+            },
+        ),
+        "bamba": _BAMBA,
+        "falcon_h1": replace(
+            _BAMBA,
+            mixers={
+                "H": (
+                    projections,
+                    when("attention_bias", all_bias),
+                    mamba2_bare,
+                    when("mamba_rms_norm", state_width),
+                )
+            },
+            kinds=always("H"),
+        ),
+        "granitemoehybrid": replace(
+            _BAMBA,
+            dense=(_granite_dense,),
+            experts=(router, shared),
+            expert=gated_expert,
+            moe=experts(shared="width"),
+            kinds=stated_or(must_state),
+            ffn_kinds=experts_if_any,
+        ),
+        "nemotron_h": Family(
+            mixers={"R": (mamba2_terms,), "N": ()},
+            dense=(up_down, when("mlp_bias", up_down_bias)),
+            experts=(router, shared_ungated, _latent_ends),
+            expert=_nemotron_expert,
+            moe=experts(shared="count"),
+            norms=(one_hidden,),
+            unsupported=(
+                "attention_bias",
+                "mamba_proj_bias",
+                "use_bias",
+                "tie_word_embeddings",
+            ),
+            recurrent=mamba2,
+            kinds=stated_or(must_state),
+            ffn_kinds=one_block_ffn,
+            defaults={"conv_kernel": 4, "n_groups": 8, "ssm_state_size": 128, "head_dim": 128},
+        ),
+        "qwen3_next": _QWEN3_NEXT,
+        "qwen3_5_moe": _QWEN3_NEXT,
+        "qwen3_5": replace(_QWEN3_NEXT, experts=(), moe=no_experts, ffn_kinds=all_dense),
+        "lfm2": _LFM2,
+        "lfm2_moe": replace(
+            _LFM2,
+            experts=(router,),
+            expert=gated_expert,
+            moe=experts(),
+            ffn_kinds=experts_after("num_dense_layers"),
+            read_width=stated_width,
+            defaults={"conv_L_cache": 3, "num_dense_layers": 2},
+        ),
+        "minimax": Family(
+            mixers={"R": (lightning_terms,)},
+            experts=(router,),
+            expert=gated_expert,
+            moe=experts(),
+            recurrent=lightning,
+            kinds=stated_or(minimax_layers),
+            ffn_kinds=all_experts,
+        ),
+        "kimi_linear": Family(
+            attention=(latent_attention,),
+            mixers={"R": (kimi_delta_terms,)},
+            experts=(router, shared),
+            expert=gated_expert,
+            moe=experts(shared="count"),
+            mla=latents,
+            recurrent=kimi_delta,
+            kinds=stated_or(must_state),
+            ffn_kinds=experts_after("first_k_dense_replace"),
+            unsupported=("attention_bias", "tie_word_embeddings"),
+            defaults={"first_k_dense_replace": 1},
+        ),
+        "olmo_hybrid": Family(
+            attention=(projections, wide_norms, when("attention_bias", all_bias)),
+            mixers={"R": (deltanet_terms,)},
+            recurrent=deltanet,
+            kinds=stated_or(must_state),
+        ),
+    }
+)

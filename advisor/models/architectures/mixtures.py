@@ -1,0 +1,271 @@
+"""Mixtures of experts with ordinary attention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from msgspec.structs import replace
+
+from advisor.models.architecture import Arch, Family, four_hidden, projections, two_hidden
+from advisor.models.config_keys import Keys
+from advisor.models.experts import dbrx_moe, experts, llama4_moe
+from advisor.models.layer_patterns import (
+    all_experts,
+    chunk,
+    ernie_experts,
+    experts_after,
+    full_every,
+    llama4_experts,
+    llama4_layers,
+    sliding_above,
+    sliding_everywhere,
+    sparse_steps,
+    stated_or,
+    stated_window,
+)
+from advisor.models.parameter_terms import (
+    all_bias,
+    biased_expert,
+    gated_expert,
+    head_norms,
+    output_bias,
+    qkv_bias,
+    router,
+    router_bias,
+    shared,
+    shared_gate,
+    sinks,
+    when,
+    wide_norms,
+)
+
+
+def _dbrx_kv(keys: Keys, heads: int) -> int:
+    inner = keys.section("attn_config") or keys
+    return inner.maybe("kv_n_heads", "num_key_value_heads", least=1) or heads
+
+
+def _dense_llama4(a: Arch) -> int:
+    return 3 * a.hidden * a.keys.whole("intermediate_size_mlp")
+
+
+_MIXTRAL = Family(
+    experts=(router,),
+    expert=gated_expert,
+    moe=experts(),
+    ffn_kinds=all_experts,
+    kinds=stated_or(sliding_everywhere),
+    window=stated_window,
+)
+_QWEN3_MOE = Family(
+    attention=(projections, head_norms, when("attention_bias", all_bias)),
+    experts=(router,),
+    expert=gated_expert,
+    moe=experts(),
+    ffn_kinds=sparse_steps,
+    kinds=stated_or(sliding_above),
+    window=stated_window,
+)
+_GLM4_MOE = Family(
+    attention=(projections, when("attention_bias", qkv_bias), when("use_qk_norm", head_norms)),
+    experts=(router, shared),
+    expert=gated_expert,
+    moe=experts(shared="count"),
+    ffn_kinds=experts_after("first_k_dense_replace"),
+    defaults={"first_k_dense_replace": 1, "n_shared_experts": 1},
+)
+
+_OLMOE = Family(
+    attention=(projections, wide_norms, when("attention_bias", all_bias)),
+    experts=(router,),
+    expert=gated_expert,
+    moe=experts(),
+    ffn_kinds=all_experts,
+)
+MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
+    {
+        "mixtral": _MIXTRAL,
+        "minimax_m2": Family(
+            attention=(projections, wide_norms),
+            experts=(router,),
+            expert=gated_expert,
+            moe=experts(),
+            ffn_kinds=all_experts,
+            defaults={"head_dim": 128},
+        ),
+        "granitemoe": Family(
+            attention=(projections, when("attention_bias", all_bias)),
+            experts=(router,),
+            expert=gated_expert,
+            moe=experts(),
+            ffn_kinds=all_experts,
+        ),
+        "granitemoe_swa": Family(
+            attention=(projections, sinks, when("attention_bias", all_bias)),
+            experts=(router, shared),
+            expert=gated_expert,
+            moe=experts(shared="width"),
+            ffn_kinds=all_experts,
+            kinds=stated_or(sliding_everywhere),
+            window=stated_window,
+        ),
+        "granitemoeshared": Family(
+            attention=(projections, when("attention_bias", all_bias)),
+            experts=(router, shared),
+            expert=gated_expert,
+            moe=experts(shared="width"),
+            ffn_kinds=all_experts,
+        ),
+        "olmoe": _OLMOE,
+        "flex_olmo": _OLMOE,
+        "phimoe": Family(
+            attention=(projections, when("attention_bias", all_bias)),
+            experts=(router,),
+            expert=gated_expert,
+            moe=experts(),
+            ffn_kinds=all_experts,
+            norms=(four_hidden,),
+            final=(two_hidden,),
+            extras=(when("lm_head_bias", output_bias),),
+            kinds=stated_or(sliding_everywhere),
+            window=stated_window,
+        ),
+        "qwen2_moe": Family(
+            attention=(projections, when("qkv_bias", qkv_bias)),
+            experts=(router, shared, shared_gate),
+            expert=gated_expert,
+            moe=experts(shared="width"),
+            ffn_kinds=sparse_steps,
+            kinds=stated_or(sliding_above),
+            window=stated_window,
+            defaults={"qkv_bias": True, "shared_expert_intermediate_size": 5632},
+        ),
+        "qwen3_moe": _QWEN3_MOE,
+        "qwen3_vl_moe": _QWEN3_MOE,
+        "mellum": replace(_QWEN3_MOE, defaults={"head_dim": 128}),
+        "dbrx": Family(
+            experts=(router,),
+            expert=gated_expert,
+            moe=dbrx_moe,
+            ffn_kinds=all_experts,
+            read_kv_heads=_dbrx_kv,
+        ),
+        "gpt_oss": Family(
+            attention=(projections, when("attention_bias", all_bias), sinks),
+            experts=(router, router_bias),
+            expert=biased_expert,
+            moe=experts(),
+            ffn_kinds=all_experts,
+            kinds=full_every("sliding_window_pattern"),
+            window=stated_window,
+            defaults={
+                "head_dim": 64,
+                "attention_bias": True,
+                "sliding_window": 128,
+                "sliding_window_pattern": 2,
+            },
+        ),
+        "llama4": Family(
+            attention=(projections, when("attention_bias", all_bias)),
+            dense=(_dense_llama4,),
+            experts=(router, shared),
+            expert=gated_expert,
+            moe=llama4_moe,
+            ffn_kinds=llama4_experts,
+            kinds=llama4_layers,
+            window=chunk,
+            defaults={
+                "head_dim": 128,
+                "no_rope_layer_interval": 4,
+                "attention_chunk_size": 8192,
+                "intermediate_size_mlp": 16384,
+            },
+        ),
+        "glm4_moe": _GLM4_MOE,
+        "solar_open": Family(
+            attention=_GLM4_MOE.attention,
+            experts=_GLM4_MOE.experts,
+            expert=gated_expert,
+            moe=_GLM4_MOE.moe,
+            ffn_kinds=experts_after("first_k_dense_replace"),
+            defaults={"head_dim": 128, "first_k_dense_replace": 0, "n_shared_experts": 1},
+        ),
+        "glm4v_moe": Family(
+            attention=_GLM4_MOE.attention,
+            experts=_GLM4_MOE.experts,
+            expert=gated_expert,
+            moe=_GLM4_MOE.moe,
+            ffn_kinds=_GLM4_MOE.ffn_kinds,
+            defaults={
+                "first_k_dense_replace": 1,
+                "n_shared_experts": 1,
+                "attention_bias": True,
+            },
+        ),
+        "dots1": Family(
+            attention=(projections, head_norms, when("attention_bias", all_bias)),
+            experts=(router, shared),
+            expert=gated_expert,
+            moe=experts(shared="count"),
+            ffn_kinds=experts_after("first_k_dense_replace"),
+            kinds=stated_or(sliding_above),
+            window=stated_window,
+        ),
+        "deepseek": Family(
+            attention=(projections, when("attention_bias", all_bias)),
+            experts=(router, shared),
+            expert=gated_expert,
+            moe=experts(shared="count"),
+            ffn_kinds=experts_after("first_k_dense_replace"),
+        ),
+        "exaone_moe": Family(
+            attention=(projections, head_norms),
+            experts=(router, shared),
+            expert=gated_expert,
+            moe=experts(shared="count"),
+            ffn_kinds=experts_after("first_k_dense_replace"),
+            kinds=full_every("sliding_window_pattern"),
+            window=stated_window,
+            defaults={"sliding_window_pattern": 4, "first_k_dense_replace": 1},
+        ),
+        "hy_v3": Family(
+            attention=(projections, head_norms),
+            experts=(router, shared),
+            expert=gated_expert,
+            moe=experts(shared="count"),
+            ffn_kinds=experts_after("first_k_dense_replace"),
+            unsupported=("attention_bias", "mlp_bias"),
+            defaults={"first_k_dense_replace": 1, "head_dim": 128},
+        ),
+        "hunyuan_v1_moe": Family(
+            attention=(projections, head_norms, when("attention_bias", all_bias)),
+            experts=(router, shared),
+            expert=gated_expert,
+            moe=experts(shared="count"),
+            ffn_kinds=all_experts,
+            defaults={"num_shared_expert": 1},
+        ),
+        "ernie4_5_moe": Family(
+            experts=(router, router_bias, shared),
+            expert=gated_expert,
+            moe=experts(shared="count"),
+            ffn_kinds=ernie_experts,
+            tied=True,
+            unsupported=("use_bias",),
+            defaults={"moe_layer_start_index": 1, "moe_num_shared_experts": 2},
+        ),
+        "kolibri1": Family(
+            attention=(projections, head_norms, when("attention_bias", all_bias)),
+            experts=(router, shared),
+            expert=gated_expert,
+            moe=experts(shared="count"),
+            ffn_kinds=all_experts,
+            norms=(four_hidden,),
+            kinds=stated_or(sliding_everywhere),
+            window=stated_window,
+            defaults={"n_shared_experts": 1, "head_dim": 128},
+        ),
+    }
+)

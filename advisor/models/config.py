@@ -1,0 +1,207 @@
+"""From a Hugging Face config.json to a ``Shape``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from advisor.models.architecture import Arch, Family
+from advisor.models.architectures import FAMILIES, SYNONYMS
+from advisor.models.config_keys import Keys
+from advisor.models.json_file import read_json_object
+from advisor.models.multimodal import WRAPPERS, Wrapper, count_vision
+from advisor.models.parameter_counts import count
+from advisor.models.shape import Counts, Shape
+from advisor.models.text_config import read_text
+from advisor.suggest import did_you_mean
+
+_TEXT_PARTS = ("text_config", "llm_config", "language_config", "text_model_config")
+_CONTEXT = (
+    "max_position_embeddings",
+    "max_sequence_length",
+    "max_seq_len",
+    "n_positions",
+    "seq_length",
+    "model_max_length",
+    "max_target_positions",
+    "context_length",
+)
+_LONGEST_CONTEXT = 10**10
+_MTP_KEYS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
+_MOST_MTP_LAYERS = 16
+_BOTH_WAYS = "use_bidirectional_attention"
+"""A decoder that reads a text in one piece (EmbeddingGemma), as an encoder does."""
+
+
+def load_config(path: Path) -> Shape:
+    """Read a config.json, or the one in a folder.
+
+    Raises:
+        SourceFileError: It is missing, unreadable, not JSON, or describes a model that
+            advisor cannot size.
+    """
+    file = path / "config.json" if path.is_dir() else path
+    return read_config(read_json_object(file), str(file))
+
+
+def read_config(config: Mapping[str, object], shown: str) -> Shape:
+    """Read the content of a config.json, or the ``config`` of a knowledge record.
+
+    Args:
+        config: Hugging Face keys; a text model, or a wrapper around one.
+        shown: The name that messages carry.
+
+    Raises:
+        SourceFileError: A key is missing, wrong or impossible, or the architecture is not
+            one that advisor can size.
+    """
+    outer = Keys(config, shown)
+    model_type = _model_type(outer)
+    wrapper = WRAPPERS.get(model_type)
+    nested = outer.section(*_TEXT_PARTS)
+    if nested is not None and wrapper is None:
+        raise _unknown(outer, model_type, nested.word("model_type") or model_type)
+    text = nested or outer
+    text_type = _text_type(text, outer, model_type, wrapper)
+    family = FAMILIES.get(text_type)
+    if family is None:
+        raise _unknown(outer, model_type, text_type)
+    arch = _read(outer, text, text_type, family, wrapper)
+    return _shape(outer, arch, family, model_type, wrapper)
+
+
+def _model_type(outer: Keys) -> str:
+    named = outer.word("model_type")
+    if not named:
+        raise outer.error(
+            "model_type is missing, so the architecture is unknown; is this a model's config.json?"
+        )
+    return named
+
+
+def _text_type(text: Keys, outer: Keys, model_type: str, wrapper: Wrapper | None) -> str:
+    named = text.word("model_type") or (wrapper.text if wrapper else model_type)
+    if wrapper and text is outer:
+        named = wrapper.text
+    return SYNONYMS.get(named, named)
+
+
+def _unknown(outer: Keys, model_type: str, text_type: str) -> Exception:
+    known = sorted({*FAMILIES, *WRAPPERS})
+    whole = f"'{model_type}'" if text_type == model_type else f"'{model_type}' ('{text_type}')"
+    error = outer.error(f"it is of architecture {whole}, which advisor cannot size yet.")
+    error.hint = did_you_mean(text_type, known)
+    return error
+
+
+def _read(outer: Keys, text: Keys, text_type: str, family: Family, wrapper: Wrapper | None) -> Arch:
+    keys = text.with_defaults(family.defaults)
+    if text is not outer:
+        keys = keys.with_defaults(family.sizes)
+    tied = family.ties_always or _tied(outer, text, family, wrapper)
+    return read_text(keys, text_type, family, tied=tied)
+
+
+def _tied(outer: Keys, text: Keys, family: Family, wrapper: Wrapper | None) -> bool:
+    inner = _switch(text)
+    stated = _switch(outer)
+    if stated is None or (inner and wrapper and wrapper.text_may_tie):
+        stated = inner
+    if stated is None:
+        return family.tied or bool(wrapper and wrapper.tied)
+    return stated
+
+
+def _switch(keys: Keys) -> bool | None:
+    stated = keys.stated("tie_word_embeddings")
+    return None if stated is None else keys.flag("tie_word_embeddings")
+
+
+def _shape(outer: Keys, a: Arch, family: Family, model_type: str, wrapper: Wrapper | None) -> Shape:
+    vision = outer.section("vision_config")
+    by_layer = family.kv_heads_by_layer(a) if family.kv_heads_by_layer else None
+    return Shape(
+        model_type=a.family,
+        layers=a.layers,
+        hidden=a.hidden,
+        vocab=a.vocab,
+        heads=a.heads,
+        kv_heads=a.kv_heads,
+        head_dim=a.head_dim,
+        intermediate=a.intermediate,
+        tied=a.tied,
+        layer_kinds=a.kinds,
+        ffn_kinds=a.ffn_kinds,
+        window=a.window if set(a.kinds) & {"S", "C"} else None,
+        trained_context=_trained_context(a.keys, outer),
+        mla=a.mla,
+        moe=a.moe,
+        recurrent=a.recurrent,
+        kv_heads_by_layer=by_layer,
+        outer_type=model_type if wrapper else "",
+        dtype=_dtype(outer, a.keys),
+        quantization=_quantization(outer, a.keys),
+        config=a.keys.data,
+        vision_config=vision.data if vision else None,
+        counts=_counts(outer, a, family, wrapper, vision),
+        role="encoder" if a.keys.data.get(_BOTH_WAYS) is True else family.role,
+        encoder_positions=family.encoder_positions(a) if family.encoder_positions else None,
+        mtp_layers=_mtp_layers(a.keys),
+        cache_unknown=family.cache_unknown,
+    )
+
+
+def _mtp_layers(text: Keys) -> int:
+    """Layers that draft, by the key of DeepSeek and its followers or by that of Qwen3.5."""
+    found = (text.data.get(name) for name in _MTP_KEYS)
+    return next((n for n in found if isinstance(n, int) and 0 < n <= _MOST_MTP_LAYERS), 0)
+
+
+def _trained_context(text: Keys, outer: Keys) -> int | None:
+    """Only what the file states; a class default says nothing about this model."""
+    for keys in (text, outer):
+        if keys.stated(*_CONTEXT) is not None:
+            return keys.maybe(*_CONTEXT, least=1, most=_LONGEST_CONTEXT)
+    return None
+
+
+def _counts(
+    outer: Keys, a: Arch, family: Family, wrapper: Wrapper | None, vision: Keys | None
+) -> Counts | None:
+    if _uncounted(a, family):
+        return None
+    head = _head(outer)
+    tower: int | None = 0
+    if vision is not None:
+        tower = count_vision(outer, vision, wrapper, a) if wrapper else None
+    if tower is None or head is None or outer.stated("audio_config", "speech_config"):
+        return None
+    return count(a, family, tower, output=head)
+
+
+def _uncounted(a: Arch, family: Family) -> bool:
+    if any(a.keys.flag(name) for name in family.unsupported):
+        return True
+    return family.uncounted is not None and bool(family.uncounted(a))
+
+
+def _head(outer: Keys) -> bool | None:
+    """Whether the class named by the file has an output matrix; None for other heads."""
+    names = [f"{name}" for name in outer.items("architectures") or ()]
+    if not names or any("LM" in name or "ConditionalGeneration" in name for name in names):
+        return True
+    return False if names[0].endswith("Model") else None
+
+
+def _dtype(outer: Keys, text: Keys) -> str | None:
+    for keys in (outer, text):
+        for name in ("dtype", "torch_dtype"):
+            named = keys.stated(name)
+            if isinstance(named, str):
+                return named
+    return None
+
+
+def _quantization(outer: Keys, text: Keys) -> Mapping[str, object] | None:
+    section = outer.section("quantization_config") or text.section("quantization_config")
+    return section.data if section else None

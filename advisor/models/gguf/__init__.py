@@ -1,0 +1,1 @@
+"""GGUF files: headers, shapes and formats."""

@@ -1,0 +1,132 @@
+"""Reading the header of a GGUF file forward, in small chunks, within the file's bounds."""
+
+from __future__ import annotations
+
+import struct
+from typing import BinaryIO, Final, NoReturn
+
+from msgspec import Struct
+
+from advisor.models.stored_tensors import fail
+
+_CHUNK_BYTES: Final = 1 << 18
+_U32: Final = struct.Struct("<I")
+_U64: Final = struct.Struct("<Q")
+
+
+class Budget(Struct):
+    """What may still be read, over all files of one model."""
+
+    strings: int = 4_000_000
+    """Steps over the texts of arrays (a tokenizer's words and merges)."""
+    entries: int = 100_000
+    """Metadata entries."""
+    values: int = 200_000
+    """Elements of arrays that are kept."""
+    tensors: int = 50_000
+
+
+class Cursor:
+    """A place in a header that only moves forward.
+
+    Args:
+        file: Open for reading, seekable.
+        size: Bytes in the file; nothing beyond is ever asked for.
+        shown: The name that messages carry.
+    """
+
+    __slots__ = ("_at", "_base", "_buffer", "_file", "shown", "size")
+
+    def __init__(self, file: BinaryIO, size: int, shown: str) -> None:
+        self._file = file
+        self._buffer = b""
+        self._base = 0
+        self._at = 0
+        self.size = size
+        self.shown = shown
+
+    @property
+    def position(self) -> int:
+        """Bytes from the start of the file."""
+        return self._base + self._at
+
+    def take(self, count: int) -> bytes:
+        """Read ``count`` bytes."""
+        end = self._at + count
+        if end > len(self._buffer):
+            self._refill(count)
+            end = count
+        found = self._buffer[self._at : end]
+        self._at = end
+        return found
+
+    def u32(self) -> int:
+        """Read an unsigned 32-bit number."""
+        value: int = _U32.unpack(self.take(4))[0]
+        return value
+
+    def u64(self) -> int:
+        """Read an unsigned 64-bit number."""
+        value: int = _U64.unpack(self.take(8))[0]
+        return value
+
+    def skip(self, count: int) -> None:
+        """Step over ``count`` bytes without reading them."""
+        if count > self.size - self.position:
+            self.cut_off()
+        self._at += count
+
+    def skip_strings(self, count: int) -> None:
+        """Step over ``count`` texts, each with its length before it."""
+        while count:
+            passed = self._skip_buffered(count)
+            count -= passed
+            if count and not passed:
+                self._refill(_U64.size)
+        if self.position > self.size:
+            self.cut_off()
+
+    def _skip_buffered(self, count: int) -> int:
+        buffer, at, unpack = self._buffer, self._at, _U64.unpack_from
+        last = len(buffer) - _U64.size
+        passed = count
+        for index in range(count):
+            if at > last:
+                passed = index
+                break
+            (length,) = unpack(buffer, at)
+            at += 8 + length
+        self._at = at
+        return passed
+
+    def _refill(self, least: int) -> None:
+        position = self.position
+        if position + least > self.size:
+            self.cut_off()
+        self._file.seek(position)
+        self._buffer = self._read(max(least, _CHUNK_BYTES))
+        self._base, self._at = position, 0
+        if len(self._buffer) < least:
+            self.cut_off()
+
+    def _read(self, count: int) -> bytes:
+        parts = []
+        while count:
+            part = self._file.read(count)
+            if not part:
+                break
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+    def cut_off(self) -> NoReturn:
+        """Refuse the file as incomplete."""
+        fail(
+            self.shown,
+            "the file ends inside its header, so it is cut off or not a GGUF file.",
+            hint="Download it again.",
+        )
+
+    def refuse(self, reason: str, hint: str = "") -> NoReturn:
+        """Refuse the file for ``reason``."""
+        fail(self.shown, reason, hint)

@@ -1,0 +1,339 @@
+"""From the header of a GGUF file to a ``Shape``.
+
+What the tensors show (layers, experts, widths, tied matrices) is taken from them, the rest
+from the metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from advisor.models.config_keys import MAX_LAYERS, Keys
+from advisor.models.gguf.families import GGUF_FAMILIES, GgufFamily
+from advisor.models.gguf.recurrent_state import recurrent_of
+from advisor.models.shape import Mla, Moe, Shape
+from advisor.models.stored_tensors import ROPE_FREQUENCIES, StoredTensor, counts_of, place_of
+
+_NAME: Final = re.compile(r"[\w.+-]{1,64}", re.ASCII)
+_MAX_HEADS: Final = 100_000
+_LONGEST_CONTEXT: Final = 10**10
+_MIXED: Final = frozenset({"deci", "nemotron_h", "nemotron_h_moe"})
+"""Architectures with layers of which no tensor is stored, or only one half."""
+
+
+class _Block(Struct):
+    """Tensors of one layer by their name behind ``blk.N.``."""
+
+    tensors: dict[str, StoredTensor] = field(default_factory=dict)
+
+    def dims(self, *names: str) -> tuple[int, ...] | None:
+        return next((self.tensors[name].dims for name in names if name in self.tensors), None)
+
+    def holds(self, *starts: str) -> bool:
+        return any(name.startswith(starts) for name in self.tensors)
+
+    @property
+    def recurs(self) -> bool:
+        return self.holds("ssm_", "shortconv.", "time_mix_")
+
+    @property
+    def attends(self) -> bool:
+        names = ("attn_q.", "attn_k.", "attn_qkv.", "attn_kv_a_mqa.", "attn_q_a.", "attn_output.")
+        return self.holds(*names)
+
+    @property
+    def routes(self) -> bool:
+        return any("_exps." in name for name in self.tensors) or self.holds("ffn_gate_inp.")
+
+
+class GgufModel(Struct, frozen=True):
+    """The parts of a header that a shape is made from."""
+
+    keys: Keys
+    """Keys of the architecture, without its name before them."""
+    family: GgufFamily
+    blocks: tuple[_Block, ...]
+    outside: Mapping[str, StoredTensor]
+
+
+def shape_of(
+    metadata: Mapping[str, object], tensors: Iterable[StoredTensor], shown: str
+) -> tuple[Shape, tuple[str, ...]]:
+    """Give the shape a GGUF header describes, and notes on it.
+
+    Raises:
+        SourceFileError: A figure is missing or impossible, or metadata and tensors disagree.
+    """
+    listed = tuple(tensors)
+    architecture = Keys(metadata, shown).word("general.architecture")
+    if not architecture or not _NAME.fullmatch(architecture):
+        text = "general.architecture is missing from its metadata, or is no name"
+        raise Keys(metadata, shown).error(f"{text}.")
+    start = f"{architecture}."
+    named = {key.removeprefix(start): v for key, v in metadata.items() if key.startswith(start)}
+    keys = Keys(named, shown, inside=architecture)
+    family = GGUF_FAMILIES.get(architecture) or _unknown(architecture)
+    layers, spare = _layers(keys)
+    blocks = _blocks(keys, architecture, listed, layers)
+    outside = {t.name: t for t in listed if place_of(t.name, layers).part not in _INSIDE}
+    model = GgufModel(keys, family, blocks, outside)
+    notes: tuple[str, ...] = ()
+    if spare:
+        what = f"{spare} layer{'s' if spare > 1 else ''} for multi-token prediction"
+        notes = (f"{what} in the file: loaded only to draft (--mtp).",)
+    return replace(_shape(model, listed), mtp_layers=spare), notes
+
+
+_INSIDE: Final = frozenset({"layer", "spare"})
+
+
+def _unknown(architecture: str) -> GgufFamily:
+    why = f"advisor does not know the architecture '{architecture}'"
+    return GgufFamily(architecture, unknown=why)
+
+
+def _layers(keys: Keys) -> tuple[int, int]:
+    """Layers that run, and further ones for multi-token prediction."""
+    count = keys.whole("block_count", most=MAX_LAYERS)
+    spare = keys.number("nextn_predict_layers", 0, most=count - 1)
+    return count - spare, spare
+
+
+def _blocks(
+    keys: Keys, architecture: str, tensors: Iterable[StoredTensor], layers: int
+) -> tuple[_Block, ...]:
+    blocks = tuple(_Block() for _ in range(layers))
+    for tensor in tensors:
+        place = place_of(tensor.name, layers)
+        if place.part == "layer":
+            tail = tensor.name.split("blk.", 1)[-1].partition(".")[2]
+            blocks[place.layer].tensors[tail] = tensor
+    empty = [index for index, block in enumerate(blocks) if not block.tensors]
+    if empty and architecture not in _MIXED:
+        text = f"it has {layers} layers, but no tensor of layer {empty[0]}"
+        raise keys.error(f"{text}: the file is incomplete, or one of several.")
+    return blocks
+
+
+def _shape(model: GgufModel, tensors: tuple[StoredTensor, ...]) -> Shape:
+    keys, family = model.keys, model.family
+    hidden, vocab = _embedding(model)
+    heads, by_layer, uniform = _heads(model)
+    mla = _mla(model)
+    moe = _moe(model)
+    kinds, window = _kinds(model)
+    width, unknown = _head_width(model, hidden, heads, mla)
+    tied = "output.weight" not in model.outside and family.role != "encoder"
+    return Shape(
+        model_type=_model_type(model, moe),
+        layers=len(model.blocks),
+        hidden=hidden,
+        vocab=vocab,
+        heads=heads,
+        kv_heads=heads if mla else uniform,
+        head_dim=width,
+        intermediate=_intermediate(model),
+        tied=tied,
+        layer_kinds=kinds,
+        ffn_kinds="".join(map(_ffn_kind, model.blocks)),
+        window=window,
+        trained_context=keys.maybe("context_length", least=1, most=_LONGEST_CONTEXT),
+        mla=mla,
+        moe=moe,
+        recurrent=recurrent_of(keys, family, hidden) if set(kinds) & {"R", "H"} else None,
+        kv_heads_by_layer=None if mla else _wider(model, by_layer, kinds, width),
+        config=_switches(model),
+        counts=counts_of(tensors, len(model.blocks), moe),
+        role=family.role,
+        cache_unknown=family.unknown or unknown,
+    )
+
+
+def _embedding(model: GgufModel) -> tuple[int, int]:
+    hidden = model.keys.whole("embedding_length")
+    table = model.outside.get("token_embd.weight")
+    if table is None or len(table.dims) < 2:  # noqa: PLR2004
+        raise model.keys.error("it holds no token embedding, so it is not a whole model.")
+    if table.dims[0] != hidden:
+        text = f"embedding_length is {hidden}, but its embedding has width {table.dims[0]}"
+        raise model.keys.error(f"{text}: the header is damaged.")
+    return hidden, table.dims[1]
+
+
+def _heads(model: GgufModel) -> tuple[int, tuple[int, ...], int]:
+    """Query heads, key-value heads of every layer, and the most of them."""
+    layers = len(model.blocks)
+    queries = _per_layer(model.keys, "attention.head_count", layers)
+    pairs = _per_layer(model.keys, "attention.head_count_kv", layers)
+    heads = max(queries, default=0)
+    if not heads and any(block.attends for block in model.blocks):
+        raise model.keys.error("attention.head_count is missing, so its cache cannot be sized.")
+    by_layer = pairs or queries or (0,) * layers
+    most = max(by_layer)
+    if heads and (most > heads or (most and heads % most)):
+        text = f"attention.head_count_kv is {most}, which does not divide the {heads}"
+        raise model.keys.error(f"{text} attention heads.")
+    return heads, by_layer, most
+
+
+def _per_layer(keys: Keys, name: str, layers: int) -> tuple[int, ...]:
+    """A figure stated once or for every layer; empty when absent."""
+    if isinstance(keys.stated(name), tuple):
+        listed = keys.wholes(name) or ()
+        if len(listed) < layers or max(listed, default=0) > _MAX_HEADS:
+            raise keys.error(f"{name} lists {len(listed)} impossible figures for {layers} layers.")
+        return listed[:layers]
+    once = keys.maybe(name, most=_MAX_HEADS)
+    return () if once is None else (once,) * layers
+
+
+def _wider(
+    model: GgufModel, by_layer: tuple[int, ...], kinds: str, width: int
+) -> tuple[int, ...] | None:
+    """Key-value heads per layer where attention layers differ, in heads of ``width``."""
+    full = model.keys.maybe("attention.key_length", least=1)
+    sliding = model.keys.maybe("attention.key_length_swa", least=1)
+    if full and sliding and full != sliding and full % width == 0:
+        by_layer = tuple(
+            count * full // width if kind == "F" else count
+            for count, kind in zip(by_layer, kinds, strict=True)
+        )
+    cached = {count for count, kind in zip(by_layer, kinds, strict=True) if kind in "FSCH"}
+    return by_layer if len(cached) > 1 else None
+
+
+def _head_width(model: GgufModel, hidden: int, heads: int, mla: Mla | None) -> tuple[int, str]:
+    """Width of a head, and why the cache is unknown if its values have another."""
+    if not heads:
+        return 0, ""
+    usual = hidden // heads
+    if mla:
+        return usual, ""
+    both = ("attention.key_length_swa", "attention.key_length")
+    key = model.keys.maybe(*both, least=1) or usual
+    value = model.keys.maybe(*(name.replace("key", "value") for name in both), least=1) or usual
+    if not key:
+        raise model.keys.error(f"{hidden} values are too few for {heads} attention heads.")
+    if model.keys.stated("attention.kv_lora_rank"):
+        return key, "it was converted before llama.cpp compressed its cache; convert it again"
+    return key, "" if key == value else "its keys and values have different widths"
+
+
+def _mla(model: GgufModel) -> Mla | None:
+    """Latent attention; None for files that keep keys and values whole."""
+    keys = model.keys
+    rank = keys.maybe("attention.kv_lora_rank")
+    key = keys.maybe("attention.key_length_mla", least=1)
+    if not rank or not key:
+        return None
+    rope = keys.whole("rope.dimension_count", most=key)
+    return Mla(
+        kv_lora_rank=rank,
+        rope_dim=rope,
+        nope_dim=key - rope,
+        value_dim=keys.whole("attention.value_length_mla"),
+        q_lora_rank=keys.maybe("attention.q_lora_rank") or None,
+    )
+
+
+def _moe(model: GgufModel) -> Moe | None:
+    keys = model.keys
+    routed = next((block for block in model.blocks if block.routes), None)
+    if routed is None:
+        return None
+    count = keys.whole("expert_count")
+    dims = routed.dims("ffn_up_exps.weight", "ffn_gate_up_exps.weight", "ffn_up.0.weight")
+    if dims and len(dims) > 2 and dims[2] != count:  # noqa: PLR2004
+        raise keys.error(f"expert_count is {count}, but its tensors hold {dims[2]} experts.")
+    stated = keys.maybe("expert_feed_forward_length", least=1)
+    width = stated or (dims[1] if dims and len(dims) > 1 else 0)
+    if not width:
+        raise keys.error("expert_feed_forward_length is missing, so experts cannot be sized.")
+    shared = routed.dims("ffn_up_shexp.weight")
+    return Moe(
+        experts=count,
+        used=keys.whole("expert_used_count", most=count),
+        width=width,
+        shared_width=shared[1] if shared and len(shared) > 1 else 0,
+    )
+
+
+def _ffn_kind(block: _Block) -> str:
+    if block.routes:
+        return "E"
+    return "D" if block.holds("ffn_up.", "ffn_down.", "channel_mix_") else "-"
+
+
+def _intermediate(model: GgufModel) -> int:
+    stated = model.keys.stated("feed_forward_length")
+    if isinstance(stated, tuple):
+        return max(model.keys.wholes("feed_forward_length") or (0,))
+    found = model.keys.maybe("feed_forward_length")
+    if found:
+        return found
+    dims = next((d for block in model.blocks if (d := block.dims("ffn_down.weight"))), None)
+    return dims[0] if dims else 0
+
+
+def _kinds(model: GgufModel) -> tuple[str, int | None]:
+    """One letter per layer, and the window of those that slide."""
+    family = model.family
+    slides, window = _slides(model)
+    layers = len(model.blocks)
+    usual = max(layers - (layers if family.caching is None else family.caching), 0)
+    shared = model.keys.number("attention.shared_kv_layers", usual, most=layers)
+    letters = []
+    for index, block in enumerate(model.blocks):
+        if block.recurs:
+            letters.append("H" if family.both and block.attends else "R")
+        elif family.role == "encoder" or not block.attends:
+            letters.append("N")
+        elif index >= layers - shared:
+            letters.append("X")
+        else:
+            letters.append(("C" if family.chunked else "S") if slides[index] else "F")
+    kinds = "".join(letters)
+    return kinds, window if set(kinds) & {"S", "C"} else None
+
+
+def _slides(model: GgufModel) -> tuple[tuple[bool, ...], int | None]:
+    keys, family, layers = model.keys, model.family, len(model.blocks)
+    stated = keys.maybe("attention.sliding_window", most=_LONGEST_CONTEXT)
+    window = family.window if stated is None or (stated and family.chunked) else stated
+    none = (False,) * layers
+    if not window or (family.period is None and not family.unknown):
+        return none, None
+    pattern = keys.stated("attention.sliding_window_pattern")
+    if isinstance(pattern, tuple):
+        return tuple(map(bool, pattern[:layers])) + none[len(pattern) :], window
+    stated_period = keys.maybe("attention.sliding_window_pattern", most=MAX_LAYERS)
+    period = family.period if stated_period is None else stated_period
+    full = 0 if family.full_first else (period or 1) - 1
+    return tuple(not period or i % period != full for i in range(layers)), window
+
+
+def _model_type(model: GgufModel, moe: Moe | None) -> str:
+    kind = model.family.model_type
+    if moe and model.family.moe_type:
+        return model.family.moe_type
+    if kind == "deepseek_v2" and any(block.holds("exp_probs_b") for block in model.blocks):
+        return "deepseek_v3"
+    if kind == "granitemoe" and moe and moe.shared_width:
+        return "granitemoeshared"
+    return "olmo3" if kind == "olmo2" and model.keys.stated("attention.sliding_window") else kind
+
+
+def _switches(model: GgufModel) -> dict[str, object]:
+    """What a config.json would say of biases, norms and rope factors."""
+    first = next((block for block in model.blocks if block.attends), _Block())
+    found: dict[str, object] = {"attention_bias": first.holds("attn_q.bias", "attn_qkv.bias")}
+    if first.holds("attn_q_norm."):
+        found["use_qk_norm"] = True
+    if ROPE_FREQUENCIES in model.outside:
+        found["rope_scaling"] = {"rope_type": "llama3"}
+    return found

@@ -1,0 +1,165 @@
+"""Summands of parameter counts: attention, feed-forward and norm variants.
+
+Formulas follow the module classes of transformers 5.23.0; ``tests/sources`` holds them
+against exact counts.
+"""
+
+from __future__ import annotations
+
+from advisor.models.architecture import Arch, Term
+
+
+def when(flag: str, term: Term, *, default: bool = False) -> Term:
+    """Count ``term`` only where the config's switch ``flag`` is true."""
+
+    def switched(a: Arch) -> int:
+        return term(a) if a.keys.flag(flag, default=default) else 0
+
+    return switched
+
+
+def unless(flag: str, term: Term, *, default: bool = False) -> Term:
+    """Count ``term`` only where the config's switch ``flag`` is false."""
+
+    def switched(a: Arch) -> int:
+        return 0 if a.keys.flag(flag, default=default) else term(a)
+
+    return switched
+
+
+def qkv_bias(a: Arch) -> int:
+    """Biases of query, key and value."""
+    return a.query + 2 * a.kv
+
+
+def out_bias(a: Arch) -> int:
+    """Bias of the attention output."""
+    return a.hidden
+
+
+def all_bias(a: Arch) -> int:
+    """Biases of all four attention matrices."""
+    return qkv_bias(a) + a.hidden
+
+
+def head_norms(a: Arch) -> int:
+    """Query and key norms of one head, shared by all heads."""
+    return 2 * a.head_dim
+
+
+def wide_norms(a: Arch) -> int:
+    """Query and key norms over the whole projections."""
+    return a.query + a.kv
+
+
+def sinks(a: Arch) -> int:
+    """One attention sink per head."""
+    return a.heads
+
+
+def gate_bias(a: Arch) -> int:
+    """Biases of gate, up and down."""
+    return 2 * a.intermediate + a.hidden
+
+
+def up_down(a: Arch) -> int:
+    """A feed-forward block without gate."""
+    return 2 * a.hidden * a.intermediate
+
+
+def up_down_bias(a: Arch) -> int:
+    """Biases of a feed-forward block without gate."""
+    return a.intermediate + a.hidden
+
+
+def output_bias(a: Arch) -> int:
+    """A bias of the output matrix."""
+    return a.vocab
+
+
+def activation_pair(_: Arch) -> int:
+    """The two learned values of an xIELU activation."""
+    return 2
+
+
+def positions(key: str, extra: int = 0) -> Term:
+    """Learned positions: as many as ``key`` states, plus ``extra``."""
+
+    def table(a: Arch) -> int:
+        return (a.keys.whole(key) + extra) * a.hidden
+
+    return table
+
+
+def latent_attention(a: Arch) -> int:
+    """Multi-head latent attention with its two inner norms."""
+    m = _mla(a)
+    heads_in = a.heads * (m[2] + m[1])
+    query = a.hidden * heads_in if not m[4] else m[4] * (a.hidden + 1 + heads_in)
+    down = a.hidden * (m[0] + m[1]) + m[0]
+    up = m[0] * a.heads * (m[2] + m[3])
+    return query + down + up + a.heads * m[3] * a.hidden
+
+
+def latent_bias(a: Arch) -> int:
+    """Biases of the compressing and the output matrices."""
+    m = _mla(a)
+    return m[4] + m[0] + m[1] + a.hidden
+
+
+def token_index(a: Arch) -> int:
+    """The indexer of sparse latent attention (DeepSeek-V3.2)."""
+    heads = a.keys.whole("index_n_heads")
+    width = a.keys.whole("index_head_dim")
+    return _mla(a)[4] * heads * width + a.hidden * width + 2 * width + a.hidden * heads
+
+
+def _mla(a: Arch) -> tuple[int, int, int, int, int]:
+    if a.mla is None:
+        raise a.keys.error("kv_lora_rank is missing, so the model cannot be sized.")
+    m = a.mla
+    return m.kv_lora_rank, m.rope_dim, m.nope_dim, m.value_dim, m.q_lora_rank or 0
+
+
+def double_query(a: Arch) -> int:
+    """A gate of the query width beside the query."""
+    return a.hidden * a.query
+
+
+def router(a: Arch) -> int:
+    """One score per expert."""
+    return a.hidden * _experts(a)
+
+
+def router_bias(a: Arch) -> int:
+    """A bias per expert that is a parameter."""
+    return _experts(a)
+
+
+def shared(a: Arch) -> int:
+    """Shared experts, gated like the routed ones."""
+    return 3 * a.hidden * (a.moe.shared_width if a.moe else 0)
+
+
+def shared_ungated(a: Arch) -> int:
+    """Shared experts without gate matrix."""
+    return 2 * a.hidden * (a.moe.shared_width if a.moe else 0)
+
+
+def shared_gate(a: Arch) -> int:
+    """The gate that weighs the shared expert."""
+    return a.hidden
+
+
+def gated_expert(a: Arch) -> int:
+    """One routed expert: gate, up, down."""
+    return 3 * a.hidden * (a.moe.width if a.moe else 0)
+
+
+def biased_expert(a: Arch) -> int:
+    """One routed expert with biases."""
+    return gated_expert(a) + 2 * (a.moe.width if a.moe else 0) + a.hidden
+
+
+def _experts(a: Arch) -> int:
+    return a.moe.experts if a.moe else 0

@@ -1,0 +1,158 @@
+"""Models made ready for the estimator, from a knowledge record or a config.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from advisor.errors import RequestError
+from advisor.knowledge.types import Knowledge, ModelRecord
+from advisor.models.known_shapes import known_shape
+from advisor.models.model import Model
+from advisor.models.shape import Counts, Shape
+
+if TYPE_CHECKING:
+    from advisor.models.stored_tensors import StoredModel
+
+_MOST_FILES = 512
+_INDEX = ".safetensors.index.json"
+_made: dict[int, tuple[ModelRecord, Model]] = {}
+_read: dict[tuple[str, int, int, int, int], Model] = {}
+
+
+def model_from_record(record: ModelRecord, knowledge: Knowledge) -> Model:
+    """Build a model from knowledge/, once per record.
+
+    Raises:
+        RequestError: Its size or architecture is not known well enough.
+    """
+    found = _made.get(id(record))
+    if found is not None and found[0] is record:
+        return found[1]
+    model = _built(record, known_shape(record, knowledge))
+    _made[id(record)] = (record, model)
+    return model
+
+
+def _built(record: ModelRecord, shape: Shape) -> Model:
+    counts = shape.counts
+    total = counts.total if counts else record.parameters
+    if total is None:
+        raise RequestError(
+            f"the knowledge base does not know how many parameters {record.name} has",
+            hint="Give a folder with its config.json.",
+        )
+    active = counts.active if counts else (record.active_parameters or total)
+    return Model(
+        name=record.name,
+        family=record.family,
+        modality=record.modality,
+        shape=shape,
+        parameters=total,
+        active_parameters=active,
+        vision_parameters=counts.vision if counts else (record.vision_parameters or 0),
+        label_parameters_b=record.label_parameters_b,
+        trained_context_tokens=record.trained_context_tokens or shape.trained_context,
+        hf_id=record.hf_id,
+        image_tokens=record.image_tokens,
+        licence=record.licence,
+        released=record.released,
+        native_dtype=record.native_dtype,
+        native_formats=record.native_formats,
+    )
+
+
+def model_from_path(path: Path) -> Model:
+    """Build a model from files on disk.
+
+    Takes a ``.gguf`` or ``.safetensors`` file (any shard), an index of shards, a folder with
+    weight files, or a config.json (or its folder) alone. The same state of a file gives the same
+    model, so that what hangs on it is computed once.
+
+    Raises:
+        UserError: The file is missing, broken, or of an architecture nobody can size.
+    """
+    state = _state_of(path)
+    model = _read.get(state) if state else None
+    if model is None:
+        model = _from_file(path)
+        if state:
+            if len(_read) >= _MOST_FILES:
+                _read.clear()
+            _read[state] = model
+    return model
+
+
+def _state_of(path: Path) -> tuple[str, int, int, int, int] | None:
+    """Identify a file's content without reading it; None where it cannot be looked at."""
+    try:
+        file = path / "config.json" if path.is_dir() else path
+        found = file.stat()
+    except (OSError, ValueError):
+        return None
+    return str(path), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _from_file(path: Path) -> Model:
+    stored = _stored(path)
+    if stored is None:
+        return _from_config(path)
+    if stored.shape.counts is None:
+        raise _unknown_size(path, stored.shape)
+    model = _of_shape(stored.name, stored.shape, stored.shape.counts)
+    return replace(model, stored=stored, notes=stored.notes)
+
+
+def _stored(path: Path) -> StoredModel | None:
+    """Read weight files where the path names or holds some; only files need the readers."""
+    if path.suffix == ".gguf":
+        from advisor.models.gguf.files import read_gguf  # noqa: PLC0415
+
+        return read_gguf(path)
+    if path.suffix == ".safetensors" or path.name.endswith(_INDEX) or _holds_weights(path):
+        from advisor.models.safetensors.files import read_safetensors  # noqa: PLC0415
+
+        return read_safetensors(path)
+    return None
+
+
+def _holds_weights(path: Path) -> bool:
+    try:
+        return path.is_dir() and any(path.glob("*.safetensors"))
+    except OSError:
+        return False
+
+
+def _from_config(path: Path) -> Model:
+    from advisor.models.config import load_config  # noqa: PLC0415
+
+    shape = load_config(path)
+    if shape.counts is None:
+        raise _unknown_size(path, shape)
+    name = path.resolve().name if path.is_dir() else path.stem
+    return _of_shape(name, shape, shape.counts)
+
+
+def _of_shape(name: str, shape: Shape, counts: Counts) -> Model:
+    return Model(
+        name=name,
+        family=shape.outer_type or shape.model_type,
+        modality="vision" if counts.vision else "text",
+        shape=shape,
+        parameters=counts.total,
+        active_parameters=counts.active,
+        vision_parameters=counts.vision,
+        label_parameters_b=None,
+        trained_context_tokens=shape.trained_context,
+        origin="config",
+    )
+
+
+def _unknown_size(path: Path, shape: Shape) -> RequestError:
+    return RequestError(
+        f"{path}: no parameter formula covers the architecture "
+        f"'{shape.outer_type or shape.model_type}', so its size is unknown",
+        hint="Name a model of the knowledge base instead.",
+    )

@@ -1,0 +1,152 @@
+"""The header of one safetensors file: names, types and places of its tensors.
+
+Layout and checks after the format's specification (safetensors 0.8): eight bytes of length,
+a JSON object, then the tensors without gap or overlap up to the end of the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from advisor.models.stored_tensors import StoredTensor, fail, open_plain_file, shown_name
+
+_DTYPES: Final = """
+4 F4|6 F6_E2M3 F6_E3M2|8 BOOL U8 I8 F8_E4M3 F8_E5M2 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ
+16 I16 U16 F16 BF16|32 I32 U32 F32|64 I64 U64 F64 C64
+"""
+DTYPE_BITS: Final[Mapping[str, int]] = {
+    name: int(group.split()[0])
+    for group in _DTYPES.strip().replace("\n", "|").split("|")
+    for name in group.split()[1:]
+}
+_LENGTH_BYTES: Final = 8
+MAX_HEADER_BYTES: Final = 48_000_000
+_MAX_DIMS: Final = 16
+_TOO_LARGE: Final = 1 << 63
+_MARKS: Final = ((b"{", 1, 2), (b"[", 2, 2), (b":", 5, 200_000), (b",", 8, 200_000))
+"""Marks of JSON: most of them per tensor, and most beside (in texts of the metadata)."""
+_ENTRY: Final = frozenset({"dtype", "shape", "data_offsets"})
+
+
+def load_header(path: Path, most: int) -> tuple[StoredTensor, ...]:
+    """Read the header of a safetensors file of at most ``most`` tensors.
+
+    Raises:
+        SourceFileError: It is unreadable, not safetensors, cut off, or states something
+            impossible.
+    """
+    with open_plain_file(path) as (file, size):
+        return read_header(file, size, str(path), most)
+
+
+def read_header(file: BinaryIO, size: int, shown: str, most: int) -> tuple[StoredTensor, ...]:
+    """Read the header of an open safetensors file of ``size`` bytes.
+
+    Raises:
+        SourceFileError: It is not safetensors, cut off, or states something impossible.
+    """
+    length = _length(file, size, shown)
+    entries = parse_object(read_exactly(file, length, shown), shown, most)
+    entries.pop("__metadata__", None)
+    if len(entries) > most:
+        fail(shown, f"it holds {len(entries)} tensors, more than any model has.")
+    placed = [_tensor(name, entry, shown) for name, entry in entries.items()]
+    _check_places(placed, size - _LENGTH_BYTES - length, shown)
+    return tuple(tensor for _, tensor in placed)
+
+
+def _length(file: BinaryIO, size: int, shown: str) -> int:
+    if size < _LENGTH_BYTES:
+        fail(shown, f"this is not a safetensors file: it has only {size} bytes.")
+    length = int.from_bytes(read_exactly(file, _LENGTH_BYTES, shown), "little")
+    if length > size - _LENGTH_BYTES:
+        text = f"its header is stated to be {length} bytes long, but the file has {size}"
+        fail(shown, f"{text}: it is cut off or not a safetensors file.")
+    if length > MAX_HEADER_BYTES:
+        fail(shown, f"its header is stated to be {length} bytes long, more than any model needs.")
+    return length
+
+
+def read_exactly(file: BinaryIO, count: int, shown: str) -> bytes:
+    """Read ``count`` bytes that the file's size says are there.
+
+    Raises:
+        SourceFileError: It ends before.
+    """
+    parts = []
+    while count:
+        part = file.read(count)
+        if not part:
+            fail(shown, "the file became shorter while it was read.")
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def parse_object(content: bytes, shown: str, most: int) -> dict[str, object]:
+    """Parse a JSON object about at most ``most`` tensors.
+
+    Raises:
+        SourceFileError: It is something else, or larger.
+    """
+    # Counting marks first bounds what the parser can allocate.
+    for mark, each, spare in _MARKS:
+        if content.count(mark) > each * most + spare:
+            fail(shown, f"its header holds more than {most} tensors, more than any model has.")
+    try:
+        found: object = json.loads(content.decode())
+    except (ValueError, RecursionError):
+        fail(shown, "it does not hold valid JSON: the file is damaged or of another kind.")
+    if not isinstance(found, dict):
+        fail(shown, "it holds JSON, but not an object with tensor names.")
+    return found
+
+
+def _tensor(name: str, entry: object, shown: str) -> tuple[int, StoredTensor]:
+    """Give a tensor with its place, its stated size checked against its type and shape."""
+    if not isinstance(entry, dict) or entry.keys() != _ENTRY:
+        fail(shown, f"the tensor {shown_name(name)} is not described as safetensors does.")
+    bits = DTYPE_BITS.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
+    if bits is None:
+        fail(
+            shown,
+            f"the tensor {shown_name(name)} has type {shown_name(str(entry['dtype']))}, "
+            "which advisor does not know.",
+        )
+    dims = _wholes(entry["shape"], _MAX_DIMS)
+    places = _wholes(entry["data_offsets"], 2)
+    if dims is None or places is None or len(places) != 2:  # noqa: PLR2004
+        fail(shown, f"the tensor {shown_name(name)} has an impossible shape or place.")
+    elements = prod(dims)
+    start, end = places
+    if end - start != elements * bits / 8 or elements * bits % 8:
+        text = f"the tensor {shown_name(name)} takes {end - start} bytes by its place"
+        fail(shown, f"{text}, but {elements * bits // 8} by its shape: the header is damaged.")
+    return start, StoredTensor(name, elements, dims, str(entry["dtype"]), end - start)
+
+
+def _wholes(value: object, most: int) -> tuple[int, ...] | None:
+    if not isinstance(value, list) or len(value) > most:
+        return None
+    for number in value:
+        if type(number) is not int or not 0 <= number < _TOO_LARGE:
+            return None
+    return tuple(value)
+
+
+def _check_places(placed: list[tuple[int, StoredTensor]], data_bytes: int, shown: str) -> None:
+    expected = 0
+    for start, tensor in sorted(placed, key=lambda pair: (pair[0], pair[1].n_bytes)):
+        if start != expected:
+            where = f"starts at byte {start} of the data, expected at {expected}"
+            fail(shown, f"the tensor {shown_name(tensor.name)} {where}: the header is damaged.")
+        expected += tensor.n_bytes
+    if expected > data_bytes:
+        text = f"its tensors need {expected} bytes, but {data_bytes} follow the header"
+        fail(shown, f"{text}: it is cut off.", "Download it again.")
+    if expected < data_bytes:
+        fail(shown, f"{data_bytes - expected} bytes behind its last tensor belong to none.")

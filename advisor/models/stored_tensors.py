@@ -1,0 +1,229 @@
+"""A model as its weight files hold it: every tensor with its exact size.
+
+Readers look at headers only. Whatever a file states about sizes and places is checked before
+it is used; the bounds here hold for all files of one model together.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final, Literal, NoReturn
+
+from msgspec import Struct
+
+from advisor.errors import Source, SourceFileError
+from advisor.models.shape import Counts, Moe, Shape
+
+MAX_TENSORS: Final = 300_000
+MAX_FILES: Final = 1_000
+_MAX_FOLDER: Final = 20_000
+_SHOWN_LENGTH: Final = 60
+
+Part = Literal["embedding", "output", "norm", "layer", "vision", "encoder", "spare", "other"]
+
+
+class StoredTensor(Struct, frozen=True):
+    """One tensor of a file."""
+
+    name: str
+    elements: int
+    """As stored: a packed type counts its words, not the weights inside."""
+    dims: tuple[int, ...]
+    """In the file's own order: contiguous first in GGUF, last in safetensors."""
+    type_name: str
+    """ggml type (``Q4_K``) or safetensors dtype (``BF16``)."""
+    n_bytes: int
+
+
+class StoredModel(Struct, frozen=True):
+    """A model read from its weight files."""
+
+    name: str
+    """From the file or folder name."""
+    shape: Shape
+    format_name: str | None
+    """The format in knowledge/ that it is stored in; None where none has that name."""
+    kind: Literal["gguf", "safetensors"]
+    tensors: tuple[StoredTensor, ...]
+    """Without ``vision_tensors``."""
+    vision_tensors: tuple[StoredTensor, ...]
+    """Image or audio tower and projector."""
+    files: tuple[Path, ...]
+    notes: tuple[str, ...]
+    """What a reader of a report should know, one sentence each."""
+
+
+class Place(Struct, frozen=True):
+    """Where a tensor belongs."""
+
+    part: Part
+    layer: int = 0
+    expert: bool = False
+    """A routed expert of its layer."""
+
+
+_LAYER: Final = re.compile(
+    r"(?:^|\.)(?:blk|layers|layer|h|blocks|block|decoder_layers)\.(\d{1,9})\."
+)
+_EMBEDDINGS: Final = frozenset(
+    {"token_embd", "embed_tokens", "wte", "embed_in", "tok_embeddings", "word_embeddings"}
+    | {"embedding", "embeddings", "shared", "word_embedding"}
+)
+_OUTPUTS: Final = frozenset({"output", "lm_head", "embed_out", "output_layer"})
+_NORMS: Final = frozenset(
+    {"output_norm", "norm", "final_layernorm", "ln_f", "norm_f", "final_layer_norm", "final_norm"}
+)
+_VISION: Final = frozenset(
+    {"vision_tower", "visual", "vision_model", "vision_encoder", "multi_modal_projector"}
+    | {"mm_projector", "image_newline", "audio_tower", "embed_vision", "embed_audio", "aligner"}
+    | {"connector", "patch_merger", "vision_language_adapter", "mlp1", "vision_embed_tokens"}
+    | {"embed_tokens_extend", "vision", "vit", "audio_model", "audio_encoder", "embed_std_vision"}
+)
+_EXPERT: Final = re.compile(
+    r"_exps\.|\.experts\.|\.block_sparse_moe\.(?:in|out)put_linear\.|^blk\.\d+\.ffn_\w+\.\d+\."
+)
+"""The last form: Mixtral files of 2023 hold every expert on its own (blk.0.ffn_up.7.weight)."""
+_SPARE: Final = frozenset({"mtp", "inv_freq", "masked_bias", "position_ids", "attn_mask"})
+_VISION_DEPTH: Final = 3
+ROPE_FREQUENCIES: Final = "rope_freqs.weight"
+_ROPE: Final = ("rope_freqs.", "rope_factors_")
+
+
+def place_of(name: str, layers: int) -> Place:
+    """Say where a tensor belongs by its name, in GGUF or Hugging Face spelling.
+
+    Args:
+        name: As stored.
+        layers: Layers that are loaded; those behind (multi-token prediction) are spare.
+    """
+    parts = name.split(".")
+    if not _VISION.isdisjoint(parts[:_VISION_DEPTH]):
+        return Place("vision")
+    if not _SPARE.isdisjoint(parts):
+        return Place("spare")
+    if _is_encoder(parts):
+        return Place("encoder")
+    found = _LAYER.search(name)
+    if found:
+        layer = int(found[1])
+        expert = _EXPERT.search(name) is not None
+        return Place("layer", layer, expert) if layer < layers else Place("spare")
+    return Place(_outside(parts))
+
+
+def _is_encoder(parts: list[str]) -> bool:
+    """The encoder of an encoder-decoder pair; a plain encoder's layers stand on their own."""
+    return parts[0] == "enc" or parts[:2] in (["model", "encoder"], ["encoder", "block"])
+
+
+def _outside(parts: list[str]) -> Part:
+    owners = parts[-2:] if len(parts) > 1 else parts
+    if not _EMBEDDINGS.isdisjoint(owners):
+        return "embedding"
+    if not _OUTPUTS.isdisjoint(owners):
+        return "output"
+    return "other" if _NORMS.isdisjoint(owners) else "norm"
+
+
+def counts_of(tensors: Iterable[StoredTensor], layers: int, moe: Moe | None) -> Counts:
+    """Count the parameters of the tensors that are loaded, rope factors left out.
+
+    Only where no tensor is packed: elements are counted as stored.
+    """
+    outside: Counter[Part] = Counter()
+    by_layer, experts = [0] * layers, [0] * layers
+    for tensor in tensors:
+        place = place_of(tensor.name, layers)
+        if place.part == "layer":
+            by_layer[place.layer] += tensor.elements
+            experts[place.layer] += tensor.elements * place.expert
+        elif place.part != "spare" and not tensor.name.startswith(_ROPE):
+            outside[place.part] += tensor.elements
+    total = sum(outside.values()) + sum(by_layer)
+    routed = sum(experts)
+    return Counts(
+        total=total,
+        active=total - routed + (routed * moe.used // moe.experts if moe else routed),
+        vision=outside["vision"],
+        embedding=outside["embedding"],
+        output=outside["output"],
+        layers=tuple(by_layer),
+        experts=tuple(experts),
+    )
+
+
+@contextmanager
+def open_plain_file(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+    """Open a plain file and give it with its size in bytes.
+
+    Raises:
+        SourceFileError: It is missing, unreadable or not a plain file.
+    """
+    shown = str(path)
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            fail(shown, "this is not a plain file.")
+        with path.open("rb", buffering=0) as file:
+            yield file, os.fstat(file.fileno()).st_size
+    except FileNotFoundError:
+        fail(shown, "there is no such file.")
+    except OSError as bad:
+        fail(shown, f"the file cannot be read ({bad.strerror or bad}).")
+    except ValueError:
+        fail(shown, "this is not the name of a file.")
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path can be seen to be a folder."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def exists(path: Path) -> bool:
+    """Whether something stands at a path, readable or not."""
+    try:
+        path.lstat()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def names_in(folder: Path) -> list[str]:
+    """List the file names of a folder in order.
+
+    Raises:
+        SourceFileError: It cannot be listed, or holds more than 20,000 entries.
+    """
+    names = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                names.append(entry.name)
+                if len(names) > _MAX_FOLDER:
+                    fail(str(folder), f"the folder holds more than {_MAX_FOLDER} files.")
+    except OSError as bad:
+        fail(str(folder), f"the folder cannot be listed ({bad.strerror or bad}).")
+    return sorted(names)
+
+
+def shown_name(text: str) -> str:
+    """Quote a text from a file for a message: one line, printable, short."""
+    quoted = ascii(text)
+    return quoted if len(quoted) <= _SHOWN_LENGTH else f"{quoted[:_SHOWN_LENGTH]}...'"
+
+
+def fail(shown: str, reason: str, hint: str = "") -> NoReturn:
+    """Refuse a file.
+
+    Raises:
+        SourceFileError: Always.
+    """
+    raise SourceFileError(reason, source=Source(shown), hint=hint)

@@ -1,0 +1,275 @@
+"""Parameter counts of image towers, from a ``vision_config``.
+
+Formulas follow the module classes of transformers 5.23.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct
+
+from advisor.models.config_keys import Keys
+
+_CHANNELS: Final = 3
+
+
+class Tower(Struct, frozen=True):
+    """Common sizes of an image tower."""
+
+    keys: Keys
+    hidden: int
+    width: int
+    layers: int
+    patch: int
+
+    @property
+    def patches(self) -> int:
+        """Patches of the tower's image size."""
+        side = self.keys.uniform("image_size")
+        if side is None:
+            raise self.keys.error("vision_config.image_size is missing, so it cannot be sized.")
+        return (side // self.patch) ** 2
+
+
+def read_tower(keys: Keys) -> Tower:
+    """Read the sizes of a ``vision_config``."""
+    hidden = keys.whole("embed_dim", "hidden_size")
+    ratio = keys.maybe("mlp_ratio", least=1, most=64)
+    width = keys.maybe("intermediate_size", least=1) or (ratio * hidden if ratio else None)
+    return Tower(
+        keys,
+        hidden,
+        width or keys.whole("intermediate_size"),
+        keys.whole("num_hidden_layers", "depth", most=10_000),
+        keys.uniform("patch_size") or keys.whole("patch_size"),
+    )
+
+
+def biased_block(t: Tower) -> int:
+    """A transformer block with LayerNorms and biases throughout."""
+    return 4 * t.hidden**2 + 2 * t.hidden * t.width + t.width + 9 * t.hidden
+
+
+def clip(t: Tower) -> int:
+    """CLIP: class token, learned positions, norms before and after."""
+    ends = _CHANNELS * t.patch**2 * t.hidden + t.hidden + (t.patches + 1) * t.hidden
+    return ends + 4 * t.hidden + t.layers * biased_block(t)
+
+
+def siglip(t: Tower) -> int:
+    """SigLIP: learned positions, norm after, an optional attention-pooling head."""
+    ends = _CHANNELS * t.patch**2 * t.hidden + t.hidden + t.patches * t.hidden + 2 * t.hidden
+    head = biased_block(t) - t.hidden if t.keys.flag("vision_use_head", default=True) else 0
+    return ends + head + t.layers * biased_block(t)
+
+
+def idefics(t: Tower) -> int:
+    """The SigLIP variant of Idefics 3 and SmolVLM, without head."""
+    ends = _CHANNELS * t.patch**2 * t.hidden + t.hidden + t.patches * t.hidden + 2 * t.hidden
+    return ends + t.layers * biased_block(t)
+
+
+def pixtral(t: Tower) -> int:
+    """Pixtral: rotary positions, gated blocks, no biases."""
+    heads = t.keys.whole("num_attention_heads")
+    inner = heads * (t.keys.maybe("head_dim", least=1) or t.hidden // heads)
+    block = 4 * t.hidden * inner + 3 * t.hidden * t.width + 2 * t.hidden
+    return _CHANNELS * t.patch**2 * t.hidden + t.hidden + t.layers * block
+
+
+def _merged(t: Tower) -> int:
+    return t.hidden * t.keys.number("spatial_merge_size", 2, least=1) ** 2
+
+
+def _frames(t: Tower) -> int:
+    return t.keys.number("temporal_patch_size", 2, least=1)
+
+
+def _patches(t: Tower) -> int:
+    return _CHANNELS * _frames(t) * t.patch**2 * t.hidden
+
+
+def _merger(width: int, out: int) -> int:
+    return width * width + width + width * out + out
+
+
+def qwen2_vl(t: Tower) -> int:
+    """Qwen2-VL: rotary positions and a patch merger."""
+    out = t.keys.whole("hidden_size")
+    return _patches(t) + t.layers * biased_block(t) + 2 * t.hidden + _merger(_merged(t), out)
+
+
+def qwen2_5_vl(t: Tower) -> int:
+    """Qwen2.5-VL: gated blocks with biases and RMSNorms, a patch merger."""
+    attention = 4 * t.hidden**2 + 4 * t.hidden
+    mlp = 3 * t.hidden * t.width + 2 * t.width + t.hidden
+    block = attention + mlp + 2 * t.hidden
+    out = t.keys.whole("out_hidden_size")
+    return _patches(t) + t.layers * block + t.hidden + _merger(_merged(t), out)
+
+
+def qwen3_vl(t: Tower) -> int:
+    """Qwen3-VL: learned positions, a patch merger and deep-stack mergers."""
+    out = t.keys.whole("out_hidden_size")
+    deep = len(t.keys.wholes("deepstack_visual_indexes") or ())
+    width = _merged(t)
+    places = t.keys.number("num_position_embeddings", 2304, least=1) * t.hidden
+    mergers = _merger(width, out) * (1 + deep) + 2 * t.hidden + 2 * width * deep
+    return _patches(t) + t.hidden + places + t.layers * biased_block(t) + mergers
+
+
+def llama4(t: Tower) -> int:
+    """Llama 4: class token, learned positions and a pixel-shuffle adapter."""
+    ends = _CHANNELS * t.patch**2 * t.hidden + t.hidden + (t.patches + 1) * t.hidden
+    inner = t.keys.whole("projector_input_dim")
+    adapter = t.width * inner + inner * t.keys.whole("projector_output_dim")
+    return ends + 4 * t.hidden + t.layers * biased_block(t) + adapter
+
+
+def glm4v(t: Tower) -> int:
+    """GLM-4.1V: gated blocks of the output width, a downsampler and a gated merger."""
+    out = t.keys.whole("out_hidden_size")
+    bias = 4 * t.hidden if t.keys.flag("attention_bias") else 0
+    block = 4 * t.hidden**2 + 3 * t.hidden * out + 2 * t.hidden + bias
+    merger = out * out + 2 * out + 3 * out * t.width
+    down = _merged(t) * out + out
+    ends = _patches(t) + t.hidden + t.patches * t.hidden + 2 * t.hidden
+    return ends + t.layers * block + merger + down
+
+
+def moonvit(t: Tower) -> int:
+    """MoonViT: a learned grid of positions and biased blocks (Kimi)."""
+    side = t.keys.number("init_pos_emb_height", 64) * t.keys.number("init_pos_emb_width", 64)
+    ends = _CHANNELS * t.patch**2 * t.hidden + t.hidden + side * t.hidden + 2 * t.hidden
+    return ends + t.layers * biased_block(t)
+
+
+def internvit(t: Tower) -> int:
+    """InternViT: class token, learned positions, layer scales."""
+    norms = 4 * t.hidden
+    attention = 4 * t.hidden**2 + t.hidden
+    attention += 3 * t.hidden if t.keys.flag("attention_bias") else 0
+    attention += 2 * t.hidden if t.keys.flag("use_qk_norm") else 0
+    block = attention + 2 * t.hidden * t.width + t.width + t.hidden + norms + 2 * t.hidden
+    ends = _CHANNELS * t.patch**2 * t.hidden + t.hidden + (t.patches + 2) * t.hidden
+    final = 0 if t.keys.flag("use_mean_pooling", default=True) else 2 * t.hidden
+    return ends + t.layers * block + final
+
+
+def mllama(t: Tower) -> int:
+    """Llama 3.2 Vision: two encoders, gated tile and position embeddings."""
+    tiles = t.keys.number("max_num_tiles", 4, least=1)
+    ratios = len(t.keys.items("supported_aspect_ratios") or range(8)) + 1
+    block = 4 * t.hidden**2 + 2 * t.hidden * t.width + t.width + t.hidden + 4 * t.hidden
+    deep = t.keys.number("num_global_layers", 8)
+    places = t.patches + 1
+    tables = places * t.hidden + 1 + ratios * tiles * places * t.hidden
+    gates = 2 * (ratios * tiles * t.hidden + 1)
+    ends = _CHANNELS * t.patch**2 * t.hidden + t.hidden + 4 * t.hidden
+    return ends + tables + gates + t.layers * block + deep * (block + 2)
+
+
+def gemma4(t: Tower) -> int:
+    """Gemma 4: two-axis position tables, gated blocks with four norms."""
+    heads = t.keys.whole("num_attention_heads")
+    key_heads = t.keys.maybe("num_key_value_heads", least=1) or heads
+    width = t.keys.maybe("head_dim", least=1) or t.hidden // heads
+    attention = 2 * t.hidden * width * (heads + key_heads) + 2 * width
+    block = attention + 3 * t.hidden * t.width + 4 * t.hidden
+    places = 2 * t.keys.number("position_embedding_size", 10240, least=1) * t.hidden
+    return places + _CHANNELS * t.patch**2 * t.hidden + t.layers * block
+
+
+class VisionFamily(Struct, frozen=True):
+    """How the tower of one vision ``model_type`` is counted."""
+
+    count: Callable[[Tower], int]
+    sizes: Mapping[str, object]
+    """Class sizes: a nested config states only differences."""
+
+
+def _sizes(hidden: int, width: int, layers: int, heads: int, **more: int) -> dict[str, object]:
+    return {
+        "hidden_size": hidden,
+        "intermediate_size": width,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        **more,
+    }
+
+
+_SIGLIP = _sizes(768, 3072, 12, 12, image_size=224, patch_size=16)
+_IDEFICS = _sizes(1152, 3072, 12, 16, image_size=224, patch_size=32)
+_QWEN_OUT = {"depth": 32, "patch_size": 14, "out_hidden_size": 3584}
+_QWEN3 = VisionFamily(
+    qwen3_vl,
+    {
+        "depth": 27,
+        "hidden_size": 1152,
+        "intermediate_size": 4304,
+        "patch_size": 16,
+        "out_hidden_size": 3584,
+        "deepstack_visual_indexes": (8, 16, 24),
+    },
+)
+_QWEN35 = VisionFamily(
+    qwen3_vl, {k: v for k, v in _QWEN3.sizes.items() if k != "deepstack_visual_indexes"}
+)
+_GLM4V = VisionFamily(
+    glm4v,
+    {
+        "depth": 24,
+        "hidden_size": 1536,
+        "intermediate_size": 13696,
+        "patch_size": 14,
+        "image_size": 336,
+        "out_hidden_size": 4096,
+    },
+)
+_MOON = VisionFamily(moonvit, _sizes(1152, 4304, 27, 16, patch_size=14))
+
+TOWERS: Final[Mapping[str, VisionFamily]] = MappingProxyType(
+    {
+        "clip_vision_model": VisionFamily(
+            clip, _sizes(768, 3072, 12, 12, image_size=224, patch_size=32)
+        ),
+        "siglip_vision_model": VisionFamily(siglip, _SIGLIP),
+        "idefics3_vision": VisionFamily(idefics, _IDEFICS),
+        "idefics3": VisionFamily(idefics, _IDEFICS),
+        "smolvlm_vision": VisionFamily(idefics, _IDEFICS),
+        "pixtral": VisionFamily(
+            pixtral, _sizes(1024, 4096, 24, 16, image_size=1024, patch_size=16)
+        ),
+        "qwen2_vl_vision": VisionFamily(
+            qwen2_vl, {**_QWEN_OUT, "embed_dim": 1280, "mlp_ratio": 4, "hidden_size": 3584}
+        ),
+        "qwen2_5_vl_vision": VisionFamily(
+            qwen2_5_vl, {**_QWEN_OUT, "hidden_size": 3584, "intermediate_size": 3420}
+        ),
+        "qwen3_vl_vision": _QWEN3,
+        "qwen3_vl_moe_vision": _QWEN3,
+        "qwen3_5_vision": _QWEN35,
+        "qwen3_5_moe_vision": _QWEN35,
+        "llama4_vision_model": VisionFamily(
+            llama4,
+            {
+                **_sizes(768, 5632, 34, 16, image_size=448, patch_size=14),
+                "projector_input_dim": 4096,
+                "projector_output_dim": 4096,
+            },
+        ),
+        "glm4v_vision": _GLM4V,
+        "glm4v_moe_vision": _GLM4V,
+        "kimi_k25_vision": _MOON,
+        "gemma4_vision": VisionFamily(gemma4, _sizes(768, 3072, 16, 12, patch_size=16)),
+        "internvl_vision": VisionFamily(
+            internvit, _sizes(1024, 4096, 24, 16, image_size=448, patch_size=14)
+        ),
+        "mllama_vision_model": VisionFamily(
+            mllama, _sizes(1280, 5120, 32, 16, image_size=448, patch_size=14)
+        ),
+    }
+)

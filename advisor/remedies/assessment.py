@@ -1,0 +1,177 @@
+"""What is known of a scenario whatever was asked: its estimate, its loss and its facts, kept.
+
+Requests about one card and model try the same changes again and again, in other formats and other
+contexts, and all cards are held against the same larger ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from advisor.estimate.margin import Margin, headroom_percent, margin_of
+from advisor.estimate.memory import estimate_memory
+from advisor.estimate.result import Memory, Speed
+from advisor.estimate.speed import estimate_speed
+from advisor.estimate.system_ram import host_fits
+from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.types import Gpu, Knowledge
+from advisor.memo import Kept
+from advisor.remedies.quality import exam_loss, quality_loss, weights_loss
+from advisor.scenario import support
+from advisor.scenario.scenario import Key, Scenario, any_context_key, offloads, whole_key
+from advisor.scenario.splits import split_of
+from advisor.units import percent
+
+
+class Outlook(Struct, frozen=True):
+    """A scenario, estimated."""
+
+    memory: Memory
+    speed: Speed | None
+    """None where it does not fit, too: nothing is said of such a speed."""
+    fits: bool
+    """On its cards and in system RAM."""
+    margin: Margin | None
+    quality_loss_percent: float | None
+    facts: Mapping[str, FactValue]
+    """The ``option.*`` facts that do not depend on the request."""
+
+
+_kept: Kept[Key, tuple[Knowledge, Key, Outlook]] = Kept(3_072)
+
+
+def outlook_of(scenario: Scenario, knowledge: Knowledge) -> Outlook:
+    """Estimate a scenario, or give what is kept of the same one.
+
+    Raises:
+        KnowledgeError: calibration.yaml is wrong.
+        RequestError: A figure of the architecture or of the format is not known.
+    """
+    key, records = whole_key(scenario)
+    found = _kept.get(key)
+    if found is None or found[0] is not knowledge:
+        found = (knowledge, records, _outlook(scenario, knowledge))
+        _kept.put(key, found)
+    return found[2]
+
+
+def known_outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook | None:
+    """Give what is kept of a scenario, if it was estimated lately."""
+    found = _kept.get(whole_key(scenario)[0])
+    return found[2] if found and found[0] is knowledge else None
+
+
+def _outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook:
+    memory = estimate_memory(scenario, knowledge)
+    fits = memory.deficit_bytes == 0 and host_fits(scenario, memory)
+    lasting = _lasting_of(scenario, knowledge)
+    speed = _speed_of(scenario, memory, lasting) if fits else None
+    margin = margin_of(memory, knowledge.policy) if fits else None
+    facts: dict[str, FactValue] = {"option.fits": fits, **lasting.facts}
+    if margin:
+        facts["option.margin"] = margin
+    facts["option.context"] = float(scenario.context_tokens)
+    if trained := scenario.model.trained_context_tokens:
+        facts["option.trained_length"] = scenario.context_tokens >= trained
+    _put_memory(facts, scenario, memory)
+    _put_speed(facts, speed)
+    return Outlook(memory, speed, fits, margin, lasting.quality_loss_percent, facts)
+
+
+class _Lasting(Struct):
+    """What holds of a scenario whatever its context."""
+
+    knowledge: Knowledge
+    records: Key
+    quality_loss_percent: float | None
+    facts: Mapping[str, FactValue]
+    speed: Speed | None = None
+    timed: bool = False
+    """Whether ``speed`` was estimated: it is where the model lies wholly on equal cards."""
+
+
+_kept_lasting: Kept[Key, _Lasting] = Kept(1_024)
+
+
+def _lasting_of(scenario: Scenario, knowledge: Knowledge) -> _Lasting:
+    key, records = any_context_key(scenario)
+    found = _kept_lasting.get(key)
+    if found is None or found.knowledge is not knowledge:
+        facts: dict[str, FactValue] = {}
+        put(facts, "option.exam_loss", exam_loss(scenario))
+        put(facts, "option.weights_loss", weights_loss(scenario))
+        _put_scenario(facts, scenario)
+        if scenario.gpu:
+            _put_card(facts, scenario, scenario.gpu)
+        found = _Lasting(knowledge, records, quality_loss(scenario), facts)
+        _kept_lasting.put(key, found)
+    return found
+
+
+def _speed_of(scenario: Scenario, memory: Memory, lasting: _Lasting) -> Speed | None:
+    """Estimate the speed; where all lies on equal cards, it is that of any context that fits."""
+    if offloads(scenario) or scenario.cards:
+        return estimate_speed(scenario, memory, lasting.knowledge)
+    if not lasting.timed:
+        lasting.speed = estimate_speed(scenario, memory, lasting.knowledge)
+        lasting.timed = True
+    return lasting.speed
+
+
+def put(facts: dict[str, FactValue], name: str, value: float | None) -> None:
+    """Add a figure, where it is known, without the noise of its last digits."""
+    if value is not None:
+        facts[name] = round(value, 4) + 0.0
+
+
+def _put_memory(facts: dict[str, FactValue], after: Scenario, memory: Memory) -> None:
+    host = memory.host_weights_bytes + memory.host_kv_cache_bytes
+    facts["option.required"] = float(memory.required_bytes)
+    facts["option.host_ram"] = float(host)
+    facts["option.offloads"] = offloads(after)
+    put(facts, "option.headroom", memory.headroom_bytes)
+    put(facts, "option.headroom_share", headroom_percent(memory))
+    put(facts, "option.bits_per_weight", memory.bits_per_weight)
+    if after.ram_bytes is not None:
+        facts["option.host_ram_ok"] = host <= after.ram_bytes
+
+
+def _put_speed(facts: dict[str, FactValue], speed: Speed | None) -> None:
+    facts["option.speed_known"] = speed is not None
+    if speed:
+        put(facts, "option.decode_speed", speed.decode_tok_s.estimate)
+        put(facts, "option.aggregate_speed", speed.total_tok_s)
+
+
+def _put_scenario(facts: dict[str, FactValue], after: Scenario) -> None:
+    facts["option.format"] = after.precision.name
+    facts["option.format_family"] = after.precision.family
+    put(facts, "option.format_bits", after.precision.bits_per_weight)
+    facts["option.as_published"] = support.is_published(after.precision, after.model)
+    facts["option.kv_cache"] = after.kv_cache_k.name
+    facts["option.kv_bits"] = float(after.kv_cache_k.bits)
+    facts["option.batch"] = float(after.batch)
+    facts["option.gpus"] = float(after.gpus)
+    if way := split_of(after):
+        facts["option.split"] = way
+    facts["option.unequal_cards"] = bool(after.cards)
+    facts["option.framework"] = after.framework.name
+    facts["option.serves_batches"] = after.framework.serves_batches is True
+    facts["option.flash_attention"] = after.flash_attention
+    facts["option.mtp"] = after.mtp > 0
+    facts["option.parameters"] = float(after.model.parameters)
+    if after.gpu_layers is not None:
+        share = percent(after.gpu_layers, after.model.shape.layers + 1)
+        put(facts, "option.layers_on_gpu", share)
+
+
+def _put_card(facts: dict[str, FactValue], after: Scenario, gpu: Gpu) -> None:
+    native = support.is_native(after.precision, gpu)
+    if native is not None:
+        facts["option.native"] = native
+    facts["option.gpu"] = gpu.name
+    facts["option.gpu_segment"] = gpu.segment
+    facts["option.gpu_vendor"] = gpu.vendor
+    put(facts, "option.bandwidth", gpu.bandwidth_bytes_s)

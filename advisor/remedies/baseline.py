@@ -1,0 +1,236 @@
+"""What every what-if is built from, and how one is estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.estimate.memory import free_bytes
+from advisor.estimate.result import Memory, Speed
+from advisor.knowledge.types import Format, Framework, Knowledge
+from advisor.memo import by_identity_up_to
+from advisor.remedies.assessment import known_outlook, outlook_of
+from advisor.remedies.option import Action, Effort, Option
+from advisor.remedies.quality import quality_loss
+from advisor.scenario import support
+from advisor.scenario.precisions import formats_for, precision_asked
+from advisor.scenario.resolve import cards_asked, default_backend, default_context, default_ubatch
+from advisor.scenario.scenario import Request, Scenario, offloads
+from advisor.scenario.speculation import without_lost_drafts
+from advisor.scenario.splits import can_split, split_of
+
+
+class Base(Struct, frozen=True):
+    """The request, resolved and estimated."""
+
+    request: Request
+    scenario: Scenario
+    memory: Memory
+    speed: Speed | None
+    knowledge: Knowledge
+
+    @property
+    def card_fits(self) -> bool:
+        """Whether the request fits on its cards."""
+        return self.memory.deficit_bytes == 0
+
+
+def may_help(base: Base, other: Scenario) -> bool:
+    """Whether a what-if is worth estimating: where the request fits, or the what-if would."""
+    return (base.card_fits and can_split(other)) or cards_hold(base, other)
+
+
+def cards_hold(base: Base, other: Scenario) -> bool:
+    """Whether a what-if fits on its cards: the estimate's own answer, without its details."""
+    if not can_split(other):
+        return False
+    known = known_outlook(other, base.knowledge)
+    if known:
+        return not known.memory.deficit_bytes
+    free = free_bytes(other, base.knowledge)
+    return free is None or free >= 0
+
+
+def whole_if_held(base: Base, other: Scenario) -> Scenario:
+    """Drop a stated split where the cards of a what-if hold all of it, or share their memory."""
+    if other.gpu is None or not offloads(other):
+        return other
+    whole = replace(other, gpu_layers=None, cpu_experts=0)
+    return whole if other.gpu.unified_memory or cards_hold(base, whole) else other
+
+
+def make_option(
+    base: Base,
+    action: Action,
+    change: Mapping[str, object],
+    scenario: Scenario,
+    effort: Effort,
+    *,
+    cost_usd: float | None = None,
+    steps: int = 1,
+) -> Option:
+    """Estimate a changed scenario with the request's own estimator and complete its change."""
+    if base.request.ubatch is None and scenario.model.modality == "embedding":
+        at_once = default_ubatch(scenario.model, scenario.framework, scenario.context_tokens)
+        scenario = replace(scenario, ubatch=at_once)
+    own = base.scenario
+    if scenario.model is not own.model or scenario.framework is not own.framework:
+        scenario = without_lost_drafts(scenario)
+    then = outlook_of(scenario, base.knowledge)
+    loss = then.quality_loss_percent if scenario.model is own.model else None
+    before = _loss_of(own)
+    full = _completed(base, change, scenario)
+    return Option(
+        key=option_key(action, full),
+        action=action,
+        change=full,
+        scenario=scenario,
+        memory=then.memory,
+        speed=then.speed,
+        fits=then.fits,
+        steps=steps,
+        quality_loss_percent=loss,
+        quality_cost_percent=None if loss is None or before is None else round(loss - before, 6),
+        cost_usd=cost_usd,
+        effort=effort,
+        margin=then.margin,
+        alone=then.facts,
+    )
+
+
+_loss_of = by_identity_up_to(16)(quality_loss)
+
+
+def option_key(action: str, change: Mapping[str, object]) -> str:
+    """A stable, readable identity: ``quantize precision=Q8_0``."""
+    if len(change) == 1:
+        ((name, value),) = change.items()
+        return f"{action} {name}={value}"
+    return " ".join([action, *[f"{key}={value}" for key, value in sorted(change.items())]])
+
+
+def _completed(
+    base: Base, change: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Add the keys without which running the changed request would fall back to other defaults."""
+    request, own = base.request, base.scenario
+    full = {**change, **_split_changes(base, change, scenario)}
+    if own.mtp or own.draft_model:
+        full.update(_draft_changes(base, full, scenario))
+    if scenario.gpu is not own.gpu or scenario.gpus != own.gpus:
+        full.update(_card_changes(base, full, scenario))
+    full.update(_choice_changes(base, full, scenario))
+    stated = full.get("split", request.split)
+    if stated and scenario.gpus > 1 and stated != (way := split_of(scenario)):
+        full["split"] = way
+    stated_context = request.context or default_context(scenario.model)
+    if "context" not in full and stated_context != scenario.context_tokens:
+        full["context"] = scenario.context_tokens
+    if scenario.gpu and "backend" not in full:
+        stated = base.scenario.backend if request.backend else default_backend(scenario.gpu)
+        if scenario.backend != stated:
+            full["backend"] = scenario.backend
+    return full
+
+
+def _choice_changes(
+    base: Base, full: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Name the framework and the format where the defaults would choose others."""
+    if full.keys().isdisjoint(_CHOSEN_BY) and not _moved(base, scenario):
+        return {}
+    text = str(full.get("precision") or precision_asked(base.request, scenario.model))
+    framework, added = scenario.framework, dict[str, object]()
+    stated = framework if "framework" in full else None
+    if stated is None and base.request.framework:
+        stated = base.scenario.framework
+    expected = _default_pair(base.knowledge, text, stated, scenario)
+    if expected is None or expected[1] is not framework:
+        added["framework"] = framework.name
+        expected = _default_pair(base.knowledge, text, framework, scenario)
+    if expected is None or expected[0] is not scenario.precision:
+        added["precision"] = scenario.precision.name
+    return added
+
+
+def _draft_changes(
+    base: Base, full: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Take back a head or a draft model that the changed scenario cannot use."""
+    lost: dict[str, object] = {}
+    if base.scenario.mtp and not scenario.mtp and "mtp" not in full:
+        lost["mtp"] = 0
+    if base.scenario.draft_model and scenario.draft_model is None:
+        lost["draft_model"] = None
+    return lost
+
+
+def _card_changes(
+    base: Base, full: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Say which and how many cards where the request's own words would give others."""
+    request, gpu = base.request, scenario.gpu
+    if gpu is None or scenario.cards:
+        return {}
+    added: dict[str, object] = {}
+    if "gpu" not in full and cards_asked(request, base.knowledge).counted:
+        added["gpu"] = gpu.name
+    stated = full.get("gpus", request.gpus) or 1
+    if stated != scenario.gpus:
+        added["gpus"] = scenario.gpus
+    return added
+
+
+def _split_changes(
+    base: Base, full: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Undo a stated split where the changed scenario has none."""
+    undone: dict[str, object] = {}
+    if "gpu_layers" not in full and scenario.gpu_layers != base.scenario.gpu_layers:
+        undone["gpu_layers"] = "all" if scenario.gpu_layers is None else scenario.gpu_layers
+    if "cpu_experts" not in full and scenario.cpu_experts != base.scenario.cpu_experts:
+        undone["cpu_experts"] = scenario.cpu_experts
+    return undone
+
+
+_CHOSEN_BY = frozenset(
+    {"gpu", "model", "config", "framework", "precision", "gpu_layers", "cpu_experts"}
+)
+"""Keys of a request from which its default framework and format follow."""
+
+
+def _moved(base: Base, scenario: Scenario) -> bool:
+    """Whether framework or format is another than the request's own, which needs no naming."""
+    own = base.scenario
+    return scenario.framework is not own.framework or scenario.precision is not own.precision
+
+
+_pairs: dict[tuple[object, ...], tuple[Format, Framework] | None] = {}
+_MOST_PAIRS = 20_000
+
+
+def _default_pair(
+    knowledge: Knowledge, text: str, framework: Framework | None, scenario: Scenario
+) -> tuple[Format, Framework] | None:
+    """What the defaults choose for this card and model; kept, since many what-ifs ask it."""
+    gpu, model = scenario.gpu, scenario.model
+    split = offloads(scenario)
+    key = (
+        id(knowledge),
+        text,
+        framework.name if framework else "",
+        (gpu.vendor, gpu.compute_capability, gpu.architecture) if gpu else None,
+        model.shape.outer_type or model.shape.model_type,
+        bool(model.vision_parameters),
+        model.native_formats,
+        split,
+    )
+    if key not in _pairs:
+        if len(_pairs) > _MOST_PAIRS:
+            _pairs.clear()
+        chosen = support.candidates(knowledge, framework, split=split)
+        formats = formats_for(text, model, knowledge)
+        _pairs[key] = support.first_pair(chosen, formats, gpu, model)
+    return _pairs[key]

@@ -1,0 +1,195 @@
+"""What-ifs about cards: more of them, larger or faster ones, rented ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from advisor.estimate.break_even import MOST_CARDS, can_double
+from advisor.knowledge import catalogue
+from advisor.knowledge.catalogue import CardRow
+from advisor.knowledge.types import Gpu, Knowledge
+from advisor.remedies.baseline import Base, cards_hold, make_option, whole_if_held
+from advisor.remedies.option import Action, Option
+from advisor.scenario import support
+from advisor.scenario.resolve import default_backend
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.splits import is_usual_split, split_of
+
+_PER_SEGMENT = {True: 2, False: 1}
+"""What-ifs per market segment, by whether the card is of the usual vendor: the present one's, and
+of cards in data centres the one that most clouds rent."""
+_MOSTLY_RENTED = "NVIDIA"
+_MUCH_FASTER = 1.3
+_FOR_SALE = frozenset({"consumer", "workstation", "datacenter"})
+LEAST_RENTED_BANDWIDTH = 300e9
+"""Slower cards of data centres are made for video and desktops, bytes per second."""
+
+
+def more_cards_options(base: Base) -> Iterator[Option]:
+    """The fewest equal cards that hold the model, or two where one already does.
+
+    Of unequal cards the largest is taken again, in place of the others. Where a framework that
+    splits every tensor needs more cards than a pipeline of whole layers, both are tried.
+    """
+    scenario = base.scenario
+    gpu = _largest(scenario.cards) if scenario.cards else scenario.gpu
+    if gpu is None or not can_grow(base) or _holds_what_was_split(base):
+        return
+    if base.card_fits and scenario.framework.multi_gpu[0] != "tensor":
+        return
+    owned = sum(card.name == gpu.name for card in scenario.cards) or scenario.gpus
+    by_layer = False
+    for count in range(max(owned + 1, 2), MOST_CARDS + 1):
+        other = replace(scenario, gpu=gpu, gpus=count, cards=())
+        if not (_as_asked(other) and cards_hold(base, other)):
+            other = replace(other, split="layer")
+            no_help = by_layer or base.card_fits or split_of(other) != "layer"
+            if no_help or not cards_hold(base, other):
+                continue
+        option = _with_cards(base, whole_if_held(base, other), count - owned)
+        if option.fits:
+            yield option
+            if other.split == scenario.split:
+                return
+            by_layer = True
+
+
+def _holds_what_was_split(base: Base) -> bool:
+    """Whether the card at hand would hold all of what was split: nothing has to be bought."""
+    return whole_if_held(base, base.scenario) is not base.scenario
+
+
+def _as_asked(scenario: Scenario) -> bool:
+    """Whether the cards share the model as was stated, or else as the framework prefers."""
+    return split_of(scenario) == scenario.split or is_usual_split(scenario)
+
+
+def _with_cards(base: Base, other: Scenario, bought: int) -> Option:
+    price = other.gpu.launch_price_usd if other.gpu else None
+    change: dict[str, object] = {"gpus": other.gpus}
+    if base.scenario.cards and other.gpu:
+        change["gpu"] = other.gpu.name
+    if other.split != base.scenario.split:
+        change["split"] = other.split
+    cost = price * bought if price else None
+    return make_option(base, "add-gpus", change, other, "purchase", cost_usd=cost)
+
+
+def can_grow(base: Base) -> bool:
+    """Whether equal cards can be added: a slot for them, and a framework that splits."""
+    cards = base.scenario.cards
+    largest = _largest(cards) if cards else base.scenario.gpu
+    return can_double(replace(base.scenario, gpu=largest, cards=()))
+
+
+def _largest(cards: Sequence[Gpu]) -> Gpu:
+    return max(cards, key=lambda card: (card.vram_bytes or 0, card.bandwidth_bytes_s or 0.0))
+
+
+def other_card_options(base: Base) -> Iterator[Option]:
+    """Cards that hold the request where this one does not, or much faster ones where it does.
+
+    After one that holds it with a thin margin the next larger one is tried as well.
+    """
+    gpu = base.scenario.gpu
+    if gpu is None or gpu.vram_bytes is None or _holds_what_was_split(base):
+        return
+    found: dict[tuple[str, bool], int] = {}
+    for row in _worth_a_look(base, gpu):
+        kind = "unified" if row.unified_memory else row.segment
+        usual = row.vendor == (_MOSTLY_RENTED if row.segment == "datacenter" else gpu.vendor)
+        slot = (kind, usual)
+        if found.get(slot, 0) < (1 if row.unified_memory else _PER_SEGMENT[usual]):
+            scenario = on_card(base, base.knowledge.gpus[row.name])
+            scenario = scenario and whole_if_held(base, scenario)
+            if scenario and cards_hold(base, scenario):
+                option = _card_option(base, scenario)
+                if option.fits:
+                    found[slot] = found.get(slot, 0) + (option.margin != "thin")
+                    yield option
+
+
+def _worth_a_look(base: Base, gpu: Gpu) -> Sequence[CardRow]:
+    """A cheap test before the estimate: cards that are larger, or as large and much faster."""
+    rows, least = current_cards(base.knowledge), gpu.vram_bytes
+    assert least
+    if base.scenario.cards:
+        least = _largest(base.scenario.cards).vram_bytes or 0
+        return [row for row in rows if row.vram_bytes > least]
+    if not base.card_fits:
+        weights, count = base.memory.weights_bytes, base.scenario.gpus
+        larger = (row for row in rows if row.vram_bytes > least)
+        return [row for row in larger if row.vram_bytes * count >= weights]
+    if not gpu.bandwidth_bytes_s:
+        return []
+    fast = gpu.bandwidth_bytes_s * _MUCH_FASTER
+    large = (row for row in rows if row.vram_bytes >= least)
+    return [row for row in large if row.bandwidth_bytes_s and row.bandwidth_bytes_s >= fast]
+
+
+def _card_option(base: Base, scenario: Scenario) -> Option:
+    card = scenario.gpu
+    assert card
+    action: Action = "cloud" if card.segment == "datacenter" else "upgrade-gpu"
+    cost = card.launch_price_usd
+    return make_option(
+        base,
+        action,
+        {"gpu": card.name},
+        scenario,
+        "purchase",
+        cost_usd=cost * scenario.gpus if cost and action == "upgrade-gpu" else None,
+    )
+
+
+def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | None:
+    """The request on another card; None where its framework or format does not run there.
+
+    Args:
+        base: The request.
+        card: The other card.
+        any_format: Whether the format is going to change too, so need not run.
+    """
+    scenario = base.scenario
+    if base.request.backend and default_backend(card) != scenario.backend:
+        return None
+    framework = scenario.framework
+    if not any_format and not support.runs(framework, scenario.precision, card, scenario.model):
+        return None
+    return replace(
+        scenario,
+        gpu=card,
+        gpus=1 if scenario.cards or card.stands_alone else scenario.gpus,
+        cards=(),
+        backend=scenario.backend if base.request.backend else default_backend(card),
+    )
+
+
+_sorted: dict[int, tuple[Knowledge, Sequence[CardRow]]] = {}
+
+
+def current_cards(knowledge: Knowledge) -> Sequence[CardRow]:
+    """Cards and machines one could still buy or rent, smallest and cheapest first; sorted once."""
+    found = _sorted.get(id(knowledge))
+    if found is None or found[0] is not knowledge:
+        rows = [row for row in catalogue.cards(knowledge) if _is_current(row, knowledge)]
+        rows.sort(key=_smallest_and_cheapest)
+        found = _sorted[id(knowledge)] = (knowledge, rows)
+    return found[1]
+
+
+def _is_current(row: CardRow, knowledge: Knowledge) -> bool:
+    """Whether it is recent and, if it shares its memory, large enough to be bought for this."""
+    policy = knowledge.policy
+    recent = row.released is None or int(row.released[:4]) >= policy["upgrade_oldest_year"]
+    if row.unified_memory:
+        return recent and row.vram_bytes >= policy["unified_upgrade_least_bytes"]
+    slow = (row.bandwidth_bytes_s or 0.0) < LEAST_RENTED_BANDWIDTH
+    return recent and row.segment in _FOR_SALE and not (slow and row.segment == "datacenter")
+
+
+def _smallest_and_cheapest(row: CardRow) -> tuple[int, bool, float, str]:
+    price = row.launch_price_usd
+    return (row.vram_bytes, price is None, price or 0.0, row.name)

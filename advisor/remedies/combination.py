@@ -1,0 +1,273 @@
+"""Combinations: the smallest set of changes that fits, found by search.
+
+A set is a weight format, a cache type and changes of degree (``room``). Memory falls along each
+of them, so a set whose every change is at its extreme and that still does not fit is passed over
+with one look, and the best format of a set is found by halving. Sets of two come before sets of
+three, gentle changes before desperate ones. New hardware (``machines``) is looked at only where
+the present machine has no gentle remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, islice
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.estimate.system_ram import host_fits
+from advisor.knowledge.types import Format, KvType
+from advisor.remedies.baseline import Base, cards_hold, make_option
+from advisor.remedies.changes import (
+    Bounds,
+    Plan,
+    bounds,
+    least_decode,
+    ram_limit,
+    smaller_caches,
+    smaller_formats,
+    stored_bytes,
+    with_cache,
+    with_format,
+)
+from advisor.remedies.degrees import DEGREES, EXPERTS, LAYERS, Degree, solved, stretched
+from advisor.remedies.dominance import best_of
+from advisor.remedies.format_choice import worth_having
+from advisor.remedies.formats import in_framework
+from advisor.remedies.machines import machine_options
+from advisor.remedies.option import Option
+from advisor.scenario import support
+from advisor.scenario.scenario import Scenario, offloads
+
+_MOST_STEPS = 3
+_MOST_OFFERED = 6
+_MOST_FOUND, _FEW_FOUND = 8, 2
+_FORMAT, _CACHE = "format", "cache"
+_OTHER_MACHINE = frozenset({"add-gpus", "upgrade-gpu", "cloud"})
+
+
+def combine_options(base: Base, singles: Sequence[Option]) -> Iterator[Option]:
+    """The best combinations, where no single change is a gentle remedy; at most a handful.
+
+    Args:
+        base: The request.
+        singles: Every single change that was tried.
+    """
+    if base.card_fits and host_fits(base.scenario, base.memory):
+        return
+    gentle, *further = bounds(base)
+    if any(acceptable(base, option, gentle) for option in singles):
+        return
+    found = _gentle_sets(base, gentle, further[0])
+    yield from found
+    if found:
+        return
+    harsh = any(acceptable(base, option, further[-1]) for option in singles)
+    for limits in further:
+        found = _fewest_steps(base, limits, 2 if harsh else _MOST_STEPS)
+        yield from found
+        if found:
+            break
+    if not any(_replaces(base, option) for option in singles):
+        yield from machine_options(base)
+
+
+def _replaces(base: Base, option: Option) -> bool:
+    """Whether other hardware alone does, with room, and is of the kind there is.
+
+    A laptop takes no other card, and a machine that shares its memory is no card.
+    """
+    if option.action not in _OTHER_MACHINE or not option.fits or option.margin == "thin":
+        return False
+    own, other = base.scenario.gpu, option.scenario.gpu
+    if option.action != "upgrade-gpu" or own is None or other is None:
+        return True
+    return own.segment != "mobile" and bool(own.unified_memory) == bool(other.unified_memory)
+
+
+def acceptable(base: Base, option: Option, limits: Bounds) -> bool:
+    """Whether a single change fits, on this machine and with this model, within the bounds."""
+    after, before = option.scenario, base.scenario
+    if not option.fits or option.effort in {"rebuild", "purchase"}:
+        return False
+    if after.model is not before.model:
+        return False
+    loses = after.precision is not before.precision and not limits.takes(after.precision)
+    if loses or not limits.takes_cache(after.kv_cache_k):
+        return False
+    enough = after.context_tokens >= limits.context(before) and after.batch >= limits.batch(before)
+    on_card = after.gpu_layers is None or after.gpu_layers >= limits.layers(after)
+    return enough and on_card and bearable(base, option, limits)
+
+
+def bearable(base: Base, option: Option, limits: Bounds) -> bool:
+    """Whether the RAM it takes is there, or usual where unstated, and it does not crawl."""
+    memory = option.memory
+    if memory.host_weights_bytes + memory.host_kv_cache_bytes > ram_limit(base, limits):
+        return False
+    speed = option.speed
+    if speed is None or not offloads(option.scenario):
+        return True
+    return speed.decode_tok_s.estimate >= least_decode(base)
+
+
+def _gentle_sets(base: Base, gentle: Bounds, harsh: Bounds) -> list[Option]:
+    """Gentle sets; a server asked for by name, with several sequences, is left last of all."""
+    own, *moved = _starts(base)
+    found = _fewest_steps(base, gentle, _MOST_STEPS, [own])
+    if not found and moved and base.request.framework and base.scenario.batch > 1:
+        found = _fewest_steps(base, harsh, _MOST_STEPS, [own])
+    return found or _fewest_steps(base, gentle, _MOST_STEPS, moved)
+
+
+def _fewest_steps(
+    base: Base, limits: Bounds, most: int, starts: Iterable[Plan] | None = None
+) -> list[Option]:
+    """The best of the smallest sets that fit; in the present framework, else in another."""
+    for start in _starts(base) if starts is None else starts:
+        search = _search(base, start, limits)
+        if not search.may_fit():
+            continue
+        for steps in range(2, most + 1):
+            found = list(islice(_proved(search, steps), _MOST_FOUND))
+            if not found:
+                continue
+            whole: list[Option] = []
+            if steps < most and all(offloads(option.scenario) for option in found):
+                whole = list(islice(_proved(search.on_card(), steps + 1), _FEW_FOUND))
+            return [*best_of(found, _MOST_OFFERED), *best_of(whole, _FEW_FOUND)]
+    return []
+
+
+def _proved(search: _Search, steps: int) -> Iterator[Option]:
+    for plan in search.sets(steps):
+        option = make_option(
+            search.base, "combine", plan.change, plan.scenario, plan.effort, steps=plan.steps
+        )
+        if option.fits and bearable(search.base, option, search.limits):
+            yield option
+
+
+def _starts(base: Base) -> Iterator[Plan]:
+    """The request as it stands and, where that framework places no layers, in one that does."""
+    yield Plan(base.scenario)
+    if base.scenario.framework.memory_model == "llama.cpp":
+        return
+    for framework in base.knowledge.frameworks.values():
+        if framework.memory_model == "llama.cpp":
+            largest = in_framework(base, framework, base.scenario.precision)
+            formats = worth_having(largest, base.knowledge) if largest else ()
+            moved = in_framework(base, framework, formats[-1]) if formats else None
+            if moved:
+                yield Plan(moved, {"framework": framework.name}, 0, "rebuild")
+            return
+
+
+def _search(base: Base, start: Plan, limits: Bounds) -> _Search:
+    scenario = start.scenario
+    formats = smaller_formats(base, scenario, limits)
+    if start.change:
+        formats.insert(0, scenario.precision)
+    kinds = smaller_caches(base, scenario, limits) if base.memory.kv_cache_bytes else []
+    degrees = [degree for degree in DEGREES if degree.applies(scenario, limits)]
+    return _Search(base, start, limits, formats, kinds, degrees)
+
+
+class _Search(Struct, frozen=True):
+    """The changes to choose from, within bounds."""
+
+    base: Base
+    start: Plan
+    limits: Bounds
+    formats: Sequence[Format]
+    """The largest first."""
+    kinds: Sequence[KvType]
+    degrees: Sequence[Degree]
+
+    def on_card(self) -> _Search:
+        """The same without the changes that move a part to system RAM."""
+        return replace(self, degrees=[d for d in self.degrees if not d.offloads])
+
+    def may_fit(self) -> bool:
+        """One look ahead: does it fit with every change at its extreme."""
+        plan = self._with_format(self._with_cache(), len(self.formats) - 1)
+        return self._holds(plan, [d for d in self.degrees if d is not LAYERS]) or (
+            LAYERS in self.degrees
+            and self._holds(plan, [d for d in self.degrees if d is not EXPERTS])
+        )
+
+    def sets(self, steps: int) -> Iterator[Plan]:
+        """Every set of so many changes that fits, with its best format and least degrees."""
+        names = [_FORMAT] if self.formats else []
+        names += [_CACHE] if self.kinds else []
+        for chosen in combinations((*names, *self.degrees), steps):
+            degrees = [d for d in chosen if isinstance(d, Degree)]
+            moves = bool(self.start.change) and _FORMAT not in chosen
+            if moves or sum(degree.offloads for degree in degrees) > 1:
+                continue
+            plan = self._with_cache() if _CACHE in chosen else self.start
+            yield from self._plans(plan, degrees, formats=_FORMAT in chosen)
+
+    def _plans(self, start: Plan, degrees: Sequence[Degree], *, formats: bool) -> Iterator[Plan]:
+        """The plan that keeps most quality, and others that keep more of the model on the card."""
+        last = len(self.formats) - 1 if formats else -1
+        first = self._largest_format(start, degrees, last)
+        if first is None:
+            return
+        places = [*range(first, last), last] if formats else [-1]
+        exact = (self._exact(self._with_format(start, place), degrees) for place in places)
+        plan = next((found for found in exact if found is not None), None)
+        if plan is None:
+            return
+        yield plan
+        if any(degree.offloads for degree in degrees):
+            for place in self._further(first, last, layers=LAYERS in degrees):
+                smaller = self._exact(self._with_format(start, place), degrees)
+                if smaller is not None:
+                    yield smaller
+
+    def _further(self, first: int, last: int, *, layers: bool) -> Sequence[int]:
+        """Places of smaller formats worth a look: the usual one and, for layers, the smallest."""
+        model, most = self.base.scenario.model, self.base.knowledge.policy["little_loss_percent"]
+        losses = [support.format_loss(precision, model) for precision in self.formats]
+        usual = [i for i, loss in enumerate(losses) if loss is not None and loss <= most]
+        places = [*usual[-1:], *([last] if layers else [])]
+        return [place for place in dict.fromkeys(places) if first < place <= last]
+
+    def _largest_format(self, start: Plan, degrees: Sequence[Degree], last: int) -> int | None:
+        """Halve the formats: the largest that fits with all degrees at their extreme."""
+        if not self._holds(self._with_format(start, last), degrees):
+            return None
+        low, high = min(last, 0), last
+        while low < high:
+            middle = (low + high) // 2
+            fits = self._holds(self._with_format(start, middle), degrees)
+            low, high = (low, middle) if fits else (middle + 1, high)
+        return low
+
+    def _holds(self, plan: Plan, degrees: Sequence[Degree]) -> bool:
+        for degree in degrees:
+            plan = stretched(self.base, plan, degree, self.limits)
+        offloads = any(degree.offloads for degree in degrees)
+        if offloads and not self._ram_may_do(plan.scenario):
+            return False
+        return cards_hold(self.base, plan.scenario)
+
+    def _ram_may_do(self, scenario: Scenario) -> bool:
+        """A look without an estimate: do the weights fit into cards and RAM together."""
+        cards = self.base.memory.usable_bytes or 0
+        return stored_bytes(self.base, scenario) <= cards + ram_limit(self.base, self.limits)
+
+    def _exact(self, plan: Plan, degrees: Sequence[Degree]) -> Plan | None:
+        """Take all degrees but the last to their extreme, the last only as far as needed."""
+        for degree in degrees[:-1]:
+            plan = stretched(self.base, plan, degree, self.limits)
+        return solved(self.base, plan, degrees[-1], self.limits) if degrees else plan
+
+    def _with_format(self, plan: Plan, place: int) -> Plan:
+        return with_format(plan, self.formats[place]) if place >= 0 else plan
+
+    def _with_cache(self) -> Plan:
+        if not self.kinds:
+            return self.start
+        return with_cache(self.base, self.start, self.kinds[0 if self.limits.gentle else -1])

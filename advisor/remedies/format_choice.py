@@ -1,0 +1,205 @@
+"""Which formats are worth trying: the same for every request of one model on one kind of card.
+
+Thousands of requests share a model and a kind of card, so the lists are kept; only a card's
+vendor, capability and architecture decide what runs on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import TypeVar
+
+from advisor.estimate.weights import weight_profile
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
+from advisor.models.model import Model
+from advisor.scenario import support
+from advisor.scenario.scenario import Scenario
+
+Pair = tuple[Format, Framework]
+_T = TypeVar("_T")
+_MOST = 20_000
+_kept: dict[tuple[object, ...], tuple[tuple[object, ...], object]] = {}
+
+
+def _keep(
+    name: str, scenario: Scenario, records: tuple[object, ...], build: Callable[[], _T]
+) -> _T:
+    """Build a list once per kind of card, framework and ``records``, which the entry holds."""
+    gpu, model = scenario.gpu, scenario.model
+    card = (gpu.vendor, gpu.compute_capability, gpu.architecture) if gpu else None
+    kind = model.shape.outer_type or model.shape.model_type
+    key = (
+        name,
+        scenario.framework.name,
+        card,
+        kind,
+        bool(model.vision_parameters),
+        model.native_formats,
+        *map(id, records),
+    )
+    found = _kept.get(key)
+    if found is None:
+        if len(_kept) >= _MOST:
+            _kept.clear()
+        found = _kept[key] = (records, build())
+    return found[1]  # type: ignore[return-value]  # written by the same name's build
+
+
+def worth_having(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
+    """Formats of the present framework, without those both larger and worse than another."""
+    return _keep(
+        "own", scenario, (knowledge, scenario.model), lambda: _undominated(scenario, knowledge)
+    )
+
+
+def _undominated(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
+    framework, model = scenario.framework, scenario.model
+    formats = [
+        precision
+        for name in framework.formats
+        if (precision := knowledge.formats[name]).offered
+        and support.runs(framework, precision, scenario.gpu, model)
+        and (model.shape.moe or precision.family not in _EXPERTS_ONLY)
+    ]
+    sizes = {
+        f.name: weight_profile(model, f, framework, knowledge.ggml_types).total_bytes
+        for f in formats
+    }
+    formats.sort(key=lambda f: (sizes[f.name], support.quality_order(f)))
+    kept: list[Format] = []
+    best = float("inf")
+    for precision in formats:
+        loss = support.format_loss(precision, model)
+        if precision.family == "unquantized" and any(f.family == "unquantized" for f in kept):
+            continue
+        if (loss is None and best > 0) or (loss is not None and loss < best):
+            kept.append(precision)
+            best = best if loss is None else loss
+    return kept
+
+
+Sized = tuple[Format, int]
+"""A format, and the bytes of the model's weights in it."""
+
+
+def sized_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
+    """The formats worth having with what the weights take in each, bytes; the largest first."""
+    return _keep(
+        "sized", scenario, (knowledge, scenario.model), lambda: _with_sizes(scenario, knowledge)
+    )
+
+
+def _with_sizes(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
+    model, framework, types = scenario.model, scenario.framework, knowledge.ggml_types
+    return [
+        (precision, weight_profile(model, precision, framework, types).total_bytes)
+        for precision in reversed(worth_having(scenario, knowledge))
+    ]
+
+
+def faithful_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
+    """Those of them below 16 bits that lose little, or are likely to."""
+    return _keep(
+        "faithful", scenario, (knowledge, scenario.model), lambda: _faithful(scenario, knowledge)
+    )
+
+
+def _faithful(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
+    return [
+        (precision, size)
+        for precision, size in sized_formats(scenario, knowledge)
+        if precision.family != "unquantized" and _loses_little(precision, scenario, knowledge)
+    ]
+
+
+_FOUR_BITS = 4
+
+
+def _loses_little(precision: Format, scenario: Scenario, knowledge: Knowledge) -> bool:
+    """Whether it loses little, or nobody measured it and it has four bits that the card likes.
+
+    Of GGUF formats only measured ones count: there is one of every size.
+    """
+    loss = support.format_loss(precision, scenario.model)
+    if loss is not None:
+        return loss <= knowledge.policy["little_loss_percent"]
+    if precision.kind == "gguf":
+        return False
+    needed, gpu = precision.native_compute_capability, scenario.gpu
+    likes = not (needed and gpu and gpu.compute_capability) or gpu.compute_capability >= needed
+    return likes and (precision.class_bits or 0) >= _FOUR_BITS
+
+
+def families_elsewhere(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sequence[Pair]]:
+    """Format families that only other frameworks run, each from its largest format down."""
+    return _keep("elsewhere", scenario, (knowledge,), lambda: _families(scenario, knowledge))
+
+
+def _families(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sequence[Pair]]:
+    own = set(scenario.framework.formats)
+    formats = [f for f in knowledge.formats.values() if f.offered and f.name not in own]
+    pairs = [
+        (f, framework)
+        for f in sorted(formats, key=_family_order)
+        if (framework := support.default_framework(knowledge, f, scenario.gpu, scenario.model))
+    ]
+    return [list(group) for _, group in groupby(pairs, key=lambda pair: pair[0].family)]
+
+
+def _family_order(precision: Format) -> tuple[str, float]:
+    return (precision.family, -(precision.bits_per_weight or 0.0))
+
+
+def other_frameworks(scenario: Scenario, knowledge: Knowledge) -> Sequence[Pair]:
+    """Other modelled frameworks, each with the format it would run in place of this one."""
+    return _keep(
+        "frameworks",
+        scenario,
+        (knowledge, scenario.precision),
+        lambda: _frameworks(scenario, knowledge),
+    )
+
+
+def _frameworks(scenario: Scenario, knowledge: Knowledge) -> Sequence[Pair]:
+    return [
+        (precision, framework)
+        for framework in knowledge.frameworks.values()
+        if _differs(framework, scenario.framework)
+        if (precision := _same_class(scenario, knowledge, framework))
+    ]
+
+
+def _differs(framework: Framework, present: Framework) -> bool:
+    """Whether it is another engine: Ollama runs llama.cpp, so neither is news to the other."""
+    same_engine = framework.memory_model == present.memory_model == "llama.cpp"
+    return framework is not present and framework.memory_model != "none" and not same_engine
+
+
+_EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
+_SLOW_KERNELS = frozenset({"bnb"})
+
+
+def _same_class(scenario: Scenario, knowledge: Knowledge, framework: Framework) -> Format | None:
+    """The same format or, where it has none or one with slow kernels, one of equal bits."""
+    own, gpu, model = scenario.precision, scenario.gpu, scenario.model
+    if own.family not in _SLOW_KERNELS and support.runs(framework, own, gpu, model):
+        return own
+    formats = (knowledge.formats[name] for name in framework.formats)
+    equal = [
+        f
+        for f in formats
+        if f.offered
+        and f.class_bits == own.class_bits is not None
+        and support.runs(framework, f, gpu, model)
+    ]
+    return min(equal, key=lambda f: _preference(f, gpu, model)) if equal else None
+
+
+def _preference(
+    precision: Format, gpu: Gpu | None, model: Model
+) -> tuple[bool, bool, bool, bool, float]:
+    native = gpu is not None and support.is_native(precision, gpu) is True
+    published = support.is_published(precision, model)
+    slow = precision.family in _SLOW_KERNELS
+    return (not published, slow, not native, *support.quality_order(precision))

@@ -1,0 +1,229 @@
+"""What-ifs that people look for and that cannot run here: named, so that rules can say why.
+
+Nothing is estimated. The rules under rules/not-possible.yaml decide which are worth a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.types import Format, Framework, KvType
+from advisor.memo import Kept
+from advisor.remedies.baseline import Base, option_key
+from advisor.remedies.option import Action, Expected
+from advisor.scenario import support
+from advisor.scenario.scenario import Key
+
+_FULL_BITS = 16
+_USUAL_BITS = 4
+_EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
+Facts = dict[str, FactValue]
+
+
+_kept: Kept[Key, tuple[Key, tuple[Expected, ...]]] = Kept(1_024)
+
+
+def expected_options(base: Base) -> tuple[Expected, ...]:
+    """List them in a stable order, unique by key; none without a card.
+
+    They are the same for all cards of a kind, and kept.
+    """
+    now = base.scenario
+    if now.gpu is None:
+        return ()
+    records: Key = (base.knowledge, now.model, now.framework, now.precision)
+    card = (now.gpu.vendor, now.gpu.compute_capability, now.gpu.architecture)
+    key: Key = (*map(id, records), *card, now.gpu.unified_memory, now.gpus, base.card_fits)
+    found = _kept.get(key)
+    if found is None:
+        unique: dict[str, Expected] = {}
+        for option in _all(base):
+            unique.setdefault(option.key, option)
+        found = (records, tuple(unique.values()))
+        _kept.put(key, found)
+    return found[1]
+
+
+def _all(base: Base) -> Iterator[Expected]:
+    yield from _formats(base)
+    yield from _frameworks(base)
+    yield from _cache_types(base)
+    yield from _tensor_split(base)
+    yield from _offload(base)
+
+
+def _made(action: Action, change: Mapping[str, object], facts: Facts) -> Expected:
+    values: Facts = {"option.family": action, "option.runs": False, **facts}
+    return Expected(f"{option_key(action, change)} (cannot run)", action, change, values)
+
+
+def _formats(base: Base) -> Iterator[Expected]:
+    """One format of each family: in this framework, or in its own where this card is at fault."""
+    for precision in _well_known(base):
+        runners = _runners(base, precision)
+        own = base.scenario.framework
+        if any(f is own for f in runners):
+            continue
+        home = own if runners else _home(base, precision)
+        if home is not None:
+            change = {"precision": precision.name, "framework": home.name}
+            yield _made("quantize", change, _barred(base, home, precision, runners))
+
+
+def _well_known(base: Base) -> Iterator[Format]:
+    """Of each family the four-bit format, else the one with the fewest bits above that."""
+    families: dict[str, Format] = {}
+    for precision in base.knowledge.formats.values():
+        if not precision.offered or precision.family in {"unquantized", *_EXPERTS_ONLY}:
+            continue
+        known = families.get(precision.family)
+        if known is None or _distance(precision) < _distance(known):
+            families[precision.family] = precision
+    yield from families.values()
+
+
+def _distance(precision: Format) -> tuple[bool, float]:
+    bits = precision.class_bits or precision.bits_per_weight or _FULL_BITS
+    return (bits < _USUAL_BITS, abs(bits - _USUAL_BITS))
+
+
+def _runners(base: Base, precision: Format) -> list[Framework]:
+    scenario = base.scenario
+    return list(support.frameworks_for(base.knowledge, precision, scenario.gpu, scenario.model))
+
+
+def _home(base: Base, precision: Format) -> Framework | None:
+    """The first framework that has the format and knows the model."""
+    known = (
+        f
+        for f in base.knowledge.frameworks.values()
+        if f.memory_model != "none" and precision.name in f.formats
+    )
+    return next(
+        (f for f in known if support.supports_model(f, base.scenario.model, precision)), None
+    )
+
+
+def _barred(
+    base: Base, framework: Framework, precision: Format, runners: Iterable[Framework]
+) -> Facts:
+    """The facts of a format in a framework that cannot run it here."""
+    scenario = base.scenario
+    found = support.obstacle(framework, precision, scenario.gpu, scenario.model)
+    facts: Facts = {
+        "option.framework": framework.name,
+        "option.format": precision.name,
+        "option.format_family": precision.family,
+    }
+    if found:
+        facts["option.barrier"] = found.kind
+        if found.needed is not None:
+            also = precision.min_compute_capability or found.needed
+            facts["option.needed_capability"] = max(found.needed, also)
+    if precision.class_bits:
+        facts["option.bits_per_weight"] = float(precision.class_bits)
+    facts.update(_elsewhere(base, framework, precision, runners))
+    return facts
+
+
+def _elsewhere(
+    base: Base, framework: Framework, precision: Format, runners: Iterable[Framework]
+) -> Facts:
+    """Where the format runs, what to take in this framework instead, and whose cards it is for."""
+    facts: Facts = {}
+    if names := [f.name for f in runners][:2]:
+        facts["option.runs_in"] = " and ".join(names)
+    if instead := _instead(base, framework, precision):
+        facts["option.instead"] = instead.name
+    if vendors := support.vendors_for(framework, precision):
+        facts["option.made_for"] = " and ".join(
+            [", ".join(vendors[:-1]), vendors[-1]] if len(vendors) > 1 else vendors
+        )
+    return facts
+
+
+def _instead(base: Base, framework: Framework, precision: Format) -> Format | None:
+    scenario = base.scenario
+    formats = (base.knowledge.formats[name] for name in framework.formats)
+    equal = [
+        f
+        for f in formats
+        if f.offered
+        and f.class_bits == precision.class_bits is not None
+        and support.runs(framework, f, scenario.gpu, scenario.model)
+    ]
+    return equal[0] if equal else None
+
+
+def _frameworks(base: Base) -> Iterator[Expected]:
+    """Frameworks that cannot run the request's own format here."""
+    scenario = base.scenario
+    for framework in base.knowledge.frameworks.values():
+        if framework is scenario.framework or framework.memory_model == "none":
+            continue
+        if support.runs(framework, scenario.precision, scenario.gpu, scenario.model):
+            continue
+        runners = _runners(base, scenario.precision)
+        facts = _barred(base, framework, scenario.precision, runners)
+        yield _made("change-framework", {"framework": framework.name}, facts)
+
+
+def _cache_types(base: Base) -> Iterator[Expected]:
+    """8-bit cache types of other runtimes, asked of this one."""
+    framework = base.scenario.framework
+    for kind in base.knowledge.kv_types.values():
+        if kind.bits < _FULL_BITS and kind.name not in framework.kv_types and _asked_for(kind):
+            facts: Facts = {
+                "option.framework": framework.name,
+                "option.barrier": "cache_type",
+                "option.kv_cache": kind.name,
+                "option.kv_bits": float(kind.bits),
+            }
+            if instead := _cache_instead(base):
+                facts["option.instead"] = instead
+            yield _made("quantize-kv", {"kv_cache": kind.name}, facts)
+
+
+def _asked_for(kind: KvType) -> bool:
+    return kind.name in {"q8_0", "q4_0", "fp8"}
+
+
+def _cache_instead(base: Base) -> str:
+    """The smaller cache types that this framework has here."""
+    scenario = base.scenario
+    kinds = (base.knowledge.kv_types[name] for name in scenario.framework.kv_types)
+    smaller = [
+        kind.name
+        for kind in kinds
+        if kind.bits < _FULL_BITS and support.runs_kv(scenario.framework, kind, scenario.gpu)
+    ]
+    return " or ".join(smaller[:2])
+
+
+def _tensor_split(base: Base) -> Iterator[Expected]:
+    """Every layer over all cards at once, where this framework hands out whole layers."""
+    scenario = base.scenario
+    split = scenario.framework.multi_gpu
+    if not split or "tensor" in split or scenario.gpu is None or scenario.gpu.unified_memory:
+        return
+    cards = max(2, scenario.gpus)
+    facts: Facts = {
+        "option.framework": scenario.framework.name,
+        "option.barrier": "split",
+        "option.split": "tensor",
+        "option.gpus": float(cards),
+    }
+    yield _made("add-gpus", {"gpus": cards}, facts)
+
+
+def _offload(base: Base) -> Iterator[Expected]:
+    """Layers or experts in system RAM, where the request does not fit and its framework cannot."""
+    scenario = base.scenario
+    if base.card_fits:
+        return
+    facts: Facts = {"option.framework": scenario.framework.name, "option.barrier": "placement"}
+    if scenario.framework.memory_model != "llama.cpp":
+        yield _made("offload-layers", {}, facts)
+    if scenario.model.shape.moe and not scenario.framework.expert_offload:
+        yield _made("offload-experts", {}, facts)

@@ -1,0 +1,81 @@
+"""Notes of the knowledge base and the estimator, rewritten as clauses of a sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from advisor.report import figures as f
+from advisor.report.words import say
+
+_ASIDE = re.compile(r"\s*\([^)]*\)")
+_GRID = re.compile(r"\((?:H|image)/(\d+)\)")
+_TILE = re.compile(r"(\d+) per (\d+)px (tile|view)")
+_PLAIN = re.compile(r"(up to )?(\d[\d,]*)(?: to (\d[\d,]*))?")
+_PARTS = {
+    "weights": "rough.weights",
+    "compute buffer": "rough.compute",
+    "activations": "rough.compute",
+    "overhead": "rough.overhead",
+    "KV cache": "rough.kv",
+    "shards": "rough.shards",
+    "split": "rough.split",
+}
+_SPELLED_WITH_A_VOWEL = "aefhilmnorsx"
+
+
+def _head(note: str | None) -> str:
+    """The first statement of a note, without its asides."""
+    text = f.plain(note or "")
+    return text if _GRID.match(text) else re.split(r"[;:,] ", _ASIDE.sub("", text))[0]
+
+
+def image_tokens(note: str | None) -> str:
+    """Write the image-token note of a model as a quantity; empty where it gives none.
+
+    ``576 (24x24, 336px/14)`` becomes ``576 tokens``, ``(H/28)*(W/28); patch 14`` becomes
+    ``one token for every 28 x 28 pixels``.
+    """
+    head = _head(note)
+    if found := _TILE.match(head):
+        return say("image.tile", n=_count(found[1]), pixels=found[2], kind=found[3])
+    if found := _GRID.match(head):
+        return say("image.grid", side=found[1])
+    if head == "1 text token":
+        return say("image.one")
+    if found := _PLAIN.fullmatch(head):
+        if found[3]:
+            return say("image.range", low=_count(found[2]), high=_count(found[3]))
+        return say("image.most" if found[1] else "image.plain", n=_count(found[2]))
+    return ""
+
+
+def images_held(note: str | None, context_tokens: int) -> str:
+    """How many images of the largest size a context holds; empty where no size is given."""
+    found = _PLAIN.fullmatch(_head(note))
+    most = int((found[3] or found[2]).replace(",", "")) if found else 0
+    return f.count(context_tokens // most) if most else ""
+
+
+def _count(digits: str) -> str:
+    return f.count(int(digits.replace(",", "")))
+
+
+def estimated_parts(phrases: Sequence[str]) -> str:
+    """Write ``weights: sized by average`` and its like as ``the weights (sized by average)``."""
+    by_part: dict[str, list[str]] = {}
+    for phrase in phrases:
+        part, _, how = f.plain(phrase).partition(": ")
+        by_part.setdefault(say(_PARTS[part]) if part in _PARTS else part, []).append(how)
+    return f.listed(
+        [
+            say("rough.how", part=part, how="; ".join(how)) if any(how) else part
+            for part, how in by_part.items()
+        ]
+    )
+
+
+def article(name: str) -> str:
+    """Give ``a`` or ``an`` for a type name that is read letter by letter: ``an fp8``."""
+    vowel = name[:1].lower() in _SPELLED_WITH_A_VOWEL
+    return say("change.article.vowel" if vowel else "change.article")

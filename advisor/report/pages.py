@@ -1,0 +1,189 @@
+"""The written report as Markdown and as one self-contained HTML page."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.report.charts import bar_svg, speed_svg
+from advisor.report.figures import typed
+from advisor.report.lazy_texts import Placeholders
+from advisor.report.pareto import options_html, scatter_svg
+from advisor.report.picture import grid_html, growth_svg
+from advisor.report.prose import Length, Remedy, Report, report
+from advisor.report.templates import templates_for
+from advisor.report.words import spoken
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from advisor.report.contract import Document
+
+_SPECIAL = re.compile(r"([\\*\[\]<|#]|^>)")
+_CODE = re.compile(r"`([^`]*)`")
+_CELLS = (
+    "number", "title", "text", "brief", "summary", "required", "headroom", "speed", "quality",
+    "effort", "cost", "confidence", "also", "yours",
+)  # fmt: skip
+_KEPT = 4_096
+"""Texts made safe that are kept: remarks recur from report to report."""
+
+
+def render_markdown(
+    doc: Document,
+    *,
+    length: Length = "standard",
+    templates: Path | None = None,
+    made: Report | None = None,
+) -> str:
+    """Write the report as Markdown with four movements.
+
+    Args:
+        doc: The result document.
+        length: ``short``, ``standard`` or ``full``.
+        templates: A user's templates in front of the built-in ones.
+        made: The report in this length, where it is written already.
+    """
+    made = made or report(doc, length, templates)
+    rows = [_MarkdownRow(item) for item in made.remedies]
+    context = {
+        "title": escaped(made.title),
+        "verdict": escaped(made.verdict),
+        "warnings": [escaped(text) for text in made.warnings],
+        "tiles": [(label, escaped(value)) for label, value in made.figures],
+        "have": escaped(made.have),
+        "happens": escaped(made.happens),
+        "run": _fenced(made.command) if made.command else "",
+        "run_unsaid": escaped(made.unsaid),
+        "unsaid": escaped(made.remedies[0].unsaid) if made.remedies else "",
+        "lead": escaped(made.remedies[0].title) if made.remedies else "",
+        "lead_yours": escaped(made.remedies[0].yours) if made.remedies else "",
+        "first": escaped(made.first),
+        "commands": [_fenced(item.command) for item in made.remedies[:1] if item.command],
+        "rest": rows[1:],
+        "rows": rows,
+        "watch": [escaped(text) for text in made.watch],
+        "barred": [escaped(text) for text in made.barred],
+        "provenance": escaped(made.provenance),
+        "length": length,
+    }
+    page = templates_for(templates).page("report/report.md.j2", context)
+    while "\n\n\n" in page:
+        page = page.replace("\n\n\n", "\n\n")
+    return page.strip() + "\n"
+
+
+@lru_cache(maxsize=_KEPT)
+def escaped(text: str) -> str:
+    """Make text safe inside Markdown; code spans stay code."""
+    if ">" not in text and not _SPECIAL.search(text):
+        return text
+    pieces = _CODE.split(text)
+    return "".join(
+        f"`{piece}`" if index % 2 else _SPECIAL.sub(r"\\\1", piece)
+        for index, piece in enumerate(pieces)
+    )
+
+
+def _fenced(command: str) -> str:
+    text = typed(command)
+    runs = [len(run) for run in re.findall(r"`+", text)] if "`" in text else []
+    fence = "`" * max(3, *(n + 1 for n in runs)) if runs else "```"
+    return f"{fence}sh\n{text}\n{fence}"
+
+
+class _MarkdownRow(Placeholders):
+    """Cells made safe as a template asks for them: a standard report takes five of them."""
+
+    __slots__ = ("_item",)
+    names = (*_CELLS, "command")
+
+    def __init__(self, item: Remedy) -> None:
+        super().__init__()
+        self._item = item
+
+    def __missing__(self, name: str) -> str:
+        if name == "command":
+            text = _fenced(self._item.command) if self._item.command else ""
+        elif name in self.names:
+            text = escaped(getattr(self._item, name))
+        else:
+            raise KeyError(name)
+        self[name] = text
+        return text
+
+
+def render_html(
+    doc: Document,
+    *,
+    length: Length = "standard",
+    templates: Path | None = None,
+    made: Report | None = None,
+) -> str:
+    """Write the report as one HTML page: no scripts, no other files, light and dark.
+
+    Args:
+        doc: The result document.
+        length: ``short``, ``standard`` or ``full``.
+        templates: A user's templates in front of the built-in ones.
+        made: The report in this length, where it is written already.
+    """
+    with spoken(templates):
+        return _html(doc, made or report(doc, length, templates), length, templates)
+
+
+def _html(doc: Document, made: Report, length: Length, templates: Path | None) -> str:
+    speed = doc["speed"]
+    context = _html_words(made) | {
+        "bar": bar_svg(doc),
+        "dial": speed_svg(speed["decode_tok_s"] if speed else None),
+        "commands": [typed(item.command) for item in made.remedies[:1] if item.command],
+        "rest": [_html_row(item) for item in made.remedies[1:]],
+        "rows": [_html_row(item) for item in made.remedies],
+        "length": length,
+        "growth": growth_svg(doc),
+        "grid": grid_html(doc),
+        "options_table": options_html(doc, templates=templates),
+        "scatter": scatter_svg(doc, templates=templates),
+    }
+    page = templates_for(templates).page("report/page.html.j2", context)
+    return re.sub(r"\n\s*\n+", "\n", page).strip() + "\n"
+
+
+def _html_words(made: Report) -> dict[str, object]:
+    return {
+        "title": made.title,
+        "state": made.state,
+        "verdict": made.verdict,
+        "warnings": made.warnings,
+        "tiles": made.figures,
+        "have": coded(made.have),
+        "happens": coded(made.happens),
+        "run": typed(made.command),
+        "run_unsaid": made.unsaid,
+        "unsaid": made.remedies[0].unsaid if made.remedies else "",
+        "lead": made.remedies[0].title if made.remedies else "",
+        "lead_yours": made.remedies[0].yours if made.remedies else "",
+        "first": coded(made.first),
+        "watch": [coded(text) for text in made.watch],
+        "barred": [coded(text) for text in made.barred],
+        "provenance": made.provenance,
+    }
+
+
+def coded(text: str) -> Markup:
+    """Escape text for HTML and turn its code spans into ``code`` elements."""
+    from markupsafe import Markup, escape  # noqa: PLC0415
+
+    parts = [
+        Markup("<code>{}</code>").format(piece) if index % 2 else escape(piece)
+        for index, piece in enumerate(_CODE.split(text))
+    ]
+    return Markup("").join(parts)
+
+
+def _html_row(item: Remedy) -> dict[str, object]:
+    cells: dict[str, object] = {name: getattr(item, name) for name in _CELLS}
+    return cells | {"text": coded(item.text), "command": typed(item.command)}

@@ -1,0 +1,22 @@
+"""The proof that nothing helps -> placeholders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from advisor.report import figures as f
+
+if TYPE_CHECKING:
+    from advisor.report.contract import Document
+
+
+def proof_view(doc: Document) -> f.Strings:
+    """Why nothing helps; empty where something does."""
+    facts = doc["facts"]
+    least, most = facts.get("options.least_needed"), facts.get("options.most_memory")
+    return {
+        "proof_needed": f.amount(least) if isinstance(least, float) else "",
+        "proof_memory": f.amount(most) if isinstance(most, float) else "",
+        "proof_format": str(facts.get("options.smallest_format", "")),
+        "proof_machine": str(facts.get("options.largest_machine", "")),
+    }

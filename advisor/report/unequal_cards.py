@@ -1,0 +1,62 @@
+"""Placeholders about the cards where they are unequal."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from advisor.report import figures as f
+from advisor.report.words import say
+
+if TYPE_CHECKING:
+    from advisor.report.contract import Document, EachCardDoc, GpuDoc
+
+
+def unequal_view(doc: Document, gpu: GpuDoc) -> dict[str, str]:
+    """Write out cards that differ; ``gpu`` holds the least of each figure."""
+    each = doc["scenario"]["cards"]
+    runs = [list(run) for _, run in groupby(each, key=lambda card: card["name"])]
+    return {
+        "cards": f.listed([cards_named(run[0]["name"], len(run)) for run in runs]),
+        "unequal_cards": f.listed([_described(run[0], len(run)) for run in runs]),
+        "card_shares": f.listed(
+            [
+                say(
+                    "card.share",
+                    required=f.amount(card["required_bytes"]),
+                    card=card["name"],
+                    usable=f.amount(card["usable_bytes"]),
+                )
+                for card in doc["memory"]["per_gpu"]
+            ]
+        ),
+        "gpu_name": gpu["name"],
+        "gpu_vendor": gpu["vendor"],
+        "gpu_architecture": gpu["architecture"],
+        "gpu_bandwidth": f.quantity(gpu["bandwidth_bytes_s"], "GB/s"),
+        "gpu_bandwidth_class": str(doc["facts"].get("gpu.bandwidth_class", "")).replace("_", " "),
+        "gpu_tdp": f.quantity(gpu["tdp_w"], "W"),
+        "gpu_disputed": disputed_figures(gpu),
+    }
+
+
+def cards_named(name: str, count: int) -> str:
+    """Name one card or several equal ones: the GeForce RTX 4090, or 2 GeForce RTX 4090 cards."""
+    return say("card.some", n=count, card=name) if count > 1 else say("card.the", card=name)
+
+
+def _described(card: EachCardDoc, count: int) -> str:
+    read = f.quantity(card["bandwidth_bytes_s"], "GB/s")
+    named, memory = cards_named(card["name"], count), f.size(card["vram_bytes"])
+    told = say("card.each" if count > 1 else "card.with", card=named, memory=memory)
+    return say("card.read", card=told, bandwidth=read) if read else told
+
+
+def disputed_figures(gpu: GpuDoc) -> str:
+    """Name the figures on which sources differ, with their values."""
+    return f.listed(
+        [
+            f"{field.replace('_', ' ')} ({f.plain(' or '.join(values))})"
+            for field, values in gpu["disputed"].items()
+        ]
+    )

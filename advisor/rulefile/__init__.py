@@ -1,5 +1,0 @@
-"""The rule language: YAML files with positions -> checked rules."""
-
-from advisor.rulefile.load import load_rules, parse_rules
-
-__all__ = ["load_rules", "parse_rules"]

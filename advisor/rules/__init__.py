@@ -1,0 +1,1 @@
+"""The rule language and the engines that run it."""

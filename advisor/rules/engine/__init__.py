@@ -1,0 +1,47 @@
+"""The rule engine: the same compiled rules run by durable-rules or in plain Python."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from advisor.errors import RequestError
+from advisor.rules.engine.base import Engine
+from advisor.rules.engine.compiler import compile_rules
+from advisor.rules.engine.durable import DurableEngine, available
+from advisor.rules.engine.reference import ReferenceEngine
+from advisor.rules.language.model import RuleSet
+from advisor.suggest import did_you_mean
+
+__all__ = ["make_engine"]
+
+VARIABLE = "ADVISOR_ENGINE"
+_NAMES: Mapping[str, type[DurableEngine | ReferenceEngine]] = {
+    "durable": DurableEngine,
+    DurableEngine.name: DurableEngine,
+    "reference": ReferenceEngine,
+}
+
+
+def make_engine(ruleset: RuleSet, *, prefer: str | None = None) -> Engine:
+    """Compile rules for durable-rules where it can be had, else for the Python engine.
+
+    Args:
+        ruleset: The rules.
+        prefer: ``durable`` or ``reference``; the variable ADVISOR_ENGINE goes before it.
+
+    Raises:
+        RequestError: An unknown engine, or durable-rules is asked for and cannot be had.
+        RuleFileError: The rules cannot be run soundly.
+    """
+    asked = os.environ.get(VARIABLE) or prefer
+    if asked is not None and asked not in _NAMES:
+        message = f"unknown rule engine '{asked}' (known: durable, reference)."
+        raise RequestError(message, hint=did_you_mean(asked, _NAMES))
+    wanted = _NAMES[asked] if asked else DurableEngine if available() else ReferenceEngine
+    if wanted is DurableEngine and not available():
+        raise RequestError(
+            "the rule engine durable-rules is not installed here.",
+            hint=f"Install the extra 'durable', or set {VARIABLE}=reference.",
+        )
+    return wanted(compile_rules(ruleset))

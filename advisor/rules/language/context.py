@@ -1,0 +1,150 @@
+"""What every part of the rule parser needs to know, and the values it reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from msgspec import Struct
+
+from advisor.errors import Source
+from advisor.knowledge.fact_type import FactType
+from advisor.knowledge.vocabulary import Vocabulary
+from advisor.knowledge.yaml_fields import Collector, correction, guess, listed
+from advisor.units import DIMENSIONS, Quantity, UnitError, UnknownUnitError, parse_quantity
+
+MAX_TEXT_BYTES = 1000
+_LEAST, _MOST = 1e-4, 1e16
+_FLAGS = {"yes": True, "no": False}
+_FACT_LIKE = re.compile(r"[A-Za-z_]+\.[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Reading(Struct, frozen=True):
+    """One run of the parser over all files.
+
+    ``templates`` and ``names`` are None where nothing is known to check against.
+    """
+
+    vocabulary: Vocabulary
+    problems: Collector
+    templates: Collection[str] | None = None
+    names: Mapping[str, Collection[str]] | None = None
+
+    def fact(self, name: str, source: Source | None) -> FactType | None:
+        """Find a fact; an unknown one is a problem."""
+        found = self.vocabulary.facts.get(name)
+        if found is None:
+            hint = self.vocabulary.suggest(name) or "'advisor rules facts' lists them all."
+            self.problems.add(
+                f"unknown fact '{name}'.",
+                source,
+                hint,
+                lint="unknown-fact",
+                edit=correction(name.rpartition(".")[2], hint) or correction(name, hint),
+            )
+        return found
+
+    def means_fact(self, text: str) -> bool:
+        """Whether a value is meant to be another fact (``memory.usable``)."""
+        if text in self.vocabulary.facts:
+            return True
+        return bool(_FACT_LIKE.fullmatch(text)) and text.partition(".")[0] in self.vocabulary.groups
+
+    def number(self, fact: FactType, text: str, source: Source | None) -> float | None:
+        """Read a number with its unit into the base unit of the fact's dimension."""
+        try:
+            quantity = parse_quantity(_as_sold(text) if fact.as_sold else text)
+        except UnknownUnitError as bad:
+            hint = guess(bad.unit, _units(fact)) or _takes(fact)
+            edit = correction(bad.unit, hint)
+            self.problems.add(
+                f"unknown unit '{bad.unit}'.", source, hint, lint="wrong-unit", edit=edit
+            )
+            return None
+        except UnitError as bad:
+            self.problems.add(str(bad), source, _takes(fact), lint="wrong-number")
+            return None
+        if quantity.dimension != fact.dimension:
+            message, hint = _wrong_dimension(fact, text, quantity)
+            lint = "wrong-unit" if quantity.unit else "missing-unit"
+            self.problems.add(message, source, hint, lint=lint)
+            return None
+        if quantity.value and not _LEAST <= abs(quantity.value) < _MOST:
+            message = f"'{text}' is outside the range that rules can compare."
+            hint = "In base units a number is 0 or from 1e-4 to 1e16."
+            self.problems.add(message, source, hint, lint="wrong-number")
+            return None
+        return quantity.value
+
+    def name(self, fact: FactType, text: str, source: Source | None) -> str | None:
+        """Read a value of an enum or a text."""
+        if fact.kind == "enum" and text not in fact.values:
+            hint = guess(text, fact.values) or f"It is one of {listed(fact.values)}."
+            message = f"'{text}' is not a value of {fact.name}."
+            edit = correction(text, hint)
+            self.problems.add(message, source, hint, lint="unknown-enum", edit=edit)
+            return None
+        table = (self.names or {}).get(fact.of or "")
+        if fact.kind == "text" and table is not None and text not in table:
+            hint = guess(text, table) or f"Write it as in knowledge/, table {fact.of}."
+            message = f"'{text}' is not a name of {fact.name}."
+            edit = correction(text, hint)
+            self.problems.add(message, source, hint, lint="unknown-enum", edit=edit)
+            return None
+        if len(text.encode()) > MAX_TEXT_BYTES:
+            message = f"a value of {fact.name} is longer than {MAX_TEXT_BYTES} bytes."
+            self.problems.add(message, source, "Shorten it.", lint="engine-limits")
+            return None
+        return text
+
+    def flag(self, fact: FactType, text: str, source: Source | None) -> bool | None:
+        """Read yes or no."""
+        if text not in _FLAGS:
+            message = f"'{text}' is not a value of {fact.name}."
+            self.problems.add(message, source, "It is yes or no.", lint="unknown-enum")
+        return _FLAGS.get(text)
+
+    def value(self, fact: FactType, text: str, source: Source | None) -> float | str | bool | None:
+        """Read a value of any kind; None when it is wrong."""
+        if fact.kind == "number":
+            return self.number(fact, text, source)
+        if fact.kind == "flag":
+            return self.flag(fact, text, source)
+        return self.name(fact, text, source)
+
+    def template(self, name: str, source: Source | None) -> None:
+        """Check that a template exists."""
+        if self.templates is not None and name not in self.templates:
+            hint = guess(name, self.templates) or "Create it in templates/."
+            self.problems.add(
+                f"unknown template '{name}'.",
+                source,
+                hint,
+                lint="unknown-template",
+                edit=correction(name, hint),
+            )
+
+
+def _as_sold(text: str) -> str:
+    return re.sub(r"(?<=[KMGT])B\s*$", "iB", text)
+
+
+def _units(fact: FactType) -> Sequence[str]:
+    return [unit for unit in DIMENSIONS[fact.dimension] if unit]
+
+
+def _takes(fact: FactType) -> str:
+    if not fact.unit:
+        return f"{fact.name} is a plain number."
+    return f"{fact.name} takes {listed(_units(fact))}."
+
+
+def _wrong_dimension(fact: FactType, text: str, quantity: Quantity) -> tuple[str, str]:
+    unit = quantity.unit
+    if not unit:
+        return f"'{text}' has no unit.", f"Write '{text} {fact.unit}'; {_takes(fact)}"
+    if not fact.unit:
+        number = text.removesuffix(unit).strip()
+        return f"{fact.name} is a plain number, without '{unit}'.", f"Write '{number}'."
+    message = f"'{unit}' is a unit of {quantity.dimension}, and {fact.name} is in {fact.unit}."
+    return message, f"Use {listed(_units(fact))}."

@@ -1,0 +1,242 @@
+"""Folders of rule files -> RuleSet: parsed and checked once, then read from the cache."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from advisor.cache import compiled
+from advisor.errors import RuleFileError, UserError, raise_problems
+from advisor.knowledge.vocabulary import Vocabulary
+from advisor.resources import data_dir, digest, read_tree
+from advisor.rules.language.file_places import Places, telling_paths
+from advisor.rules.language.file_places import short_name as _label
+from advisor.rules.language.model import Disabled, Rule, RuleSet
+from advisor.rules.language.overlay_files import Layer
+from advisor.rules.language.stored import restored, restored_disabled, stored
+
+if TYPE_CHECKING:
+    from advisor.knowledge.yaml_fields import Collector
+    from advisor.rules.language.rule_places import Draft
+
+Names = Mapping[str, Collection[str]]
+
+SCENARIOS = "scenarios/"
+"""Files below this folder hold whole situations to test with, and no rules."""
+
+
+@telling_paths
+def load_rules(
+    folder: Path | None = None,
+    *,
+    vocabulary: Vocabulary,
+    templates: Collection[str] | None = None,
+    names: Names | None = None,
+    over: Path | None = None,
+) -> RuleSet:
+    """Read every ``*.yaml`` below a folder but for ``scenarios/``, in sorted order.
+
+    Args:
+        folder: Where the rules are; the built-in ones by default.
+        vocabulary: The facts that rules may name.
+        templates: Names of the templates that exist; None: not checked.
+        names: Knowledge table (``gpus``, ``models`` ...) -> the names in it; a table that is
+            absent is not checked.
+        over: A folder that ``folder`` is laid over rule by rule (docs/overlays.md).
+
+    Raises:
+        RuleFileError: A file is wrong, or there is no rule; several problems, of all files,
+            come as ``Problems``. Nothing loads then.
+    """
+    contents, layer, sha256 = _layered(folder or data_dir("rules"), over)
+    key = _key(contents, vocabulary, templates, names, layer)
+    form = compiled(
+        "rules", key, lambda: stored(*parse_set(contents, vocabulary, templates, names, layer))
+    )
+    disabled = restored_disabled(form) if layer else ()
+    return RuleSet(restored(form), sha256, disabled)
+
+
+class ReadRules(Struct, frozen=True):
+    """Rules as far as they can be read."""
+
+    whole: Sequence[Rule]
+    """Those in which nothing is wrong by itself."""
+    partial: Sequence[Rule]
+    """The others, without what could not be read."""
+    names: Collection[str]
+    """Of all rules, and of those that seem to stand where a file cannot be read."""
+    problems: Sequence[UserError]
+
+
+def read_as_far(
+    folder: Path | None = None,
+    *,
+    vocabulary: Vocabulary,
+    templates: Collection[str] | None = None,
+    names: Names | None = None,
+    over: Path | None = None,
+) -> ReadRules:
+    """Read a folder of rules as far as it goes: the arguments are those of ``load_rules``."""
+    from advisor.rules.language.static_checks import known_names  # noqa: PLC0415 - a warm start does without
+
+    try:
+        contents, layer, _ = _layered(folder or data_dir("rules"), over)
+    except UserError as error:
+        return ReadRules((), (), (), [error])
+    drafts, _, problems = _read(contents, vocabulary, templates, names, layer)
+    places = Places.of([None, folder])
+    read = [draft for draft in drafts if draft.rule.id]
+    whole = [d.rule for d in read if not d.partial and _within_limits(d.rule)]
+    partial = [d.rule for d in read if d.rule not in whole]
+    wrong = [places.error(error) for error in problems.errors]
+    return ReadRules(whole, partial, known_names(drafts), wrong)
+
+
+def _within_limits(rule: Rule) -> bool:
+    from advisor.rules.language.normal_form import branches  # noqa: PLC0415 - for mistakes only
+
+    try:
+        branches(rule.when)
+    except UserError:
+        return False
+    return True
+
+
+def _layered(own: Path, over: Path | None) -> tuple[Mapping[str, bytes], Layer | None, str]:
+    """Read the files of a folder and of the one below it, by the names that messages show.
+
+    Returns:
+        The contents, whose they are, and a hash of all of them.
+    """
+    files = _files(own)
+    shown = {name: f"{_label(own)}/{name}" for name in files}
+    layer = None
+    if over is not None and over.resolve() != own.resolve():
+        below = _files(over)
+        layer = Layer.of(shown, below, _label(over))
+        shown = {name: f"{_label(over)}/{name}" for name in below} | shown
+        files = {**below, **files}
+    contents = {shown[name]: files[name] for name in sorted(files)}
+    return contents, layer, digest(dict(sorted(files.items())))
+
+
+def parse_rules(
+    contents: Mapping[str, bytes],
+    vocabulary: Vocabulary,
+    templates: Collection[str] | None = None,
+    names: Names | None = None,
+) -> tuple[Rule, ...]:
+    """Parse and check rule files without the cache.
+
+    Args:
+        contents: File name, as messages show it -> content.
+        vocabulary: As for ``load_rules``, like the rest.
+        templates: Names of templates.
+        names: Names in knowledge tables.
+
+    Raises:
+        RuleFileError: As for ``load_rules``.
+    """
+    return parse_set(contents, vocabulary, templates, names)[0]
+
+
+def parse_set(
+    contents: Mapping[str, bytes],
+    vocabulary: Vocabulary,
+    templates: Collection[str] | None = None,
+    names: Names | None = None,
+    layer: Layer | None = None,
+) -> tuple[tuple[Rule, ...], tuple[Disabled, ...]]:
+    """Parse and check rule files, a user's laid over the built-in ones, without the cache.
+
+    Args:
+        contents: File name, as messages show it -> content.
+        vocabulary: As for ``load_rules``, like the rest.
+        templates: Names of templates.
+        names: Names in knowledge tables.
+        layer: Which of the files are the user's; None: they are all of one kind.
+
+    Returns:
+        The rules, and those that the user switched off.
+
+    Raises:
+        RuleFileError: As for ``load_rules``.
+    """
+    drafts, disabled, problems = _read(contents, vocabulary, templates, names, layer)
+    raise_problems(problems.errors)
+    return tuple(draft.rule for draft in drafts), tuple(disabled)
+
+
+def _read(
+    contents: Mapping[str, bytes],
+    vocabulary: Vocabulary,
+    templates: Collection[str] | None,
+    names: Names | None,
+    layer: Layer | None,
+) -> tuple[Sequence[Draft], Sequence[Disabled], Collector]:
+    # Imported here because a warm start does without the parser.
+    from advisor.knowledge.yaml_fields import Collector  # noqa: PLC0415
+    from advisor.rules.language.context import Reading  # noqa: PLC0415
+    from advisor.rules.language.entries import read_rules  # noqa: PLC0415
+    from advisor.rules.language.overlay import laid_over  # noqa: PLC0415
+    from advisor.rules.language.static_checks import check  # noqa: PLC0415
+
+    problems = Collector(RuleFileError)
+    reading = Reading(vocabulary, problems, templates, names)
+    drafts = [
+        draft
+        for shown, content in contents.items()
+        for draft in read_rules(content, shown, reading)
+    ]
+    drafts, disabled = laid_over(drafts, layer, reading)
+    check(drafts, reading)
+    return drafts, disabled, problems
+
+
+def _files(folder: Path) -> Mapping[str, bytes]:
+    if not folder.is_dir():
+        raise RuleFileError(f"there is no folder '{folder}'.", hint="Name a folder with rules.")
+    try:
+        found = read_tree(folder, [".yaml"])
+        files = {name: text for name, text in found.items() if not name.startswith(SCENARIOS)}
+        misnamed = sorted(read_tree(folder, [".yml"]))
+    except OSError as bad:
+        raise RuleFileError(f"cannot read '{bad.filename}': {bad.strerror}.") from None
+    if misnamed:
+        name = f"{_label(folder)}/{misnamed[0]}"
+        raise RuleFileError(f"'{name}' would not be read.", hint="Rename it to end in .yaml.")
+    if not files:
+        hint = "A rule file ends in .yaml."
+        raise RuleFileError(f"there is no rule file in '{folder}'.", hint=hint)
+    return files
+
+
+def _key(
+    contents: Mapping[str, bytes],
+    vocabulary: Vocabulary,
+    templates: Collection[str] | None,
+    names: Names | None,
+    layer: Layer | None,
+) -> str:
+    tables = {table: sorted(known) for table, known in sorted((names or {}).items())}
+    parts = (
+        digest(contents),
+        vocabulary.sha256 or repr(vocabulary.facts),
+        "-" if templates is None else repr(sorted(templates)),
+        "-" if names is None else repr(tables),
+        _parser_digest(),
+        *([layer.sha256] if layer else []),
+    )
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@cache
+def _parser_digest() -> str:
+    """Tell parsers apart, so that an edited parser never trusts what an older one compiled."""
+    return digest(read_tree(Path(__file__).parent, [".py"]))

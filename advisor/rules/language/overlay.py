@@ -1,0 +1,307 @@
+"""A user's rules over the built-in ones: replace by name, add, switch off with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from msgspec import Struct, field
+from msgspec.structs import astuple, replace
+
+from advisor.errors import RuleFileError, Source
+from advisor.knowledge.yaml_fields import Collector, guess, listed
+from advisor.rules.language.context import Reading
+from advisor.rules.language.entries import read_rules
+from advisor.rules.language.model import Disabled, Own, Rule, When
+from advisor.rules.language.overlay_files import Layer
+from advisor.rules.language.rule_places import Draft, read_facts
+
+_SHOWN = 3
+
+
+def laid_over(
+    drafts: Sequence[Draft], layer: Layer | None, reading: Reading
+) -> tuple[list[Draft], list[Disabled]]:
+    """Lay the user's rules over the built-in ones.
+
+    Args:
+        drafts: Every rule as it was read, files in order.
+        layer: Which files are the user's; None: there is nothing below.
+        reading: Takes what is wrong.
+
+    Returns:
+        The rules that count, each user's one where the one it replaces stood, and those that
+        are switched off.
+    """
+    if layer is None:
+        return _alone(drafts, reading), []
+    laying = _Laying(reading, layer)
+    laying.index(drafts)
+    entries = [list(group) for _, group in groupby(drafts, _entry)]
+    for entry in entries:
+        if laying.is_own(entry[0]):
+            laying.take(entry)
+    laying.leave_out(drafts)
+    kept = laying.assembled(entries)
+    laying.check_conclusions(kept)
+    return kept, laying.disabled()
+
+
+def _alone(drafts: Sequence[Draft], reading: Reading) -> list[Draft]:
+    for draft in drafts:
+        key = "disable" if _disables(draft) else "replaces"
+        if key in draft.places:
+            message = f"'{key}' is for rules of your own, laid over the built-in ones."
+            reading.problems.add(
+                message, draft.places[key], "Delete it, or use --rules.", lint="overlay"
+            )
+    return [draft for draft in drafts if not _disables(draft)]
+
+
+def _disables(draft: Draft) -> bool:
+    return "disable" in draft.places
+
+
+def _entry(draft: Draft) -> object:
+    """Tell entries apart: the rules of one ladder are one entry."""
+    return draft.rule.source or id(draft)
+
+
+def _names(rule: Rule) -> Iterator[str]:
+    yield rule.id
+    if rule.ladder:
+        yield rule.ladder
+
+
+class _Laying(Struct):
+    reading: Reading
+    layer: Layer
+    built_in: dict[str, list[Draft]] = field(default_factory=dict)
+    """Rule or ladder name -> its drafts."""
+    hidden: dict[str, Sequence[Draft]] = field(default_factory=dict)
+    """File of the user's -> the drafts of the built-in file at the same path."""
+    taken: dict[str, list[Draft]] = field(default_factory=dict)
+    """Id of a built-in rule -> the user's entry in its place."""
+    off: dict[str, Draft] = field(default_factory=dict)
+    """Id of a built-in rule -> what switches it off."""
+    renamed: dict[str, str] = field(default_factory=dict)
+
+    def index(self, drafts: Sequence[Draft]) -> None:
+        """Note every built-in rule, those behind a file of the user's included."""
+        quiet = replace(self.reading, problems=Collector(RuleFileError))
+        for own, (name, content) in self.layer.shadowed.items():
+            self.hidden[own] = read_rules(content, name, quiet)
+        behind = (draft for group in self.hidden.values() for draft in group)
+        for draft in (*(d for d in drafts if not self.is_own(d)), *behind):
+            for name in _names(draft.rule) if draft.rule.id else ():
+                self.built_in.setdefault(name, []).append(draft)
+
+    def is_own(self, draft: Draft) -> bool:
+        """Whether it is the user's."""
+        return draft.rule.source is not None and draft.rule.source.file in self.layer.own
+
+    # ---- what each entry of the user's does
+
+    def take(self, entry: list[Draft]) -> None:
+        """Find what an entry replaces or switches off."""
+        first = entry[0]
+        if _disables(first):
+            self._switch_off(first)
+        elif first.replaces:
+            targets = self._find(first, first.replaces, "replaces")
+            self._put(entry, targets)
+        elif self._is_copy(entry):
+            self._put(entry, self.built_in[_name(first)])
+        else:
+            self._say_taken(entry)
+
+    def _switch_off(self, draft: Draft) -> None:
+        for target in self._find(draft, draft.disables, "disable"):
+            other = self.off.get(target.rule.id)
+            if other is not None:
+                self._add(draft, "disable", "is switched off twice", other.rule.source)
+            elif target.rule.id in self.taken:
+                place = self.taken[target.rule.id][0].rule.source
+                self._add(draft, "disable", "is replaced as well", place)
+            else:
+                self.off[target.rule.id] = draft
+
+    def _put(self, entry: list[Draft], targets: Sequence[Draft]) -> None:
+        for target in targets:
+            other = self.taken.get(target.rule.id)
+            if other is not None:
+                self._add(entry[0], "replaces", "is replaced twice", other[0].rule.source)
+            elif target.rule.id in self.off:
+                place = self.off[target.rule.id].rule.source
+                self._add(entry[0], "replaces", "is switched off as well", place)
+            else:
+                self.taken[target.rule.id] = entry
+        if len(targets) == len(entry) == 1 and targets[0].rule.id != entry[0].rule.id:
+            self.renamed[targets[0].rule.id] = entry[0].rule.id
+
+    def _add(self, draft: Draft, key: str, what: str, other: Source | None) -> None:
+        name = draft.replaces or draft.disables
+        message = f"the built-in '{name}' {what} (at {other})."
+        self.reading.problems.add(message, draft.at(key), "Keep one of the two.", lint="overlay")
+
+    def _find(self, draft: Draft, name: str, key: str) -> Sequence[Draft]:
+        found = self.built_in.get(name, ())
+        if not found and name:
+            hint = guess(name, self.built_in) or "'advisor rules docs' lists the built-in rules."
+            self.reading.problems.add(
+                f"there is no built-in rule '{name}' to {key.removesuffix('s')}.",
+                draft.at(key),
+                hint,
+                lint="unknown-rule",
+            )
+        return found
+
+    def _is_copy(self, entry: list[Draft]) -> bool:
+        """Whether it stands in a file that takes the place of the built-in one with this rule."""
+        place = entry[0].rule.source
+        behind = self.hidden.get(place.file, ()) if place else ()
+        return any(_name(draft) == _name(entry[0]) for draft in behind)
+
+    def _say_taken(self, entry: list[Draft]) -> None:
+        draft = entry[0]
+        name = _name(draft)
+        other = self.built_in.get(name, [])
+        if other:
+            message = f"'{name}' is a built-in rule (at {other[0].rule.source})."
+            hint = f"Write 'replaces: {name}' to take its place, or give yours another name."
+            self.reading.problems.add(message, draft.rule.source, hint, lint="overlay")
+            self.taken.update({target.rule.id: entry for target in other})
+
+    # ---- what is missing from a file that takes the place of a built-in one
+
+    def leave_out(self, drafts: Sequence[Draft]) -> None:
+        """Complain about built-in rules that such a file leaves out; a whole copy may."""
+        broken = any(d.partial and not d.rule.id for d in drafts)
+        for own, behind in self.hidden.items() if not broken else ():
+            gone = self.taken.keys() | self.off.keys()
+            names = list(dict.fromkeys(_name(d) for d in behind if d.rule.id not in gone))
+            if not names:
+                continue
+            if self.layer.whole:
+                self._deleted(own, behind, names)
+                continue
+            shown = names[:_SHOWN] + ([f"{len(names) - _SHOWN} more"] if names[_SHOWN:] else [])
+            built = self.layer.shadowed[own][0]
+            message = (
+                f"this file takes the place of the built-in {built} and leaves out "
+                f"{listed(shown).replace(' or ', ' and ')}."
+            )
+            hint = (
+                "Give the file another name to add to the built-in rules, or write "
+                f"'- disable: {names[0]}' with a reason for each."
+            )
+            self.reading.problems.add(message, Source(own, 1, 1), hint, lint="overlay")
+
+    def _deleted(self, own: str, behind: Sequence[Draft], names: Sequence[str]) -> None:
+        for draft in behind:
+            if _name(draft) in names:
+                nothing = Rule("", "", When(()), source=Source(own))
+                reason = f"left out of {own}"
+                self.off.setdefault(draft.rule.id, Draft(nothing, reason=reason))
+
+    # ---- the result
+
+    def assembled(self, entries: Sequence[list[Draft]]) -> list[Draft]:
+        """Put the rules that count in order."""
+        moved = {id(entry[0]): entry for entry in self.taken.values() if self._moves(entry)}
+        kept: list[Draft] = []
+        done: set[int] = set()
+        for entry in entries:
+            for draft in entry:
+                own = self.taken.get(draft.rule.id) if not self.is_own(draft) else None
+                if own is not None and id(own[0]) in moved and id(own[0]) not in done:
+                    done.add(id(own[0]))
+                    kept += map(self._marked, own)
+                elif self._stays(draft, moved):
+                    kept.append(self._marked(draft) if self.is_own(draft) else draft)
+        return [self._related(draft) for draft in kept]
+
+    def _moves(self, entry: list[Draft]) -> bool:
+        """Whether the rule it replaces stands in a built-in file that counts."""
+        targets = [target for target, own in self.taken.items() if own is entry]
+        places = (self.built_in[target][0].rule.source for target in targets)
+        behind = {name for name, _ in self.layer.shadowed.values()}
+        return any(place is not None and place.file not in behind for place in places)
+
+    def _stays(self, draft: Draft, moved: Mapping[int, list[Draft]]) -> bool:
+        if self.is_own(draft):
+            owner = next((e for e in moved.values() if any(d is draft for d in e)), None)
+            return not _disables(draft) and owner is None
+        return draft.rule.id not in self.taken and draft.rule.id not in self.off
+
+    def _marked(self, draft: Draft) -> Draft:
+        """Say of a user's rule what it replaces; an unchanged copy counts as built in."""
+        targets = [t for t, own in self.taken.items() if any(d is draft for d in own)]
+        if not targets:
+            return replace(draft, rule=replace(draft.rule, own=Own()))
+        other = self.built_in[targets[0]][0]
+        if any(_bare(self.built_in[t][0].rule) == _bare(draft.rule) for t in targets):
+            return draft
+        name = other.rule.ladder if len(targets) > 1 and other.rule.ladder else other.rule.id
+        return replace(draft, rule=replace(draft.rule, own=Own(name, other.rule.source)))
+
+    def _related(self, draft: Draft) -> Draft:
+        """Follow renamed rules in what others say of them, and drop what is switched off."""
+        rule = draft.rule
+        named = tuple(self.renamed.get(name, name) for name in rule.supersedes)
+        for name in named if self.is_own(draft) and rule.own else ():
+            if name in self.off:
+                message = f"'{name}' is switched off (at {self.off[name].rule.source})."
+                hint = "Take it out of 'supersedes', or do not switch it off."
+                self.reading.problems.add(message, draft.at("supersedes"), hint, lint="overlay")
+        own_name = set() if rule.id in rule.supersedes else {rule.id}
+        alive = tuple(name for name in named if name not in self.off and name not in own_name)
+        better = self.renamed.get(rule.replaced_by or "", rule.replaced_by)
+        if (alive, better) == (rule.supersedes, rule.replaced_by):
+            return draft
+        return replace(draft, rule=replace(rule, supersedes=alive, replaced_by=better))
+
+    def check_conclusions(self, kept: list[Draft]) -> None:
+        """Complain where nothing concludes a fact any more since a rule was switched off."""
+        concluded = {name for draft in kept for name in draft.rule.conclude}
+        readers = {
+            name: draft.rule.id for draft in reversed(kept) for name in read_facts(draft.rule)
+        }
+        for rule_id, by in list(self.off.items()):
+            for fact in self.built_in[rule_id][0].rule.conclude:
+                if fact in readers and fact not in concluded:
+                    message = (
+                        f"without '{by.disables or rule_id}' no rule concludes {fact}, "
+                        f"which '{readers[fact]}' reads."
+                    )
+                    hint = "Add a rule of your own that concludes it, or keep this one."
+                    self.reading.problems.add(
+                        message, by.at("disable"), hint, lint="fact-never-concluded"
+                    )
+                    concluded.add(fact)
+                    said = f"conclude {fact}"
+                    kept.append(Draft(Rule("", "", When(())), partial=True, text=said))
+
+    def disabled(self) -> list[Disabled]:
+        """List what is switched off, in the order of the user's files."""
+        return [
+            Disabled(self.built_in[rule_id][0].rule, by.reason, by.rule.source)
+            for rule_id, by in self.off.items()
+        ]
+
+
+def _name(draft: Draft) -> str:
+    return draft.rule.ladder or draft.rule.id
+
+
+def _bare(value: object) -> object:
+    """Give a rule without the places in its file, to compare."""
+    if isinstance(value, Source):
+        return None
+    if isinstance(value, Struct):
+        return tuple(map(_bare, astuple(value)))
+    if isinstance(value, Mapping):
+        return {key: _bare(inner) for key, inner in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [_bare(inner) for inner in value]
+    return value

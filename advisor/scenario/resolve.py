@@ -1,0 +1,336 @@
+"""Request -> Scenario: names looked up, defaults applied, everything checked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from advisor.errors import Problems, RequestError, UserError, raise_problems
+from advisor.knowledge import names
+from advisor.knowledge.cards import Cards, check_beside, find_cards
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
+from advisor.models.model import Model
+from advisor.models.resolution import model_from_path, model_from_record
+from advisor.scenario import support
+from advisor.scenario.precisions import formats_for, precision_asked
+from advisor.scenario.request_data import number_problems
+from advisor.scenario.scenario import Request, Scenario, offloads
+from advisor.scenario.speculation import draft_problems
+from advisor.scenario.splits import impossible_split
+from advisor.suggest import did_you_mean
+from advisor.units import GB, GIB
+
+DEFAULT_CONTEXT_TOKENS = 4096
+DEFAULT_UBATCH = 512
+_MODEL_FILES = frozenset({".json", ".gguf", ".safetensors"})
+BACKENDS_OF_VENDOR = {
+    "NVIDIA": ("CUDA", "Vulkan"),
+    "AMD": ("ROCm", "Vulkan"),
+    "Intel": ("SYCL", "Vulkan"),
+    "Apple": ("Metal", "Vulkan"),
+}
+BACKENDS = ("CUDA", "ROCm", "Vulkan", "Metal", "SYCL")
+_T = TypeVar("_T")
+
+
+class _Found(Struct):
+    """Errors collected while the rest of the request is still being read."""
+
+    errors: list[UserError] = field(default_factory=list)
+
+    def attempt(self, action: Callable[[], _T]) -> _T | None:
+        try:
+            return action()
+        except UserError as error:
+            self.errors.append(error)
+            return None
+
+
+def resolve(request: Request, knowledge: Knowledge) -> Scenario:
+    """Look up every name and apply the documented defaults.
+
+    Raises:
+        UserError: What is unknown, ambiguous or impossible; all of it at once (``Problems``).
+    """
+    problems = _Found(list(number_problems(request)))
+    cards = problems.attempt(lambda: cards_asked(request, knowledge)) if request.gpu else None
+    gpu = cards.gpu if cards else None
+    model = problems.attempt(lambda: _find_model(request, knowledge))
+    framework = (
+        problems.attempt(lambda: names.find_framework(knowledge, request.framework or ""))
+        if request.framework
+        else None
+    )
+    kv_types = problems.attempt(lambda: _kv_types(request, knowledge))
+    asked = problems.attempt(lambda: precision_asked(request, model))
+    formats = problems.attempt(lambda: formats_for(asked, model, knowledge)) if asked else None
+    backend = problems.attempt(lambda: _backend(request, gpu))
+    draft = (
+        problems.attempt(lambda: find_model_named(request.draft_model or "", knowledge))
+        if request.draft_model
+        else None
+    )
+    raise_problems(problems.errors)
+    assert model
+    assert formats
+    assert kv_types
+    precision, framework = support.choose(
+        knowledge,
+        formats,
+        asked or "",
+        framework=framework,
+        gpu=gpu,
+        model=model,
+        split=_is_split(request),
+    )
+    scenario = assembled(
+        request,
+        cards=cards,
+        model=model,
+        precision=precision,
+        framework=framework,
+        kv_types=kv_types,
+        backend=backend,
+        draft=draft,
+    )
+    raise_problems(list(_impossible(request, scenario, knowledge)))
+    return scenario
+
+
+def problems_of(request: Request, knowledge: Knowledge) -> Sequence[UserError]:
+    """List what is wrong with a request, see ``resolve``."""
+    try:
+        resolve(request, knowledge)
+    except Problems as several:
+        return several.errors
+    except UserError as one:
+        return [one]
+    return []
+
+
+def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
+    """Find the cards a request names; ``local`` asks this machine for its own.
+
+    Raises:
+        UserError: Unknown or ambiguous, none found here, or counted twice.
+    """
+    text = request.gpu or ""
+    if text.casefold() == "local":
+        text = _local_gpu()
+    cards = find_cards(knowledge, text)
+    if not cards.counted:
+        count = request.gpus or cards.count
+        check_beside([cards.gpu] * (2 if count > 1 else 1))
+        return replace(cards, count=count)
+    if request.gpus is not None and request.gpus != cards.count:
+        raise RequestError(
+            f"gpus is {request.gpus}, but '{text}' names {cards.count} cards",
+            hint="Leave gpus out.",
+        )
+    return cards
+
+
+@cache
+def _local_gpu() -> str:
+    from advisor.knowledge.local_card import local_gpu  # noqa: PLC0415  only when asked
+
+    return local_gpu()
+
+
+def find_model_named(text: str, knowledge: Knowledge) -> Model:
+    """Find a model by name or Hugging Face id, or as a folder with a config.json.
+
+    A known name goes before a folder of that name; write ``./name`` for the folder.
+
+    Raises:
+        UserError: Unknown, or a file that cannot be read.
+    """
+    if not _is_path(text):
+        try:
+            return model_from_record(names.find_model(knowledge, text), knowledge)
+        except RequestError:
+            if not _is_folder(text):
+                raise
+    path = Path(text)
+    if not _is_folder(text) and path.suffix not in _MODEL_FILES:
+        what = "not a model file" if path.is_file() else "no such folder"
+        raise RequestError(
+            f"{text}: {what}",
+            hint="Give a folder with a config.json, a .gguf or a .safetensors file.",
+        )
+    return model_from_path(path)
+
+
+@lru_cache(maxsize=8192)
+def _is_path(text: str) -> bool:
+    """Whether a text can only be a path: ``publisher/model`` is a Hugging Face id."""
+    return text.startswith((".", "/", "~")) or Path(text).suffix in _MODEL_FILES or "\\" in text
+
+
+def _is_folder(text: str) -> bool:
+    try:
+        return Path(text).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _find_model(request: Request, knowledge: Knowledge) -> Model:
+    if request.config:
+        return model_from_path(Path(request.config))
+    if not request.model:
+        raise RequestError("no model is named", hint="Add --model, for example --model llama-3-8b.")
+    return find_model_named(request.model, knowledge)
+
+
+def _kv_types(request: Request, knowledge: Knowledge) -> tuple[KvType, KvType]:
+    both = request.kv_cache or "f16"
+    return (
+        names.find_kv_type(knowledge, request.kv_cache_k or both),
+        names.find_kv_type(knowledge, request.kv_cache_v or both),
+    )
+
+
+def _backend(request: Request, gpu: Gpu | None) -> str | None:
+    if not request.backend:
+        return BACKENDS_OF_VENDOR[gpu.vendor][0] if gpu else None
+    word = (request.backend.split() or [""])[0].casefold()
+    for backend in BACKENDS:
+        if backend.casefold() == word:
+            if gpu and backend not in BACKENDS_OF_VENDOR[gpu.vendor]:
+                runs = " or ".join(BACKENDS_OF_VENDOR[gpu.vendor])
+                raise RequestError(f"{backend} does not run on {gpu.name}", hint=f"Use {runs}.")
+            return backend
+    raise RequestError(
+        f"unknown backend '{request.backend}'",
+        hint=did_you_mean(word, BACKENDS) or f"Known: {', '.join(BACKENDS)}.",
+    )
+
+
+def default_context(model: Model) -> int:
+    """The context used when none is stated, tokens."""
+    return min(DEFAULT_CONTEXT_TOKENS, model.trained_context_tokens or DEFAULT_CONTEXT_TOKENS)
+
+
+def default_ubatch(model: Model, framework: Framework, context_tokens: int) -> int:
+    """Tokens that llama.cpp computes at once: its default, for an encoder a whole input.
+
+    An encoder looks at all of an input at once, so llama-server refuses longer ones (llama.cpp
+    pull request 7389).
+    """
+    whole = model.shape.role == "encoder" and framework.memory_model == "llama.cpp"
+    return max(DEFAULT_UBATCH, context_tokens) if whole else DEFAULT_UBATCH
+
+
+def default_backend(gpu: Gpu) -> str:
+    """The backend of a vendor's cards."""
+    return BACKENDS_OF_VENDOR[gpu.vendor][0]
+
+
+def assembled(
+    request: Request,
+    *,
+    cards: Cards | None,
+    model: Model,
+    precision: Format,
+    framework: Framework,
+    kv_types: tuple[KvType, KvType],
+    backend: str | None,
+    draft: Model | None = None,
+) -> Scenario:
+    """Apply the documented defaults to what was looked up."""
+    batch = request.batch or 1
+    context = request.context or default_context(model)
+    flash = request.flash_attention
+    return Scenario(
+        gpu=cards.gpu if cards else None,
+        gpus=cards.count if cards else request.gpus or 1,
+        model=model,
+        precision=precision,
+        context_tokens=context,
+        batch=batch,
+        kv_cache_k=kv_types[0],
+        kv_cache_v=kv_types[1],
+        framework=framework,
+        backend=backend,
+        flash_attention=framework.flash_attention is not False if flash is None else flash,
+        ubatch=request.ubatch or default_ubatch(model, framework, context),
+        kv_unified=True if request.kv_unified is None else request.kv_unified,
+        swa_full=bool(request.swa_full),
+        gpu_layers=_gpu_layers(request, model),
+        cpu_experts=_cpu_experts(request, model),
+        logits_rows=request.logits_rows or batch,
+        depth_tokens=request.depth or 0,
+        ram_bytes=round(request.ram_gib * GIB) if request.ram_gib else None,
+        ram_bandwidth_bytes_s=(
+            request.ram_bandwidth_gb_s * GB if request.ram_bandwidth_gb_s else None
+        ),
+        cpu_cores=request.cpu_cores,
+        prefer=request.prefer or "balanced",
+        draft_model=draft,
+        mtp=request.mtp or 0,
+        use=request.use or "interactive",
+        cards=cards.each if cards else (),
+        split=request.split,
+    )
+
+
+def _is_split(request: Request) -> bool:
+    return request.gpu_layers not in {None, "all"} or request.cpu_experts not in {None, 0}
+
+
+def _gpu_layers(request: Request, model: Model) -> int | None:
+    stated = request.gpu_layers
+    return stated if isinstance(stated, int) and stated <= model.shape.layers else None
+
+
+def _cpu_experts(request: Request, model: Model) -> int:
+    stated = request.cpu_experts
+    if stated == "all":
+        return model.shape.layers
+    return min(stated, model.shape.layers) if isinstance(stated, int) else 0
+
+
+def _impossible(request: Request, scenario: Scenario, knowledge: Knowledge) -> Iterator[UserError]:
+    framework = scenario.framework
+    for name in ("gpu_layers", "cpu_experts"):
+        value = getattr(request, name)
+        if isinstance(value, int) and value < 0:
+            yield RequestError(f"{name} is {value}", hint="Give 0 or more, or all.")
+        if isinstance(value, str) and value != "all":
+            yield RequestError(f"{name} is '{value}'", hint="Give a whole number or all.")
+    if scenario.gpu and scenario.gpu.unified_memory and offloads(scenario):
+        yield RequestError(
+            f"{scenario.gpu.name} shares one memory with the processor: parts kept off the GPU "
+            "take the same memory",
+            hint="Leave gpu_layers and cpu_experts out.",
+        )
+    if scenario.gpu_layers is not None and framework.memory_model != "llama.cpp":
+        yield RequestError(
+            f"{framework.name} does not place single layers",
+            hint="Leave gpu_layers out, or use llama.cpp.",
+        )
+    if scenario.cpu_experts and not framework.expert_offload:
+        yield RequestError(
+            f"{framework.name} cannot keep experts in system RAM",
+            hint="Leave cpu_experts out, or use llama.cpp.",
+        )
+    if scenario.cpu_experts and not scenario.model.shape.moe:
+        yield RequestError(f"{scenario.model.name} has no experts", hint="Leave cpu_experts out.")
+    if scenario.depth_tokens >= scenario.context_tokens:
+        yield RequestError(
+            f"depth is {scenario.depth_tokens:,}, the context {scenario.context_tokens:,}",
+            hint="Give a depth below the context.",
+        )
+    yield from impossible_split(scenario)
+    yield from support.cache_problems(scenario)
+    yield from draft_problems(scenario, knowledge)
+
+
+def apply_change(request: Request, change: dict[str, object]) -> Request:
+    """Apply a recommendation's ``change`` to the request, ready to run again."""
+    return replace(request, **change)

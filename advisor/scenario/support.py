@@ -1,0 +1,400 @@
+"""What runs where: frameworks, formats, cards and architectures matched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Literal, NamedTuple
+
+from advisor.errors import RequestError
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
+from advisor.models.model import Model
+from advisor.models.shape import Shape
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.splits import divides, ways_for
+
+_CACHE_ENCODERS = frozenset({"transformers", "vllm"})
+"""Memory models whose cache of an encoder's output was read in their sources."""
+_MOST_SHOWN = 8
+_FAMILY_BITS = {
+    "int8": 8, "8bit": 8, "q8": 8, "w8": 8,
+    "int4": 4, "4bit": 4, "q4": 4, "w4": 4,
+}  # fmt: skip
+
+
+def family_bits(text: str) -> int | None:
+    """Give 8 or 4 for a family name (INT8, 8-bit, INT4, Q4 ...), None for anything else."""
+    return _FAMILY_BITS.get("".join(c for c in text.casefold() if c.isalnum()))
+
+
+def runs_kv(framework: Framework, kind: KvType, gpu: Gpu | None) -> bool:
+    """Whether a framework can keep its KV cache in this type on this card."""
+    if kind.name not in framework.kv_types:
+        return False
+    needed = kind.min_compute_capability
+    return not (needed and gpu and gpu.compute_capability and gpu.compute_capability < needed)
+
+
+def can_share(framework: Framework, precision: Format, model: Model, cards: int) -> bool:
+    """Whether a framework divides a model among this many cards in the way it prefers.
+
+    Frameworks that split every tensor need a number that divides the heads (``splits.divides``).
+    """
+    ways = ways_for(framework, precision)
+    return cards == 1 or (bool(ways) and divides(ways[0], framework, model, cards))
+
+
+_listed_names: dict[int, tuple[Framework, frozenset[str], frozenset[str]]] = {}
+
+
+def _listed(framework: Framework) -> tuple[Framework, frozenset[str], frozenset[str]]:
+    """Give the architectures and the formats of a framework as sets, beside itself."""
+    found = _listed_names.get(id(framework))
+    if found is None or found[0] is not framework:
+        sets = frozenset(framework.model_types), frozenset(framework.formats)
+        found = _listed_names[id(framework)] = (framework, *sets)
+    return found
+
+
+def supports_model(framework: Framework, model: Model, precision: Format | None = None) -> bool:
+    """Whether a framework knows the model's architecture (in this format), image tower included."""
+    kind = model.shape.outer_type or model.shape.model_type
+    limit = framework.format_limits.get(precision.family) if precision else None
+    if limit and limit.model_types and kind not in limit.model_types:
+        return False
+    known = _listed(framework)[1]
+    if "*" not in known and kind not in known:
+        return False
+    return not (model.vision_parameters and framework.vision is False)
+
+
+def no_head(framework: Framework, model: Model) -> str:
+    """Say in one clause why no head of the model's own can draft here; empty where one can."""
+    if not model.shape.mtp_layers:
+        return f"{model.name} has no layer for multi-token prediction"
+    if model.shape.model_type not in framework.mtp_model_types:
+        return f"{framework.name} is not known to draft with the head of {model.name}"
+    return ""
+
+
+def unsized(framework: Framework, shape: Shape) -> str:
+    """Say in one clause why the framework's memory for this architecture is unknown, if it is."""
+    kind = framework.memory_model
+    if shape.encoder_positions is not None and kind not in _CACHE_ENCODERS:
+        return f"how {framework.name} keeps the output of an encoder is not established"
+    recurrent = shape.recurrent
+    if recurrent is not None and recurrent.kind == "rwkv" and kind != "transformers":
+        return f"how {framework.name} keeps the state of RWKV-4 is not established"
+    return ""
+
+
+class Obstacle(NamedTuple):
+    """What keeps a combination from running."""
+
+    kind: Literal["framework", "format", "architecture", "vendor", "card", "capability"]
+    text: str
+    """One clause."""
+    needed: float | None = None
+    """The compute capability that is missing, for ``capability``."""
+
+
+def obstacle(
+    framework: Framework, precision: Format, gpu: Gpu | None, model: Model
+) -> Obstacle | None:
+    """Give the first thing that keeps this combination from running; None when it runs."""
+    if framework.memory_model == "none":
+        return Obstacle("framework", f"{framework.name} is known by name only")
+    if precision.name not in framework.formats:
+        return Obstacle("format", f"{framework.name} does not run {precision.name}")
+    if not supports_model(framework, model, precision):
+        kind = model.shape.outer_type or model.shape.model_type
+        limited = f" in {precision.name}" if supports_model(framework, model) else ""
+        text = f"{framework.name} does not support the architecture '{kind}'{limited}"
+        return Obstacle("architecture", text)
+    if unknown := unsized(framework, model.shape):
+        return Obstacle("architecture", unknown)
+    return _card_obstacle(framework, precision, gpu) if gpu else None
+
+
+def vendors_for(framework: Framework, precision: Format) -> Sequence[str]:
+    """List the makers on whose cards a framework runs a format."""
+    limit = framework.format_limits.get(precision.family)
+    listed = [known for known in (precision.vendors, limit and limit.vendors) if known]
+    return [v for v in framework.vendors if all(v in known for known in listed)]
+
+
+def why_not(framework: Framework, precision: Format, gpu: Gpu | None, model: Model) -> str:
+    """Say in one clause why this combination does not run; empty when it does."""
+    found = obstacle(framework, precision, gpu, model)
+    return found.text if found else ""
+
+
+def _card_obstacle(framework: Framework, precision: Format, gpu: Gpu) -> Obstacle | None:
+    if gpu.vendor not in framework.vendors:
+        return Obstacle("vendor", f"{framework.name} does not run on {gpu.vendor} cards")
+    if gpu.architecture in framework.not_on:
+        return Obstacle("card", f"{framework.name} does not run on {gpu.architecture}")
+    if precision.vendors is not None and gpu.vendor not in precision.vendors:
+        return Obstacle("vendor", f"{precision.name} does not run on {gpu.vendor} cards")
+    if gpu.vendor not in vendors_for(framework, precision):
+        text = f"{framework.name} does not run {precision.name} on {gpu.vendor} cards"
+        return Obstacle("vendor", text)
+    for what, needed in (
+        (framework.name, framework.min_compute_capability),
+        (precision.name, precision.min_compute_capability),
+    ):
+        if needed and gpu.compute_capability and gpu.compute_capability < needed:
+            text = (
+                f"{what} needs compute capability {needed:g}, "
+                f"{gpu.name} has {gpu.compute_capability:g}"
+            )
+            return Obstacle("capability", text, needed)
+    return None
+
+
+def runs(framework: Framework, precision: Format, gpu: Gpu | None, model: Model) -> bool:
+    """Whether the framework runs this format of this model on this card."""
+    key = (
+        id(framework),
+        id(precision),
+        gpu.vendor if gpu else "",
+        gpu.compute_capability if gpu else None,
+        gpu.architecture if gpu else "",
+        model.shape.outer_type or model.shape.model_type,
+        bool(model.vision_parameters),
+    )
+    found = _runs.get(key)
+    if found is None or found[0] is not framework or found[1] is not precision:
+        if len(_runs) >= _MOST_RUNS:
+            _runs.clear()
+        found = (framework, precision, not why_not(framework, precision, gpu, model))
+        _runs[key] = found
+    return found[2]
+
+
+_runs: dict[tuple[object, ...], tuple[Framework, Format, bool]] = {}
+_MOST_RUNS = 40_000
+
+
+def frameworks_for(
+    knowledge: Knowledge, precision: Format, gpu: Gpu | None, model: Model
+) -> Iterator[Framework]:
+    """List the frameworks that run it, in knowledge order."""
+    return (f for f in _frameworks(knowledge) if runs(f, precision, gpu, model))
+
+
+def default_framework(
+    knowledge: Knowledge, precision: Format, gpu: Gpu | None, model: Model
+) -> Framework | None:
+    """The framework used when none is stated; None when nothing runs it."""
+    return next(frameworks_for(knowledge, precision, gpu, model), None)
+
+
+def first_pair(
+    candidates: Iterable[Framework], formats: Sequence[Format], gpu: Gpu | None, model: Model
+) -> tuple[Format, Framework] | None:
+    """Find the first framework that runs one of the formats, and its best one.
+
+    What the publisher released goes before everything else, then formats of as many bits.
+    """
+    tried = tuple(candidates)
+    for tier in _tiers(formats, model):
+        for candidate in tried:
+            listed = _listed(candidate)[2]
+            fitting = [f for f in tier if f.name in listed and runs(candidate, f, gpu, model)]
+            if fitting:
+                order = {name: place for place, name in enumerate(candidate.formats)}
+                return min(fitting, key=lambda f: (*quality_order(f), order[f.name])), candidate
+    return None
+
+
+def _tiers(formats: Sequence[Format], model: Model) -> Iterator[Sequence[Format]]:
+    own = [f for f in formats if is_published(f, model)]
+    if own:
+        yield own
+        yield [f for f in formats if f.class_bits == own[0].class_bits]
+    yield formats
+
+
+def is_published(precision: Format, model: Model) -> bool:
+    """Whether a format of less than 16 bits holds exactly what the publisher released."""
+    return precision.name in model.native_formats
+
+
+def format_loss(precision: Format, model: Model) -> float | None:
+    """Perplexity increase of a format over what was published, %; None: not measured."""
+    return 0.0 if is_published(precision, model) else precision.quality_loss_percent
+
+
+def candidates(
+    knowledge: Knowledge, framework: Framework | None, *, split: bool
+) -> Sequence[Framework]:
+    """List the frameworks to choose from: the stated one, or all, or all that place layers."""
+    if framework:
+        return [framework]
+    known = _frameworks(knowledge)
+    return [f for f in known if f.memory_model == "llama.cpp"] if split else known
+
+
+_kept_frameworks: dict[int, tuple[Knowledge, tuple[Framework, ...]]] = {}
+
+
+def _frameworks(knowledge: Knowledge) -> tuple[Framework, ...]:
+    """List the frameworks in knowledge order, as a tuple that is made once."""
+    found = _kept_frameworks.get(id(knowledge))
+    if found is None or found[0] is not knowledge:
+        made = tuple(knowledge.frameworks.values())
+        found = _kept_frameworks[id(knowledge)] = (knowledge, made)
+    return found[1]
+
+
+def choose(
+    knowledge: Knowledge,
+    formats: Sequence[Format],
+    asked: str,
+    *,
+    framework: Framework | None,
+    gpu: Gpu | None,
+    model: Model,
+    split: bool = False,
+) -> tuple[Format, Framework]:
+    """Settle on one format and one framework.
+
+    Args:
+        knowledge: The knowledge base.
+        formats: What the precision may stand for, at least one.
+        asked: The precision as typed, for messages.
+        framework: As stated, or None for the default.
+        gpu: The card, None when sizes alone are asked for.
+        model: The model.
+        split: Whether the request places layers or experts itself.
+
+    Raises:
+        RequestError: Nothing runs it; the message says why and what does.
+    """
+    found = None
+    if framework is None and gpu is None:
+        found = _card_free(knowledge, formats, model)
+    chosen = candidates(knowledge, framework, split=split)
+    found = found or first_pair(chosen, formats, gpu, model)
+    if found:
+        return found
+    raise RequestError(
+        _nothing_runs(knowledge, formats, asked, framework=framework, gpu=gpu, model=model),
+        hint=_what_runs(knowledge, framework, gpu, model),
+    )
+
+
+def _card_free(
+    knowledge: Knowledge, formats: Sequence[Format], model: Model
+) -> tuple[Format, Framework] | None:
+    """Take llama.cpp for its formats where sizes alone are asked for.
+
+    Its buffers are the ones known apart from any card, for nearly every architecture that can be
+    sized.
+    """
+    for framework in _frameworks(knowledge):
+        if framework.memory_model == "llama.cpp":
+            if unsized(framework, model.shape):
+                return None
+            order = framework.formats
+            known = [f for f in formats if f.offered and f.name in order]
+            published = [f for f in known if is_published(f, model)]
+            best = min(
+                published or known,
+                key=lambda f: (*quality_order(f), order.index(f.name)),
+                default=None,
+            )
+            return (best, framework) if best else None
+    return None
+
+
+def quality_order(precision: Format) -> tuple[bool, float]:
+    """Order formats from the least to the most quality loss, unknown last."""
+    loss = precision.quality_loss_percent
+    return (loss is None, loss or 0.0)
+
+
+def _nothing_runs(
+    knowledge: Knowledge,
+    formats: Sequence[Format],
+    asked: str,
+    *,
+    framework: Framework | None,
+    gpu: Gpu | None,
+    model: Model,
+) -> str:
+    tried: Iterable[Framework] = [framework] if framework else knowledge.frameworks.values()
+    reasons = dict.fromkeys(
+        why_not(candidate, precision, gpu, model)
+        for precision in formats
+        for candidate in tried
+        if framework or precision.name in candidate.formats
+    )
+    where = f" on {gpu.name}" if gpu else ""
+    listed = "; ".join(list(reasons)[:3]) or "no framework in the knowledge base does"
+    return f"{asked} cannot run for {model.name}{where}: {listed}."
+
+
+def _what_runs(
+    knowledge: Knowledge, framework: Framework | None, gpu: Gpu | None, model: Model
+) -> str:
+    if framework and (runnable := _runnable(knowledge, framework, gpu, model)):
+        return f"{framework.name} runs: {', '.join(runnable)}."
+    pairs = (
+        (f.name, runnable)
+        for f in knowledge.frameworks.values()
+        if (runnable := _runnable(knowledge, f, gpu, model))
+    )
+    name, runnable = next(pairs, ("", []))
+    return f"{name} runs: {', '.join(runnable)}." if name else "Nothing known here runs this model."
+
+
+def _runnable(
+    knowledge: Knowledge, framework: Framework, gpu: Gpu | None, model: Model
+) -> list[str]:
+    """Name the first formats that it runs, as many as a message shows."""
+    formats = (knowledge.formats[name] for name in framework.formats)
+    running = (f.name for f in formats if f.offered and runs(framework, f, gpu, model))
+    return list(islice(running, _MOST_SHOWN))
+
+
+@lru_cache(maxsize=4096)
+def _native(capability: float | None, needed: float | None) -> bool | None:
+    if needed is None:
+        return None
+    return None if capability is None else capability >= needed
+
+
+def is_native(precision: Format, gpu: Gpu) -> bool | None:
+    """Whether the card computes in the format itself; None where that is not known."""
+    if precision.family == "unquantized":
+        return gpu.bf16 if precision.name == "BF16" else True
+    if gpu.vendor != "NVIDIA":
+        return None
+    return bool(_native(gpu.compute_capability, precision.native_compute_capability))
+
+
+def cache_problems(scenario: Scenario) -> Iterator[RequestError]:
+    """Say what keeps the cache from having the types asked for."""
+    framework, key, value = scenario.framework, scenario.kv_cache_k, scenario.kv_cache_v
+    for kind in {key.name: key, value.name: value}.values():
+        if not runs_kv(framework, kind, scenario.gpu):
+            yield RequestError(
+                f"{framework.name} cannot keep the KV cache as {kind.name}"
+                f"{f' on {scenario.gpu.name}' if scenario.gpu else ''}",
+                hint=f"It keeps: {', '.join(framework.kv_types)}.",
+            )
+    if framework.memory_model != "llama.cpp":
+        return
+    if value.needs_flash_attention and not scenario.flash_attention:
+        yield RequestError(
+            f"a {value.name} V cache needs flash attention",
+            hint="Turn it on: --flash-attention on.",
+        )
+    if scenario.model.shape.mla and key.name != value.name:
+        yield RequestError(
+            f"{scenario.model.name} keeps one latent cache, so its K and V types must be equal",
+            hint="Give --kv-cache alone.",
+        )

@@ -1,0 +1,169 @@
+"""Why a rule fired or stayed silent in one situation, in lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from advisor.advice.document import Advice
+from advisor.advice.option_facts import option_facts
+from advisor.advice.pipeline import Advisor
+from advisor.advice.provenance import own_rule, switched_off_rule
+from advisor.knowledge.vocabulary import show
+from advisor.remedies import Base
+from advisor.rules.engine.trace import RuleTrace, evaluate, holds
+from advisor.rules.language.effects import ACTION_FACT
+from advisor.rules.language.model import Rule, Test
+from advisor.workbench.layout import count, request_line
+from advisor.workbench.nearest import SingleChange
+from advisor.workbench.why_not import condition_line, nearest_miss
+
+_MOST_OPTIONS = 5
+_DEPTH = 3
+"""So many conclusions are followed back."""
+_TAKEN = {"context": "context_tokens", "batch": "batch"}
+"""Input -> where the scenario holds the number that is taken when none is stated."""
+_MARK = {True: "holds", False: "fails"}
+
+
+def explanation(
+    advisor: Advisor, advice: Advice, rule: Rule, changes: Sequence[SingleChange] | None
+) -> str:
+    """Explain one rule in one situation.
+
+    Args:
+        advisor: Who gave the advice.
+        advice: About the situation.
+        rule: The rule.
+        changes: For a silent rule, the single changes that make it fire; None: not looked for.
+    """
+    return "\n".join(_lines(advisor, advice, rule, changes)) + "\n"
+
+
+def _lines(
+    advisor: Advisor, advice: Advice, rule: Rule, changes: Sequence[SingleChange] | None
+) -> Iterator[str]:
+    place = f" ({rule.source})" if rule.source else ""
+    yield f"{rule.id}{place}: {rule.why}"
+    if rule.own:
+        yield f"  {own_rule(rule)}"
+    yield f"  {request_line(advice.request.stated())}"
+    yield ""
+    off = next((item for item in advisor.ruleset.disabled if item.rule.id == rule.id), None)
+    if off is not None:
+        yield f"It never fires, {switched_off_rule(off)}"
+        yield "Without that, its conditions here would be:"
+        yield from _conditions(advisor, nearest_miss(advisor, advice, rule).trace)
+        return
+    keys = [key for rule_id, key in advice.fired if rule_id == rule.id]
+    if keys:
+        yield from _fired(advisor, advice, rule, keys)
+        return
+    yield "It stays silent."
+    yield from _missed(advisor, advice, rule)
+    if changes is not None:
+        yield ""
+        yield from _changes(advice, changes)
+
+
+def _missed(advisor: Advisor, advice: Advice, rule: Rule) -> Iterator[str]:
+    """The nearest it came: on the what-if that misses least, if its action was tried at all."""
+    miss = nearest_miss(advisor, advice, rule)
+    tests = miss.trace.nearest
+    other = next((t.test for t in tests if not t.holds and t.test.fact == ACTION_FACT), None)
+    if rule.per_option and (other is not None or not miss.option):
+        action = f" whose action {other.text}" if other is not None else ""
+        yield f"No what-if was tried{action}. Its other conditions:"
+        tests = tuple(t for t in tests if not t.test.fact.startswith("option."))
+    elif rule.per_option:
+        yield f"Nearest what-if: {miss.option}"
+    for test in tests:
+        yield f"  {_MARK[test.holds]}  {condition_line(advisor.vocabulary, test)}"
+        if not test.holds:
+            yield from _cause(advisor, advice, test.test, _DEPTH)
+
+
+def _cause(advisor: Advisor, advice: Advice, test: Test, depth: int) -> Iterator[str]:
+    """For a concluded fact: the rule that would have concluded it, and what that one misses."""
+    facts = advice.facts
+    makers = [
+        (evaluate(rule, facts, None), rule)
+        for rule in advisor.ruleset.rules
+        if test.fact in rule.conclude
+        and holds(test, {**facts, test.fact: rule.conclude[test.fact]})
+    ]
+    if not makers or not depth:
+        return
+    trace, maker = min(makers, key=lambda made: sum(not t.holds for t in made[0].nearest))
+    lead = "  " * (_DEPTH - depth) + "         "
+    value = show(advisor.vocabulary.fact(test.fact), maker.conclude[test.fact])
+    for failed in (t for t in trace.nearest if not t.holds):
+        line = condition_line(advisor.vocabulary, failed)
+        yield f"{lead}{value} by {maker.id}, but {line}"
+        yield from _cause(advisor, advice, failed.test, depth - 1)
+
+
+def _fired(advisor: Advisor, advice: Advice, rule: Rule, keys: Sequence[str]) -> Iterator[str]:
+    if not rule.per_option:
+        concluded = ", ".join(f"{fact} is {value}" for fact, value in rule.conclude.items())
+        yield f"It fires{': ' + concluded if concluded else ''}."
+        yield from _conditions(advisor, evaluate(rule, advice.facts, None))
+        return
+    yield f"It fires for {count(len(keys), 'what-if')}."
+    base = Base(advice.request, advice.scenario, advice.memory, advice.speed, advisor.knowledge)
+    values = {item.key: item.values for item in option_facts(base, advice.options)}
+    said = next((r for r in advice.recommendations if r.rule == rule.id), None)
+    ordered = sorted(keys, key=lambda key: (said is None or key != said.option.key, key))
+    for key in ordered[:_MOST_OPTIONS]:
+        yield f"  {key}"
+        yield from (
+            f"  {line}" for line in _conditions(advisor, evaluate(rule, advice.facts, values[key]))
+        )
+    if len(keys) > _MOST_OPTIONS:
+        yield f"  and {len(keys) - _MOST_OPTIONS} more"
+    yield from fate(advice, rule)
+
+
+def fate(advice: Advice, rule: Rule) -> Iterator[str]:
+    """Say what became of a recommendation: said, superseded, beaten or barred."""
+    for said in advice.recommendations:
+        if said.rule == rule.id:
+            terms = " ".join(f"{t.points:+g} ({t.text})" for t in said.score_terms)
+            yield f"Said as number {said.rank}: {said.option.key}, score {said.score:g} = {terms}"
+            return
+    for own, key, by in advice.superseded:
+        if own == rule.id:
+            yield f"Not said: {by} supersedes it ({key})."
+            return
+    if rule.action:
+        other = next((r for r in advice.recommendations if r.option.action == rule.action), None)
+        barred = {n.option.key for n in advice.not_recommended}
+        keys = {key for rule_id, key in advice.fired if rule_id == rule.id}
+        if keys <= barred:
+            yield "Not said: every one of them is barred."
+        elif other:
+            yield f"Not said: {other.rule} has a better {rule.action}, score {other.score:g}."
+
+
+def _conditions(advisor: Advisor, trace: RuleTrace) -> Iterator[str]:
+    for test in trace.nearest:
+        yield f"  {_MARK[test.holds]}  {condition_line(advisor.vocabulary, test)}"
+
+
+def _changes(advice: Advice, changes: Sequence[SingleChange]) -> Iterator[str]:
+    if not changes:
+        yield "No single change of an input that was tried makes it fire."
+        return
+    yield f"The smallest single change that makes it fire: {_change(advice, changes[0])}"
+    if len(changes) > 1:
+        yield "Others:"
+        yield from (f"  {_change(advice, change)}" for change in changes[1:])
+
+
+def _change(advice: Advice, change: SingleChange) -> str:
+    if change.now is not None:
+        now = f" instead of {request_line({change.key: change.now})}"
+    elif taken := _TAKEN.get(change.key):
+        now = f" instead of {getattr(advice.scenario, taken)}, which was taken"
+    else:
+        now = ""
+    return f"{request_line({change.key: change.value})}{now}"

@@ -1,0 +1,181 @@
+"""The facts of many scenarios in one place, so that rules are tried on all of them at once."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from advisor.advice.preparation import all_option_facts, prepare
+from advisor.errors import UserError
+from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.types import Knowledge
+from advisor.rules.engine.base import OptionFacts
+from advisor.rules.engine.kinds import of_option
+from advisor.scenario.request_data import request_from
+from advisor.workbench.columns import Column, column_of
+from advisor.workbench.masks import Mask
+from advisor.workbench.sample import Given, eased
+
+KEY = "option"
+"""The column that holds the keys of options."""
+
+
+@dataclass(slots=True)
+class PartColumn:
+    """A column under construction: distinct values, and their places row by row."""
+
+    values: dict[FactValue, int] = field(default_factory=dict)
+    codes: array[int] = field(default_factory=lambda: array("I"))
+
+    def put(self, row: int, value: FactValue) -> None:
+        """Write the value of a row; rows in between are unknown."""
+        self.pad(row)
+        self.codes.append(self.values.setdefault(value, len(self.values) + 1))
+
+    def pad(self, rows: int) -> None:
+        """Fill up with unknowns to so many rows."""
+        if rows > len(self.codes):
+            self.codes.extend(bytes(rows - len(self.codes)))
+
+
+@dataclass(slots=True)
+class Part:
+    """The facts of some scenarios, as one worker gives them."""
+
+    requests: list[Given] = field(default_factory=list)
+    options: list[int] = field(default_factory=list)
+    """How many options each scenario has."""
+    rows: int = 0
+    """Options so far."""
+    scenario: dict[str, PartColumn] = field(default_factory=dict)
+    option: dict[str, PartColumn] = field(default_factory=dict)
+    refused: int = 0
+
+    def take(
+        self, given: Given, facts: Mapping[str, FactValue], options: Sequence[OptionFacts]
+    ) -> None:
+        """Add one scenario."""
+        _put(self.scenario, len(self.requests), facts)
+        for item in options:
+            _put(self.option, self.rows, {KEY: item.key, **item.values})
+            self.rows += 1
+        self.requests.append(given)
+        self.options.append(len(options))
+
+
+def _put(columns: dict[str, PartColumn], row: int, facts: Mapping[str, FactValue]) -> None:
+    for name, value in facts.items():
+        column = columns.get(name)
+        if column is None:
+            column = columns[name] = PartColumn()
+        column.put(row, value)
+
+
+def part_of(requests: Iterable[Given], knowledge: Knowledge, *, easing: bool, most: int) -> Part:
+    """Work out the facts of requests; those that are refused are left out.
+
+    Args:
+        requests: What to ask, in order.
+        knowledge: What is known.
+        easing: Ask for less where a request is refused, see ``sample.eased``.
+        most: Stop after so many that were not refused.
+    """
+    part = Part()
+    for given in requests:
+        if len(part.requests) >= most:
+            break
+        for asked in eased(given) if easing else (given,):
+            try:
+                ready = prepare(request_from(asked), knowledge)
+            except UserError:
+                continue
+            part.take(asked, ready.facts, all_option_facts(ready))
+            break
+        else:
+            part.refused += 1
+    return part
+
+
+@dataclass(frozen=True, slots=True)
+class FactStore:
+    """The facts of a sample, by column."""
+
+    requests: Sequence[Given]
+    starts: Sequence[int]
+    """Row of each scenario's first option, and at the end the number of option rows."""
+    columns: Mapping[str, Column]
+    """Every fact that is known anywhere, and ``KEY``."""
+    refused: int = 0
+    """Requests drawn that could not be asked (a format that does not run on the card ...)."""
+    kept: dict[object, Mask] = field(default_factory=dict, compare=False, repr=False)
+    """Masks of tests that were tried before."""
+
+    def __len__(self) -> int:
+        return len(self.requests)
+
+    @property
+    def rows(self) -> int:
+        """How many options there are."""
+        return self.starts[-1]
+
+    def height(self, *, option: bool) -> int:
+        """Rows of the option table or of the scenario table."""
+        return self.rows if option else len(self)
+
+    def value(self, fact: str, row: int) -> FactValue | None:
+        """Give one fact; ``row`` counts options for ``option.*`` facts, else scenarios."""
+        column = self.columns.get(fact)
+        return None if column is None else column.value(row)
+
+    def facts(self, row: int, names: Sequence[str] | None = None) -> dict[str, FactValue]:
+        """Give the scenario facts of one scenario, all or those named."""
+        wanted = self.columns if names is None else names
+        return self._row([name for name in wanted if not _per_option(name)], row)
+
+    def option(self, row: int, names: Sequence[str] | None = None) -> dict[str, FactValue]:
+        """Give the ``option.*`` facts of one option."""
+        wanted = self.columns if names is None else names
+        return self._row([name for name in wanted if of_option(name)], row)
+
+    def key(self, row: int) -> str:
+        """Give the key of one option."""
+        return str(self.columns[KEY].value(row))
+
+    def _row(self, names: Sequence[str], row: int) -> dict[str, FactValue]:
+        found = ((name, self.value(name, row)) for name in names)
+        return {name: value for name, value in found if value is not None}
+
+
+def _per_option(name: str) -> bool:
+    return name == KEY or of_option(name)
+
+
+def joined(parts: Sequence[Part]) -> FactStore:
+    """Put the parts of a sample together, in the order given."""
+    starts = [0]
+    for count in (count for part in parts for count in part.options):
+        starts.append(starts[-1] + count)
+    columns: dict[str, Column] = {}
+    for table, height in (
+        ([part.scenario for part in parts], [len(part.requests) for part in parts]),
+        ([part.option for part in parts], [part.rows for part in parts]),
+    ):
+        columns.update(_columns(table, height))
+    requests = [given for part in parts for given in part.requests]
+    return FactStore(requests, array("I", starts), columns, sum(part.refused for part in parts))
+
+
+def _columns(
+    tables: Sequence[Mapping[str, PartColumn]], heights: Sequence[int]
+) -> dict[str, Column]:
+    names = sorted({name for table in tables for name in table})
+    columns = {}
+    for name in names:
+        parts = []
+        for table, height in zip(tables, heights, strict=True):
+            part = table.get(name) or PartColumn()
+            part.pad(height)
+            parts.append((list(part.values), part.codes))
+        columns[name] = column_of(parts)
+    return columns

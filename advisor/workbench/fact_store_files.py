@@ -1,0 +1,247 @@
+"""Fact stores: worked out once by several processes, then read back from the user's cache.
+
+A store is named by what it depends on: the knowledge, the code that computes facts, and the sample.
+Rules and templates are not among them, so an edited rule finds its facts ready.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zlib
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import cast
+
+from msgspec import Struct
+
+from advisor.cache import user_cache_dir
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.types import Knowledge
+from advisor.resources import digest, read_tree
+from advisor.workbench.columns import Column
+from advisor.workbench.fact_store import FactStore, Part, joined, part_of
+from advisor.workbench.sample import SEED, Given, drawn
+
+Progress = Callable[[int, int], None]
+"""Told how many scenarios are done, and of how many."""
+
+_LAYOUT = 1
+_KEPT = 12
+_CHUNK = 250
+_ALONE = 400
+"""Up to so many scenarios no process is started."""
+_MOST_REFUSED = 20
+"""Of so many requests at least one is expected to be answered."""
+_PACKAGE = Path(__file__).resolve().parent.parent
+_NOT_FACTS = frozenset({"cli", "report", "rules", "bulk", "data"})
+
+
+class Origin(Struct, frozen=True):
+    """Where facts come from, and how they are worked out."""
+
+    folder: Path | None = None
+    """A knowledge folder; the built-in one by default."""
+    alone: bool = False
+    """Whether that folder is taken as it is, not over the built-in one."""
+    workers: int | None = None
+    """Processes; by default as many as there are processors."""
+
+    def knowledge(self) -> Knowledge:
+        """Load what is known.
+
+        Raises:
+            UserError: A file is wrong.
+        """
+        return load_knowledge(self.folder, alone=self.alone)
+
+
+def sampled_facts(
+    count: int, origin: Origin | None = None, *, seed: int = SEED, progress: Progress | None = None
+) -> FactStore:
+    """Give the facts of a sample of the catalogue, from the cache or worked out now.
+
+    Args:
+        count: Scenarios.
+        origin: The knowledge.
+        seed: Another sample of the same size.
+        progress: Told now and then how far it is.
+
+    Raises:
+        UserError: The knowledge is wrong.
+    """
+    source = origin or Origin()
+    known = source.knowledge()
+    return _kept(
+        f"sample {count} {seed}",
+        known,
+        lambda: joined(list(_sampled(count, seed, known, source, progress))),
+    )
+
+
+def facts_of(
+    requests: Sequence[Given], origin: Origin, *, progress: Progress | None = None
+) -> FactStore:
+    """Give the facts of these very requests, without those that are refused.
+
+    Raises:
+        UserError: The knowledge is wrong.
+    """
+    known = origin.knowledge()
+    text = json.dumps([dict(given) for given in requests])
+    named = hashlib.sha256(text.encode()).hexdigest()
+    return _kept(
+        f"requests {named}",
+        known,
+        lambda: joined(
+            list(_counted(_parts(requests, known, origin, False), len(requests), progress))
+        ),
+    )
+
+
+def store_of(requests: Sequence[Given], knowledge: Knowledge) -> FactStore:
+    """Work out the facts of a few requests here and now, without those that are refused."""
+    return joined([part_of(requests, knowledge, easing=False, most=len(requests))])
+
+
+def _kept(what: str, known: Knowledge, make: Callable[[], FactStore]) -> FactStore:
+    text = f"{_LAYOUT} {known.sha256} {code_digest()} {what}"
+    name = hashlib.sha256(text.encode()).hexdigest()[:32]
+    path = user_cache_dir() / f"facts-{name}.bin"
+    found = _read(path)
+    if found is None:
+        found = make()
+        _write(path, found)
+    return found
+
+
+@cache
+def code_digest() -> str:
+    """Hash the code that facts come from."""
+    files = read_tree(_PACKAGE, [".py"])
+    wanted = {
+        name: content
+        for name, content in files.items()
+        if name.split("/")[0] not in _NOT_FACTS
+        and (not name.startswith("workbench/") or name == "workbench/sample.py")
+    }
+    return digest(wanted)
+
+
+def _sampled(
+    count: int, seed: int, known: Knowledge, origin: Origin, progress: Progress | None
+) -> Iterator[Part]:
+    """Ask in rounds, each for as many as are missing, and one by one at the end."""
+    points = drawn(known, seed)
+    done = 0
+    while count - done > _ALONE:
+        before = done
+        missing = count - done
+        for part in _parts(list(islice(points, missing)), known, origin, True):
+            done += len(part.requests)
+            if progress:
+                progress(done, count)
+            yield part
+        if done - before < missing // _MOST_REFUSED:
+            break
+    rest = islice(points, (count - done) * _MOST_REFUSED)
+    yield part_of(rest, known, easing=True, most=count - done)
+
+
+def _counted(parts: Iterator[Part], count: int, progress: Progress | None) -> Iterator[Part]:
+    done = 0
+    for part in parts:
+        done += len(part.requests) + part.refused
+        if progress:
+            progress(done, count)
+        yield part
+
+
+def _parts(
+    requests: Sequence[Given],
+    known: Knowledge,
+    origin: Origin,
+    easing: bool,  # noqa: FBT001
+) -> Iterator[Part]:
+    """Work in chunks in which a model comes many times, as its sizes are worked out once."""
+    ordered = sorted(requests, key=lambda given: str(given["model"]))
+    chunks = [ordered[i : i + _CHUNK] for i in range(0, len(ordered), _CHUNK)]
+    workers = min(origin.workers or os.cpu_count() or 1, len(chunks))
+    if workers == 1 or len(ordered) <= _ALONE:
+        yield from (part_of(c, known, easing=easing, most=len(c)) for c in chunks)
+        return
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - only here
+    from multiprocessing import get_context  # noqa: PLC0415
+
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(partial(_worker_part, origin, easing), chunks)
+
+
+def _worker_part(origin: Origin, easing: bool, chunk: Sequence[Given]) -> Part:  # noqa: FBT001
+    return part_of(chunk, origin.knowledge(), easing=easing, most=len(chunk))
+
+
+def _write(path: Path, store: FactStore) -> None:
+    """Write a header of JSON and then the columns; what cannot be written costs time later."""
+    import tempfile  # noqa: PLC0415
+
+    blobs: list[bytes] = []
+    header = {
+        "requests": [dict(given) for given in store.requests],
+        "starts": list(store.starts),
+        "refused": store.refused,
+        "columns": {name: _column_form(column, blobs) for name, column in store.columns.items()},
+    }
+    head = zlib.compress(json.dumps(header, separators=(",", ":")).encode(), 1)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False, suffix=".tmp") as file:
+            file.write(len(head).to_bytes(8, "little") + head)
+            for blob in blobs:
+                file.write(blob)
+        Path(file.name).replace(path)
+        written = sorted(path.parent.glob("facts-*.bin"), key=lambda p: p.stat().st_mtime)
+        for old in written[:-_KEPT]:
+            old.unlink(missing_ok=True)
+    except OSError:
+        return
+
+
+def _column_form(column: Column, blobs: list[bytes]) -> list[object]:
+    numbers = isinstance(column.values, array)
+    parts = [column.values.tobytes()] if isinstance(column.values, array) else []
+    packed = [zlib.compress(part, 1) for part in [*parts, *column.planes]]
+    blobs.extend(packed)
+    values = None if numbers else list(column.values)
+    return [values, [len(part) for part in packed]]
+
+
+def _read(path: Path) -> FactStore | None:
+    try:
+        content = path.read_bytes()
+        size = int.from_bytes(content[:8], "little")
+        header = json.loads(zlib.decompress(content[8 : 8 + size]))
+        columns, place = {}, 8 + size
+        for name, (values, sizes) in header["columns"].items():
+            parts = []
+            for length in sizes:
+                parts.append(zlib.decompress(content[place : place + length]))
+                place += length
+            columns[name] = _column(values, parts)
+        os.utime(path)
+    except (OSError, ValueError, KeyError, TypeError, zlib.error):
+        return None
+    requests = cast("list[Mapping[str, object]]", header["requests"])
+    return FactStore(requests, array("I", header["starts"]), columns, header["refused"])
+
+
+def _column(values: list[str | bool] | None, parts: list[bytes]) -> Column:
+    if values is None:
+        numbers = array("d")
+        numbers.frombytes(parts[0])
+        return Column(numbers, tuple(parts[1:]))
+    return Column(tuple(values), tuple(parts))

@@ -1,0 +1,182 @@
+"""``--fix``: corrections written where their problem stands, each proved by checking again."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from advisor.resources import data_dir, read_tree
+from advisor.rules.language.file_places import openable
+from advisor.workbench.lint.check import Asked, Means, check_all
+from advisor.workbench.lint.problem import Problem
+from advisor.workbench.lint.replacement import Edited
+
+_ROUNDS = 10
+_BROKEN = {"yaml-syntax", "duplicate-key"}
+_BREAK = re.compile(r"\r\n|[\r\n\x85\u2028\u2029]")
+
+
+class Corrections(Struct, frozen=True):
+    """What can be corrected."""
+
+    files: Sequence[Edited]
+    made: int
+    """Mistakes that are gone afterwards."""
+
+
+def corrected(asked: Sequence[Asked], means: Means) -> Corrections:
+    """Give the files that corrections change, without writing any.
+
+    A correction stays only if its problem is gone afterwards and the file is still YAML. What
+    it lays open is corrected in turn.
+    """
+    quick = replace(means, sample=0, try_cases=False)
+    found = [_corrected(one, quick) for one in asked]
+    return Corrections([file for one in found for file in one.files], sum(c.made for c in found))
+
+
+def _corrected(asked: Asked, means: Means) -> Corrections:
+    own = asked.folder or data_dir("rules")
+    found = {name: _decoded(content) for name, content in read_tree(own, [".yaml"]).items()}
+    texts = {name: text for name, text in found.items() if text is not None}
+    after, made = dict(texts), 0
+    with tempfile.TemporaryDirectory() as folder:
+        trial = _Trial(asked, own, Path(folder) / own.resolve().name, means)
+        tried: set[tuple[str, str, str]] = set()
+        for _ in range(_ROUNDS):
+            fixes = [f for f in trial.fixes(after) if f.key not in tried]
+            tried |= {f.key for f in fixes}
+            if not fixes:
+                break
+            kept = trial.kept(after, fixes)
+            after = _applied(after, kept)
+            made += len(kept)
+    files = [
+        Edited(own / name, openable(own / name), before, after[name])
+        for name, before in texts.items()
+        if after[name] != before
+    ]
+    return Corrections(files, made)
+
+
+def _decoded(content: bytes) -> str | None:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+class _Fix(Struct, frozen=True):
+    name: str
+    """Of the file, below the folder."""
+    problem: Problem
+    begin: int
+    end: int
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What is put right, wherever it has moved."""
+        return (self.name, self.problem.lint.id, self.problem.message)
+
+    def applied(self, text: str) -> str:
+        """Write the correction; it must be the last in the file that is not written yet."""
+        assert self.problem.edit is not None
+        return text[: self.begin] + self.problem.edit.new + text[self.end :]
+
+
+class _Trial(Struct, frozen=True):
+    """A copy of the folder on which corrections are tried."""
+
+    asked: Asked
+    own: Path
+    copy: Path
+    means: Means
+    known: dict[tuple[str, ...], Sequence[tuple[str, Problem]]] = field(default_factory=dict)
+    """Contents of the files -> what is wrong with them."""
+
+    def fixes(self, texts: Mapping[str, str]) -> Sequence[_Fix]:
+        """List the corrections that can be written, without those that overlap another."""
+        found: dict[tuple[str, int], _Fix] = {}
+        for name, one in self._problems(texts):
+            fix = _placed(name, one, texts[name]) if name in texts else None
+            if fix is not None:
+                found.setdefault((name, fix.begin), fix)
+        ordered = sorted(found.values(), key=lambda f: (f.name, f.begin))
+        apart: list[_Fix] = []
+        for fix in ordered:
+            if not apart or apart[-1].name != fix.name or apart[-1].end <= fix.begin:
+                apart.append(fix)
+        return apart
+
+    def kept(self, texts: Mapping[str, str], fixes: Sequence[_Fix]) -> Sequence[_Fix]:
+        """Give the corrections that leave fewer of their problems and break no file.
+
+        They are tried together and, where a file breaks, one by one from the end.
+        """
+        before = _counted(self._problems(texts))
+        found = self._problems(_applied(texts, fixes))
+        broken = {name for name, one in found if one.lint.id in _BROKEN}
+        broken -= {name for name, lint, _ in before if lint in _BROKEN}
+        if broken and len(fixes) > 1:
+            good: list[_Fix] = []
+            for fix in sorted(fixes, key=lambda f: -f.begin):
+                good += self.kept(_applied(texts, good), [fix])
+            return good
+        left, tried = _counted(found), Counter(fix.key for fix in fixes)
+        return [
+            fix
+            for fix in fixes
+            if fix.name not in broken and before[fix.key] - left[fix.key] >= tried[fix.key]
+        ]
+
+    def _problems(self, texts: Mapping[str, str]) -> Sequence[tuple[str, Problem]]:
+        key = tuple(texts.values())
+        if key not in self.known:
+            self.known[key] = self._found(texts)
+        return self.known[key]
+
+    def _found(self, texts: Mapping[str, str]) -> Sequence[tuple[str, Problem]]:
+        shutil.rmtree(self.copy, ignore_errors=True)
+        shutil.copytree(self.own, self.copy)
+        for name, text in texts.items():
+            (self.copy / name).write_bytes(text.encode())
+        checked = check_all([Asked(self.copy)], self.means)
+        names = {openable(self.copy / name): name for name in texts}
+        named = [(names[p.source.file], p) for p in checked.problems if p.source.file in names]
+        return [(name, p) for name, p in named if self.asked.wants(openable(self.own / name))]
+
+
+def _counted(found: Iterable[tuple[str, Problem]]) -> Counter[tuple[str, str, str]]:
+    return Counter((name, one.lint.id, one.message) for name, one in found)
+
+
+def _applied(texts: Mapping[str, str], fixes: Iterable[_Fix]) -> dict[str, str]:
+    after = dict(texts)
+    for fix in sorted(fixes, key=lambda f: -f.begin):
+        after[fix.name] = fix.applied(after[fix.name])
+    return after
+
+
+def _placed(name: str, found: Problem, text: str) -> _Fix | None:
+    """Find the words to replace: on the line of the problem, from its column on."""
+    if found.edit is None or not found.source.line:
+        return None
+    begin = _line_start(text, found.source.line) + max(found.source.column - 1, 0)
+    begin += found.source.line == 1 and text.startswith("\ufeff")
+    line_end = _BREAK.search(text, begin)
+    whole = rf"(?<![\w.-]){re.escape(found.edit.old)}(?![\w.-])"
+    match = re.compile(whole).search(text, begin, line_end.start() if line_end else len(text))
+    return _Fix(name, found, *match.span()) if match else None
+
+
+def _line_start(text: str, line: int) -> int:
+    """Where a line begins, counted as YAML counts lines."""
+    starts = [0, *(found.end() for found in _BREAK.finditer(text))]
+    return starts[min(line, len(starts)) - 1]

@@ -1,0 +1,30 @@
+"""One advisor and a few short cuts for the tests of what-ifs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from advisor.advice.document import Advice
+from advisor.advice.pipeline import Advisor
+from advisor.remedies.baseline import Base
+from advisor.remedies.option import Option
+from advisor.scenario.resolve import apply_change
+from advisor.scenario.scenario import Request
+
+
+@lru_cache(maxsize=1)
+def advisor() -> Advisor:
+    return Advisor.load()
+
+
+@lru_cache(maxsize=32)
+def advised(**given: object) -> Advice:
+    return advisor().advise(Request(**given))  # type: ignore[arg-type]  # keys of a request
+
+
+def combinations(advice: Advice) -> list[Option]:
+    return [option for option in advice.options if option.action == "combine"]
+
+
+def run_again(advice: Advice, option: Option) -> Base:
+    return advisor().estimate(apply_change(advice.request, dict(option.change)))

@@ -1,0 +1,79 @@
+"""Requests drawn from the whole catalogue, and what every advice promises."""
+
+from __future__ import annotations
+
+import random
+
+from msgspec.structs import replace
+
+from advisor.advice.document import Advice
+from advisor.advice.pipeline import Advisor
+from advisor.estimate.limits import largest_gpu_layers
+from advisor.estimate.memory import free_bytes
+from advisor.estimate.system_ram import host_fits
+from advisor.remedies.baseline import Base
+from advisor.scenario.resolve import apply_change
+from advisor.scenario.scenario import Request
+
+PRECISIONS = ("FP16", "INT8", "INT4", "Q4_K_M", "Q3_K_M", "Q8_0", "AWQ", "FP8", "NF4")
+
+
+def drawn(advisor: Advisor, rng: random.Random) -> Request:
+    """Draw one request."""
+    known = advisor.knowledge
+    cards = [card.name for card in known.gpus.values() if card.vram_bytes]
+    return Request(
+        gpu=rng.choice(cards),
+        model=rng.choice(list(known.models)),
+        precision=rng.choice(PRECISIONS),
+        context=rng.choice((None, None, 2048, 8192, 32768, 131_072)),
+        batch=rng.choice((None, None, 4, 16)),
+        gpus=rng.choice((None, None, None, 2)),
+        kv_cache=rng.choice((None, None, None, "q8_0")),
+        framework=rng.choice((None, None, None, "llama.cpp", "vLLM")),
+        prefer=rng.choice((None, "quality", "speed", "cost")),
+        use=rng.choice((None, None, "batch", "none")),
+        ram_gib=rng.choice((None, 32.0, 128.0)),
+        ram_bandwidth_gb_s=rng.choice((None, 80.0)),
+    )
+
+
+def _holds(again: Base) -> bool:
+    """Whether the verdict of a request run again is that it fits: on the cards and in RAM."""
+    return again.memory.deficit_bytes == 0 and host_fits(again.scenario, again.memory)
+
+
+def most_layers_differ(advisor: Advisor, advice: Advice) -> list[str]:
+    """Hold the largest number of layers that fits against trying every number."""
+    scenario, known = replace(advice.scenario, gpu_layers=None), advisor.knowledge
+    if scenario.framework.memory_model != "llama.cpp":
+        return []
+    free = (
+        (layers, free_bytes(replace(scenario, gpu_layers=layers), known))
+        for layers in range(scenario.model.shape.layers + 2)
+    )
+    best = max((layers for layers, left in free if left is not None and left >= 0), default=None)
+    found = largest_gpu_layers(scenario, known)
+    return [] if found == best else [f"layers: {found} found, {best} by trying all"]
+
+
+def broken(advisor: Advisor, advice: Advice) -> list[str]:
+    """Name the promises that this advice breaks."""
+    found = []
+    fits = advice.state in {"fits", "tight"}
+    proven = advice.facts.get("options.none_exists") is True
+    if not fits and not proven and not advice.recommendations:
+        found.append("no remedy and no proof")
+    barred = {item.option.key for item in advice.not_recommended}
+    for item in advice.recommendations:
+        option = item.option
+        again = advisor.estimate(apply_change(advice.request, dict(option.change)))
+        if (again.memory, again.speed) != (option.memory, option.speed):
+            found.append(f"run again it differs: {option.key}")
+        if not option.fits or again.memory.deficit_bytes:
+            found.append(f"does not fit: {option.key}")
+        if not fits and not _holds(again):
+            found.append(f"does not turn the verdict: {option.key}")
+        if option.key in barred:
+            found.append(f"barred: {option.key}")
+    return found

@@ -1,0 +1,71 @@
+"""What leaves almost nothing free is marked, said, and comes after what leaves more."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.advice.facts import least_speed
+from advisor.estimate.margin import headroom_percent, margin_of
+from advisor.remedies.baseline import Base
+from advisor.report import document
+from advisor.reverse import ModelFilter, Settings, models_for
+from tests.remedies.asking import advised, advisor
+
+THIN = 2.0
+
+
+def test_the_word_follows_the_bounds_of_the_policy() -> None:
+    policy = advisor().knowledge.policy
+    assert policy["thin_below_percent"] == THIN
+    advice = advised(gpu="RTX 4060 Ti 16GB", model="qwen2.5-vl-7b", precision="FP16", context=16384)
+    seen = set()
+    for option in advice.options:
+        share = headroom_percent(option.memory)
+        assert option.margin == (margin_of(option.memory, policy) if option.fits else None)
+        if option.fits and share is not None:
+            seen.add(option.margin)
+            assert (option.margin == "thin") == (share < THIN)
+    assert seen >= {"thin", "ample"}
+
+
+SAID = "margin is thin|That is close|to the brim|one sequence fewer"
+
+
+def test_a_thin_margin_is_said_in_the_text_and_in_the_document() -> None:
+    doc = document(
+        advised(gpu="RX 7900 XTX", model="qwen2.5-32b", precision="Q4_K_M", context=32768)
+    )
+    thin = [item for item in doc["recommendations"] if item["after"]["margin"] == "thin"]
+    assert thin
+    for item in thin:
+        assert re.search(
+            "margin is thin|That is close|to the brim|take one sequence fewer", item["text"]
+        )
+    others = [item for item in doc["recommendations"] if item["after"]["margin"] == "ample"]
+    assert not any("to the brim" in item["text"] for item in others)
+
+
+def test_a_shorter_context_leaves_a_margin() -> None:
+    advice = advised(gpu="RTX 4090", model="gemma-3-27b", precision="Q4_K_M", context=131_072)
+    shorter = next(o for o in advice.options if o.action == "shrink-context")
+    assert shorter.margin != "thin"
+    assert shorter.scenario.context_tokens < (advice.limits.max_context_tokens or 0)
+
+
+def test_a_tight_fit_gets_advice() -> None:
+    advice = advised(gpu="RTX 4090", model="llama-3.1-8b", precision="Q8_0", context=114_688)
+    assert advice.state == "tight"
+    actions = {item.option.action for item in advice.recommendations}
+    assert "shrink-context" in actions
+    base = Base(advice.request, advice.scenario, advice.memory, advice.speed, advisor().knowledge)
+    assert least_speed(base) > 0
+
+
+def test_rows_prefer_formats_that_leave_a_margin() -> None:
+    known = advisor().knowledge
+    _, found = models_for("RTX 4070", Settings(prefer="balanced"), ModelFilter(), known, limit=60)
+    for row in found.rows:
+        assert row.margin == margin_of(row.answer.memory, known.policy)
+    assert any(row.margin == "ample" for row in found.rows)
+    ernie = next(r for r in found.rows if r.answer.scenario.model.name == "ERNIE-4.5-21B-A3B-PT")
+    assert ernie.margin != "thin"

@@ -1,0 +1,71 @@
+"""Models released in fewer than 16 bits are sized as released, and nothing else loses less."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.errors import UserError
+from advisor.remedies.quality import weights_loss
+from advisor.scenario.scenario import Request
+from tests.remedies.asking import advised, advisor, run_again
+
+
+@pytest.mark.parametrize(
+    ("given", "precision", "framework"),
+    [
+        ({"gpu": "RTX 4080", "model": "gpt-oss-20b"}, "MXFP4_MOE", "llama.cpp"),
+        (
+            {"gpu": "RTX 4080", "model": "gpt-oss-20b", "precision": "INT4"},
+            "MXFP4_MOE",
+            "llama.cpp",
+        ),
+        ({"gpu": "RTX 4080", "model": "gpt-oss-20b", "framework": "vLLM"}, "MXFP4", "vLLM"),
+        ({"gpu": "RTX 4080", "model": "gpt-oss-20b", "precision": "FP16"}, "FP16", "llama.cpp"),
+        ({"gpu": "H100 SXM5 80 GB", "model": "deepseek-v3"}, "FP8", "vLLM"),
+        ({"gpu": "H100 SXM5 80 GB", "model": "deepseek-v3", "gpu_layers": 20}, "Q8_0", "llama.cpp"),
+        ({"gpu": "RTX 4090", "model": "llama-3-8b"}, "FP16", "llama.cpp"),
+        ({"model": "gpt-oss-120b"}, "MXFP4_MOE", "llama.cpp"),
+    ],
+)
+def test_what_was_released_is_the_default(
+    given: dict[str, object], precision: str, framework: str
+) -> None:
+    found = advisor().estimate(Request(**given)).scenario  # type: ignore[arg-type]  # keys of a request
+    assert (found.precision.name, found.framework.name) == (precision, framework)
+
+
+def test_the_report_says_what_was_taken() -> None:
+    taken = advised(gpu="RTX 4080", model="gpt-oss-20b")
+    assert any("published in MXFP4, so" in warning for warning in taken.warnings)
+    other = advised(gpu="Apple M3 Ultra:512GB", model="deepseek-v3")
+    assert any("which does not run here" in warning for warning in other.warnings)
+    stated = advised(gpu="RTX 4080", model="gpt-oss-20b", precision="MXFP4")
+    assert not any("published" in warning for warning in stated.warnings)
+
+
+def test_the_released_format_loses_nothing_and_comes_first() -> None:
+    advice = advised(gpu="RTX 4080", model="gpt-oss-20b", precision="FP16")
+    first = advice.recommendations[0].option
+    assert first.scenario.precision.name == "MXFP4_MOE"
+    assert first.quality_cost_percent == 0.0
+    assert run_again(advice, first).memory == first.memory
+
+
+def test_no_what_if_is_larger_than_what_was_released() -> None:
+    advice = advised(gpu="RTX 4090", model="gpt-oss-20b")
+    weights = advice.memory.weights_bytes + advice.memory.host_weights_bytes
+    formats = [o for o in advice.options if o.action == "quantize"]
+    own = [o for o in formats if o.scenario.framework is advice.scenario.framework]
+    assert own
+    for option in own:
+        assert option.memory.weights_bytes + option.memory.host_weights_bytes < weights
+
+
+def test_another_model_in_the_same_format_is_not_called_lossless() -> None:
+    base = advisor().estimate(Request(gpu="RTX 4090", model="qwen3-30b-a3b", precision="MXFP4_MOE"))
+    assert weights_loss(base.scenario) is None
+
+
+def test_the_released_format_is_no_word_of_the_command_line() -> None:
+    with pytest.raises(UserError, match="unknown weight format"):
+        advisor().estimate(Request(gpu="RTX 4080", model="gpt-oss-20b", precision="no such format"))

@@ -1,0 +1,78 @@
+"""A common second card, smaller models in their best format, one change said once."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.remedies.smaller_models import relatives
+from advisor.report import document
+from tests.remedies.asking import advised, advisor, run_again
+
+PAIR = "GeForce RTX 3090 + GeForce RTX 3060 12 GB"
+
+
+def test_a_pair_is_proved_like_every_what_if() -> None:
+    advice = advised(gpu="RTX 3090", model="qwen2.5-32b", precision="Q6_K")
+    pairs = [o for o in advice.options if o.scenario.cards]
+    assert PAIR in [option.change["gpu"] for option in pairs]
+    for option in pairs:
+        again = run_again(advice, option)
+        assert (again.memory, again.speed) == (option.memory, option.speed)
+        assert option.fits
+    cheap = next(option for option in pairs if option.change["gpu"] == PAIR)
+    assert cheap.cost_usd == advisor().knowledge.gpus["GeForce RTX 3060 12 GB"].launch_price_usd
+
+
+def test_a_stated_number_of_cards_is_stated_again() -> None:
+    advice = advised(gpu="RTX 3090", model="qwen2.5-32b", precision="Q6_K", gpus=1)
+    option = next(o for o in advice.options if o.scenario.cards)
+    assert option.change["gpus"] == 2
+    assert run_again(advice, option).memory == option.memory
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"gpu": "RTX 4090 Laptop", "model": "qwen2.5-32b", "precision": "Q6_K"},
+        {"gpu": "RTX 3090", "model": "qwen2.5-32b", "precision": "AWQ", "framework": "vLLM",
+         "context": 32768},
+        {"gpu": "RTX 3090", "model": "llama-3-8b", "precision": "Q8_0"},
+        {"gpu": "2x RTX 3090", "model": "llama-3.1-70b", "precision": "Q8_0"},
+    ],
+)  # fmt: skip
+def test_no_pair_where_it_makes_no_sense(given: dict[str, object]) -> None:
+    assert not [o for o in advised(**given).options if o.scenario.cards]
+
+
+def test_no_pair_where_the_second_card_would_do_alone() -> None:
+    advice = advised(gpu="RX 6600 XT", model="qwen2.5-7b", precision="FP16")
+    named = [str(o.change["gpu"]) for o in advice.options if o.scenario.cards]
+    assert not any("7900" in name for name in named)
+
+
+def test_a_smaller_model_comes_in_the_most_faithful_format_that_fits() -> None:
+    advice = advised(gpu="GTX 1050 Ti", model="llama-3.1-8b", precision="FP16")
+    options = {o.scenario.model.name: o for o in advice.options if o.action == "smaller-model"}
+    largest = options["Llama-3.2-3B"]
+    assert largest.scenario.precision.name == "Q6_K"
+    assert largest.margin != "thin"
+    for option in options.values():
+        assert run_again(advice, option).memory == option.memory
+
+
+def test_a_smaller_model_of_a_quantised_request_may_take_more_bits() -> None:
+    advice = advised(gpu="RTX 4090", model="llama-3.1-70b", precision="Q4_K_M")
+    smaller = next(o for o in advice.options if o.scenario.model.name == "Llama-3.1-8B")
+    assert smaller.scenario.precision.name == "Q8_0"
+    known = relatives(advisor().knowledge, advice.scenario.model)
+    assert smaller.scenario.model in known
+
+
+def test_one_change_is_shown_once() -> None:
+    advice = advised(gpu="RTX 4090", model="llama-3.1-70b", precision="FP16")
+    said = [item.option.scenario for item in advice.recommendations]
+    assert all(one != other for i, one in enumerate(said) for other in said[:i])
+    options = document(advice, options=True)["options"]
+    assert options
+    shown = [str(sorted(row["setup"].items())) for row in options["rows"]]
+    assert len(shown) == len(set(shown))

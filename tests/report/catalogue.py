@@ -1,0 +1,38 @@
+"""Reports on a fixed, even sample of the catalogue, made once for all tests of the wording."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import islice
+
+from advisor.advice.document import Advice
+from advisor.advice.pipeline import Advisor
+from advisor.errors import UserError
+from advisor.report import document_and_views
+from advisor.report.contract import Document
+from advisor.report.document_view import Views
+from advisor.scenario.request_data import request_from
+from advisor.workbench.sample import Given, drawn, eased
+
+REPORTS = 300
+
+
+@lru_cache(maxsize=1)
+def advisor() -> Advisor:
+    return Advisor.load()
+
+
+@lru_cache(maxsize=1)
+def sampled() -> tuple[tuple[Document, Views], ...]:
+    found = (_advised(given) for given in drawn(advisor().knowledge))
+    some = islice((advice for advice in found if advice), REPORTS)
+    return tuple(document_and_views(advice) for advice in some)
+
+
+def _advised(given: Given) -> Advice | None:
+    for easier in eased(given):
+        try:
+            return advisor().advise(request_from(easier))
+        except UserError:
+            continue
+    return None

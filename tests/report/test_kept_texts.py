@@ -1,0 +1,105 @@
+"""What is kept between reports is bounded and changes nothing; texts are written when asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from advisor.bulk.batch.file_names import slug
+from advisor.commands import Command, command_for, commands_for, filling
+from advisor.knowledge.vocabulary import shown_in
+from advisor.memo import Kept
+from advisor.report import (
+    document,
+    pages,
+)
+from advisor.report import (
+    not_recommended as barred,
+)
+from advisor.report import (
+    remedy_view as option,
+)
+from advisor.report import (
+    report_view as view,
+)
+from advisor.report import (
+    word_budget as room,
+)
+from advisor.report.document_view import Views
+from advisor.report.placeholders import OPTION
+from advisor.report.words import spoken
+from advisor.scenario.scenario import Key
+from tests.report.samples import does_not_fit, fits_amply
+
+KEPT = (
+    slug,
+    shown_in,
+    barred._title,
+    pages.escaped,
+    room.words_in,
+    view._card_texts,
+    view._model_texts,
+)
+
+
+@pytest.mark.parametrize("kept", KEPT, ids=lambda kept: kept.__name__)
+def test_texts_are_kept_in_bounded_tables(kept: object) -> None:
+    assert kept.cache_parameters()["maxsize"]  # type: ignore[attr-defined]
+
+
+def test_commands_are_kept_in_a_bounded_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: Kept[Key, tuple[Key, tuple[Command, ...]]] = Kept(3)
+    monkeypatch.setattr(filling, "_written_for", kept)
+    scenario = fits_amply().scenario
+    for context in range(1024, 1034):
+        made = commands_for(replace(scenario, context_tokens=context))
+        assert all(str(context) in command.text for command in made)
+    assert len(kept) <= 6
+
+
+def test_kept_commands_are_those_of_the_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the key leaves out (speed, system RAM, the card) is in no command."""
+    scenario = fits_amply().scenario
+    other = replace(
+        scenario,
+        depth_tokens=7,
+        ram_bytes=2**33,
+        ram_bandwidth_bytes_s=1e9,
+        cpu_cores=3,
+        use="none",
+    )
+    first = commands_for(scenario)
+    monkeypatch.setattr(filling, "_written_for", Kept(3))
+    assert commands_for(other) == first
+    assert command_for(other) == (first[0].text if first else "")
+
+
+def test_a_change_has_all_its_placeholders_though_few_are_written() -> None:
+    doc = document(does_not_fit())
+    item = doc["recommendations"][0]
+    made = option.option_view(doc, item)
+    assert "option_required" in made
+    assert made["option_required"] == made.get("option_required")
+    assert made.get("nothing") is None
+    with pytest.raises(KeyError):
+        made["nothing"]
+    assert set(made) == set(OPTION) == set(dict(made)) == set(made.keys())
+    assert len(made) == len(list(made.values())) == len(made.items())
+
+
+def test_every_placeholder_of_a_change_has_its_writer() -> None:
+    assert set(option.WRITERS) == set(OPTION)
+
+
+def test_texts_are_written_in_the_words_of_their_report(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("speed.about = roughly {speed}\n", encoding="utf-8")
+    doc = document(does_not_fit())
+    item = next(i for i in doc["recommendations"] if i["after"]["decode_tok_s"])
+    with spoken(tmp_path):
+        own = Views.of(doc).told(item)
+    built_in = Views.of(doc).told(item)
+    assert own["option_speed"].startswith("roughly ")
+    with spoken(tmp_path):
+        assert built_in["option_speed"].startswith("about ")
