@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from advisor.advice.pipeline import Advisor
-from advisor.resources import data_dir
+from advisor.files import data_dir
 from advisor.workbench.cases import CaseResult, Runner
 from advisor.workbench.comparison import compare_sides
 from advisor.workbench.fact_store_files import Origin, sampled_facts

@@ -14,8 +14,8 @@ import pytest
 
 from advisor.bulk.estimates import MOST_BYTES, Row, estimate_row, load, read_rows, written
 from advisor.errors import RequestError, UserError
+from advisor.files import opened
 from advisor.knowledge.types import Knowledge
-from advisor.output import opened
 from tests.estimate.builders import DATA, rows
 
 Doc = dict[str, object]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cache import compiled, user_cache_dir
+from advisor.files import compiled, user_cache_dir
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.resources import data_dir, digest, read_tree
+from advisor.files import data_dir, digest, read_tree
 
 
 def test_the_built_in_folders_are_found() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from advisor import resources
 from advisor.errors import KnowledgeError, Problems, UserError
+from advisor.files import data_dir, overlaid, read_tree
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.fact_file import read_facts
 from advisor.knowledge.types import Knowledge
@@ -59,10 +59,10 @@ def read_all(
     vocabulary = _vocabulary(knowledge, problems)
     texts = None
     try:
-        texts = text_names(resources.overlaid("templates", templates, [".j2", ".txt"]))
+        texts = text_names(overlaid("templates", templates, [".j2", ".txt"]))
     except UserError as error:
         problems.append(error)
-    over = resources.data_dir("rules") if rules else None
+    over = data_dir("rules") if rules else None
     found = read_as_far(rules, vocabulary=vocabulary, templates=texts, names=names, over=over)
     problems += [error for error in found.problems if not _may_be_right(error, unread)]
     return Readable(problems, vocabulary, known, names, found, unread)
@@ -102,7 +102,7 @@ def _knowledge(
 def _own_files(folder: Path | None) -> Mapping[str, bytes]:
     if folder is None or not folder.is_dir():
         return {}
-    return resources.read_tree(folder, [".yaml"])
+    return read_tree(folder, [".yaml"])
 
 
 def _entry_names(content: bytes) -> Sequence[tuple[str, str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor import __version__, resources
+from advisor import __version__
 from advisor.advice.confidence import confidence_of
 from advisor.advice.document import (
     Advice,
@@ -28,6 +28,7 @@ from advisor.commands import command_for
 from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimate.result import BreakEven, Limits
 from advisor.estimate.speed import missing_inputs
+from advisor.files import data_dir, digest, overlaid
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Knowledge
@@ -117,22 +118,20 @@ class Advisor(Struct, frozen=True):
         """
         known = with_measurements(load_knowledge(knowledge), measurements)
         vocabulary = load_vocabulary(knowledge)
-        files = resources.overlaid("templates", templates, [".j2", ".txt"])
+        files = overlaid("templates", templates, [".j2", ".txt"])
         ruleset = load_rules(
             rules,
             vocabulary=vocabulary,
             templates=text_names(files),
             names=known.names(),
-            over=resources.data_dir("rules") if rules else None,
+            over=data_dir("rules") if rules else None,
         )
         return cls(
             known,
             vocabulary,
             ruleset,
             make_engine(ruleset, prefer=engine),
-            resources.digest(
-                {n: text for n, text in files.items() if not n.startswith(_NO_REPORT)}
-            ),
+            digest({n: text for n, text in files.items() if not n.startswith(_NO_REPORT)}),
         )
 
     def estimate(self, request: Request) -> Base:

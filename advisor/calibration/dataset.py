@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from advisor.errors import KnowledgeError, Source
-from advisor.resources import data_dir
+from advisor.files import data_dir
 
 Row = Mapping[str, str]
 _NEEDED = ("gpu", "model", "quant", "framework", "metric", "value", "source", "note", "caution")

@@ -35,20 +35,20 @@ def calibrate(
 
     Writes calibration-fitted.yaml and measured.csv. The same measurements give the same bytes.
     """
-    from advisor import resources  # noqa: PLC0415  start-up: --help must not pay
     from advisor.calibration.outputs import (  # noqa: PLC0415
         accuracy_files,
         knowledge_files,
         stale_files,
         write_files,
     )
+    from advisor.files import data_dir  # noqa: PLC0415  start-up: --help must not pay
     from advisor.knowledge import load_knowledge  # noqa: PLC0415
 
     known = load_knowledge(knowledge)
     if accuracy is not None:
         folder, texts = accuracy, accuracy_files(known)
     else:
-        folder, texts = output or resources.data_dir("knowledge"), knowledge_files(known)
+        folder, texts = output or data_dir("knowledge"), knowledge_files(known)
     if not check:
         write_files(folder, texts)
         typer.echo(f"wrote {', '.join(texts)} to {folder}")

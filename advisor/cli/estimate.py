@@ -44,7 +44,7 @@ def estimate(
     A wrong line gets its error on its own line; the exit code is then 1.
     """
     from advisor.bulk.estimates import load, read_rows  # noqa: PLC0415  start-up: --help must not pay
-    from advisor.output import opened  # noqa: PLC0415
+    from advisor.files import opened  # noqa: PLC0415
 
     out = None if output is None or str(output) == _STDIN else output
     source = None if file == _STDIN else Path(file)

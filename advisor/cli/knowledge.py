@@ -43,12 +43,12 @@ def check(
     ] = None,
 ) -> None:
     """Check every knowledge file, over the built-in ones; every problem at once."""
-    from advisor import resources  # noqa: PLC0415
+    from advisor.files import data_dir  # noqa: PLC0415
     from advisor.knowledge import load_knowledge  # noqa: PLC0415
     from advisor.knowledge.check import check_knowledge, own_line  # noqa: PLC0415
 
     folder = folder or knowledge
-    where = folder or resources.data_dir("knowledge")
+    where = folder or data_dir("knowledge")
     raise_problems(list(check_knowledge(where)))
     known = load_knowledge(folder)
     typer.echo(

@@ -13,7 +13,7 @@ from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.cli.tables import why_report
 from advisor.estimate.picture import memory_picture
-from advisor.output import opened
+from advisor.files import opened
 from advisor.report.prose import Length
 
 if TYPE_CHECKING:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec.structs import replace
 
+from advisor.cli.case_results import json_of, placed, text_of
 from advisor.cli.folders import KnowledgeFolder, TemplatesFolder
 from advisor.errors import RequestError, UserError
 
 if TYPE_CHECKING:
     from advisor.rules.language.file_places import Places
-    from advisor.workbench.cases import CaseResult
     from advisor.workbench.watch import Session
 
-_MOST_ALIKE = 3
-"""Cases without an answer that are listed one by one, where one contradiction fails many."""
 Folder = Annotated[
     Path | None, typer.Argument(help="Folder of rule files. [default: the built-in rules]")
 ]
@@ -74,7 +69,7 @@ def test(
     results = placed(session.run(only, () if only else session.scenarios), places)
     if not results and not watch:
         raise RequestError("no case was run", hint="Add cases to the rules.")
-    typer.echo(_json(results) if format_ is Format.json else text_of(results), nl=False)
+    typer.echo(json_of(results) if format_ is Format.json else text_of(results), nl=False)
     if junit:
         write(junit_xml(results), junit)
     if watch:
@@ -89,19 +84,6 @@ def _places(folder: Path | None, scenarios: Path | None) -> Places:
     from advisor.rules.language.file_places import Places  # noqa: PLC0415
 
     return Places.of([None, folder, *([scenarios.parent, scenarios] if scenarios else [])])
-
-
-def placed(results: Iterable[CaseResult], places: Places) -> list[CaseResult]:
-    """Give results with paths that can be opened."""
-    return [
-        replace(
-            result,
-            source=places.source(result.source) if result.source else None,
-            problem=places.text(result.problem),
-            details=tuple(places.text(line) for line in result.details),
-        )
-        for result in results
-    ]
 
 
 def _session(
@@ -130,55 +112,6 @@ def _session(
     if scenarios is not None and not found:
         raise RequestError(f"{scenarios} holds no scenario", hint="Add a file that ends in .yaml.")
     return Session(Runner(advisor, templates=templates), found, folder, where, knowledge)
-
-
-def text_of(results: Sequence[CaseResult]) -> str:
-    """Write the failures and how many tests hold."""
-    lines: list[str] = []
-    alike: dict[str, int] = {}
-    for result in results:
-        if result.unanswered and result.rule:
-            alike[result.problem] = alike.get(result.problem, 0) + 1
-        if not result.ok and not (result.rule and alike.get(result.problem, 0) > _MOST_ALIKE):
-            lines.append(f"FAILED {result.source}: {result.title}: {result.problem}")
-            lines += [f"    {line}" for line in result.details]
-    for problem, number in alike.items():
-        if number > _MOST_ALIKE:
-            lines.append(f"FAILED {number - _MOST_ALIKE} more in the same way: {problem}")
-    lines.append(_summary(results))
-    return "\n".join(lines) + "\n"
-
-
-def _summary(results: Sequence[CaseResult]) -> str:
-    parts = [
-        f"{sum(r.ok for r in own)} of {len(own)} {what} hold"
-        for what, own in (
-            ("cases", [r for r in results if r.rule]),
-            ("scenarios", [r for r in results if not r.rule]),
-        )
-        if own
-    ]
-    return ", ".join(parts) or "nothing to run again"
-
-
-def _json(results: Sequence[CaseResult]) -> str:
-    made = {
-        "schema_version": 1,
-        "run": len(results),
-        "failed": sum(not result.ok for result in results),
-        "results": [
-            {
-                "rule": result.rule or None,
-                "name": result.name,
-                "at": str(result.source) if result.source else None,
-                "ok": result.ok,
-                "problem": result.problem or None,
-                "details": list(result.details),
-            }
-            for result in results
-        ],
-    }
-    return json.dumps(made, indent=2) + "\n"
 
 
 def must_hold_rules(folder: Path | None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from advisor.cli.rules_test import placed, text_of
+from advisor.cli.case_results import placed, text_of
 from advisor.errors import UserError
 
 if TYPE_CHECKING:

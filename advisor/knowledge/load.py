@@ -6,8 +6,8 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from advisor.cache import compiled
 from advisor.errors import KnowledgeError, Problems, Source, UserError
+from advisor.files import compiled, data_dir, digest, read_tree
 from advisor.knowledge.entry import Parsed
 from advisor.knowledge.lazy_table import Table
 from advisor.knowledge.overlay_files import Files
@@ -20,7 +20,6 @@ from advisor.knowledge.types import (
     KvType,
     ModelRecord,
 )
-from advisor.resources import data_dir, digest, read_tree
 
 _SUFFIXES = (".yaml", ".csv")
 _NOT_READ = "measurements/"

@@ -11,10 +11,9 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from advisor.cache import compiled
 from advisor.errors import KnowledgeError
+from advisor.files import compiled, data_dir
 from advisor.knowledge.fact_type import FactKind, FactType, Origin
-from advisor.resources import data_dir
 from advisor.units import format_quantity, gib
 
 __all__ = ["FactType", "Vocabulary", "load_vocabulary", "show", "shown_in"]

@@ -10,8 +10,8 @@ from typing import cast
 
 from msgspec import to_builtins
 
-from advisor.cache import Compiled, compiled
 from advisor.errors import SourceFileError, UserError
+from advisor.files import Compiled, compiled
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models.shape import Counts, Mla, Moe, Recurrent, Shape
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.report.charts import bar_svg, speed_svg
+from advisor.report.escapes import coded, escaped
 from advisor.report.figures import typed
 from advisor.report.lazy_texts import Placeholders
 from advisor.report.pareto import options_html, scatter_svg
@@ -17,18 +17,12 @@ from advisor.report.templates import templates_for
 from advisor.report.words import spoken
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from advisor.report.contract import Document
 
-_SPECIAL = re.compile(r"([\\*\[\]<|#]|^>)")
-_CODE = re.compile(r"`([^`]*)`")
 _CELLS = (
     "number", "title", "text", "brief", "summary", "required", "headroom", "speed", "quality",
     "effort", "cost", "confidence", "also", "yours",
 )  # fmt: skip
-_KEPT = 4_096
-"""Texts made safe that are kept: remarks recur from report to report."""
 
 
 def render_markdown(
@@ -73,18 +67,6 @@ def render_markdown(
     while "\n\n\n" in page:
         page = page.replace("\n\n\n", "\n\n")
     return page.strip() + "\n"
-
-
-@lru_cache(maxsize=_KEPT)
-def escaped(text: str) -> str:
-    """Make text safe inside Markdown; code spans stay code."""
-    if ">" not in text and not _SPECIAL.search(text):
-        return text
-    pieces = _CODE.split(text)
-    return "".join(
-        f"`{piece}`" if index % 2 else _SPECIAL.sub(r"\\\1", piece)
-        for index, piece in enumerate(pieces)
-    )
 
 
 def _fenced(command: str) -> str:
@@ -171,17 +153,6 @@ def _html_words(made: Report) -> dict[str, object]:
         "barred": [coded(text) for text in made.barred],
         "provenance": made.provenance,
     }
-
-
-def coded(text: str) -> Markup:
-    """Escape text for HTML and turn its code spans into ``code`` elements."""
-    from markupsafe import Markup, escape  # noqa: PLC0415
-
-    parts = [
-        Markup("<code>{}</code>").format(piece) if index % 2 else escape(piece)
-        for index, piece in enumerate(_CODE.split(text))
-    ]
-    return Markup("").join(parts)
 
 
 def _html_row(item: Remedy) -> dict[str, object]:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from advisor.remedies.dominance import dominators_in_kind
 from advisor.report import figures as f
+from advisor.report.escapes import escaped
 from advisor.report.remedy_view import changes
 from advisor.report.templates import templates_for
 from advisor.report.text import wrapped
@@ -94,8 +95,6 @@ def _point(option: Option) -> tuple[float, float, float] | None:
 
 def options_markdown(doc: Document, *, templates: Path | None = None) -> str:
     """Write the table as Markdown; empty when the document holds none."""
-    from advisor.report.pages import escaped  # noqa: PLC0415  pages writes this table too
-
     with spoken(templates):
         rows = [{k: escaped(v) for k, v in row.items()} for row in _rows(doc)]
     return _page(doc, rows, templates)

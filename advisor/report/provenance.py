@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.files import data_dir
 from advisor.knowledge.provenance import Yours
-from advisor.resources import data_dir
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice, Provenance

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import CodeType
 
-from advisor.cache import user_cache_dir
 from advisor.errors import Source, TemplateError
+from advisor.files import user_cache_dir
 from advisor.report.variants import picked
 
 Rendering = Callable[[Mapping[str, object]], str]

@@ -10,9 +10,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from advisor.errors import Source, TemplateError
+from advisor.files import data_dir
 from advisor.report.template_code import MAX_BYTES, Rendering, keep, kept, place_of, rendering
 from advisor.report.words import forget_words, read_words
-from advisor.resources import data_dir
 
 SUFFIX = ".md.j2"
 _TITLE = "# "

@@ -15,7 +15,7 @@ from pathlib import Path
 from string import Formatter
 
 from advisor.errors import Source, TemplateError
-from advisor.resources import data_dir
+from advisor.files import data_dir
 from advisor.suggest import did_you_mean
 
 FILE = "words.txt"

@@ -19,10 +19,9 @@ from typing import cast
 
 from msgspec import Struct
 
-from advisor.cache import user_cache_dir
+from advisor.files import digest, read_tree, user_cache_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
-from advisor.resources import digest, read_tree
 from advisor.workbench.columns import Column
 from advisor.workbench.fact_store import FactStore, Part, joined, part_of
 from advisor.workbench.sample import SEED, Given, drawn

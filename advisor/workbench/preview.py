@@ -16,6 +16,7 @@ from advisor.advice.option_facts import option_facts
 from advisor.advice.pipeline import Advisor
 from advisor.advice.ranking import score_of
 from advisor.errors import RequestError
+from advisor.files import data_dir
 from advisor.remedies import Base
 from advisor.remedies.option import Action
 from advisor.report.assembly import document_and_views
@@ -23,7 +24,6 @@ from advisor.report.placeholder_use import WORDINGS, Use, use_of
 from advisor.report.prose import Length, report
 from advisor.report.templates import templates_for
 from advisor.report.variants import SEED
-from advisor.resources import data_dir
 from advisor.rules.language.model import Rule
 from advisor.rules.language.texts import text_name, text_of
 from advisor.suggest import did_you_mean

@@ -9,9 +9,9 @@ from typing import cast
 from msgspec import Struct, field
 
 from advisor.errors import RuleFileError, Source, UserError, raise_problems
+from advisor.files import data_dir, read_tree
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.knowledge.yaml_fields import Collector, Fields, correction, guess, listed
-from advisor.resources import data_dir, read_tree
 from advisor.rules.language.conditions import read_condition
 from advisor.rules.language.context import Reading
 from advisor.rules.language.load import SCENARIOS

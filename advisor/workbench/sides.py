@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
-from advisor import resources
 from advisor.advice.pipeline import Advisor
 from advisor.errors import Problems, RequestError, UserError
+from advisor.files import Kind, data_dir, digest, overlaid, read_tree
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.vocabulary import load_vocabulary
 from advisor.rules.engine import make_engine
@@ -24,7 +24,7 @@ from advisor.workbench.fact_store_files import Origin
 
 BUILT_IN = "built-in"
 """Names a base without files of the user's."""
-KINDS: tuple[resources.Kind, ...] = ("rules", "templates", "knowledge")
+KINDS: tuple[Kind, ...] = ("rules", "templates", "knowledge")
 
 
 class Folders(Struct, frozen=True):
@@ -38,10 +38,10 @@ class Folders(Struct, frozen=True):
     knowledge: Path | None = None
     over: bool = True
 
-    def of(self, kind: resources.Kind) -> Path:
+    def of(self, kind: Kind) -> Path:
         """Give the folder of one kind."""
         given: Path | None = getattr(self, kind)
-        return given or resources.data_dir(kind)
+        return given or data_dir(kind)
 
 
 class Side(Struct, frozen=True):
@@ -74,17 +74,17 @@ def load_side(folders: Folders) -> Side:
         vocabulary=vocabulary,
         templates=text_names(templates),
         names=known.names(),
-        over=resources.data_dir("rules") if laid_over else None,
+        over=data_dir("rules") if laid_over else None,
     )
     engine = make_engine(ruleset, prefer="reference")
-    advisor = Advisor(known, vocabulary, ruleset, engine, resources.digest(templates))
+    advisor = Advisor(known, vocabulary, ruleset, engine, digest(templates))
     return Side(advisor, folders, templates)
 
 
 def _templates(folders: Folders) -> Mapping[str, bytes]:
     if folders.templates is not None and not folders.over:
-        return resources.read_tree(folders.templates, [".j2", ".txt"])
-    return resources.overlaid("templates", folders.templates, [".j2", ".txt"])
+        return read_tree(folders.templates, [".j2", ".txt"])
+    return overlaid("templates", folders.templates, [".j2", ".txt"])
 
 
 @contextmanager
@@ -130,7 +130,7 @@ def _folder(path: Path, now: Folders) -> Folders:
     return _based(inside, now)
 
 
-def _based(found: Mapping[resources.Kind, Path], now: Folders) -> Folders:
+def _based(found: Mapping[Kind, Path], now: Folders) -> Folders:
     """Take the present folder of every kind that the base does not have."""
     return Folders(
         found.get("rules", now.rules),
@@ -147,7 +147,7 @@ def _is_overlay(now: Folders) -> bool:
 def _checked_out(revision: str, now: Folders, scratch: Path) -> Folders:
     """Write the folders as they were at a revision into ``scratch``."""
     overlay = _is_overlay(now)
-    found: dict[resources.Kind, Path] = {}
+    found: dict[Kind, Path] = {}
     missing = []
     for kind in KINDS:
         own: Path | None = getattr(now, kind)

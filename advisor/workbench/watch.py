@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
+from advisor.files import data_dir
 from advisor.knowledge.types import Knowledge
 from advisor.report.templates import forget_templates
-from advisor.resources import data_dir
 from advisor.rules.language.model import Rule, RuleSet
 from advisor.scenario.scenario import Scenario
 from advisor.workbench.cases import CaseResult, Runner

@@ -11,7 +11,7 @@ from advisor.calibration.outputs import stale_files, write_files
 from advisor.calibration.parameter_file import fitted_text
 from advisor.calibration.ranges import Spread, fitted_ranges
 from advisor.calibration.speed_table import measured_text
-from advisor.resources import data_dir
+from advisor.files import data_dir
 from tests.cli.running import run
 
 TEXTS = {"a.yaml": "x: 1\n", "b.csv": "y\n"}

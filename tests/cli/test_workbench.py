@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from advisor.resources import data_dir
+from advisor.files import data_dir
 from tests.cli.running import run
 
 Capture = pytest.CaptureFixture[str]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from advisor.files import data_dir
 from advisor.knowledge.vocabulary import Vocabulary, load_vocabulary
-from advisor.resources import data_dir
 from advisor.rules.language.schema import rules_schema
 from tests.editor.server import Server, installed, missing
 

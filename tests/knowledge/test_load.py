@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import KnowledgeError, Problems, UserError
+from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.check import check_knowledge, find
 from advisor.knowledge.gpu_records import read_gpus
@@ -14,7 +15,6 @@ from advisor.knowledge.index import report_shared_names
 from advisor.knowledge.model_records import read_models, unfold
 from advisor.knowledge.tables import check_sources, source_ids
 from advisor.knowledge.types import Knowledge
-from advisor.resources import data_dir
 
 SOURCES = b"- id: page\n  what: A page.\n  kind: datasheet\n"
 CARD = """\

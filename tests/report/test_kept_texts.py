@@ -13,7 +13,7 @@ from advisor.knowledge.vocabulary import shown_in
 from advisor.memo import Kept
 from advisor.report import (
     document,
-    pages,
+    escapes,
 )
 from advisor.report import (
     not_recommended as barred,
@@ -37,7 +37,7 @@ KEPT = (
     slug,
     shown_in,
     barred._title,
-    pages.escaped,
+    escapes.escaped,
     room.words_in,
     view._card_texts,
     view._model_texts,

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import force_setattr
 
 from advisor.errors import TemplateError
+from advisor.files import data_dir
 from advisor.remedies.option import Action
 from advisor.report import document, placeholders, template_names, template_problems
 from advisor.report.document_view import Views
@@ -21,7 +22,6 @@ from advisor.report.report_view import situation_view
 from advisor.report.sandbox import Sandbox, rendered
 from advisor.report.templates import templates_for
 from advisor.report.variants import picked, place, variation
-from advisor.resources import data_dir
 from tests.report.runs import reference_hashes, run_hashes
 from tests.report.samples import SAMPLES, does_not_fit
 

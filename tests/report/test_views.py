@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from advisor.report import Length, document, render_html, render_markdown, render_text
 from advisor.report.charts import cells
 from advisor.report.contract import Document
-from advisor.report.pages import escaped
+from advisor.report.escapes import escaped
 from advisor.report.prose import report
 from advisor.report.sentence_check import contradictions
 from advisor.report.text import command_lines

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import TemplateError
+from advisor.files import data_dir
 from advisor.report import document, render_html, render_markdown, render_text, template_problems
 from advisor.report.words import FILE, read_words, say, spoken
-from advisor.resources import data_dir
 from tests.report.samples import SAMPLES, does_not_fit, fits_amply, too_big_vision, two_cards
 
 BUILT_IN = data_dir("templates")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.errors import RuleFileError, UserError
+from advisor.files import data_dir
 from advisor.knowledge.vocabulary import Vocabulary, load_vocabulary
-from advisor.resources import data_dir
 from advisor.rules.language import parse_rules
 from advisor.rules.language.layout import formatted
 from advisor.rules.language.model import Rule, Test, When

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import Problems, RuleFileError, Source
+from advisor.files import data_dir
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.resources import data_dir
 from advisor.rules.language import load_rules
 from advisor.rules.language.file_places import Places, openable
 from tests.rules.texts import note

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.advice.pipeline import Advisor
-from advisor.resources import data_dir
+from advisor.files import data_dir
 from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.fact_store import FactStore
 from advisor.workbench.fact_store_files import Origin, sampled_facts

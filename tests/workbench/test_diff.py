@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import UserError
-from advisor.resources import data_dir
+from advisor.files import data_dir
 from advisor.scenario.request_data import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.comparison import compare_sides

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
-from advisor.resources import data_dir
 from advisor.workbench import fact_store, fact_store_files
 from advisor.workbench.fact_store import FactStore
 from advisor.workbench.fact_store_files import Origin, facts_of, sampled_facts

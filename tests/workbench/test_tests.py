@@ -9,7 +9,7 @@ import pytest
 
 from advisor.advice.pipeline import Advisor
 from advisor.errors import Problems, RuleFileError, Source, UserError
-from advisor.resources import data_dir
+from advisor.files import data_dir
 from advisor.workbench.cases import CaseResult, Runner
 from advisor.workbench.junit import junit_xml
 from advisor.workbench.scenario_file import ScenarioCase, load_scenarios

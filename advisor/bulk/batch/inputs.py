@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from advisor.errors import UserError
-from advisor.resources import Kind, data_dir, read_tree
+from advisor.files import Kind, data_dir, read_tree
 
 _SUFFIXES: Mapping[Kind, tuple[str, ...]] = {
     "rules": (".yaml",),

@@ -12,7 +12,7 @@ from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch.inputs import Inputs
 from advisor.bulk.batch.plan import Plan, shard_count
 from advisor.errors import RequestError
-from advisor.resources import digest
+from advisor.files import digest
 
 SCHEMA_VERSION = 1
 _PACKAGE = Path(__file__).resolve().parents[2]

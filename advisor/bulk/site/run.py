@@ -24,8 +24,8 @@ from advisor.bulk.site.pairs import Making, Pair, pair_files, site_of
 from advisor.bulk.site.tables import CARD, MODEL, Shown, list_pages, subject_pages
 from advisor.bulk.site.versus import card_data, compare_pages, search_data, versus_pages
 from advisor.errors import UserError
+from advisor.files import overlaid
 from advisor.report import Length
-from advisor.resources import overlaid
 
 _TOGETHER = 64
 """Reports whose pages one task makes, at least."""

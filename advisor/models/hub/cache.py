@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from advisor.cache import user_cache_dir
 from advisor.errors import RequestError
+from advisor.files import user_cache_dir
 from advisor.models.hub.listing import Listing, loaded
 
 if TYPE_CHECKING:

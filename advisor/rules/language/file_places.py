@@ -15,7 +15,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from msgspec import Struct
 
 from advisor.errors import Problems, Source, UserError
-from advisor.resources import data_dir, read_tree
+from advisor.files import data_dir, read_tree
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from advisor.cache import compiled
 from advisor.errors import RuleFileError, UserError, raise_problems
+from advisor.files import compiled, data_dir, digest, read_tree
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.resources import data_dir, digest, read_tree
 from advisor.rules.language.file_places import Places, telling_paths
 from advisor.rules.language.file_places import short_name as _label
 from advisor.rules.language.model import Disabled, Rule, RuleSet

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from advisor.resources import digest
+from advisor.files import digest
 
 
 class Layer(Struct, frozen=True):

@@ -13,10 +13,10 @@ from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import all_option_facts
 from advisor.advice.provenance import own_line
 from advisor.errors import RequestError, UserError
+from advisor.files import data_dir
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.report.quoted_facts import QUOTED_FACTS
-from advisor.resources import data_dir
 from advisor.rules.language.file_places import Places, openable
 from advisor.rules.language.model import Rule, RuleSet
 from advisor.workbench.cases import CaseResult, Runner

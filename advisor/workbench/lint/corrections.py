@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.resources import data_dir, read_tree
+from advisor.files import data_dir, read_tree
 from advisor.rules.language.file_places import openable
 from advisor.workbench.lint.check import Asked, Means, check_all
 from advisor.workbench.lint.problem import Problem

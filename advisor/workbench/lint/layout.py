@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from advisor.errors import RequestError, UserError
-from advisor.resources import data_dir, read_tree
+from advisor.files import data_dir, read_tree
 from advisor.rules.language.file_places import openable
 from advisor.rules.language.layout import formatted
 from advisor.rules.language.load import SCENARIOS

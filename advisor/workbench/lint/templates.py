@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from advisor import resources
 from advisor.errors import RequestError, Source, UserError
+from advisor.files import data_dir, overlaid, read_tree
 from advisor.rules.language.model import Rule
 from advisor.rules.language.texts import SUFFIX, text_of
 from advisor.suggest import did_you_mean
@@ -40,8 +40,8 @@ def check_templates(
         KnowledgeError: The knowledge is wrong, so that rules cannot be read.
     """
     names = _names(folder)
-    own = _Folder(folder or resources.data_dir("templates"), folder)
-    every = resources.overlaid("templates", folder, [".j2"])
+    own = _Folder(folder or data_dir("templates"), folder)
+    every = overlaid("templates", folder, [".j2"])
     found = [problem for name in names for problem in own.problems(name)]
     try:
         found += _between(_rules(rules, knowledge), names, every, own)
@@ -53,7 +53,7 @@ def check_templates(
 def _names(folder: Path | None) -> Sequence[str]:
     if folder is not None and not folder.is_dir():
         raise RequestError(f"{folder} is not a folder", hint="Name a folder of templates.")
-    names = list(resources.read_tree(folder or resources.data_dir("templates"), [".j2"]))
+    names = list(read_tree(folder or data_dir("templates"), [".j2"]))
     if not names:
         hint = "A template lies in actions/, notes/ or report/ and ends in .md.j2."
         raise RequestError(f"{folder} holds no template (*.j2)", hint=hint)
@@ -64,7 +64,7 @@ def _rules(rules: Path | None, knowledge: Path | None) -> Sequence[Rule]:
     from advisor.knowledge.vocabulary import load_vocabulary  # noqa: PLC0415 - likewise
     from advisor.rules.language import load_rules  # noqa: PLC0415 - the rest does without
 
-    over = resources.data_dir("rules") if rules else None
+    over = data_dir("rules") if rules else None
     return load_rules(rules, vocabulary=load_vocabulary(knowledge), over=over).rules
 
 
@@ -129,7 +129,7 @@ def _between(
         if name not in every:
             said = f"rule '{rule.id}' has no text: there is no template '{name}'."
             yield problem("missing-template", said, rule.source, _elsewhere(name, every))
-    built_in = resources.read_tree(resources.data_dir("templates"), [".j2"])
+    built_in = read_tree(data_dir("templates"), [".j2"])
     for name in names:
         read = name in built_in and name.startswith(_PAGES)
         if name not in wanted and not read:

@@ -8,10 +8,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from advisor import resources
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError, UserError
+from advisor.files import overlaid
 from advisor.rules.language.model import Case, Rule
 from advisor.rules.language.texts import text_of
 from advisor.scenario.request_data import request_from
@@ -44,7 +44,7 @@ def make_book(advisor: Advisor, sources: Sources, measured: Measured | None) -> 
         sources: Where the user's own rules and templates lie.
         measured: How often rules fire, where it was measured.
     """
-    templates = resources.overlaid("templates", sources.templates, [".j2"])
+    templates = overlaid("templates", sources.templates, [".j2"])
     named = {text_of(rule) for rule in advisor.ruleset.rules}
     material = Material(
         advisor,
@@ -68,7 +68,7 @@ def _topics(advisor: Advisor, rules: Path | None) -> Iterator[Topic]:
     by_file: dict[str, list[Rule]] = {}
     for rule in advisor.ruleset.rules:
         by_file.setdefault(rule.source.file if rule.source else "rules.yaml", []).append(rule)
-    contents = resources.overlaid("rules", rules, [".yaml"])
+    contents = overlaid("rules", rules, [".yaml"])
     taken: set[str] = set()
     for file, own in by_file.items():
         inside = file.partition("/")[2]
