@@ -24,7 +24,8 @@ from collections.abc import Callable, Iterator, Sequence
 from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch.worker import collect_rarely
 from advisor.errors import UserError
-from advisor.report import document, render_markdown
+from advisor.report.assembly import document
+from advisor.report.pages import render_markdown
 from advisor.scenario.scenario import Request
 
 COMMAND = [

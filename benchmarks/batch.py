@@ -32,7 +32,9 @@ from advisor.bulk.batch.load import load_plan
 from advisor.bulk.batch.plan import shard_count
 from advisor.bulk.batch.product import Product
 from advisor.bulk.batch.shard import Making, make_shard
-from advisor.report import document, render_html, render_json, render_markdown
+from advisor.report.assembly import document
+from advisor.report.json_view import render_json
+from advisor.report.pages import render_html, render_markdown
 from advisor.scenario.request_data import request_from
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -18,14 +18,10 @@ from itertools import islice
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.report import (
-    Length,
-    document,
-    document_and_views,
-    render_json,
-    render_markdown,
-    report,
-)
+from advisor.report.assembly import document, document_and_views
+from advisor.report.json_view import render_json
+from advisor.report.pages import render_markdown
+from advisor.report.prose import Length, report
 from advisor.report.sentence_check import contradictions
 from advisor.scenario.request_data import request_from
 from advisor.workbench.readability import prose, read, reading, repeated, words

@@ -12,7 +12,7 @@ from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
 from advisor.estimate.certainty import certainty_of, riskiest_card
 from advisor.estimate.memory import estimate_memory
-from advisor.report import document
+from advisor.report.assembly import document
 from advisor.report.contract import Document
 from advisor.report.sentence_check import contradictions
 from advisor.scenario.scenario import Request

@@ -8,7 +8,8 @@ import pytest
 
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.report import document, render_json
+from advisor.report.assembly import document
+from advisor.report.json_view import render_json
 from advisor.rules.engine.durable import available
 from advisor.scenario.scenario import Request
 from tests.test_options import drawn

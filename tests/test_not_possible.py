@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from advisor.advice.document import Advice, NotRecommended
 from advisor.advice.pipeline import Advisor
 from advisor.remedies.option import Expected
-from advisor.report import document, render_text
+from advisor.report.assembly import document
+from advisor.report.text import render_text
 from advisor.scenario.scenario import Request
 from tests.cli.running import run
 

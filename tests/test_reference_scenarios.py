@@ -8,7 +8,8 @@ import pytest
 
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
-from advisor.report import document, render_text
+from advisor.report.assembly import document
+from advisor.report.text import render_text
 from advisor.scenario.scenario import Request
 
 SCENARIOS = {

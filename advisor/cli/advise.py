@@ -140,7 +140,7 @@ def advise(
         raise_problems(asked.wrong)
     from advisor.advice.pipeline import Advisor  # noqa: PLC0415  start-up: --help must not pay for it
     from advisor.cli.report_output import write_report  # noqa: PLC0415
-    from advisor.report import template_problems  # noqa: PLC0415
+    from advisor.report.templates import template_problems  # noqa: PLC0415
 
     if templates and templates.is_dir():
         raise_problems(template_problems(templates))

@@ -73,7 +73,7 @@ def _asked(plan: Path, formats: tuple[str, ...], length: Length, folders: Folder
     """Read the plan and everything that reports are made from; all that is wrong, at once."""
     from advisor.advice.pipeline import Advisor  # noqa: PLC0415
     from advisor.bulk.batch.load import load_plan  # noqa: PLC0415  start-up: --help must not pay
-    from advisor.report import template_problems  # noqa: PLC0415
+    from advisor.report.templates import template_problems  # noqa: PLC0415
 
     if folders.templates and folders.templates.is_dir():
         raise_problems(template_problems(folders.templates))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from advisor.bulk.batch.run import Stop, Totals
     from advisor.bulk.batch.shard import Making
     from advisor.bulk.batch.worker import Job
-    from advisor.report import Length
+    from advisor.report.prose import Length
 
 _STOPPING = b"stopping after the shards in flight; once more ends at once\n"
 _GO_ON = "Run the same command with --resume to go on."

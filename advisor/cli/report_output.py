@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor import report
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.cli.tables import why_report
 from advisor.estimate.picture import memory_picture
 from advisor.files import opened
+from advisor.report.assembly import document
 from advisor.report.prose import Length
 
 if TYPE_CHECKING:
@@ -44,17 +44,25 @@ def write_report(
     if form == "json" or length == "full" or why:
         advice = advisor.with_expected(advice)
     picture = memory_picture(advice.scenario, advisor.knowledge) if memory else None
-    doc = report.document(advice, templates=templates, picture=picture, options=options)
+    doc = document(advice, templates=templates, picture=picture, options=options)
     terminal = output is None and sys.stdout.isatty()
     if form == "json":
-        text = report.render_json(doc)
+        from advisor.report.json_view import render_json  # noqa: PLC0415
+
+        text = render_json(doc)
     elif form == "html":
-        text = report.render_html(doc, length=length, templates=templates)
+        from advisor.report.pages import render_html  # noqa: PLC0415
+
+        text = render_html(doc, length=length, templates=templates)
     elif form == "markdown":
-        text = report.render_markdown(doc, length=length, templates=templates)
+        from advisor.report.pages import render_markdown  # noqa: PLC0415
+
+        text = render_markdown(doc, length=length, templates=templates)
     else:
+        from advisor.report.text import render_text  # noqa: PLC0415
+
         colour = terminal and not os.environ.get("NO_COLOR")
-        text = report.render_text(
+        text = render_text(
             doc,
             width=_width(terminal=terminal),
             color=colour,
@@ -70,20 +78,24 @@ def write_report(
 
 
 def _picture(doc: Document, form: str, templates: Path | None, *, terminal: bool) -> str:
+    from advisor.report.picture import picture_markdown, picture_text  # noqa: PLC0415
+
     if form == "markdown":
-        return report.picture_markdown(doc, templates=templates)
-    return report.picture_text(doc, width=_width(terminal=terminal), templates=templates)
+        return picture_markdown(doc, templates=templates)
+    return picture_text(doc, width=_width(terminal=terminal), templates=templates)
 
 
 def _options(doc: Document, form: str, output: Path | None, templates: Path | None) -> str:
     """The table of what fits; drawn by rich on a terminal, with its picture in a Markdown file."""
+    from advisor.report import pareto  # noqa: PLC0415
+
     if form == "markdown":
-        text = report.options_markdown(doc, templates=templates)
-        picture = report.scatter_svg(doc, templates=templates) if output else None
+        text = pareto.options_markdown(doc, templates=templates)
+        picture = pareto.scatter_svg(doc, templates=templates) if output else None
         return f"{text}\n\n{picture}" if picture else text
     if output is None and sys.stdout.isatty():
-        return _drawn(report.options_html(doc, templates=templates))
-    return report.options_text(doc, width=_width(terminal=False), templates=templates)
+        return _drawn(pareto.options_html(doc, templates=templates))
+    return pareto.options_text(doc, width=_width(terminal=False), templates=templates)
 
 
 def _drawn(table: OptionsTable | None) -> str:

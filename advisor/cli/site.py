@@ -49,7 +49,7 @@ def site(
     from advisor.bulk.site.folder import check_place, place_for  # noqa: PLC0415
     from advisor.bulk.site.run import Asked, make_site  # noqa: PLC0415
     from advisor.cli.steps import Steps  # noqa: PLC0415
-    from advisor.report import template_problems  # noqa: PLC0415
+    from advisor.report.templates import template_problems  # noqa: PLC0415
 
     if templates and templates.is_dir():
         raise_problems(template_problems(templates))

@@ -129,7 +129,7 @@ class Runner(Struct):
     def _unsaid(self, advice: Advice, case: Case, rule: Rule) -> str:
         if case.says is None:
             return ""
-        from advisor.report import document  # noqa: PLC0415  most cases need no prose
+        from advisor.report.assembly import document  # noqa: PLC0415  most cases need no prose
 
         try:
             made = document(advice, templates=self.templates)

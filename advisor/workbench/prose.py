@@ -8,7 +8,8 @@ from difflib import unified_diff
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.report import document, render_markdown
+from advisor.report.assembly import document
+from advisor.report.pages import render_markdown
 from advisor.rules.language.model import RuleSet
 from advisor.scenario.request_data import request_from
 from advisor.workbench.outcomes import Standing

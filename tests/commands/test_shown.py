@@ -10,8 +10,11 @@ from pathlib import Path
 
 from advisor.advice.pipeline import Advisor
 from advisor.knowledge.command_settings import PLACEHOLDERS, SWITCHES
-from advisor.report import document, render_html, render_json, render_markdown, render_text
+from advisor.report.assembly import document
 from advisor.report.contract import Document
+from advisor.report.json_view import render_json
+from advisor.report.pages import render_html, render_markdown
+from advisor.report.text import render_text
 from advisor.scenario.scenario import Request
 from tests.commands.parsers import check
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import RequestError
-from advisor.report import document, placeholders
-from advisor.report.placeholders import OPTION, SITUATION
+from advisor.report.assembly import document
+from advisor.report.placeholders import OPTION, SITUATION, placeholders
 from advisor.report.remedy_view import option_view
 from advisor.report.report_view import situation_view
 from advisor.report.unitless import BARE

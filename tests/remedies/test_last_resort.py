@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.report import document
+from advisor.report.assembly import document
 from tests.remedies.asking import advised, advisor
 from tests.remedies.promises import broken
 

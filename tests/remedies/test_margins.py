@@ -7,7 +7,7 @@ import re
 from advisor.advice.facts import least_speed
 from advisor.estimate.margin import headroom_percent, margin_of
 from advisor.remedies.baseline import Base
-from advisor.report import document
+from advisor.report.assembly import document
 from advisor.reverse import ModelFilter, Settings, models_for
 from tests.remedies.asking import advised, advisor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.remedies.smaller_models import relatives
-from advisor.report import document
+from advisor.report.assembly import document
 from tests.remedies.asking import advised, advisor, run_again
 
 PAIR = "GeForce RTX 3090 + GeForce RTX 3060 12 GB"

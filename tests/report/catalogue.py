@@ -8,7 +8,7 @@ from itertools import islice
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.report import document_and_views
+from advisor.report.assembly import document_and_views
 from advisor.report.contract import Document
 from advisor.report.document_view import Views
 from advisor.scenario.request_data import request_from

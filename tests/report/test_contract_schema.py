@@ -10,8 +10,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from advisor.advice.pipeline import Advisor
-from advisor.report import document, render_json
+from advisor.report.assembly import document
 from advisor.report.contract import Document
+from advisor.report.json_view import render_json
 from advisor.scenario.scenario import Request
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "report.schema.json"

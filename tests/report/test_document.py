@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.advice.document import Advice
-from advisor.report import document, options_table, render_json
+from advisor.report.assembly import document, options_table
+from advisor.report.json_view import render_json
 from tests.report.samples import SAMPLES, does_not_fit, fits_amply, stated_split
 
 KEYS = {

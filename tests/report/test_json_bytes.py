@@ -10,16 +10,9 @@ from typing import cast
 
 import pytest
 
-from advisor.report import (
-    contract,
-    contract_picture,
-    render_json,
-)
-from advisor.report import (
-    contract_provenance as contract_yours,
-)
+from advisor.report import contract, contract_picture, contract_provenance
 from advisor.report.contract import Document
-from advisor.report.json_view import json_line
+from advisor.report.json_view import json_line, render_json
 from tests.report.catalogue import sampled
 
 KEY = re.compile(r"[a-z0-9_.]{2}$")
@@ -83,7 +76,7 @@ def test_documents_have_the_same_bytes() -> None:
 def test_every_float_of_the_contract_stands_where_it_is_looked_for() -> None:
     """Behind a key that ends in two small letters, digits, ``_`` or ``.``, never in a list."""
     found = 0
-    for module in (contract, contract_picture, contract_yours):
+    for module in (contract, contract_picture, contract_provenance):
         for record in vars(module).values():
             for key, kind in getattr(record, "__annotations__", {}).items():
                 told = str(getattr(kind, "__forward_arg__", kind))

@@ -11,22 +11,8 @@ from advisor.bulk.batch.file_names import slug
 from advisor.commands import Command, command_for, commands_for, filling
 from advisor.knowledge.vocabulary import shown_in
 from advisor.memo import Kept
-from advisor.report import (
-    document,
-    escapes,
-)
-from advisor.report import (
-    not_recommended as barred,
-)
-from advisor.report import (
-    remedy_view as option,
-)
-from advisor.report import (
-    report_view as view,
-)
-from advisor.report import (
-    word_budget as room,
-)
+from advisor.report import escapes, not_recommended, report_view, word_budget
+from advisor.report.assembly import document
 from advisor.report.document_view import Views
 from advisor.report.placeholders import OPTION
 from advisor.report.words import spoken
@@ -36,11 +22,11 @@ from tests.report.samples import does_not_fit, fits_amply
 KEPT = (
     slug,
     shown_in,
-    barred._title,
+    not_recommended._title,
     escapes.escaped,
-    room.words_in,
-    view._card_texts,
-    view._model_texts,
+    word_budget.words_in,
+    report_view._card_texts,
+    report_view._model_texts,
 )
 
 
@@ -79,7 +65,7 @@ def test_kept_commands_are_those_of_the_scenario(monkeypatch: pytest.MonkeyPatch
 def test_a_change_has_all_its_placeholders_though_few_are_written() -> None:
     doc = document(does_not_fit())
     item = doc["recommendations"][0]
-    made = option.option_view(doc, item)
+    made = remedy_view.option_view(doc, item)
     assert "option_required" in made
     assert made["option_required"] == made.get("option_required")
     assert made.get("nothing") is None
@@ -90,7 +76,7 @@ def test_a_change_has_all_its_placeholders_though_few_are_written() -> None:
 
 
 def test_every_placeholder_of_a_change_has_its_writer() -> None:
-    assert set(option.WRITERS) == set(OPTION)
+    assert set(remedy_view.WRITERS) == set(OPTION)
 
 
 def test_texts_are_written_in_the_words_of_their_report(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from advisor.remedies.dominance import dominators_in_kind
-from advisor.report import document, options_text, scatter_svg
-from advisor.report.pareto import best_balanced, options_html
+from advisor.report.assembly import document
+from advisor.report.pareto import best_balanced, options_html, options_text, scatter_svg
 from tests.cli.running import advise
 from tests.remedies.asking import advised
 

@@ -9,10 +9,11 @@ from itertools import combinations
 
 import pytest
 
-from advisor.report import Length, document, render_markdown, report
+from advisor.report.assembly import document
 from advisor.report.contract import Document
 from advisor.report.document_view import Views
-from advisor.report.prose import SHORT_WORDS
+from advisor.report.pages import render_markdown
+from advisor.report.prose import SHORT_WORDS, Length, report
 from advisor.report.sentence_check import contradictions
 from advisor.report.word_budget import STANDARD_WORDS
 from advisor.scenario.scenario import Request

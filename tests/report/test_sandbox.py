@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import TemplateError
-from advisor.report import document, template_problems
+from advisor.report.assembly import document
 from advisor.report.template_code import MAX_BYTES
-from advisor.report.templates import Templates
+from advisor.report.templates import Templates, template_problems
 from tests.report.samples import does_not_fit
 
 MOST_KIB = 100 * 1024

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
-from advisor.report import document
+from advisor.report.assembly import document
 from advisor.report.charts import memory_bar
 from advisor.report.contract import Document
 from advisor.report.figures import billions

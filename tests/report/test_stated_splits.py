@@ -7,9 +7,11 @@ from functools import lru_cache
 
 import pytest
 
-from advisor.report import document, render_html, render_markdown, render_text
+from advisor.report.assembly import document
 from advisor.report.contract import Document
+from advisor.report.pages import render_html, render_markdown
 from advisor.report.sentence_check import contradictions
+from advisor.report.text import render_text
 from advisor.scenario.scenario import Request
 from tests.report.catalogue import advisor
 

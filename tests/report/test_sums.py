@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from advisor.report import document
+from advisor.report.assembly import document
 from advisor.report.figures import amount, rest
 from advisor.report.prose import report
 from advisor.units import GIB

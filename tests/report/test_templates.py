@@ -14,13 +14,13 @@ from msgspec.structs import force_setattr
 from advisor.errors import TemplateError
 from advisor.files import data_dir
 from advisor.remedies.option import Action
-from advisor.report import document, placeholders, template_names, template_problems
+from advisor.report.assembly import document
 from advisor.report.document_view import Views
-from advisor.report.placeholders import OPTION, SITUATION
+from advisor.report.placeholders import OPTION, SITUATION, placeholders
 from advisor.report.remedy_view import option_view
 from advisor.report.report_view import situation_view
 from advisor.report.sandbox import Sandbox, rendered
-from advisor.report.templates import templates_for
+from advisor.report.templates import template_names, template_problems, templates_for
 from advisor.report.variants import picked, place, variation
 from tests.report.runs import reference_hashes, run_hashes
 from tests.report.samples import SAMPLES, does_not_fit
@@ -194,8 +194,9 @@ def test_a_broken_cache_entry_is_ignored(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_importing_the_package_does_not_import_jinja2() -> None:
     code = (
-        "import sys, advisor.report as r; from pathlib import Path;"
-        f"r.template_names(Path({str(FOLDER)!r})); r.placeholders('notes');"
+        "import sys; from pathlib import Path; from advisor.report.templates import template_names;"
+        " from advisor.report.placeholders import placeholders;"
+        f"template_names(Path({str(FOLDER)!r})); placeholders('notes');"
         "sys.exit(any(name.split('.')[0] in ('jinja2', 'rich', 'yaml') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -258,8 +259,9 @@ def test_compiled_templates_say_what_jinja2_says() -> None:
 
 def test_a_filled_cache_does_without_jinja2(tmp_path: Path) -> None:
     code = (
-        "import sys; from tests.report.samples import fits_amply; from advisor.report import"
-        " document, render_markdown; render_markdown(document(fits_amply()));"
+        "import sys; from tests.report.samples import fits_amply;"
+        " from advisor.report.assembly import document; from"
+        " advisor.report.pages import render_markdown; render_markdown(document(fits_amply()));"
         "sys.exit('jinja2' in sys.modules)"
     )
     environment = {**os.environ, "ADVISOR_CACHE_DIR": str(tmp_path)}

@@ -8,7 +8,7 @@ from functools import lru_cache
 import pytest
 
 from advisor.advice.pipeline import Advisor
-from advisor.report import document
+from advisor.report.assembly import document
 from advisor.report.contract import Document
 from advisor.report.prose import Report, report
 from advisor.report.sentence_check import contradictions

@@ -105,7 +105,7 @@ def test_a_warm_load_imports_neither_yaml_nor_pydantic(folder: Path, own_cache: 
     program = (
         "import sys, pathlib\n"
         "from advisor.rules.language import load_rules\n"
-        "from advisor.vocabulary import load_vocabulary\n"
+        "from advisor.knowledge.vocabulary import load_vocabulary\n"
         f"load_rules(pathlib.Path({str(folder)!r}), vocabulary=load_vocabulary())\n"
         "print(sorted({'yaml', 'pydantic', 'jinja2', 'rich'} & set(sys.modules)))"
     )

@@ -10,7 +10,7 @@ import pytest
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
-from advisor.report import document
+from advisor.report.assembly import document
 from advisor.report.placeholder_use import WORDINGS
 from advisor.report.variants import picked
 from advisor.scenario.scenario import Request

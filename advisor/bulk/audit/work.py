@@ -17,7 +17,7 @@ from advisor.bulk.batch import huge_pages
 from advisor.bulk.batch.file_names import Namer
 from advisor.bulk.batch.readback import Entry, read_record, sha256_of, table_rows
 from advisor.bulk.batch.shard import Making, place_of
-from advisor.report import Length
+from advisor.report.prose import Length
 
 
 class Setup(Struct, frozen=True):

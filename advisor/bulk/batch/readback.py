@@ -16,7 +16,7 @@ from advisor.bulk.batch.plan import MOST_IN_A_SHARD, shards_of
 from advisor.bulk.batch.shard import FORMATS, place_of, record_of
 from advisor.bulk.batch.store import MANIFEST
 from advisor.errors import RequestError
-from advisor.report import Length
+from advisor.report.prose import Length
 
 if TYPE_CHECKING:
     from advisor.report.contract import Document

@@ -20,8 +20,10 @@ from advisor.bulk.batch.entry import failure_entry, report_entry
 from advisor.bulk.batch.file_names import Namer
 from advisor.bulk.batch.plan import Item, Shard
 from advisor.errors import Problems, UserError
-from advisor.report import Length, document_and_views, render_html, render_markdown, report
+from advisor.report.assembly import document_and_views
 from advisor.report.json_view import json_line
+from advisor.report.pages import render_html, render_markdown
+from advisor.report.prose import Length, report
 from advisor.scenario.request_data import request_from
 from advisor.scenario.scenario import Request
 

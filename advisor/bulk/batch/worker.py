@@ -19,7 +19,7 @@ from advisor.bulk.batch.plan import Shard
 from advisor.bulk.batch.shard import File, Making, make_shard
 from advisor.bulk.batch.store import asked_to_stop, sees, write_files
 from advisor.errors import RequestError, UserError
-from advisor.report import Length
+from advisor.report.prose import Length
 
 _COLLECT_RARELY = (400_000, 20, 50)
 """Thresholds of the garbage collector: reports make few cycles, and looking for them took 8 %."""

@@ -18,9 +18,9 @@ from advisor.bulk.site.page import Site
 from advisor.bulk.site.parts import in_parts, numbered, pager, part_text
 from advisor.bulk.site.words import markup, setup_row, setup_text
 from advisor.errors import RequestError
-from advisor.report import Length
 from advisor.report import figures as f
 from advisor.report.pages import render_html
+from advisor.report.prose import Length
 
 if TYPE_CHECKING:
     from advisor.report.contract import Document

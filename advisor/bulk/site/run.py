@@ -25,7 +25,7 @@ from advisor.bulk.site.tables import CARD, MODEL, Shown, list_pages, subject_pag
 from advisor.bulk.site.versus import card_data, compare_pages, search_data, versus_pages
 from advisor.errors import UserError
 from advisor.files import overlaid
-from advisor.report import Length
+from advisor.report.prose import Length
 
 _TOGETHER = 64
 """Reports whose pages one task makes, at least."""
