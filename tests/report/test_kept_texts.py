@@ -11,7 +11,7 @@ from advisor.bulk.batch.file_names import slug
 from advisor.commands import Command, command_for, commands_for, filling
 from advisor.knowledge.vocabulary import shown_in
 from advisor.memo import Kept
-from advisor.report import escapes, not_recommended, report_view, word_budget
+from advisor.report import escapes, not_recommended, remedy_view, report_view, word_budget
 from advisor.report.assembly import document
 from advisor.report.document_view import Views
 from advisor.report.placeholders import OPTION
