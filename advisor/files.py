@@ -18,9 +18,9 @@ from typing import Literal, TextIO, cast
 
 from msgspec import json
 
-from advisor import __version__
 from advisor.errors import RequestError, UserError
 
+__version__ = "0.1.0"
 Kind = Literal["rules", "templates", "knowledge"]
 _PACKAGE = Path(__file__).resolve().parent
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor import __version__
 from advisor.advice.confidence import confidence_of
 from advisor.advice.document import (
     Advice,
@@ -28,7 +27,7 @@ from advisor.commands import command_for
 from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimate.result import BreakEven, Limits
 from advisor.estimate.speed import missing_inputs
-from advisor.files import data_dir, digest, overlaid
+from advisor.files import __version__, data_dir, digest, overlaid
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Knowledge
@@ -366,3 +365,24 @@ def _state(facts: Mapping[str, FactValue]) -> State:
             hint="Restore the verdict rules of the built-in rules/fit.yaml.",
         )
     return state  # type: ignore[return-value]  # one of the four, checked above
+
+
+def advise(
+    request: Request,
+    *,
+    rules: Path | None = None,
+    templates: Path | None = None,
+    knowledge: Path | None = None,
+) -> Advice:
+    """Answer one request; who has many loads an ``Advisor`` once.
+
+    Args:
+        request: What is asked; names as people type them.
+        rules: A folder laid over the built-in rules.
+        templates: A folder of texts in front of the built-in ones.
+        knowledge: A folder laid over the built-in knowledge.
+
+    Raises:
+        UserError: The request or a file is wrong.
+    """
+    return Advisor.load(rules=rules, templates=templates, knowledge=knowledge).advise(request)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from advisor import __version__
 from advisor.cli.config import command_names, defaults, own_folders
+from advisor.files import __version__
 
 _COMMANDS: Mapping[str, tuple[str, str]] = {
     "advise": ("advise", "advise"),

@@ -8,10 +8,10 @@ import json
 from math import isinf
 from typing import TYPE_CHECKING
 
-from advisor import __version__
 from advisor.advice.provenance import own_records
 from advisor.commands import command_for
 from advisor.estimate.margin import headroom_percent
+from advisor.files import __version__
 from advisor.report.assembly import memory_doc, speed_doc
 from advisor.report.figures import plain
 from advisor.report.provenance import yours_doc

@@ -12,7 +12,6 @@ from xml.sax.saxutils import escape
 
 from msgspec import Struct
 
-from advisor import __version__
 from advisor.bulk.batch.executors import Local
 from advisor.bulk.batch.readback import Batch
 from advisor.bulk.batch.shard import File
@@ -24,7 +23,7 @@ from advisor.bulk.site.pairs import Making, Pair, pair_files, site_of
 from advisor.bulk.site.tables import CARD, MODEL, Shown, list_pages, subject_pages
 from advisor.bulk.site.versus import card_data, compare_pages, search_data, versus_pages
 from advisor.errors import UserError
-from advisor.files import overlaid
+from advisor.files import __version__, overlaid
 from advisor.report.prose import Length
 
 _TOGETHER = 64

@@ -255,7 +255,7 @@ def _check_time(until: float, what: str) -> None:
 
 
 def _open(asked: str) -> httpx.Client:
-    from advisor import __version__  # noqa: PLC0415
+    from advisor.files import __version__  # noqa: PLC0415
 
     try:
         import httpx  # noqa: PLC0415  an extra, and 60 ms

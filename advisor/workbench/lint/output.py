@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from advisor import __version__
+from advisor.files import __version__
 from advisor.workbench.lint.problem import Problem
 from advisor.workbench.lint.registry import LINTS, Lint
 
