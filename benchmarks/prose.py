@@ -3,7 +3,7 @@
     python benchmarks/prose.py              1,000 reports drawn evenly from the catalogue
     python benchmarks/prose.py --reports N
 
-Words, sentences and syllables are counted as advisor/workbench/readability.py describes. Prints
+Words, sentences and syllables are counted as tests/readability.py describes. Prints
 Markdown for docs/templates.md.
 """
 
@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
@@ -24,8 +26,11 @@ from advisor.report.pages import render_markdown
 from advisor.report.prose import Length, report
 from advisor.report.sentence_check import contradictions
 from advisor.scenario.request_data import request_from
-from advisor.workbench.readability import prose, read, reading, repeated, words
 from advisor.workbench.sample import drawn, eased
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.readability import prose, read, reading, repeated, words
 
 LONG_SENTENCE = 12
 LENGTHS: tuple[Length, ...] = ("short", "standard", "full")

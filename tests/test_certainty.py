@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.estimate.certainty import certainty_of, riskiest_card
+from advisor.estimate.certainty import certainty_of
 from advisor.estimate.memory import estimate_memory
 from advisor.report.assembly import document
 from advisor.report.contract import Document
@@ -45,13 +45,11 @@ def test_one_card_of_several_is_enough_to_be_unsure() -> None:
     risky = replace(last, high_bytes=last.usable_bytes + 1)
     unsure = replace(found, per_gpu=(first, risky))
     assert certainty_of(unsure) == "may_exceed"
-    assert riskiest_card(unsure) is risky
 
 
 def test_without_a_card_nothing_is_said() -> None:
     found = estimate_memory(scenario(), KNOWLEDGE)
     assert certainty_of(found) is None
-    assert riskiest_card(found) is None
 
 
 def test_the_verdict_and_a_note_say_that_it_may_not_fit() -> None:

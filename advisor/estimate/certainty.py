@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from advisor.estimate.result import CardMemory, Memory
+from advisor.estimate.result import Memory
 
 Certainty = Literal["sure", "may_exceed", "may_fit", "beyond"]
 
@@ -25,8 +25,3 @@ def certainty_of(memory: Memory) -> Certainty | None:
     if all(card.required_bytes <= card.usable_bytes for card in cards):
         return "may_exceed"
     return "may_fit" if all(card.low_bytes <= card.usable_bytes for card in cards) else "beyond"
-
-
-def riskiest_card(memory: Memory) -> CardMemory | None:
-    """Find the card whose upper end lies furthest above, or least below, what it offers."""
-    return max(memory.per_gpu, key=lambda card: card.high_bytes - card.usable_bytes, default=None)

@@ -3,29 +3,8 @@
 from __future__ import annotations
 
 from advisor.estimate.gguf_weights import ALIGNMENT, NOTHING, GgufBytes, Span
-from advisor.estimate.result import WeightProfile
 from advisor.memo import by_identity
 from advisor.models.stored_tensors import Part, StoredModel, StoredTensor, place_of
-
-
-def stored_profile(model: StoredModel) -> WeightProfile:
-    """Say where the weight bytes of a stored model lie; every figure is the files' own."""
-    found = stored_bytes(model)
-    moe = model.shape.moe
-    vision = vision_bytes(model)
-    return WeightProfile(
-        embedding_bytes=found.embedding.stored,
-        output_bytes=found.output.stored + found.norm.stored,
-        tied=found.tied,
-        layer_bytes=tuple(layer.stored for layer in found.layers),
-        expert_bytes=tuple(layer.stored for layer in found.experts),
-        experts=moe.experts if moe else 0,
-        experts_used=moe.used if moe else 0,
-        vision_bytes=vision,
-        other_bytes=found.rope.stored,
-        total_bytes=found.stored + vision,
-        exact=True,
-    )
 
 
 def vision_bytes(model: StoredModel) -> int:

@@ -122,8 +122,3 @@ class Shape(Struct, frozen=True):
     def full_layers(self) -> int:
         """Layers whose cache grows with the whole context."""
         return sum(kind in "FH" for kind in self.layer_kinds)
-
-    @property
-    def moe_layers(self) -> int:
-        """Layers with routed experts."""
-        return self.ffn_kinds.count("E")

@@ -303,10 +303,6 @@ def _drafted(s: Strings) -> str:
     return s["option_speculative"] if s["option_action"] == "speculative" else ""
 
 
-def _noticed_loss(s: Strings) -> str:
-    return "" if s["option_quality_small"] or not s["option_quality_cost"] else _quality(s)
-
-
 def _quality(s: Strings) -> str:
     if s["option_quality_cost"]:
         share = s["option_quality_cost"]

@@ -13,7 +13,7 @@ from advisor.estimate.gguf_tensors import Layout, gguf_layout
 from advisor.estimate.gguf_types import Rules, Site, category_of, kept_type
 from advisor.estimate.gguf_weights import gguf_bytes
 from advisor.estimate.kv_cache import kv_cache_bytes
-from advisor.estimate.stored_weights import stored_bytes, stored_profile
+from advisor.estimate.stored_weights import stored_bytes
 from advisor.estimate.weights import weight_profile
 from advisor.models.gguf.files import read_gguf
 from advisor.models.gguf.formats import FILE_TYPES
@@ -22,6 +22,7 @@ from advisor.models.shape import Counts
 from advisor.models.stored_tensors import Place, StoredModel, place_of
 from tests.estimate.builders import GGML_TYPES, framework, gguf, rows, scenario, text_model
 from tests.models.gguf_files import Entry, metadata_of, write
+from tests.models.stored_profile import stored_profile
 
 FTYPES = {name: number for number, name in FILE_TYPES.items()} | {"F16": 1}
 QUANTISED: dict[str, list[dict[str, str]]] = defaultdict(list)

@@ -11,7 +11,6 @@ import pytest
 import safetensors
 from safetensors.numpy import save_file
 
-from advisor.estimate.stored_weights import stored_profile
 from advisor.models.safetensors.files import read_safetensors
 from advisor.models.safetensors.header import DTYPE_BITS, read_header
 from advisor.models.stored_tensors import StoredTensor
@@ -24,6 +23,7 @@ from tests.models.safetensors_files import (
     refusal,
     write,
 )
+from tests.models.stored_profile import stored_profile
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import SourceFileError
-from advisor.estimate.stored_weights import stored_profile
 from advisor.models.safetensors.files import read_safetensors
 from tests.models.safetensors_files import (
     Dims,
@@ -16,6 +15,7 @@ from tests.models.safetensors_files import (
     llama,
     write,
 )
+from tests.models.stored_profile import stored_profile
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.workbench.readability import (
+from tests.readability import (
     prose,
     read,
     reading,
