@@ -1,0 +1,108 @@
+"""What benchmarks/structure.py counts, on a small program made up here."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+FILES = {
+    "advisor/__init__.py": '"""A program."""\n__version__ = "1"\n',
+    "advisor/cli/__init__.py": '"""The top."""\n',
+    "advisor/cli/main.py": "from advisor.size import weights\nfrom advisor import __version__\n",
+    "advisor/size/__init__.py": '"""The middle.\n\nMore of it.\n"""\n',
+    "advisor/size/weights.py": (
+        '"""vLLM"""\nfrom advisor import ground\n\n\ndef held(name):\n'
+        "    from advisor.size.own_layers import layers\n    return layers(name) == 'VLLM'\n"
+    ),
+    "advisor/size/own_layers.py": (
+        "from __future__ import annotations\nfrom typing import TYPE_CHECKING\n"
+        "from functools import cache\nif TYPE_CHECKING:\n    from .weights import held\n\n"
+        "_kept: dict[str, int] = {}\n_NONE: dict[str, int] = {}\n\n\n@cache\ndef layers(name):\n"
+        "    _kept[name] = 1\n    return name\n"
+    ),
+    "advisor/runtimes/vllm.py": 'NAME = "vLLM"\n',
+    "advisor/ground.py": '"""Below all."""\n',
+    "knowledge/frameworks.yaml": "- framework: vLLM  # a server\n  memory_model: none\n",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def structure(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("structure")
+
+
+def test_a_circle_through_an_import_in_a_function_is_found(
+    tree: Path, structure: ModuleType
+) -> None:
+    found = structure.order(structure.modules(tree))
+    assert found.lists["circles of modules"] == ["size.own_layers <-> size.weights"]
+    assert found.figures["circles of packages"] == 0
+    assert found.figures["imports in functions"] == 1
+
+
+def test_the_longest_chain_is_that_of_what_is_imported_at_once(
+    tree: Path, structure: ModuleType
+) -> None:
+    found = structure.order(structure.modules(tree))
+    assert found.lists["longest import chain"] == ["cli.main -> size.weights -> ground"]
+    assert found.figures["longest with imports in functions"] == 3
+    assert found.figures["layers"] == 3
+
+
+def test_a_chain_through_a_circle_counts_the_circle_once(structure: ModuleType) -> None:
+    whole = {"a": ["b"], "b": ["c"], "c": ["b", "d"], "d": []}
+    assert structure.longest(whole) == ["a", "b", "d"]
+
+
+def test_a_literal_outside_its_home_is_found_whatever_its_case(
+    tree: Path, structure: ModuleType
+) -> None:
+    found = structure.homeless(tree, structure.modules(tree))
+    assert found.lists["runtime literals without a home"] == ["size/weights.py:7 'VLLM'"]
+    assert found.figures["runtime literals"] == "2 in 2 files"
+    assert found.figures["vendor literals"] == structure.UNKNOWN
+
+
+def test_sizes_tell_packages_from_loose_modules(tree: Path, structure: ModuleType) -> None:
+    sizes = structure.sizes(structure.modules(tree))
+    assert (sizes["packages"], sizes["ground modules"]) == (3, 1)
+    assert sizes["rooms: folders and loose modules"] == 4
+
+
+def test_only_dictionaries_that_functions_write_to_keep_results(
+    tree: Path, structure: ModuleType
+) -> None:
+    kept = structure.memos(structure.modules(tree))
+    assert [place.what for place in kept["memo decorators"]] == ["cache layers"]
+    assert [place.what for place in kept["module dictionaries written to"]] == ["_kept"]
+
+
+def test_names_that_say_whose_something_is_are_found(tree: Path, structure: ModuleType) -> None:
+    vague = structure.vague_names(structure.modules(tree))
+    assert vague["modules named own, yours or room"] == ["size/own_layers.py"]
+    assert vague["identifiers with own or yours"] == ["own_layers"]
+
+
+def test_the_drawing_puts_each_package_above_what_it_imports(
+    tree: Path, structure: ModuleType
+) -> None:
+    assert structure.drawing(tree).splitlines() == [
+        " 3  cli/           2 modules      3 lines  The top.",
+        " 2  size/          3 modules     25 lines  The middle.",
+        " 1  ground                        1 lines  Below all.",
+        "    runtimes/       1 module      1 lines",
+    ]
