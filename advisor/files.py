@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Literal, TextIO, cast
+from typing import Literal, TextIO, TypeVar
 
 from msgspec import json
 
@@ -70,7 +70,7 @@ def digest(files: Mapping[str, bytes]) -> str:
     return total.hexdigest()
 
 
-Compiled = Mapping[str, object]
+_Form = TypeVar("_Form")
 _PACKAGED = _PACKAGE / "data" / "compiled"
 _KEPT = 8
 
@@ -88,27 +88,29 @@ def user_cache_dir() -> Path:
     return base / "advisor" / __version__
 
 
-def compiled(kind: str, sha256: str, build: Callable[[], Compiled]) -> Compiled:
+def compiled(kind: str, sha256: str, build: Callable[[], _Form], form: type[_Form]) -> _Form:
     """Give the compiled form of files with this hash, building it at most once.
 
     Args:
         kind: ``rules`` or ``knowledge``; part of the file name.
         sha256: Hash of the files' names and contents.
-        build: Parses and validates; must give JSON-serialisable data with string keys.
+        build: Parses and validates; what it gives is stored as JSON.
+        form: The type that the JSON is read back as.
 
     Returns:
         What JSON makes of it, the same on the first call as on later ones.
     """
-    found = _read(_PACKAGED / f"{kind}-{sha256[:32]}.json")
+    decoder = json.Decoder(form)
+    found = _read(_PACKAGED / f"{kind}-{sha256[:32]}.json", decoder)
     if found is not None:
         return found
-    own = user_cache_dir() / f"{kind}-{sha256[:32]}-{_code()}.json"
-    found = _read(own)
+    kept = user_cache_dir() / f"{kind}-{sha256[:32]}-{_code()}.json"
+    found = _read(kept, decoder)
     if found is not None:
         return found
     made = json.encode(build())
-    _write(own, made)
-    return cast("Compiled", json.decode(made))
+    _write(kept, made)
+    return decoder.decode(made)
 
 
 @cache
@@ -125,12 +127,11 @@ def _states(folder: Path | str) -> Iterator[tuple[str, int, int]]:
             yield from _states(entry.path)
 
 
-def _read(path: Path) -> Compiled | None:
+def _read(path: Path, decoder: json.Decoder[_Form]) -> _Form | None:
     try:
-        found = json.decode(path.read_bytes())
+        return decoder.decode(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
 
 
 def _write(path: Path, made: bytes) -> None:

@@ -13,38 +13,41 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
+Form = dict[str, object]
+
+
 def never() -> dict[str, object]:
     raise AssertionError("built although it is in the cache")
 
 
 def test_builds_once_and_reads_back() -> None:
-    assert compiled("rules", "a" * 64, lambda: {"x": [1, "ä"]}) == {"x": [1, "ä"]}
-    assert compiled("rules", "a" * 64, never) == {"x": [1, "ä"]}
+    assert compiled("rules", "a" * 64, lambda: {"x": [1, "ä"]}, Form) == {"x": [1, "ä"]}
+    assert compiled("rules", "a" * 64, never, Form) == {"x": [1, "ä"]}
 
 
 def test_other_content_or_kind_is_built_anew() -> None:
-    compiled("rules", "a" * 64, lambda: {"x": 1})
-    assert compiled("rules", "b" * 64, lambda: {"x": 2}) == {"x": 2}
-    assert compiled("knowledge", "a" * 64, lambda: {"x": 3}) == {"x": 3}
+    compiled("rules", "a" * 64, lambda: {"x": 1}, Form)
+    assert compiled("rules", "b" * 64, lambda: {"x": 2}, Form) == {"x": 2}
+    assert compiled("knowledge", "a" * 64, lambda: {"x": 3}, Form) == {"x": 3}
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff"])
 def test_a_damaged_file_is_built_anew(folder: Path, content: bytes) -> None:
-    compiled("rules", "a" * 64, lambda: {"x": 1})
+    compiled("rules", "a" * 64, lambda: {"x": 1}, Form)
     for path in folder.iterdir():
         path.write_bytes(content)
-    assert compiled("rules", "a" * 64, lambda: {"x": 2}) == {"x": 2}
+    assert compiled("rules", "a" * 64, lambda: {"x": 2}, Form) == {"x": 2}
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing_but_time(folder: Path) -> None:
     folder.write_text("a file where the folder should be")
-    assert compiled("rules", "a" * 64, lambda: {"x": 1}) == {"x": 1}
-    assert compiled("rules", "a" * 64, lambda: {"x": 2}) == {"x": 2}
+    assert compiled("rules", "a" * 64, lambda: {"x": 1}, Form) == {"x": 1}
+    assert compiled("rules", "a" * 64, lambda: {"x": 2}, Form) == {"x": 2}
 
 
 def test_old_files_are_removed(folder: Path) -> None:
     for number in range(20):
-        compiled("rules", f"{number:064x}"[::-1], lambda: {"x": 1})
+        compiled("rules", f"{number:064x}"[::-1], lambda: {"x": 1}, Form)
     assert len(list(folder.iterdir())) <= 10
 
 

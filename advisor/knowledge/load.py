@@ -48,7 +48,7 @@ def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowle
         if (key, shown) in _refused:
             raise _refused[key, shown].with_traceback(None)
         try:
-            data = compiled("knowledge", key, lambda: build(files, own, shown))
+            data = compiled("knowledge", key, lambda: build(files, own, shown), dict[str, object])
         except UserError as error:
             _refused[key, shown] = error
             raise

@@ -6,14 +6,12 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import cast
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from advisor.errors import KnowledgeError
 from advisor.files import compiled, data_dir
-from advisor.knowledge.fact_type import FactKind, FactType, Origin
+from advisor.knowledge.fact_type import FactType
 from advisor.units import format_quantity, gib
 
 __all__ = ["FactType", "Vocabulary", "load_vocabulary", "show", "shown_in"]
@@ -95,8 +93,8 @@ def load_vocabulary(folder: Path | None = None) -> Vocabulary:
     sha256 = hashlib.sha256(
         b"".join(f"{_LAYOUT} {shown}\0".encode() + content for shown, content in layers)
     ).hexdigest()
-    stored = compiled("vocabulary", sha256, lambda: {"facts": _stored(layers)})
-    return Vocabulary(_restored(stored), sha256)
+    facts = compiled("vocabulary", sha256, lambda: _read(layers), tuple[FactType, ...])
+    return Vocabulary({fact.name: fact for fact in facts}, sha256)
 
 
 def _layers(folder: Path | None) -> Sequence[tuple[str, bytes]]:
@@ -114,29 +112,7 @@ def _content(path: Path) -> bytes:
         raise KnowledgeError(f"cannot read {path}: {bad.strerror}.") from None
 
 
-def _stored(layers: Sequence[tuple[str, bytes]]) -> list[list[object]]:
+def _read(layers: Sequence[tuple[str, bytes]]) -> tuple[FactType, ...]:
     from advisor.knowledge.fact_file import read_layers  # noqa: PLC0415 - a warm start does without it
 
-    facts = read_layers(layers)
-    return [list(asdict(fact).values()) for fact in facts.values()]
-
-
-def _restored(stored: Mapping[str, object]) -> Mapping[str, FactType]:
-    made = (_made(row) for row in cast("list[list[object]]", stored["facts"]))
-    return {fact.name: fact for fact in made}
-
-
-def _made(row: Sequence[object]) -> FactType:
-    name, group, kind, unit, dimension, values, of, origin, help_text, as_sold = row
-    return FactType(
-        str(name),
-        str(group),
-        cast("FactKind", kind),
-        str(unit),
-        str(dimension),
-        tuple(cast("list[str]", values)),
-        cast("str | None", of),
-        cast("Origin", origin),
-        str(help_text),
-        bool(as_sold),
-    )
+    return tuple(read_layers(layers).values())

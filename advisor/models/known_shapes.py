@@ -11,7 +11,7 @@ from typing import cast
 from msgspec import to_builtins
 
 from advisor.errors import SourceFileError, UserError
-from advisor.files import Compiled, compiled
+from advisor.files import compiled
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models.shape import Counts, Mla, Moe, Recurrent, Shape
 
@@ -33,16 +33,16 @@ def known_shape(record: ModelRecord, knowledge: Knowledge) -> Shape:
     return restored(cast("Mapping[str, object]", stored))
 
 
-def stored_shapes(knowledge: Knowledge) -> Compiled:
+def stored_shapes(knowledge: Knowledge) -> Mapping[str, object]:
     """Give every shape as plain data, or the message why it cannot be sized."""
     found = _stored.get(id(knowledge))
     if found is None or found[0] is not knowledge:
-        data = compiled("shapes", knowledge.sha256, lambda: _all(knowledge))
+        data = compiled("shapes", knowledge.sha256, lambda: _all(knowledge), dict[str, object])
         found = _stored[id(knowledge)] = (knowledge, data)
     return found[1]
 
 
-def _all(knowledge: Knowledge) -> Compiled:
+def _all(knowledge: Knowledge) -> dict[str, object]:
     shapes: dict[str, object] = {}
     for record in knowledge.models.values():
         try:

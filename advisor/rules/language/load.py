@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -17,7 +17,6 @@ from advisor.rules.language.file_places import Places, telling_paths
 from advisor.rules.language.file_places import short_name as _label
 from advisor.rules.language.model import Disabled, Rule, RuleSet
 from advisor.rules.language.overlay_files import Layer
-from advisor.rules.language.stored import restored, restored_disabled, stored
 
 if TYPE_CHECKING:
     from advisor.knowledge.yaml_fields import Collector
@@ -27,6 +26,14 @@ Names = Mapping[str, Collection[str]]
 
 SCENARIOS = "scenarios/"
 """Files below this folder hold whole situations to test with, and no rules."""
+
+
+class Parsed(NamedTuple):
+    """Rules that are whole, as they are stored."""
+
+    rules: tuple[Rule, ...]
+    disabled: tuple[Disabled, ...]
+    """Those that the user switched off."""
 
 
 @telling_paths
@@ -54,11 +61,10 @@ def load_rules(
     """
     contents, layer, sha256 = _layered(folder or data_dir("rules"), over)
     key = _key(contents, vocabulary, templates, names, layer)
-    form = compiled(
-        "rules", key, lambda: stored(*parse_set(contents, vocabulary, templates, names, layer))
+    rules, disabled = compiled(
+        "rules", key, lambda: parse_set(contents, vocabulary, templates, names, layer), Parsed
     )
-    disabled = restored_disabled(form) if layer else ()
-    return RuleSet(restored(form), sha256, disabled)
+    return RuleSet(rules, sha256, disabled)
 
 
 class ReadRules(Struct, frozen=True):
@@ -142,7 +148,7 @@ def parse_rules(
     Raises:
         RuleFileError: As for ``load_rules``.
     """
-    return parse_set(contents, vocabulary, templates, names)[0]
+    return parse_set(contents, vocabulary, templates, names).rules
 
 
 def parse_set(
@@ -151,7 +157,7 @@ def parse_set(
     templates: Collection[str] | None = None,
     names: Names | None = None,
     layer: Layer | None = None,
-) -> tuple[tuple[Rule, ...], tuple[Disabled, ...]]:
+) -> Parsed:
     """Parse and check rule files, a user's laid over the built-in ones, without the cache.
 
     Args:
@@ -169,7 +175,7 @@ def parse_set(
     """
     drafts, disabled, problems = _read(contents, vocabulary, templates, names, layer)
     raise_problems(problems.errors)
-    return tuple(draft.rule for draft in drafts), tuple(disabled)
+    return Parsed(tuple(draft.rule for draft in drafts), tuple(disabled))
 
 
 def _read(

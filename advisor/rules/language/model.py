@@ -19,7 +19,7 @@ Verb = Literal[
 """``between A and B`` is parsed into ``at least A`` and ``at most B``."""
 
 
-class Test(Struct, frozen=True):
+class Test(Struct, frozen=True, omit_defaults=True):
     """One condition, ``fact verb value``.
 
     Exactly one of ``value`` (literal) and ``other`` (a fact) is set, neither for ``is known``
@@ -37,7 +37,7 @@ class Test(Struct, frozen=True):
     source: Source | None = None
 
 
-class When(Struct, frozen=True):
+class When(Struct, frozen=True, omit_defaults=True):
     """All of ``tests`` hold, and one block of each ``any``, and not all of each ``not``."""
 
     tests: tuple[Test, ...]
@@ -45,7 +45,7 @@ class When(Struct, frozen=True):
     none: tuple[When, ...] = ()
 
 
-class PerTerm(Struct, frozen=True):
+class PerTerm(Struct, frozen=True, omit_defaults=True):
     """``points`` per ``per_value`` (base unit) of a fact, at most ``cap`` points either way."""
 
     fact: str
@@ -56,7 +56,7 @@ class PerTerm(Struct, frozen=True):
     source: Source | None = None
 
 
-class WhenTerm(Struct, frozen=True):
+class WhenTerm(Struct, frozen=True, omit_defaults=True):
     """``points`` when all tests hold."""
 
     tests: tuple[Test, ...]
@@ -64,7 +64,7 @@ class WhenTerm(Struct, frozen=True):
     text: str
 
 
-class Score(Struct, frozen=True):
+class Score(Struct, frozen=True, omit_defaults=True):
     """How a recommendation is ranked."""
 
     base: float
@@ -72,7 +72,7 @@ class Score(Struct, frozen=True):
     when: tuple[WhenTerm, ...] = ()
 
 
-class Case(Struct, frozen=True):
+class Case(Struct, frozen=True, omit_defaults=True):
     """One example beside the rule, on real inputs."""
 
     name: str
@@ -85,7 +85,7 @@ class Case(Struct, frozen=True):
     source: Source | None = None
 
 
-class Own(Struct, frozen=True):
+class Own(Struct, frozen=True, omit_defaults=True):
     """That a rule is the user's, and which built-in rule or ladder it takes the place of."""
 
     replaces: str = ""
@@ -94,7 +94,7 @@ class Own(Struct, frozen=True):
     """Where the built-in one stands."""
 
 
-class Rule(Struct, frozen=True):
+class Rule(Struct, frozen=True, omit_defaults=True):
     """One rule; exactly one of ``conclude``, ``action``, ``veto`` and ``note`` is set."""
 
     id: str
@@ -143,7 +143,7 @@ def all_tests(when: When) -> tuple[Test, ...]:
     return (*when.tests, *(test for block in nested for test in all_tests(block)))
 
 
-class Disabled(Struct, frozen=True):
+class Disabled(Struct, frozen=True, omit_defaults=True):
     """A built-in rule that the user switched off."""
 
     rule: Rule
