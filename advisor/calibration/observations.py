@@ -9,8 +9,7 @@ from typing import cast, get_args
 
 from msgspec import Struct
 
-from advisor.calibration.conditions import Conditions, conditions_of
-from advisor.calibration.dataset import Row, speed_rows
+from advisor.calibration.dataset import Conditions, Row, conditions_of, speed_rows
 from advisor.calibration.spelling import Spelling
 from advisor.estimate.measurement import Measurement, Metric
 from advisor.knowledge.types import Knowledge

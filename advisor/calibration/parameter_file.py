@@ -11,7 +11,7 @@ from advisor.calibration import decode, engines, extras, prefill
 from advisor.calibration.decode import residuals_of, spreads_of
 from advisor.calibration.fit import Values
 from advisor.calibration.fits import Fitted, Material
-from advisor.calibration.ranges import Spread, fitted_ranges
+from advisor.calibration.held_out import Spread, fitted_ranges
 from advisor.calibration.speculation import pairs_of_situations
 from advisor.estimate.speed_prefill import generation_of
 

@@ -13,8 +13,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from advisor.calibration.conditions import conditions_of
-from advisor.calibration.dataset import Row, speed_rows
+from advisor.calibration.dataset import Row, conditions_of, speed_rows
 from advisor.calibration.held_out import Held
 
 _SAME = (

@@ -9,9 +9,8 @@ from statistics import median
 
 from msgspec import Struct
 
-from advisor.calibration.held_out import Held
+from advisor.calibration.held_out import Held, Spread, spread_of
 from advisor.calibration.prefill import sized
-from advisor.calibration.ranges import Spread, spread_of
 from advisor.calibration.runs import Run
 from advisor.estimate.speed_prefill import work_of
 

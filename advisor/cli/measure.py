@@ -13,7 +13,7 @@ import typer
 from advisor.errors import RequestError, UserError, raise_problems
 
 if TYPE_CHECKING:
-    from advisor.calibration.user.intake import File
+    from advisor.calibration.user.benchmark_file import File
 
 measure_app = typer.Typer(
     name="measure",
@@ -116,8 +116,7 @@ def add(
 
 def _read(paths: Iterable[Path]) -> list[File]:
     """Read all files; what cannot be read is told for all of them."""
-    from advisor.calibration.user.benchmark_file import read_bytes  # noqa: PLC0415  as above
-    from advisor.calibration.user.intake import File  # noqa: PLC0415
+    from advisor.calibration.user.benchmark_file import File, read_bytes  # noqa: PLC0415  as above
 
     problems: list[UserError] = []
     read: list[File] = []
@@ -131,7 +130,7 @@ def _read(paths: Iterable[Path]) -> list[File]:
 
 
 def _day(text: str) -> str:
-    from advisor.calibration.user.dates import iso_date  # noqa: PLC0415  as above
+    from advisor.calibration.user.benchmark import iso_date  # noqa: PLC0415  as above
 
     if text and not (re.fullmatch(r"\d{4}-\d\d-\d\d", text) and iso_date(text)):
         raise RequestError(f"--date is '{text}'", hint="Write it as 2026-03-31.")

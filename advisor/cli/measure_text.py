@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec.structs import asdict
 
 from advisor.calibration.user import store
+from advisor.calibration.user.benchmark_file import File, Taken, take
 from advisor.calibration.user.comparison import (
     CardChange,
     Comparison,
@@ -17,11 +18,9 @@ from advisor.calibration.user.comparison import (
     compare,
 )
 from advisor.calibration.user.effect import laid_over
-from advisor.calibration.user.intake import File, Taken, take
-from advisor.calibration.user.location import file_of
 from advisor.calibration.user.overlay import with_measurements
 from advisor.calibration.user.plausibility import Given
-from advisor.calibration.user.store import Stored
+from advisor.calibration.user.store import Stored, file_of
 from advisor.cli.tables import aligned
 from advisor.errors import RequestError, UserError
 from advisor.estimate.measurement import Measurement

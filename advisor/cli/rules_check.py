@@ -62,7 +62,7 @@ def check(
     Each finding has a place, a kind in brackets and what to do. Nothing is asked of the network.
     """
     if explain is not None:
-        from advisor.workbench.lint.pages import page  # noqa: PLC0415
+        from advisor.workbench.lint.registry import page  # noqa: PLC0415
 
         typer.echo(page(explain), nl=False)
         return
@@ -82,8 +82,11 @@ def check(
 
 
 def _correct(asked: Sequence[Asked], means: Means, *, write: bool) -> None:
-    from advisor.workbench.lint.corrections import corrected  # noqa: PLC0415
-    from advisor.workbench.lint.replacement import differences, replace_files  # noqa: PLC0415
+    from advisor.workbench.lint.corrections import (  # noqa: PLC0415
+        corrected,
+        differences,
+        replace_files,
+    )
 
     found = corrected(asked, means)
     typer.echo(differences(found.files), nl=False, err=write)

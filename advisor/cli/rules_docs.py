@@ -13,7 +13,7 @@ from advisor.cli.rules_sample import Workers, progress_line
 
 if TYPE_CHECKING:
     from advisor.advice.pipeline import Advisor
-    from advisor.workbench.rulebook.coverage import Measured
+    from advisor.workbench.rulebook.material import Measured
 
 _SAMPLE = 400
 
@@ -52,7 +52,7 @@ def docs(
     """
     from advisor.advice.pipeline import Advisor  # noqa: PLC0415
     from advisor.workbench.rulebook.book import Sources, make_book, write_book  # noqa: PLC0415
-    from advisor.workbench.rulebook.coverage import read_cover_file  # noqa: PLC0415
+    from advisor.workbench.rulebook.material import read_cover_file  # noqa: PLC0415
 
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
     measured = read_cover_file(cover) if cover else _measured(advisor, sample, knowledge, workers)
@@ -70,7 +70,7 @@ def _measured(
     from advisor.workbench.cover import cover as measure  # noqa: PLC0415
     from advisor.workbench.cover_views import cover_json  # noqa: PLC0415
     from advisor.workbench.fact_store_files import Origin, sampled_facts  # noqa: PLC0415
-    from advisor.workbench.rulebook.coverage import read_cover  # noqa: PLC0415
+    from advisor.workbench.rulebook.material import read_cover  # noqa: PLC0415
 
     store = sampled_facts(sample, Origin(knowledge, workers=workers), progress=progress_line())
     return read_cover(cover_json(measure(evaluate_all(store, advisor.ruleset))))

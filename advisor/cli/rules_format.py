@@ -22,8 +22,11 @@ def format_(
     alone. Scenario files are written by 'advisor rules test --accept' and are not touched.
     """
     from advisor.errors import raise_problems  # noqa: PLC0415
-    from advisor.workbench.lint.layout import reformatted  # noqa: PLC0415
-    from advisor.workbench.lint.replacement import differences, replace_files  # noqa: PLC0415
+    from advisor.workbench.lint.corrections import (  # noqa: PLC0415
+        differences,
+        reformatted,
+        replace_files,
+    )
 
     edited, same, errors = reformatted(paths or [])
     if diff:

@@ -53,8 +53,7 @@ def mutate(
     With --limit 0 and --known nothing is searched: seconds instead of minutes, for CI.
     """
     from advisor.cli.report_output import write  # noqa: PLC0415
-    from advisor.workbench.mutate_views import mutation_json, mutation_text  # noqa: PLC0415
-    from advisor.workbench.mutation_run import Search, mutated_rules  # noqa: PLC0415
+    from advisor.workbench.mutation_run import Search, mutated_rules, mutation_json, mutation_text  # noqa: PLC0415
     from advisor.workbench.sides import Folders  # noqa: PLC0415
 
     if accept and (known is None or limit is not None):

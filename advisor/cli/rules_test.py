@@ -55,7 +55,7 @@ def test(
     With --rule only the cases of that rule run, and no scenarios.
     """
     from advisor.cli.report_output import write  # noqa: PLC0415
-    from advisor.workbench.junit import junit_xml  # noqa: PLC0415
+    from advisor.workbench.cases import junit_xml  # noqa: PLC0415
     from advisor.workbench.rule_names import find_rules  # noqa: PLC0415
     from advisor.workbench.watch import stamp  # noqa: PLC0415
 

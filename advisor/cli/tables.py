@@ -99,7 +99,7 @@ def _term(vocabulary: Vocabulary, term: ScoreTerm) -> str:
 
 def _silent(advisor: Advisor, advice: Advice) -> Iterator[str]:
     fired = {rule for rule, _ in advice.fired}
-    from advisor.workbench.why_not import why_not_lines  # noqa: PLC0415 - for --why alone
+    from advisor.workbench.explanation import why_not_lines  # noqa: PLC0415 - for --why alone
 
     for rule in advisor.ruleset.rules:
         if rule.id not in fired:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.calibration.user.location import file_of
+from advisor.calibration.user.store import file_of
 
 NoMeasurements = Annotated[
     bool,

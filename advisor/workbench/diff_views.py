@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from advisor.workbench.beyond_sample import Beside
+from advisor.workbench.comparison import Beside, Prose
 from advisor.workbench.diff import CHANGES, Change, Difference, Edit, Group
 from advisor.workbench.layout import count, request_line, share
 from advisor.workbench.outcomes import Standing
-from advisor.workbench.prose import Prose
 from advisor.workbench.sample import Given
 
 _SAYS: Mapping[str, str] = {

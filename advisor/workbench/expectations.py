@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from advisor.advice.document import Advice
+from advisor.advice.preparation import Prepared, prepare
+from advisor.errors import Problems, Source, UserError
 from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import Vocabulary, show
+from advisor.memo import Kept
 from advisor.rules.engine.trace import holds
 from advisor.rules.language.model import Case, Test
+from advisor.scenario.request_data import request_from
 from advisor.workbench.scenario_file import Expected
 
 Changed = Mapping[str, object]
@@ -142,3 +148,51 @@ def _shown(test: Test, seen: Seen, vocabulary: Vocabulary) -> str:
 
 def _wanted(test: Test) -> str:
     return test.text.removeprefix("is ") if test.verb == "is" else test.text
+
+
+_FOR_A_TERMINAL = "Add --"
+
+
+def refusal(error: UserError) -> str:
+    """Say in one line all that is wrong with an input, without what to type on a terminal."""
+    errors = error.errors if isinstance(error, Problems) else [error]
+    return " ".join(_said(one) for one in errors)
+
+
+def _said(error: UserError) -> str:
+    hint = "" if error.hint.startswith(_FOR_A_TERMINAL) else error.hint
+    return f"{error.message.removesuffix('.')}. {hint}".rstrip()
+
+
+_kept: Kept[tuple[int, str], tuple[Knowledge, Prepared]] = Kept(1_024)
+
+
+def key_of(given: Mapping[str, object]) -> str:
+    """Give the same text for the same request, in whatever order it was written."""
+    return json.dumps(dict(given), sort_keys=True, default=str)
+
+
+def prepared(
+    given: Mapping[str, object], knowledge: Knowledge, source: Source | None = None
+) -> Prepared:
+    """Estimate a request with every what-if, as facts, or give what is kept of the same one.
+
+    Args:
+        given: The request, in the words of a case.
+        knowledge: What it is estimated with.
+        source: Where it is written, for messages.
+
+    Raises:
+        UserError: The request is wrong.
+    """
+    found = kept_of(given, knowledge)
+    if found is None:
+        found = prepare(request_from(given, source=source), knowledge)
+        _kept.put((id(knowledge), key_of(given)), (knowledge, found))
+    return found
+
+
+def kept_of(given: Mapping[str, object], knowledge: Knowledge) -> Prepared | None:
+    """Give what is kept of a request; None: nothing, or it is refused."""
+    found = _kept.get((id(knowledge), key_of(given)))
+    return found[1] if found and found[0] is knowledge else None

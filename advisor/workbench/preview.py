@@ -27,7 +27,7 @@ from advisor.report.variants import SEED
 from advisor.rules.language.model import Rule
 from advisor.rules.language.texts import text_name, text_of
 from advisor.suggest import did_you_mean
-from advisor.workbench.why_not import nearest_miss, why_not_lines
+from advisor.workbench.explanation import nearest_miss, why_not_lines
 
 
 class Variant(Struct, frozen=True):

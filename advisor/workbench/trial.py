@@ -21,6 +21,7 @@ from advisor.workbench.expectations import (
     Seen,
     Spoken,
     case_problem,
+    prepared,
     scenario_problems,
 )
 from advisor.workbench.fact_store import Part, joined
@@ -29,7 +30,6 @@ from advisor.workbench.mutants import Mutant
 from advisor.workbench.outcomes import Firings, standing
 from advisor.workbench.sample import Given
 from advisor.workbench.scenario_file import ScenarioCase
-from advisor.workbench.situations import prepared
 
 
 class Trial(Struct, frozen=True, dict=True):

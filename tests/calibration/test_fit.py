@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
+from advisor.calibration.decode import Residual, Spreads, card_offset
 from advisor.calibration.fit import Case, Prior, Term, fit, predict
-from advisor.calibration.offsets import Residual, Spreads, card_offset
 
 TRUE = {"overhead": 2.0, "reach": 0.6, "card:a": 1.2, "card:b": 0.8}
 SPREADS = Spreads(cards=0.1, sources=0.08, configurations=0.07)

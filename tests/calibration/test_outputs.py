@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from advisor.calibration.fits import Fitted, Material
-from advisor.calibration.outputs import stale_files, write_files
+from advisor.calibration.held_out import Spread, fitted_ranges
+from advisor.calibration.outputs import measured_text, stale_files, write_files
 from advisor.calibration.parameter_file import fitted_text
-from advisor.calibration.ranges import Spread, fitted_ranges
-from advisor.calibration.speed_table import measured_text
 from advisor.files import data_dir
 from tests.cli.running import run
 

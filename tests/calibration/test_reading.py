@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.calibration.conditions import conditions_of
-from advisor.calibration.dataset import odd_rows, speed_rows
+from advisor.calibration.dataset import conditions_of, odd_rows, speed_rows
 from advisor.calibration.fits import Material
 from advisor.calibration.observations import source_of
 from advisor.calibration.spelling import Spelling

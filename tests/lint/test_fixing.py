@@ -7,8 +7,7 @@ import pytest
 
 from advisor.errors import RequestError
 from advisor.workbench.lint.check import Asked, Means
-from advisor.workbench.lint.corrections import corrected
-from advisor.workbench.lint.replacement import Edited, differences, replace_files
+from advisor.workbench.lint.corrections import Edited, corrected, differences, replace_files
 
 BAD = """\
 # keep me

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.calibration.user.benchmark import Read, Run, Skipped
-from advisor.calibration.user.benchmark_file import read_measurements
-from advisor.calibration.user.intake import File, take
+from advisor.calibration.user.benchmark_file import File, read_measurements, take
 from advisor.calibration.user.plausibility import Given
 from advisor.calibration.user.store import parse
 from advisor.errors import UserError

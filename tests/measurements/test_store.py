@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.calibration.user import store
-from advisor.calibration.user.location import file_of, user_data_dir
 from advisor.calibration.user.simple_table import COLUMNS
+from advisor.calibration.user.store import file_of, user_data_dir
 from advisor.errors import UserError
 from advisor.estimate.measurement import Measurement
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.knowledge import load, load_knowledge
-from advisor.workbench.beyond_sample import entries_between
+from advisor.workbench.comparison import entries_between
 
 
 def test_knowledge_from_files_and_from_the_cache_is_the_same(

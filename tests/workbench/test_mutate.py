@@ -13,8 +13,13 @@ from advisor.scenario.request_data import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all, rule_mask, with_rule
 from advisor.workbench.mutants import Mutant, mutants_of
 from advisor.workbench.mutate import Mutation, mutate
-from advisor.workbench.mutate_views import mutation_json, mutation_text, pasted
-from advisor.workbench.mutation_run import Search, mutated_rules
+from advisor.workbench.mutation_run import (
+    Search,
+    mutated_rules,
+    mutation_json,
+    mutation_text,
+    pasted,
+)
 from advisor.workbench.outcomes import standings
 from advisor.workbench.sides import Folders
 from advisor.workbench.trial import trial_of

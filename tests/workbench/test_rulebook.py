@@ -21,8 +21,8 @@ from advisor.workbench.rulebook import html as as_html
 from advisor.workbench.rulebook import markdown as as_markdown
 from advisor.workbench.rulebook.blocks import Book, Node, Page, Para, Picture
 from advisor.workbench.rulebook.book import LIST, Sources, make_book, write_book
-from advisor.workbench.rulebook.coverage import Measured, read_cover, read_cover_file
-from advisor.workbench.rulebook.drawing import svg
+from advisor.workbench.rulebook.material import Measured, read_cover, read_cover_file
+from advisor.workbench.rulebook.pictures import svg
 from tests.cli.running import run
 
 Capture = pytest.CaptureFixture[str]

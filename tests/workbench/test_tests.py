@@ -10,8 +10,7 @@ import pytest
 from advisor.advice.pipeline import Advisor
 from advisor.errors import Problems, RuleFileError, Source, UserError
 from advisor.files import data_dir
-from advisor.workbench.cases import CaseResult, Runner
-from advisor.workbench.junit import junit_xml
+from advisor.workbench.cases import CaseResult, Runner, junit_xml
 from advisor.workbench.scenario_file import ScenarioCase, load_scenarios
 from advisor.workbench.watch import Concerned, Session, concerned_by_edit, stamp, until_changed
 from tests.workbench.conftest import edited
@@ -227,7 +226,7 @@ def test_facts_are_not_worked_out_again(session: Session, monkeypatch: pytest.Mo
     def never(*_: object) -> None:
         raise AssertionError("worked out twice")
 
-    monkeypatch.setattr("advisor.workbench.situations.prepare", never)
+    monkeypatch.setattr("advisor.workbench.expectations.prepare", never)
     assert list(session.run(frozenset({"cache-is-large"}), session.scenarios)) == results
 
 

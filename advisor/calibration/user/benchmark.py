@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Literal
 
 from msgspec import Struct, field
@@ -141,3 +143,17 @@ def one_line(text: str) -> str:
     """Bring a text onto one line without control characters, cut where it is endless."""
     plain = "".join(c if c.isprintable() else " " for c in text)
     return " ".join(plain.split())[:_LONGEST_TEXT]
+
+
+def iso_date(text: str) -> str:
+    """Give the ISO date at the start of a text, or nothing.
+
+    Known: 2025-04-24T11:57:09Z and 20250424-115709.
+    """
+    found = re.match(r"(\d{4})-?(\d{2})-?(\d{2})(?!\d)", text)
+    if not found:
+        return ""
+    try:
+        return date(*map(int, found.groups())).isoformat()
+    except ValueError:
+        return ""

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from advisor.calibration.user.benchmark import Fields, Read, Run, Skipped, one_line
-from advisor.calibration.user.dates import iso_date
+from advisor.calibration.user.benchmark import Fields, Read, Run, Skipped, iso_date, one_line
 from advisor.calibration.user.spelling import backend_of, of_gguf, of_model_type
 from advisor.errors import UserError
 

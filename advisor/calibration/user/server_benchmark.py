@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from advisor.calibration.user.benchmark import Fields, Read, Run, Skipped
-from advisor.calibration.user.dates import iso_date
+from advisor.calibration.user.benchmark import Fields, Read, Run, Skipped, iso_date
 from advisor.calibration.user.spelling import of_hub
 from advisor.errors import UserError
 

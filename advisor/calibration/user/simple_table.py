@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
-from advisor.calibration.user.benchmark import Fields, Read, Run
-from advisor.calibration.user.dates import iso_date
+from advisor.calibration.user.benchmark import Fields, Read, Run, iso_date
 from advisor.errors import UserError
 from advisor.estimate.measurement import Measurement, Metric
 from advisor.suggest import did_you_mean

@@ -21,10 +21,30 @@ from msgspec.structs import asdict, astuple
 
 from advisor.calibration.user.benchmark import Fields
 from advisor.calibration.user.benchmark_file import csv_lines, parted_by
-from advisor.calibration.user.location import FILE
 from advisor.calibration.user.simple_table import COLUMNS, day, metric_of
 from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.estimate.measurement import Measurement
+
+FILE = "measurements.csv"
+
+
+def user_data_dir() -> Path:
+    """The folder for what the user adds (``ADVISOR_DATA_DIR`` overrides)."""
+    if stated := os.environ.get("ADVISOR_DATA_DIR"):
+        return Path(stated)
+    if sys.platform == "win32":
+        base = Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Application Support"
+    else:
+        base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return base / "advisor"
+
+
+def file_of(knowledge: Path | None) -> Path:
+    """Give the file: in the user's knowledge folder where one is named, else in the data folder."""
+    return (knowledge or user_data_dir()) / FILE
+
 
 ID_LENGTH = 8
 _NEEDED = ("gpu", "model", "precision", "framework", "backend")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -18,17 +19,64 @@ from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.report.quoted_facts import QUOTED_FACTS
 from advisor.rules.language.file_places import Places, openable
-from advisor.rules.language.model import Rule, RuleSet
+from advisor.rules.language.model import Case, Rule, RuleSet
+from advisor.scenario.request_data import request_from
+from advisor.scenario.resolve import resolve
 from advisor.workbench.cases import CaseResult, Runner
+from advisor.workbench.expectations import key_of, prepared, refusal
 from advisor.workbench.fact_store import FactStore, Part, joined
 from advisor.workbench.fact_store_files import Origin, Progress, sampled_facts
-from advisor.workbench.lint.impossible_inputs import refused_cases, refused_scenarios
+from advisor.workbench.lint.logic import look_at, look_at_each, look_at_words
 from advisor.workbench.lint.problem import Problem, in_order, problem, problems_of
-from advisor.workbench.lint.ruleset import look_at, look_at_each, look_at_words
 from advisor.workbench.lint.trials import look_at_tried, try_rules, without_verdict
 from advisor.workbench.outcomes import VERDICT
-from advisor.workbench.scenario_file import FOLDER, scenario_folder, scenarios_as_far
-from advisor.workbench.situations import key_of, prepared
+from advisor.workbench.scenario_file import FOLDER, ScenarioCase, scenario_folder, scenarios_as_far
+
+_QUOTED = re.compile(r"'([^']+)'")
+
+
+def refused_cases(
+    rules: Sequence[Rule], knowledge: Knowledge, unread: str = ""
+) -> Iterator[Problem]:
+    """Find cases whose input is refused: an unknown model, a negative context.
+
+    Args:
+        rules: Whose cases.
+        knowledge: What requests may name.
+        unread: Knowledge that could not be read; what it names may be right.
+    """
+    told = set()
+    for rule in rules:
+        for case in rule.cases:
+            said = _refusal(case, knowledge, unread)
+            if said and case.source not in told:
+                told.add(case.source)
+                whose = rule.ladder or rule.id
+                message = f"case '{case.name}' of rule '{whose}': its input is refused: {said}"
+                yield problem("case-does-not-match", message, case.source, "Correct the case.")
+
+
+def refused_scenarios(
+    scenarios: Sequence[ScenarioCase], knowledge: Knowledge, unread: str = ""
+) -> Iterator[Problem]:
+    """Find scenarios whose input is refused; the arguments are those of ``refused_cases``."""
+    for scenario in scenarios:
+        if said := _refusal(scenario, knowledge, unread):
+            message = f"scenario '{scenario.name}': its input is refused: {said}"
+            hint = "Correct the scenario."
+            yield problem("case-does-not-match", message, scenario.source, hint)
+
+
+def _refusal(test: Case | ScenarioCase, knowledge: Knowledge, unread: str) -> str:
+    try:
+        resolve(request_from(test.given), knowledge)
+    except UserError as error:
+        named = {str(value) for value in test.given.values()} & set(_QUOTED.findall(str(error)))
+        if any(name.casefold() in unread.casefold() for name in named):
+            return ""
+        return refusal(error)
+    return "" if "gpu" in test.given else "no GPU is named."
+
 
 READ_BY_THE_PROGRAM = frozenset({VERDICT, *QUOTED_FACTS})
 

@@ -2,21 +2,75 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import unified_diff
 from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.errors import RequestError, UserError
 from advisor.files import data_dir, read_tree
 from advisor.rules.language.file_places import openable
+from advisor.rules.language.layout import formatted
+from advisor.rules.language.load import SCENARIOS
 from advisor.workbench.lint.check import Asked, Means, check_all
 from advisor.workbench.lint.problem import Problem
-from advisor.workbench.lint.replacement import Edited
+
+
+class Edited(Struct, frozen=True):
+    """A file with another content."""
+
+    path: Path
+    shown: str
+    """The path as a user would type it."""
+    before: str
+    after: str
+
+
+def differences(files: Sequence[Edited]) -> str:
+    """Write what changes as a unified diff, which ``patch`` takes."""
+    return "".join(line for file in files for line in _difference(file))
+
+
+def _difference(file: Edited) -> Iterator[str]:
+    before, after = (_lines(text) for text in (file.before, file.after))
+    for line in unified_diff(before, after, f"a/{file.shown}", f"b/{file.shown}"):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _lines(text: str) -> list[str]:
+    """Split at line feeds alone, as ``diff`` does."""
+    return [line for line in text.replace("\n", "\n\0").split("\0") if line]
+
+
+def replace_files(files: Sequence[Edited]) -> None:
+    """Put the new contents in the place of the old: all are written aside before one is replaced.
+
+    Raises:
+        RequestError: A file cannot be written; then none was replaced but those named.
+    """
+    parts: list[tuple[Path, Path]] = []
+    try:
+        for file in files:
+            part = file.path.with_name(f".{file.path.name}.{os.getpid()}.part")
+            parts.append((part, file.path))
+            part.write_bytes(file.after.encode())
+            part.chmod(file.path.stat().st_mode & 0o777)
+        for part, path in parts:
+            part.replace(path.resolve())
+    except OSError as error:
+        message = f"{error.filename} cannot be written: {error.strerror}"
+        raise RequestError(message, hint="Nothing is half-written.") from None
+    finally:
+        for part, _ in parts:
+            part.unlink(missing_ok=True)
+
 
 _ROUNDS = 10
 _BROKEN = {"yaml-syntax", "duplicate-key"}
@@ -180,3 +234,47 @@ def _line_start(text: str, line: int) -> int:
     """Where a line begins, counted as YAML counts lines."""
     starts = [0, *(found.end() for found in _BREAK.finditer(text))]
     return starts[min(line, len(starts)) - 1]
+
+
+def reformatted(paths: Sequence[Path]) -> tuple[Sequence[Edited], int, Sequence[UserError]]:
+    """Format files and folders without writing any.
+
+    Args:
+        paths: As typed; none: the built-in rules.
+
+    Returns:
+        The files that change, how many do not, and what is wrong with the rest.
+
+    Raises:
+        RequestError: A path holds no rule file.
+    """
+    changed: list[Edited] = []
+    errors: list[UserError] = []
+    same = 0
+    for path in dict.fromkeys(file for own in paths or [data_dir("rules")] for file in _files(own)):
+        shown = openable(path)
+        content = path.read_bytes()
+        try:
+            after = formatted(content, shown)
+        except UserError as error:
+            errors.append(error)
+            continue
+        if after.encode() == content:
+            same += 1
+        else:
+            changed.append(Edited(path, shown, content.decode(), after))
+    return changed, same, errors
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_dir():
+        names = [name for name in read_tree(path, [".yaml"]) if not name.startswith(SCENARIOS)]
+        if not names:
+            raise RequestError(f"{path} holds no rule file (*.yaml)")
+        yield from (path / name for name in names)
+    elif not path.is_file():
+        raise RequestError(f"there is no file or folder '{path}'")
+    elif path.suffix != ".yaml":
+        raise RequestError(f"{path} is no rule file", hint="A rule file ends in .yaml.")
+    else:
+        yield path

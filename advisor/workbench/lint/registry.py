@@ -6,9 +6,13 @@ What each means, with examples, is in ``docs/lints/<id>.md``; a test holds the t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+
+from advisor.errors import RequestError
+from advisor.suggest import did_you_mean
 
 Severity = Literal["error", "warning"]
 
@@ -108,3 +112,24 @@ LINTS: Mapping[str, Lint] = {
     **{name: Lint(name, "error", title) for name, title in {**_ERRORS, **TEMPLATES}.items()},
     **{name: Lint(name, "warning", title) for name, title in _WARNINGS.items()},
 }
+
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+
+
+def pages_dir() -> Path:
+    """Find the pages: in the wheel or, from a checkout, in ``docs/lints``."""
+    packaged = _PACKAGE / "data" / "lints"
+    return packaged if packaged.is_dir() else _PACKAGE.parent / "docs" / "lints"
+
+
+def page(lint: str) -> str:
+    """Give the page of one kind.
+
+    Raises:
+        RequestError: There is no such kind.
+    """
+    if lint not in LINTS:
+        hint = did_you_mean(lint, LINTS) or f"Known: {', '.join(LINTS)}."
+        raise RequestError(f"no kind of problem is called '{lint}'", hint=hint)
+    return (pages_dir() / f"{lint}.md").read_text(encoding="utf-8")

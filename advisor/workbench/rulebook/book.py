@@ -19,10 +19,14 @@ from advisor.workbench.layout import request_line
 from advisor.workbench.preview import preview
 from advisor.workbench.rulebook import html, markdown
 from advisor.workbench.rulebook.blocks import Book
-from advisor.workbench.rulebook.coverage import Measured
-from advisor.workbench.rulebook.material import Example, Material, Topic
-from advisor.workbench.rulebook.overview import fact_pages, index_page, picture_page, topic_pages
-from advisor.workbench.rulebook.rule_page import rule_page
+from advisor.workbench.rulebook.material import Example, Material, Measured, Topic
+from advisor.workbench.rulebook.rule_page import (
+    fact_pages,
+    index_page,
+    picture_page,
+    rule_page,
+    topic_pages,
+)
 
 Form = Literal["html", "md"]
 LIST = "rulebook-files.txt"

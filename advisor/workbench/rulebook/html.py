@@ -21,8 +21,8 @@ from advisor.workbench.rulebook.blocks import (
     Picture,
     Table,
 )
-from advisor.workbench.rulebook.drawing import STYLE as GRAPH_STYLE
-from advisor.workbench.rulebook.drawing import svg
+from advisor.workbench.rulebook.pictures import STYLE as GRAPH_STYLE
+from advisor.workbench.rulebook.pictures import svg
 
 ENDING = ".html"
 _STYLE = """

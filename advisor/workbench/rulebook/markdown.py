@@ -21,7 +21,7 @@ from advisor.workbench.rulebook.blocks import (
     Picture,
     Table,
 )
-from advisor.workbench.rulebook.drawing import svg
+from advisor.workbench.rulebook.pictures import svg
 
 ENDING = ".md"
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
