@@ -163,8 +163,11 @@ def longest(whole: Graph) -> Sequence[str]:
     return max((found[name] for name in sorted(found)), key=len, default=[])
 
 
-def drawing(tree: Path) -> str:
-    """Draw the packages and loose modules, each above all that it imports, for a code block."""
+def drawing(tree: Path, *, counts: bool = True) -> str:
+    """Draw the packages and loose modules, each above all that it imports, for a code block.
+
+    Without ``counts`` it changes only when a package comes, goes, moves or says something else.
+    """
     every = modules(tree)
     below = chains(of_packages(graph(imports(every), [m.name for m in every], *ALWAYS)))
     lines = []
@@ -172,13 +175,15 @@ def drawing(tree: Path) -> str:
     for name in sorted(below, key=lambda name: (-len(below[name]), name)):
         floor = len(below[name])
         held = [module for module in every if module.part == name]
-        lines.append(f"{'' if floor == last else floor:>2}  {_drawn(name, held)}".rstrip())
+        lines.append(f"{'' if floor == last else floor:>2}  {_drawn(name, held, counts)}".rstrip())
         last = floor
     return "\n".join(lines)
 
 
-def _drawn(name: str, held: Sequence[Module]) -> str:
+def _drawn(name: str, held: Sequence[Module], counts: bool) -> str:  # noqa: FBT001
     loose = f"{name}.py" == held[0].file
     what, count = (name, "") if loose else (f"{name}/", f"{len(held)} module{'s'[: len(held) - 1]}")
     said = next((module.said for module in held if module.name == name), "")
+    if not counts:
+        return f"{what:<14}{said}"
     return f"{what:<14}{count:>10}{sum(module.lines for module in held):>7,} lines  {said}"

@@ -342,7 +342,7 @@ def main() -> None:
     asked = parser.parse_args()
     tree = asked.tree.resolve()
     if asked.drawing:
-        print(drawing(tree))
+        print(drawing(tree, counts=False))
         return
     earlier = {asked.against: against(tree, asked.against)} if asked.against else {}
     show({**earlier, "now": report(tree)}, asked)

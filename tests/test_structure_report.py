@@ -106,3 +106,10 @@ def test_the_drawing_puts_each_package_above_what_it_imports(
         " 1  ground                        1 lines  Below all.",
         "    runtimes/       1 module      1 lines",
     ]
+
+
+def test_the_map_in_the_docs_is_drawn_from_the_program(structure: ModuleType) -> None:
+    root = BENCHMARKS.parent
+    page = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    shown = structure.drawing(root, counts=False)
+    assert f"```text\n{shown}\n```" in page, "run benchmarks/structure.py --drawing"
