@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from advisor.scenario.splits import PIPELINES, split_of
+from advisor.scenario.splits import split_of
 
 if TYPE_CHECKING:
     from advisor.estimate.weights import Weights
@@ -78,8 +78,7 @@ def splits_by_layer(scenario: Scenario) -> bool:
 
 def is_pipeline(scenario: Scenario) -> bool:
     """Whether the cards are the ranks of a server's pipeline, each with whole layers."""
-    kind = scenario.framework.memory_model
-    return scenario.gpus > 1 and kind in PIPELINES and split_of(scenario) == "layer"
+    return scenario.gpus > 1 and scenario.framework.pipeline and split_of(scenario) == "layer"
 
 
 def _pipeline(scenario: Scenario, weights: Weights) -> Placement:

@@ -16,7 +16,7 @@ from advisor.knowledge.fields import Record, report_duplicates
 from advisor.knowledge.format_limit_records import format_limits, link_limits
 from advisor.knowledge.tables import records_of, source_ids
 from advisor.knowledge.tokens import plain_key
-from advisor.knowledge.types import SPLITS, Vendor
+from advisor.knowledge.types import SPLITS, TensorHeads, Vendor
 from advisor.suggest import did_you_mean
 from advisor.units import UnitError, parse_quantity
 from advisor.yamlfile import Node
@@ -74,6 +74,7 @@ def parse_runtime(files: Mapping[str, bytes], problems: list[UserError]) -> dict
     commands = _read(files, "commands", problems, command_fields)
     policy = _read(files, "policy", problems, _policy)
     _link(frameworks, formats, kinds)
+    _share_engines(frameworks)
     _check_commands(commands, frameworks, [*FAMILIES, *(f.name for f in formats)], kinds)
     for table in (ggml, formats, kinds, frameworks, commands, policy):
         _finish(table, ids, problems)
@@ -217,6 +218,18 @@ def _abilities(record: Record) -> _Fields:
     }
 
 
+def _engine(record: Record) -> _Fields:
+    """Read what belongs to the engine inside, as far as it is stated."""
+    flags = ("card_free", "places_layers", "pipeline", "whole_inputs", "one_latent_type")
+    found: _Fields = {
+        **{name: record.flag(name) for name in flags},
+        "tensor_heads": record.choice("tensor_heads", get_args(TensorHeads)),
+        "sized_states": record.choices("sized_states", ("encoder", "rwkv")) or None,
+        "draft_padding": record.count("draft_padding"),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _not_sized(record: Record) -> dict[str, str]:
     node = record.get("not_sized")
     if node is not None:
@@ -262,6 +275,18 @@ def _link(
         link_limits(read.record, read.fields, earlier)
         _check_keys(read.record, "format_limits", "family of weight formats", FAMILIES)
         earlier[read.name] = read.fields["model_types"]
+
+
+def _share_engines(frameworks: Collection[_Read]) -> None:
+    """Give what is not said of an engine from the first framework of its memory model."""
+    engines: dict[object, _Fields] = {}
+    for read in frameworks:
+        engine = engines.setdefault(read.fields["memory_model"], {})
+        stated = _engine(read.record)
+        engine.update({name: value for name, value in stated.items() if name not in engine})
+        read.fields.update(stated)
+    for read in frameworks:
+        read.fields.update(engines[read.fields["memory_model"]] | read.fields)
 
 
 def _check_commands(

@@ -19,6 +19,8 @@ Modality = Literal["text", "vision", "audio", "embedding"]
 Split = Literal["layer", "row", "tensor"]
 """How several cards share a model: whole layers, rows of every matrix, or every tensor."""
 SPLITS: tuple[Split, ...] = ("layer", "row", "tensor")
+TensorHeads = Literal["copied", "whole", "uneven"]
+"""Heads in a split of every tensor: KV heads on several cards, on one each, or uneven numbers."""
 
 
 class Gpu(Struct, frozen=True):
@@ -224,6 +226,21 @@ class Framework(Struct, frozen=True):
     vision: bool | None = None
     serves_batches: bool | None = None
     """Built for many users: new requests join the batch while others are answered."""
+    card_free: bool = False
+    """Its buffers are known apart from any card."""
+    places_layers: bool = False
+    """A request can say which layers, and whose experts, lie on the cards."""
+    pipeline: bool = False
+    """A split by layer is a pipeline of ranks, each of which needs a layer."""
+    tensor_heads: TensorHeads = "copied"
+    sized_states: tuple[str, ...] = ()
+    """What it keeps beside keys and values that is sized: ``encoder``, ``rwkv``."""
+    whole_inputs: bool = False
+    """An encoder computes an input at once."""
+    one_latent_type: bool = False
+    """A latent cache has one type for K and V."""
+    draft_padding: int = 0
+    """Tokens by which the vocabulary of a draft model may differ."""
     memory_fraction: float | None = None
     """Share of the card it claims by default (vLLM 0.92); None: it takes what it needs."""
     commands: tuple[Mapping[str, object], ...] = ()
@@ -231,6 +248,11 @@ class Framework(Struct, frozen=True):
     licence: str | None = None
     notes: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def sized(self) -> bool:
+        """Whether its memory is modelled."""
+        return self.memory_model != "none"
 
 
 class Knowledge(Struct, frozen=True):

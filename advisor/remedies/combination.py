@@ -151,10 +151,10 @@ def _proved(search: _Search, steps: int) -> Iterator[Option]:
 def _starts(base: Base) -> Iterator[Plan]:
     """The request as it stands and, where that framework places no layers, in one that does."""
     yield Plan(base.scenario)
-    if base.scenario.framework.memory_model == "llama.cpp":
+    if base.scenario.framework.places_layers:
         return
     for framework in base.knowledge.frameworks.values():
-        if framework.memory_model == "llama.cpp":
+        if framework.places_layers:
             largest = in_framework(base, framework, base.scenario.precision)
             formats = worth_having(largest, base.knowledge) if largest else ()
             moved = in_framework(base, framework, formats[-1]) if formats else None

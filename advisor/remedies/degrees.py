@@ -130,8 +130,7 @@ def _batch(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | No
 
 def _can_offload(scenario: Scenario, _limits: Bounds) -> bool:
     gpu = scenario.gpu
-    splits = scenario.framework.memory_model == "llama.cpp"
-    return splits and gpu is not None and not gpu.unified_memory
+    return scenario.framework.places_layers and gpu is not None and not gpu.unified_memory
 
 
 def _most_offloaded(scenario: Scenario, limits: Bounds) -> Scenario:

@@ -84,7 +84,7 @@ def in_framework(base: Base, framework: Framework, precision: Format) -> Scenari
     for kind in (scenario.kv_cache_k, scenario.kv_cache_v):
         if not support.runs_kv(framework, kind, scenario.gpu):
             return None
-    places = framework.memory_model == "llama.cpp"
+    places = framework.places_layers
     flash = base.request.flash_attention
     other = replace(
         scenario,

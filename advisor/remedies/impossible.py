@@ -96,9 +96,7 @@ def _runners(base: Base, precision: Format) -> list[Framework]:
 def _home(base: Base, precision: Format) -> Framework | None:
     """The first framework that has the format and knows the model."""
     known = (
-        f
-        for f in base.knowledge.frameworks.values()
-        if f.memory_model != "none" and precision.name in f.formats
+        f for f in base.knowledge.frameworks.values() if f.sized and precision.name in f.formats
     )
     return next(
         (f for f in known if support.supports_model(f, base.scenario.model, precision)), None
@@ -160,7 +158,7 @@ def _frameworks(base: Base) -> Iterator[Expected]:
     """Frameworks that cannot run the request's own format here."""
     scenario = base.scenario
     for framework in base.knowledge.frameworks.values():
-        if framework is scenario.framework or framework.memory_model == "none":
+        if framework is scenario.framework or not framework.sized:
             continue
         if support.runs(framework, scenario.precision, scenario.gpu, scenario.model):
             continue
@@ -223,7 +221,7 @@ def _offload(base: Base) -> Iterator[Expected]:
     if base.card_fits:
         return
     facts: Facts = {"option.framework": scenario.framework.name, "option.barrier": "placement"}
-    if scenario.framework.memory_model != "llama.cpp":
+    if not scenario.framework.places_layers:
         yield _made("offload-layers", {}, facts)
     if scenario.model.shape.moe and not scenario.framework.expert_offload:
         yield _made("offload-experts", {}, facts)

@@ -98,7 +98,7 @@ def _smallest(base: Base, limits: Bounds) -> Iterator[Plan]:
 def _frameworks(base: Base) -> Sequence[Framework]:
     own = base.scenario.framework
     others = [f for f in base.knowledge.frameworks.values() if f is not own]
-    return [f for f in (own, *others) if f.memory_model != "none"]
+    return [f for f in (own, *others) if f.sized]
 
 
 def _largest_cards(base: Base) -> Sequence[Gpu]:

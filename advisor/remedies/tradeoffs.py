@@ -40,9 +40,7 @@ def _wants_room(base: Base) -> bool:
 def flash_attention_options(base: Base) -> Iterator[Option]:
     """Flash attention on, where it was turned off and needs less memory on."""
     scenario = base.scenario
-    if scenario.flash_attention or scenario.framework.memory_model != "llama.cpp":
-        return
-    if scenario.framework.flash_attention is False:
+    if scenario.flash_attention or scenario.framework.flash_attention is False:
         return
     other = replace(scenario, flash_attention=True)
     change = {"flash_attention": True}
@@ -77,7 +75,7 @@ def offload_options(base: Base) -> Iterator[Option]:
     stated = offloads(scenario)
     if (base.card_fits and not stated) or scenario.gpu is None or scenario.gpu.unified_memory:
         return
-    if scenario.framework.memory_model != "llama.cpp":
+    if not scenario.framework.places_layers:
         return
     if not base.card_fits or scenario.gpu_layers is not None:
         yield from _layer_options(base)

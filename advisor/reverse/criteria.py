@@ -156,7 +156,7 @@ def _framework(settings: Settings, knowledge: Knowledge) -> Framework | None:
     if settings.framework is None:
         return None
     found = names.find_framework(knowledge, settings.framework)
-    if found.memory_model == "none":
+    if not found.sized:
         raise RequestError(
             f"{found.name} is known by name only, so nothing can be sized for it",
             hint="Leave --framework out, or name another.",

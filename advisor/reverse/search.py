@@ -236,7 +236,7 @@ class Search(Struct):
         if gpu.unified_memory:
             return None
         for precision, framework in sorted(pairs, key=lambda pair: self._balance(pair[0], model)):
-            if framework.memory_model != "llama.cpp":
+            if not framework.places_layers:
                 continue
             answer = self._split(self._scenario(gpu, gpus, model, precision, framework))
             if answer is None:
@@ -322,8 +322,7 @@ def _smallness(precision: Format) -> tuple[float, ...]:
 
 def _needs_flash(framework: Framework, wish: Wish) -> bool:
     """Whether the cache type needs flash attention that the framework lacks."""
-    lacks = framework.memory_model == "llama.cpp" and framework.flash_attention is False
-    return lacks and wish.kv_type.needs_flash_attention
+    return framework.flash_attention is False and wish.kv_type.needs_flash_attention
 
 
 def least_weight_bytes(model: Model, precision: Format) -> int:

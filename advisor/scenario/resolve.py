@@ -222,7 +222,7 @@ def default_ubatch(model: Model, framework: Framework, context_tokens: int) -> i
     An encoder looks at all of an input at once, so llama-server refuses longer ones (llama.cpp
     pull request 7389).
     """
-    whole = model.shape.role == "encoder" and framework.memory_model == "llama.cpp"
+    whole = model.shape.role == "encoder" and framework.whole_inputs
     return max(DEFAULT_UBATCH, context_tokens) if whole else DEFAULT_UBATCH
 
 
@@ -309,7 +309,7 @@ def _impossible(request: Request, scenario: Scenario, knowledge: Knowledge) -> I
             "take the same memory",
             hint="Leave gpu_layers and cpu_experts out.",
         )
-    if scenario.gpu_layers is not None and framework.memory_model != "llama.cpp":
+    if scenario.gpu_layers is not None and not framework.places_layers:
         yield RequestError(
             f"{framework.name} does not place single layers",
             hint="Leave gpu_layers out, or use llama.cpp.",

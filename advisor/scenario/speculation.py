@@ -16,15 +16,11 @@ from advisor.scenario.scenario import Scenario
 DRAFT_SHARE = 0.2
 """Share of the model's active parameters that a draft has at most."""
 _MOST_NAMED = 3
-_PADDING = 128
-"""Tokens by which llama.cpp lets vocabularies differ: ``SPEC_VOCAB_MAX_SIZE_DIFFERENCE`` in
-common/speculative.cpp. Other servers want them equal."""
 
 
 def same_vocabulary(draft: Model, model: Model, framework: Framework) -> bool:
     """Whether the vocabularies are of one size, or differ by padding that the framework allows."""
-    padding = _PADDING if framework.memory_model == "llama.cpp" else 0
-    return abs(draft.shape.vocab - model.shape.vocab) <= padding
+    return abs(draft.shape.vocab - model.shape.vocab) <= framework.draft_padding
 
 
 def without_lost_drafts(scenario: Scenario) -> Scenario:

@@ -15,12 +15,6 @@ if TYPE_CHECKING:
 
 ROW_BACKENDS = frozenset({"CUDA", "ROCm", "SYCL"})
 """Back ends with a buffer that holds rows of a matrix (ggml's ``split_buffer_type``)."""
-PIPELINES = frozenset({"vllm", "sglang", "tensorrt-llm"})
-"""Memory models whose split by layer is a pipeline of ranks, with a rule for the odd layers."""
-_ANY_HEADS = frozenset({"exllama"})
-"""Memory models whose tensor split gives cards different numbers of heads."""
-_NO_COPIES = frozenset({"tgi"})
-"""Memory models whose tensor split gives a KV head to one card alone."""
 
 
 def split_of(scenario: Scenario) -> Split | None:
@@ -119,10 +113,10 @@ def divides(way: Split, framework: Framework, model: Model, cards: int) -> bool:
     pipeline needs a layer for each of its ranks.
     """
     shape = model.shape
-    if way == "tensor" and framework.memory_model not in _ANY_HEADS:
-        copies = framework.memory_model not in _NO_COPIES
+    if way == "tensor" and framework.tensor_heads != "uneven":
+        copies = framework.tensor_heads == "copied"
         return shape.heads % cards == 0 and _divides_kv_heads(shape, cards, copies=copies)
-    return way != "layer" or framework.memory_model not in PIPELINES or cards <= shape.layers
+    return way != "layer" or not framework.pipeline or cards <= shape.layers
 
 
 def _divides_kv_heads(shape: Shape, cards: int, *, copies: bool) -> bool:

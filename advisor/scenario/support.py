@@ -14,8 +14,6 @@ from advisor.models.shape import Shape
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.splits import divides, ways_for
 
-_CACHE_ENCODERS = frozenset({"transformers", "vllm"})
-"""Memory models whose cache of an encoder's output was read in their sources."""
 _MOST_SHOWN = 8
 _FAMILY_BITS = {
     "int8": 8, "8bit": 8, "q8": 8, "w8": 8,
@@ -80,11 +78,11 @@ def no_head(framework: Framework, model: Model) -> str:
 
 def unsized(framework: Framework, shape: Shape) -> str:
     """Say in one clause why the framework's memory for this architecture is unknown, if it is."""
-    kind = framework.memory_model
-    if shape.encoder_positions is not None and kind not in _CACHE_ENCODERS:
+    sized = framework.sized_states
+    if shape.encoder_positions is not None and "encoder" not in sized:
         return f"how {framework.name} keeps the output of an encoder is not established"
     recurrent = shape.recurrent
-    if recurrent is not None and recurrent.kind == "rwkv" and kind != "transformers":
+    if recurrent is not None and recurrent.kind == "rwkv" and "rwkv" not in sized:
         return f"how {framework.name} keeps the state of RWKV-4 is not established"
     return ""
 
@@ -103,7 +101,7 @@ def obstacle(
     framework: Framework, precision: Format, gpu: Gpu | None, model: Model
 ) -> Obstacle | None:
     """Give the first thing that keeps this combination from running; None when it runs."""
-    if framework.memory_model == "none":
+    if not framework.sized:
         return Obstacle("framework", f"{framework.name} is known by name only")
     if precision.name not in framework.formats:
         return Obstacle("format", f"{framework.name} does not run {precision.name}")
@@ -234,7 +232,7 @@ def candidates(
     if framework:
         return [framework]
     known = _frameworks(knowledge)
-    return [f for f in known if f.memory_model == "llama.cpp"] if split else known
+    return [f for f in known if f.places_layers] if split else known
 
 
 _kept_frameworks: dict[int, tuple[Knowledge, tuple[Framework, ...]]] = {}
@@ -289,13 +287,12 @@ def choose(
 def _card_free(
     knowledge: Knowledge, formats: Sequence[Format], model: Model
 ) -> tuple[Format, Framework] | None:
-    """Take llama.cpp for its formats where sizes alone are asked for.
+    """Take the framework whose buffers are known apart from any card where sizes alone are asked.
 
-    Its buffers are the ones known apart from any card, for nearly every architecture that can be
-    sized.
+    llama.cpp's are, for nearly every architecture that can be sized.
     """
     for framework in _frameworks(knowledge):
-        if framework.memory_model == "llama.cpp":
+        if framework.card_free:
             if unsized(framework, model.shape):
                 return None
             order = framework.formats
@@ -386,14 +383,12 @@ def cache_problems(scenario: Scenario) -> Iterator[RequestError]:
                 f"{f' on {scenario.gpu.name}' if scenario.gpu else ''}",
                 hint=f"It keeps: {', '.join(framework.kv_types)}.",
             )
-    if framework.memory_model != "llama.cpp":
-        return
     if value.needs_flash_attention and not scenario.flash_attention:
         yield RequestError(
             f"a {value.name} V cache needs flash attention",
             hint="Turn it on: --flash-attention on.",
         )
-    if scenario.model.shape.mla and key.name != value.name:
+    if framework.one_latent_type and scenario.model.shape.mla and key.name != value.name:
         yield RequestError(
             f"{scenario.model.name} keeps one latent cache, so its K and V types must be equal",
             hint="Give --kv-cache alone.",

@@ -54,9 +54,9 @@ _STEPS = tuple(math.sqrt(prime) for prime in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29
 def drawn(knowledge: Knowledge, seed: int = SEED) -> Iterator[Given]:
     """Draw requests without end; some ask for what does not run, see ``eased``."""
     cards, models = tuple(knowledge.gpus.values()), tuple(knowledge.models)
-    runtimes = [f for f in knowledge.frameworks.values() if f.memory_model != "none"]
+    runtimes = [f for f in knowledge.frameworks.values() if f.sized]
     offered = [name for name, known in knowledge.formats.items() if known.offered]
-    usual = next(f.kv_types for f in runtimes if f.memory_model == "llama.cpp")
+    usual = next(f.kv_types for f in runtimes if f.card_free)
     point = 0
     while True:
         point += 1

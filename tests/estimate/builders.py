@@ -85,6 +85,9 @@ POLICY: Mapping[str, float] = {
 KNOWLEDGE = Knowledge({}, {}, GGML_TYPES, {}, {}, {}, POLICY, {}, "")
 
 
+_SIZED_STATES = {"transformers": ("encoder", "rwkv"), "vllm": ("encoder",)}
+
+
 @cache
 def framework(kind: str, *, fraction: float | None = None) -> Framework:
     """Build a runtime with the memory model ``kind``."""
@@ -99,6 +102,11 @@ def framework(kind: str, *, fraction: float | None = None) -> Framework:
         kv_types=("f16",),
         memory_model=kind,  # type: ignore[arg-type]  # tests pass the literal names
         multi_gpu=("tensor",) if tensor else ("layer",),
+        pipeline=kind in {"vllm", "sglang", "tensorrt-llm"},
+        tensor_heads={"exllama": "uneven", "tgi": "whole"}.get(kind, "copied"),  # type: ignore[arg-type]
+        sized_states=_SIZED_STATES.get(kind, ()),
+        card_free=kind == "llama.cpp",
+        places_layers=kind == "llama.cpp",
         memory_fraction=fraction,
     )
 

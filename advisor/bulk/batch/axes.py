@@ -172,7 +172,7 @@ def framework_axis(knowledge: Knowledge) -> Axis[str]:
     return Axis(
         kind="frameworks",
         named=lambda text: names.find_framework(knowledge, text).name,
-        every=lambda: (f.name for f in knowledge.frameworks.values() if f.memory_model != "none"),
+        every=lambda: (f.name for f in knowledge.frameworks.values() if f.sized),
         text=str,
         conditions={},
         value=lambda _name, _key: None,

@@ -197,13 +197,9 @@ def _as_stored(scenario: Scenario) -> Scenario:
     Its files hold no image tower; that is a file of its own, which some back end must load.
     """
     neutral = scenario.gpu is None and scenario.backend is None
-    if neutral and scenario.model.vision_parameters and _is_llamacpp(scenario):
+    if neutral and scenario.model.vision_parameters and scenario.framework.card_free:
         return replace(scenario, model=_text_part(scenario.model))
     return scenario
-
-
-def _is_llamacpp(scenario: Scenario) -> bool:
-    return scenario.framework.memory_model == "llama.cpp"
 
 
 @by_identity
