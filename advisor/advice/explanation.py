@@ -9,11 +9,10 @@ from advisor.advice.document import Because
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import Vocabulary, show
 from advisor.memo import by_identity
+from advisor.rules.conditions import ORDERING, branches
 from advisor.rules.engine.trace import what_held
 from advisor.rules.language.model import Rule, Test
-from advisor.rules.language.normal_form import branches
 
-_ORDERED = frozenset({"above", "at least", "below", "at most"})
 _PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
 SHORT = "short"
 """In a veto's text: how far the first number lies beyond its limit."""
@@ -60,7 +59,7 @@ def _distance(
     option: Mapping[str, FactValue],
     vocabulary: Vocabulary,
 ) -> str:
-    if test.verb not in _ORDERED or not isinstance(actual, int | float):
+    if test.verb not in ORDERING or not isinstance(actual, int | float):
         return ""
     other = test.other
     limit = test.value if other is None else option.get(other, facts.get(other))

@@ -12,8 +12,8 @@ from advisor.knowledge.fact_type import FactValue
 from advisor.memo import by_identity
 from advisor.remedies.dominance import BETWEEN_KEYS, DOMINATED_BY
 from advisor.remedies.option import Option
+from advisor.rules.conditions import Check, all_hold
 from advisor.rules.engine.base import Firing, OptionFacts
-from advisor.rules.engine.trace import Check, all_hold
 from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score
 
 _ALTERNATIVES = 3

@@ -14,11 +14,9 @@ from msgspec.structs import replace
 
 from advisor.errors import RuleFileError
 from advisor.knowledge.fact_type import FactValue
+from advisor.rules.conditions import Branch, answer, branches, compare, of_option, same_test
 from advisor.rules.engine.compiler import compile_rules
-from advisor.rules.engine.kinds import COMPARE, of_option
-from advisor.rules.engine.trace import holds
 from advisor.rules.language.model import Rule, RuleSet, Test
-from advisor.rules.language.normal_form import Branch, branches, same_test
 from advisor.workbench.fact_store import FactStore
 from advisor.workbench.masks import Mask, all_rows, gathered, mask_of, row_numbers, spread
 
@@ -272,8 +270,8 @@ def passing(store: FactStore, test: Test, concluded: Mapping[str, Concluded]) ->
     if test.other is not None:
         return _compared(store, test, concluded)
     if test.fact in concluded:
-        values = concluded[test.fact].items()
-        return reduce(or_, (m for v, m in values if holds(test, {test.fact: v})), 0)
+        says, values = answer(test), concluded[test.fact].items()
+        return reduce(or_, (mask for value, mask in values if says(value)), 0)
     key = same_test(test)
     found = store.kept.get(key)
     if found is None:
@@ -297,21 +295,10 @@ def _compared(store: FactStore, test: Test, concluded: Mapping[str, Concluded]) 
     option = is_option_test(test)
     left = _values(store, test.fact, concluded, option=option)
     right = _values(store, test.other, concluded, option=option)
-    compare = (
-        _same if test.verb == "is" else _other if test.verb == "is not" else COMPARE[test.verb]
+    pairs = zip(left, right, strict=True)
+    return mask_of(
+        bytes(a is not None and b is not None and compare(test.verb, a, b) for a, b in pairs)
     )
-    rows = (
-        a is not None and b is not None and compare(a, b) for a, b in zip(left, right, strict=True)
-    )
-    return mask_of(bytes(rows))
-
-
-def _same(left: FactValue, right: FactValue) -> bool:
-    return left.__class__ is right.__class__ and left == right
-
-
-def _other(left: FactValue, right: FactValue) -> bool:
-    return not _same(left, right)
 
 
 def _values(

@@ -7,15 +7,15 @@ of Python answer without a loop.
 
 from __future__ import annotations
 
+import math
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
 from advisor.knowledge.fact_type import FactValue
-from advisor.rules.engine.kinds import ORDERING
-from advisor.rules.engine.trace import holds
+from advisor.rules.conditions import ORDERING, answer
 from advisor.rules.language.model import Test
 from advisor.workbench.masks import Mask, all_rows, mask_of
 
@@ -52,18 +52,19 @@ class Column(Struct, frozen=True):
             return all_rows(len(self)) ^ self.known()
         if test.verb in ORDERING and self._is_numbers():
             return self._ordered(test)
-        fact = test.fact
-        return self._where([i for i, v in enumerate(self.values, 1) if holds(test, {fact: v})])
+        says = answer(test)
+        return self._where([place for place, value in enumerate(self.values, 1) if says(value)])
 
     def _is_numbers(self) -> bool:
         return isinstance(self.values, array)
 
     def _ordered(self, test: Test) -> Mask:
-        assert isinstance(test.value, int | float)
-        cut = bisect_right if test.verb in {"above", "at most"} else bisect_left
-        first = 1 + cut(self.values, test.value)
+        """Ask one value after the other until the answer turns, as values are sorted."""
+        says = answer(test)
+        rising = not says(-math.inf)
+        first = 1 + bisect_left(self.values, x=True, key=lambda value: says(value) is rising)
         beyond = self._from(first)
-        return beyond if test.verb in {"above", "at least"} else self.known() ^ beyond
+        return beyond if rising else self.known() ^ beyond
 
     def _from(self, first: int) -> Mask:
         """Give the rows whose place is at least ``first``."""

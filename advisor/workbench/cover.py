@@ -9,8 +9,8 @@ from operator import and_
 
 from msgspec import Struct
 
+from advisor.rules.conditions import same_test
 from advisor.rules.language.model import Rule, Test
-from advisor.rules.language.normal_form import same_test
 from advisor.workbench.bulk import Evaluation, flat, is_option_test, passing
 from advisor.workbench.fact_store import FactStore
 from advisor.workbench.masks import Mask, all_rows, row_numbers, spread

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from advisor.rules.conditions import same_test
 from advisor.rules.language.model import Rule
-from advisor.rules.language.normal_form import same_test
 from advisor.workbench.bulk import Evaluation, flat
 from advisor.workbench.masks import Mask, all_rows, gathered, row_numbers
 from advisor.workbench.outcomes import Standing, standings

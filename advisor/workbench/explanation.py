@@ -13,8 +13,9 @@ from advisor.advice.provenance import own_rule, switched_off_rule
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import Vocabulary, show
 from advisor.remedies import Base
+from advisor.rules.conditions import holds
 from advisor.rules.engine.base import OptionFacts
-from advisor.rules.engine.trace import RuleTrace, TestTrace, evaluate, holds
+from advisor.rules.engine.trace import RuleTrace, TestTrace, evaluate
 from advisor.rules.language.effects import ACTION_FACT
 from advisor.rules.language.model import Rule, Test
 from advisor.workbench.layout import count, request_line

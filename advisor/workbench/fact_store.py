@@ -10,8 +10,8 @@ from advisor.advice.preparation import all_option_facts, prepare
 from advisor.errors import UserError
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Knowledge
+from advisor.rules.conditions import of_option
 from advisor.rules.engine.base import OptionFacts
-from advisor.rules.engine.kinds import of_option
 from advisor.scenario.request_data import request_from
 from advisor.workbench.columns import Column, column_of
 from advisor.workbench.masks import Mask

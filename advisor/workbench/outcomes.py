@@ -11,8 +11,8 @@ from msgspec import Struct
 from advisor.advice.ranking import rank
 from advisor.remedies.dominance import DOMINATED_BY
 from advisor.remedies.option import Option
+from advisor.rules.conditions import of_option
 from advisor.rules.engine.base import Firing, OptionFacts
-from advisor.rules.engine.kinds import of_option
 from advisor.rules.language.model import RuleSet
 from advisor.workbench.bulk import Evaluation, Fired
 from advisor.workbench.fact_store import FactStore

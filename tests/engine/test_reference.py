@@ -10,7 +10,8 @@ from advisor.rules.engine import make_engine
 from advisor.rules.engine.base import Engine, Firing, OptionFacts
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine, available
-from advisor.rules.engine.reference import ReferenceEngine, evaluate
+from advisor.rules.engine.reference import ReferenceEngine
+from advisor.rules.engine.trace import evaluate
 from advisor.rules.language.model import Rule, RuleSet, Test, When
 
 ENGINES = ["reference", *(["durable"] if available() else [])]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.knowledge.fact_type import FactValue
-from advisor.rules.engine.trace import holds
+from advisor.rules.conditions import holds
 from advisor.rules.language.model import Test, Verb
 from advisor.workbench.lint.logic import exclusive, implies
 

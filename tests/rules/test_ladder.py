@@ -2,8 +2,8 @@ import pytest
 
 from advisor.errors import UserError
 from advisor.knowledge.vocabulary import Vocabulary
+from advisor.rules.conditions import branches
 from advisor.rules.language import parse_rules
-from advisor.rules.language.normal_form import branches
 from tests.rules.texts import LADDER, TABLE
 
 

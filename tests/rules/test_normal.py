@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.errors import RuleFileError, Source
+from advisor.rules.conditions import MAX_BRANCHES, branches
 from advisor.rules.language import model
 from advisor.rules.language.model import When
-from advisor.rules.language.normal_form import MAX_BRANCHES, branches
 
 NUMBERS = ("n.a", "n.b")
 NAMES = ("t.a", "t.b")

@@ -8,7 +8,7 @@ from array import array
 import pytest
 
 from advisor.knowledge.fact_type import FactValue
-from advisor.rules.engine.trace import holds
+from advisor.rules.conditions import holds
 from advisor.rules.language.model import Test, Verb
 from advisor.workbench.columns import Column, column_of
 from advisor.workbench.masks import (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from advisor.errors import RuleFileError, Source
-from advisor.rules.engine.kinds import ORDERING, kind_of, of_option
+from advisor.errors import RuleFileError, Source, raise_problems
+from advisor.rules.conditions import KNOWING, ORDERING, Branch, Kind, kind_of, of_option
 from advisor.rules.language.model import Rule, Test
-from advisor.rules.language.normal_form import Branch
 
 MAX_TEXT_BYTES = 1000
 SMALLEST_LITERAL = 1e-4
@@ -61,7 +61,7 @@ def _test_problems(rule: Rule, test: Test, concluded: Collection[str]) -> Iterat
             source=source,
             hint="Test the facts it is concluded from.",
         )
-    if test.verb in {"is known", "is unknown"} or test.other is not None:
+    if test.verb in KNOWING or test.other is not None:
         return
     values = test.value if isinstance(test.value, tuple) else (test.value,)
     for value in values:
@@ -94,3 +94,64 @@ def _number_problems(where: str, value: object, source: Source | None) -> Iterat
     elif float(value) != value:
         message = f"{where}: {value!r} has more digits than can be compared exactly."
         yield RuleFileError(message, source=source, hint="Write fewer digits.")
+
+
+def infer_kinds(
+    rules: Iterable[Rule], flat: Mapping[str, tuple[Branch, ...]]
+) -> Mapping[str, Kind]:
+    """Find out from the rules what every fact they name is.
+
+    Args:
+        rules: The rules.
+        flat: Their branches, by rule id.
+
+    Raises:
+        RuleFileError: Rules take one fact for different kinds.
+    """
+    seen: dict[str, dict[Kind, Rule]] = defaultdict(dict)
+    equal: set[tuple[str, str]] = set()
+    for rule in rules:
+        for fact, value in rule.conclude.items():
+            _note_kind(seen, fact, kind_of(value), rule)
+        for test in (test for branch in flat[rule.id] for test in branch):
+            seen.setdefault(test.fact, {})
+            if test.other is None:
+                listed = test.value if isinstance(test.value, tuple) else (test.value,)
+                _note_kind(seen, test.fact, kind_of(next(iter(listed), "")), rule)
+                continue
+            seen.setdefault(test.other, {})
+            if test.verb in ORDERING:
+                _note_kind(seen, test.fact, "number", rule)
+                _note_kind(seen, test.other, "number", rule)
+            else:
+                equal |= {(test.fact, test.other), (test.other, test.fact)}
+    _spread(seen, equal)
+    raise_problems(list(_kind_problems(seen)))
+    return {fact: next(iter(seen[fact]), "any") for fact in sorted(seen)}
+
+
+def _note_kind(seen: dict[str, dict[Kind, Rule]], fact: str, kind: Kind | None, rule: Rule) -> None:
+    if kind is not None:
+        seen[fact].setdefault(kind, rule)
+
+
+def _spread(seen: dict[str, dict[Kind, Rule]], equal: set[tuple[str, str]]) -> None:
+    changed = True
+    while changed:
+        changed = False
+        for left, right in sorted(equal):
+            for kind, rule in seen[left].items():
+                if kind not in seen[right]:
+                    seen[right][kind] = rule
+                    changed = True
+
+
+def _kind_problems(seen: Mapping[str, Mapping[Kind, Rule]]) -> Iterator[RuleFileError]:
+    for fact, users in sorted(seen.items()):
+        if len(users) > 1:
+            (one, first), (two, second) = sorted(users.items())[:2]
+            yield RuleFileError(
+                f"'{fact}' is a {one} in rule '{first.id}' and a {two} in rule '{second.id}'.",
+                source=second.source,
+                hint="A fact has one kind.",
+            )

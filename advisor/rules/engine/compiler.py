@@ -9,10 +9,9 @@ from msgspec import Struct
 
 from advisor.errors import EngineError, RuleFileError, Source, raise_problems
 from advisor.knowledge.fact_type import FactValue
-from advisor.rules.engine.checks import repeated_ids, rule_problems
-from advisor.rules.engine.kinds import Kind, exact_float, infer_kinds, kind_of, of_option
+from advisor.rules.conditions import Kind, branches, exact_float, kind_of, of_option
+from advisor.rules.engine.checks import infer_kinds, repeated_ids, rule_problems
 from advisor.rules.language.model import Rule, RuleSet, Test, Verb
-from advisor.rules.language.normal_form import branches
 
 OPTION = "option"
 MAX_GROUPS = 8

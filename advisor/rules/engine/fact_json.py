@@ -8,9 +8,9 @@ from types import NoneType
 
 from advisor.knowledge.fact_type import FactValue
 from advisor.memo import Kept
+from advisor.rules.conditions import ORDERING, of_option
 from advisor.rules.engine.base import OptionFacts
 from advisor.rules.engine.compiler import CompiledRules, group_of
-from advisor.rules.engine.kinds import COMPARE, ORDERING, of_option
 from advisor.rules.engine.network import PRESENT_OPTION, UNIT
 from advisor.rules.engine.properties import FactText, Names, fact_texts
 from advisor.rules.language.model import Test
@@ -83,7 +83,9 @@ class Writer:
         one, two = facts.get(join.fact), facts.get(join.other or "")
         if one is None or two is None:
             return None
-        return COMPARE[join.verb](self._normal(join.fact, one), self._normal(join.other or "", two))
+        return ORDERING[join.verb](
+            self._normal(join.fact, one), self._normal(join.other or "", two)
+        )
 
     def options(self, options: Sequence[OptionFacts]) -> Iterator[str]:
         """Write the properties of every what-if; see ``option_fact``."""

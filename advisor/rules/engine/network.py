@@ -16,11 +16,10 @@ from msgspec import Struct, field
 
 from advisor.errors import RuleFileError
 from advisor.knowledge.fact_type import FactValue
+from advisor.rules.conditions import ORDERING, answer
 from advisor.rules.engine.compiler import Branch, CompiledRule, CompiledRules, Pattern, group_of
-from advisor.rules.engine.kinds import COMPARE, ORDERING
 from advisor.rules.engine.properties import (
     Names,
-    answer,
     equality_name,
     is_number_test,
     number_name,
@@ -268,25 +267,16 @@ def _pending(node: _Node) -> int:
 def _most_passing(tests: Sequence[Test]) -> int:
     """Count how many tests of one fact a single value, or its absence, can pass at most."""
     unknown = sum(test.verb == "is unknown" for test in tests)
-    return max(unknown, *(sum(_passes(t, v) for t in tests) for v in _candidates(tests)))
+    says = [*map(answer, tests)]
+    return max(unknown, *(sum(one(value) for one in says) for value in _candidates(tests)))
 
 
 def _candidates(tests: Sequence[Test]) -> list[FactValue]:
     numbers = sorted({float(t.value) for t in tests if is_number_test(t)})  # type: ignore[arg-type]
-    between = [(a + b) / 2 for a, b in pairwise(numbers)]
-    ends = [numbers[0] - 1, numbers[-1] + 1] if numbers else []
-    names: list[FactValue] = ["\0"]
+    if numbers:
+        between = ((a + b) / 2 for a, b in pairwise(numbers))
+        return [*numbers, *between, numbers[0] - 1, numbers[-1] + 1]
+    names: list[FactValue] = ["\0", True, False]
     for test in tests:
-        if isinstance(test.value, tuple):
-            names += test.value
-        elif isinstance(test.value, str | bool):
-            names.append(test.value)
-    return [*numbers, *between, *ends, *(names if not numbers else ()), True, False]
-
-
-def _passes(test: Test, value: FactValue) -> bool:
-    if not is_number_test(test):
-        return answer(test, value)
-    if isinstance(value, bool | str):
-        return False
-    return COMPARE[test.verb](value, test.value)
+        names += test.value if isinstance(test.value, tuple) else [test.value or "\0"]
+    return names

@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from advisor.knowledge.fact_type import FactValue
-from advisor.rules.engine.kinds import of_option
+from advisor.rules.conditions import answer, of_option
 from advisor.rules.engine.network import EngineRule
-from advisor.rules.engine.properties import answer
 from advisor.rules.language.model import Test
 
 _NAMING = frozenset({"is", "one of"})
@@ -56,4 +55,4 @@ def _naming(rule: EngineRule) -> Iterator[Test]:
 
 
 def _passes(test: Test, value: FactValue | None) -> bool:
-    return test.verb == "is unknown" if value is None else answer(test, value)
+    return test.verb == "is unknown" if value is None else answer(test)(value)

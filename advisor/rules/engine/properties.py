@@ -16,15 +16,16 @@ from decimal import Decimal
 from json.encoder import encode_basestring_ascii
 
 from advisor.knowledge.fact_type import FactValue
+from advisor.rules.conditions import ORDERING, Kind, answer
 from advisor.rules.engine.checks import MAX_TEXT_BYTES
 from advisor.rules.engine.compiler import CompiledRules
-from advisor.rules.engine.kinds import CLASSES, ORDERING
 from advisor.rules.language.model import Test
 
 RESERVED = ("id", "sid", "u", "w", "o", "m", "$s", "$m", "$and", "$i", "$forward")
 MOST_CACHED = 2_000
 """Distinct values of one fact whose text is kept, so that a long batch stays in bounded memory."""
 
+_CLASSES: Mapping[Kind, type] = {"number": float, "text": str, "flag": bool}
 _FNV_BASIS = 0x811C9DC5
 _FNV_PRIME = 0x01000193
 
@@ -137,9 +138,9 @@ class FactText:
             else:
                 questions[question_name(names, test)] = test
         for name, test in questions.items():
-            parts[name] = _Answer(test)
+            parts[name] = _answered(test)
         self._parts = sorted(parts.items())
-        self.exact: type | None = CLASSES.get(compiled.kinds[fact])
+        self.exact: type | None = _CLASSES.get(compiled.kinds[fact])
         """Class whose values ``pieces`` may be asked for; others go through ``text``."""
         only = self._parts[0] if len(self._parts) == 1 else ("", None)
         self._number = f'"{only[0]}":' if only[1] is _number_text else ""
@@ -200,25 +201,10 @@ class _Pieces(dict[FactValue | None, str]):
         return text
 
 
-class _Answer:
+def _answered(test: Test) -> Callable[[FactValue], str]:
     """The answer to a question about a known value: ``1`` or nothing."""
-
-    __slots__ = ("_test",)
-
-    def __init__(self, test: Test) -> None:
-        self._test = test
-
-    def __call__(self, value: FactValue) -> str:
-        return "1" if answer(self._test, value) else ""
-
-
-def answer(test: Test, value: FactValue) -> bool:
-    """Answer a question about a known value of the fact's own kind."""
-    if test.verb in {"is known", "is unknown"}:
-        return test.verb == "is known"
-    if isinstance(test.value, tuple):
-        return value in test.value
-    return (value == test.value) is (test.verb == "is")
+    says = answer(test)
+    return lambda value: "1" if says(value) else ""
 
 
 def _limits(tests: Iterable[Test]) -> Sequence[float]:

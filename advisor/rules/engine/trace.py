@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec import Struct
 
 from advisor.knowledge.fact_type import FactValue
-from advisor.rules.engine.kinds import COMPARE, ORDERING
+from advisor.rules.conditions import (
+    KNOWING,
+    Branch,
+    Facts,
+    all_hold,
+    are_numbers,
+    branches,
+    holds,
+    value_of,
+)
 from advisor.rules.language.model import Rule, Test
-from advisor.rules.language.normal_form import Branch, branches
-
-Facts = Mapping[str, FactValue]
 
 
 class TestTrace(Struct, frozen=True):
@@ -60,86 +66,13 @@ def evaluate(rule: Rule, facts: Facts, option: Facts | None = None) -> RuleTrace
     )
 
 
-def holds(test: Test, facts: Facts, option: Facts | None = None) -> bool:
-    """Whether one test holds on these facts; see ``evaluate``."""
-    actual = _value(test.fact, facts, option)
-    if test.verb == "is known":
-        return actual is not None
-    if test.verb == "is unknown":
-        return actual is None
-    target = _value(test.other, facts, option) if test.other is not None else test.value
-    return actual is not None and target is not None and _holds(test, actual, target)
-
-
-def _value(fact: str, facts: Facts, option: Facts | None) -> FactValue | None:
-    return option.get(fact) if option and fact.startswith("option.") else facts.get(fact)
-
-
-Check = Callable[[Facts, Facts | None], bool]
-"""Whether something holds of a scenario's facts and, in tests of what-ifs, of an option's."""
-_conjunctions: dict[int, tuple[Branch, Check]] = {}
-_MOST_CONJUNCTIONS = 20_000
-
-
-def all_hold(tests: Branch) -> Check:
-    """Give the check whether all tests hold, made once for the same tuple of tests."""
-    found = _conjunctions.get(id(tests))
-    if found is None:
-        if len(_conjunctions) >= _MOST_CONJUNCTIONS:
-            _conjunctions.clear()
-        found = _conjunctions[id(tests)] = (tests, _conjunction(tests))
-    return found[1]
-
-
-def _conjunction(tests: Branch) -> Check:
-    checks = [_check(test) for test in tests]
-
-    def check(facts: Facts, option: Facts | None) -> bool:
-        for one in checks:  # noqa: SIM110 - all() with a generator takes twice as long
-            if not one(facts, option):
-                return False
-        return True
-
-    return checks[0] if len(checks) == 1 else check
-
-
-def _check(test: Test) -> Check:
-    """Make a test quick whose fact is compared with a number, a text or a flag."""
-    fact, target = test.fact, test.value
-    if test.other is not None or target is None:
-        return lambda facts, option: holds(test, facts, option)
-    compare = _comparison(test, target)
-    if fact.startswith("option."):
-
-        def of_option(facts: Facts, option: Facts | None) -> bool:
-            actual = option.get(fact) if option else facts.get(fact)
-            return actual is not None and compare(actual)
-
-        return of_option
-
-    def of_scenario(facts: Facts, _: Facts | None) -> bool:
-        actual = facts.get(fact)
-        return actual is not None and compare(actual)
-
-    return of_scenario
-
-
-def _comparison(test: Test, target: FactValue | tuple[str, ...]) -> Callable[[FactValue], bool]:
-    if test.verb in ORDERING and target.__class__ in _NUMBERS:
-        compare = COMPARE[test.verb]
-        return lambda actual: actual.__class__ in _NUMBERS and compare(actual, target)
-    if test.verb == "is" and isinstance(target, str):
-        return lambda actual: actual == target
-    return lambda actual: _holds(test, actual, target)
-
-
 def what_held(
     rule: Rule, facts: Facts, option: Facts | None = None
 ) -> Iterator[tuple[Test, FactValue | None]]:
     """Give the tests of the first branch that holds, with the values they met."""
     for tests in _branches_of(rule):
         if all_hold(tests)(facts, option):
-            yield from ((test, _value(test.fact, facts, option)) for test in tests)
+            yield from ((test, value_of(test.fact, facts, option)) for test in tests)
             return
 
 
@@ -155,44 +88,19 @@ def _branches_of(rule: Rule) -> tuple[Branch, ...]:
 
 
 def _trace(test: Test, known: Facts) -> TestTrace:
-    actual = known.get(test.fact)
+    actual, held = known.get(test.fact), holds(test, known)
+    if test.verb in KNOWING:
+        return TestTrace(test, held, actual, None, None)
     target = known.get(test.other) if test.other is not None else test.value
-    if test.verb == "is known":
-        return TestTrace(test, actual is not None, actual, None, None)
-    if test.verb == "is unknown":
-        return TestTrace(test, actual is None, actual, None, None)
-    holds = actual is not None and target is not None and _holds(test, actual, target)
-    return TestTrace(test, holds, actual, target, _distance(holds, test, actual, target))
+    return TestTrace(test, held, actual, target, _distance(held, test, actual, target))
 
 
-def _holds(test: Test, actual: FactValue, target: FactValue | tuple[str, ...]) -> bool:
-    if isinstance(target, tuple):
-        return actual in target
-    equal = isinstance(actual, bool) is isinstance(target, bool) and actual == target
-    if test.verb in {"is", "is not"}:
-        return equal is (test.verb == "is")
-    if not _numbers(actual, target):
-        return False
-    assert not isinstance(actual, str)
-    assert not isinstance(target, str)
-    if test.verb in {"above", "at most"}:
-        return (actual > target) is (test.verb == "above")
-    return (actual < target) is (test.verb == "below")
-
-
-def _distance(holds: bool, test: Test, actual: object, target: object) -> float | None:  # noqa: FBT001
-    if not _numbers(actual, target):
+def _distance(held: bool, test: Test, actual: object, target: object) -> float | None:  # noqa: FBT001
+    if not are_numbers(actual, target):
         return None
     assert isinstance(actual, int | float)
     assert isinstance(target, int | float)
-    return 0.0 if holds or test.verb == "is not" else abs(float(actual) - float(target))
-
-
-_NUMBERS = frozenset({int, float})
-
-
-def _numbers(one: object, other: object) -> bool:
-    return one.__class__ in _NUMBERS and other.__class__ in _NUMBERS
+    return 0.0 if held or test.verb == "is not" else abs(float(actual) - float(target))
 
 
 def _remoteness(branch: tuple[TestTrace, ...]) -> tuple[int, float]:

@@ -104,7 +104,7 @@ def read_as_far(
 
 
 def _within_limits(rule: Rule) -> bool:
-    from advisor.rules.language.normal_form import branches  # noqa: PLC0415 - for mistakes only
+    from advisor.rules.conditions import branches  # noqa: PLC0415 - for mistakes only
 
     try:
         branches(rule.when)

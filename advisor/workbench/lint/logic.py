@@ -13,8 +13,8 @@ from itertools import combinations, product
 from msgspec import Struct
 
 from advisor.errors import Edit
+from advisor.rules.conditions import ORDERING, Branch, branches, same_test
 from advisor.rules.language.model import Rule, RuleSet, Test, all_tests
-from advisor.rules.language.normal_form import Branch, branches, same_test
 from advisor.rules.language.rule_places import read_facts, scored_tests
 from advisor.workbench.lint.problem import Problem, problem
 
@@ -144,7 +144,6 @@ def _names(test: Test) -> Iterator[object]:
 _BRACES = re.compile(r"\{[^{}]*\}")
 _NAME = re.compile(r"\{([a-z_.]+)\}")
 _SHORT = "short"
-_ORDERED = {"above", "at least", "below", "at most"}
 
 
 def look_at(
@@ -188,7 +187,7 @@ def _note_placeholders(rule: Rule) -> Iterator[Problem]:
 
 def _placeholders(rule: Rule) -> Iterator[Problem]:
     yield from _note_placeholders(rule)
-    numbers = any(test.verb in _ORDERED for test in all_tests(rule.when))
+    numbers = any(test.verb in ORDERING for test in all_tests(rule.when))
     for text in _BRACES.findall(rule.veto or ""):
         name = _NAME.fullmatch(text)
         if not name:
