@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from advisor.files import __version__
     from advisor.knowledge.load import load_knowledge
     from advisor.rules.language.load import load_rules
-    from advisor.scenario.scenario import Request
+    from advisor.scenario.settings import Request
 
 __all__ = [
     "Advice",

@@ -26,7 +26,7 @@ from advisor.bulk.batch.worker import collect_rarely
 from advisor.errors import UserError
 from advisor.report.assembly import document
 from advisor.report.pages import render_markdown
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 COMMAND = [
     sys.executable, "-m", "advisor", "advise",

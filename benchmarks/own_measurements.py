@@ -37,7 +37,7 @@ from advisor.estimate.speed_rates import speeds_of
 from advisor.knowledge import load_knowledge, names
 from advisor.knowledge.types import Knowledge
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 Row = Mapping[str, str]
 Residuals = Mapping[str, Mapping[str, Sequence[float]]]

@@ -15,7 +15,7 @@ from advisor.estimate.memory import estimate_memory
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge import load_knowledge
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 ROUNDS = 20_000
 REQUESTS = {

@@ -17,7 +17,8 @@ from advisor.estimate.limits import most_sequences
 from advisor.estimate.memory import estimate_memory, free_bytes
 from advisor.remedies.format_choice import worth_having
 from advisor.scenario import support
-from advisor.scenario.scenario import Request, Scenario
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import Request
 from advisor.units import GIB
 
 SEEDS = range(6)

@@ -15,7 +15,7 @@ from advisor.estimate.memory import estimate_memory
 from advisor.report.assembly import document
 from advisor.report.contract import Document
 from advisor.report.sentence_check import contradictions
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 from tests.estimate.builders import FP16, GIB, KNOWLEDGE, framework, on_card, scenario
 
 RISKY = Request(gpu="RTX 3060:12GB", model="mistral-7b", precision="awq", context=32768)

@@ -11,7 +11,7 @@ from advisor.errors import UserError
 from advisor.report.assembly import document
 from advisor.report.json_view import render_json
 from advisor.rules.engine.durable import available
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 from tests.test_options import drawn
 
 

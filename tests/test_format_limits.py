@@ -10,7 +10,7 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.scenario import support
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 
 def exl2(gpu: str, model: str) -> Request:

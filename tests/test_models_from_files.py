@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from advisor.advice.pipeline import Advisor
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 from tests.cli.running import advise
 from tests.estimate.test_stored_weights import QUANTISED, written
 from tests.models.safetensors_files import configure, llama

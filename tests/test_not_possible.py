@@ -12,7 +12,7 @@ from advisor.advice.pipeline import Advisor
 from advisor.remedies.option import Expected
 from advisor.report.assembly import document
 from advisor.report.text import render_text
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 from tests.cli.running import run
 
 Capture = pytest.CaptureFixture[str]

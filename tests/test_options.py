@@ -10,7 +10,7 @@ import pytest
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
 from advisor.scenario.resolve import apply_change
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 SEEDS = range(8)
 PER_SEED = 45

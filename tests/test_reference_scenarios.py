@@ -10,7 +10,7 @@ from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.report.assembly import document
 from advisor.report.text import render_text
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 SCENARIOS = {
     "phi-3-medium": Request(gpu="RTX 4090", model="phi-3-medium", precision="fp16"),

@@ -19,7 +19,7 @@ from advisor.report.pages import render_html, render_markdown
 from advisor.report.sentence_check import contradictions
 from advisor.report.text import render_text
 from advisor.scenario.resolve import apply_change
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 MIXED = "RTX 3090 + RTX 3060:12GB"
 MACHINES = (MIXED, "2x RTX 3090 + RTX 3060:12GB", "RTX 4060 + RTX 3090", "2x RTX 3090",

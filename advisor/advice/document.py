@@ -15,7 +15,8 @@ from advisor.remedies.option import Expected, Option
 if TYPE_CHECKING:
     from advisor.estimate.result import Limits, Memory, Speed
     from advisor.knowledge.provenance import SwitchedOff, Yours
-    from advisor.scenario.scenario import Request, Scenario
+    from advisor.scenario.scenario import Scenario
+    from advisor.scenario.settings import Request
 
 State = Literal["fits", "tight", "needs_offload", "too_big"]
 

@@ -20,7 +20,8 @@ from advisor.remedies.last_resort import proof_of
 from advisor.remedies.option import Option
 from advisor.remedies.quality import exam_loss, quality_loss
 from advisor.scenario import support
-from advisor.scenario.scenario import Request, Scenario, offloads
+from advisor.scenario.scenario import Scenario, offloads
+from advisor.scenario.settings import STATED, Request
 from advisor.scenario.splits import split_of
 from advisor.units import percent, steady
 
@@ -254,7 +255,7 @@ def _host(base: Base) -> Pairs:
     yield "host.ram_bandwidth", scenario.ram_bandwidth_bytes_s
     yield "host.ram_needed", needed
     yield "host.holds_rest", None if scenario.ram_bytes is None else needed <= scenario.ram_bytes
-    yield "host.cpu_cores", scenario.cpu_cores
+    yield from ((one.fact, getattr(scenario, one.name)) for one in STATED if one.fact)
 
 
 def _options_summary(options: Sequence[Option]) -> Pairs:

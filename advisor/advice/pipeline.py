@@ -40,7 +40,7 @@ from advisor.rules.engine.base import Engine, Firing, OptionFacts, Outcome
 from advisor.rules.language import load_rules
 from advisor.rules.language.model import Rule, RuleSet
 from advisor.rules.language.texts import text_names
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 _NO_SCORE = 0.0
 _NO_REPORT = ("site/",)

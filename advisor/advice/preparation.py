@@ -20,7 +20,7 @@ from advisor.remedies.break_even import break_even
 from advisor.remedies.option import Option
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 
 class Prepared(Struct, frozen=True):

@@ -10,7 +10,8 @@ from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.model import Model
 from advisor.remedies.baseline import Base
 from advisor.scenario import support
-from advisor.scenario.scenario import Request, Scenario
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import Request
 from advisor.units import GIB
 
 _SIZED = re.compile(r"\d\s*(GB|GiB)\b", re.IGNORECASE)

@@ -152,7 +152,6 @@ def scenario_of(measured: Measurement, knowledge: Knowledge) -> Scenario:
         depth_tokens=depth + made // 2,
         ram_bytes=None,
         ram_bandwidth_bytes_s=_ASSUMED_RAM_BYTES_S,
-        cpu_cores=None,
         prefer="balanced",
     )
 

@@ -17,7 +17,7 @@ from advisor.errors import raise_problems
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
-    from advisor.scenario.scenario import Request
+    from advisor.scenario.settings import Request
 
 NOT_FITTING = 3
 

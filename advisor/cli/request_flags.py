@@ -1,152 +1,25 @@
-"""The flags that state a request, the same for every command that takes one."""
+"""The flags that state a request, made from its settings, and how they are read."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, get_type_hints
+from typing import TYPE_CHECKING, Annotated, TypeVar, get_type_hints
 
 import typer
 from msgspec import Struct
 
-from advisor.cli.inputs import FlagReader, count_or_all, on_off, read_bandwidth, read_size
-from advisor.errors import UserError, raise_problems
-from advisor.scenario.request_data import CHOICES, SIZES
-from advisor.scenario.scenario import Request
+from advisor.errors import RequestError, UserError, raise_problems
+from advisor.scenario.settings import FLAGS, SETTINGS, WITH_UNITS, Request, Setting
+from advisor.suggest import did_you_mean
+from advisor.units import GB, GIB, UnitError, parse_quantity, parse_size_as_sold
 
 if TYPE_CHECKING:
     from typer.models import OptionInfo
 
     from advisor.knowledge.types import Knowledge
 
-_RUN = "What to run"
-_MEMORY = "How it runs"
-_HOST = "The computer around the card"
-
-
-def _flag(panel: str, text: str, *, word: bool = False) -> OptionInfo:
-    found: OptionInfo = typer.Option(
-        help=text, rich_help_panel=panel, metavar="<word>" if word else None
-    )
-    return found
-
-
-class Flags:
-    """Name, type and help of every flag, in the order of the help; two have no default."""
-
-    gpu: Annotated[
-        str,
-        _flag(
-            _RUN,
-            'The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local. Several: '
-            '"2x RTX 3090", "RTX 3090 + RTX 3060:12GB".',
-        ),
-    ]
-    model: Annotated[
-        str,
-        _flag(
-            _RUN,
-            "A known name or Hugging Face id, a folder with a config.json, or a .gguf or "
-            ".safetensors file.",
-        ),
-    ]
-    precision: Annotated[
-        str | None,
-        _flag(
-            _RUN,
-            "Weight format: FP16, Q4_K_M, AWQ ..., or INT8 or INT4 for the best that runs. "
-            "(default: FP16)",
-        ),
-    ]
-    context: Annotated[
-        int | None, _flag(_RUN, "Tokens per sequence. (default: 4096 or the trained length)")
-    ]
-    batch: Annotated[int | None, _flag(_RUN, "Sequences held at once. (default: 1)")]
-    framework: Annotated[
-        str | None,
-        _flag(_RUN, "llama.cpp, vLLM, transformers ... (default: the first that runs it)"),
-    ]
-    gpus: Annotated[int | None, _flag(_RUN, "Number of equal cards. (default: 1)")]
-    split: Annotated[
-        str | None,
-        _flag(
-            _RUN,
-            "How several cards share the model: whole layers (a pipeline in servers), rows "
-            "of every matrix (llama.cpp) or every tensor. (default: as the framework does)",
-            word=True,
-        ),
-    ]
-    prefer: Annotated[
-        str | None,
-        _flag(
-            _RUN,
-            "What matters most: balanced, quality, speed or cost. (default: balanced)",
-            word=True,
-        ),
-    ]
-    use: Annotated[
-        str | None,
-        _flag(
-            _RUN,
-            "How fast it has to be: interactive (read along), batch (left to run) or none. "
-            "(default: interactive)",
-            word=True,
-        ),
-    ]
-    kv_cache: Annotated[
-        str | None, _flag(_MEMORY, "KV-cache type: f16, q8_0, fp8 ... (default: f16)")
-    ]
-    kv_cache_k: Annotated[str | None, _flag(_MEMORY, "Type of the K half alone.")]
-    kv_cache_v: Annotated[str | None, _flag(_MEMORY, "Type of the V half alone.")]
-    gpu_layers: Annotated[
-        str | None, _flag(_MEMORY, "Layers on the card, a number or all. (default: all)")
-    ]
-    cpu_experts: Annotated[
-        str | None,
-        _flag(_MEMORY, "Layers whose experts stay in RAM, a number or all. (default: 0)"),
-    ]
-    flash_attention: Annotated[
-        str | None, _flag(_MEMORY, "on or off. (default: on where supported)")
-    ]
-    ubatch: Annotated[int | None, _flag(_MEMORY, "Tokens computed at once. (default: 512)")]
-    kv_unified: Annotated[
-        str | None, _flag(_MEMORY, "One cache for all sequences: on or off. (default: on)")
-    ]
-    swa_full: Annotated[
-        str | None,
-        _flag(_MEMORY, "Full cache for sliding-window layers: on or off. (default: off)"),
-    ]
-    logits_rows: Annotated[int | None, _flag(_MEMORY, "Rows of logits kept. (default: the batch)")]
-    backend: Annotated[
-        str | None, _flag(_MEMORY, "CUDA, ROCm, Vulkan, Metal, SYCL. (default: by vendor)")
-    ]
-    depth: Annotated[
-        int | None,
-        _flag(_MEMORY, "Tokens already cached when speed is stated. (default: 0)"),
-    ]
-    draft_model: Annotated[str | None, _flag(_MEMORY, "A small model that drafts tokens.")]
-    mtp: Annotated[
-        int | None,
-        _flag(
-            _MEMORY,
-            "Tokens that the model's own head drafts at once (multi-token prediction).",
-        ),
-    ]
-    ram: Annotated[str | None, _flag(_HOST, "System RAM, for example 64GB.")]
-    ram_bandwidth: Annotated[str | None, _flag(_HOST, "RAM bandwidth, for example 80GB/s.")]
-    cpu_cores: Annotated[int | None, _flag(_HOST, "CPU cores.")]
-
-
-_NEEDED = ("gpu", "model")
-_READ: Mapping[str, Callable[[str, str | None], object]] = {
-    "gpu_layers": count_or_all,
-    "cpu_experts": count_or_all,
-    "flash_attention": on_off,
-    "kv_unified": on_off,
-    "swa_full": on_off,
-    "ram": read_size,
-    "ram_bandwidth": read_bandwidth,
-}
+_T = TypeVar("_T")
 
 
 class Asked(Struct, frozen=True):
@@ -173,13 +46,12 @@ def takes_request(command: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(command, include_extras=True)
     parameters: list[inspect.Parameter] = []
     for one in inspect.signature(command).parameters.values():
-        own = one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
-        parameters += _flags() if one.name == "asked" else [own]
-    names = {flag.name for flag in _flags()}
+        other = one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
+        parameters += map(_flag, FLAGS) if one.name == "asked" else [other]
 
     def wrapped(**values: object) -> None:
-        rest = {name: value for name, value in values.items() if name not in names}
-        command(asked=read_flags({n: v for n, v in values.items() if n in names}), **rest)
+        stated = {flag.typed_name: values.pop(flag.typed_name) for flag in FLAGS}
+        command(asked=read_flags(stated), **values)
 
     wrapped.__name__ = command.__name__
     wrapped.__doc__ = command.__doc__
@@ -188,29 +60,148 @@ def takes_request(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def _flags() -> list[inspect.Parameter]:
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return [
-        inspect.Parameter(
-            name,
-            kind,
-            annotation=hint,
-            default=inspect.Parameter.empty if name in _NEEDED else None,
-        )
-        for name, hint in get_type_hints(Flags, include_extras=True).items()
-    ]
+def _flag(setting: Setting) -> inspect.Parameter:
+    kind = str if setting.needed else int | None if setting.kind == "whole" else str | None
+    return inspect.Parameter(
+        setting.typed_name,
+        inspect.Parameter.KEYWORD_ONLY,
+        annotation=Annotated[kind, flag_of(setting.name)],
+        default=inspect.Parameter.empty if setting.needed else None,
+    )
+
+
+def flag_of(name: str, *, panel: str = "", more: str = "", default: str = "") -> OptionInfo:
+    """Describe the flag of a setting, with another panel and default where a command has them.
+
+    Args:
+        name: The setting.
+        panel: Group in the help.
+        more: What its help says beyond that of the setting.
+        default: What holds where it is not stated, in words.
+    """
+    setting = SETTINGS[name]
+    default = default or setting.default
+    found: OptionInfo = typer.Option(
+        help=setting.help + more + (f" (default: {default})" if default else ""),
+        rich_help_panel=panel or setting.panel,
+        metavar="<word>" if setting.words else None,
+    )
+    return found
 
 
 def read_flags(values: Mapping[str, object]) -> Asked:
     """Read flags, by name, as they were typed."""
     reader = FlagReader()
-    read = {SIZES.get(name, name): _value(reader, name, v) for name, v in values.items()}
-    return Asked(Request(**read), reader.errors)  # type: ignore[arg-type]  # as ``Flags`` says
+    read = {}
+    for typed, value in values.items():
+        setting = WITH_UNITS.get(typed) or SETTINGS[typed]
+        read[setting.name] = _value(reader, setting, value)
+    return Asked(Request(**read), reader.errors)  # type: ignore[arg-type]  # as the settings say
 
 
-def _value(reader: FlagReader, name: str, value: object) -> object:
-    flag = f"--{name.replace('_', '-')}"
+def _value(reader: FlagReader, setting: Setting, value: object) -> object:
+    flag = f"--{setting.typed_name.replace('_', '-')}"
     text = None if value is None else str(value)
-    if name in _READ:
-        return reader.take(_READ[name], flag, text)
-    return reader.word(CHOICES[name], flag, text) if name in CHOICES else value
+    if setting.words:
+        return reader.word(setting.words, flag, text)
+    read = _READ.get(setting.unit or setting.kind)
+    return reader.take(read, flag, text) if read else value
+
+
+class FlagReader:
+    """Reads flags one after the other and keeps every error for the end."""
+
+    def __init__(self) -> None:
+        """Start without errors."""
+        self.errors: list[UserError] = []
+
+    def take(self, read: Callable[[str, str | None], _T], flag: str, text: str | None) -> _T | None:
+        """Read one flag; None where it is not stated or wrong."""
+        try:
+            return read(flag, text)
+        except UserError as error:
+            self.errors.append(error)
+            return None
+
+    def word(self, words: Sequence[_T], flag: str, text: str | None) -> _T | None:
+        """Read one of these words, in any case; None where it is not stated or is none of them."""
+        if text is None:
+            return None
+        known = {str(word): word for word in words}
+        if text.casefold() in known:
+            return known[text.casefold()]
+        hint = did_you_mean(text, known) or f"Write {', '.join(known)}."
+        self.errors.append(RequestError(f"{flag} is '{text}'", hint=hint))
+        return None
+
+
+def on_off(flag: str, text: str | None) -> bool | None:
+    """Read on or off.
+
+    Raises:
+        RequestError: Neither.
+    """
+    if text is None:
+        return None
+    word = text.casefold()
+    if word in {"on", "yes", "true", "1"}:
+        return True
+    if word in {"off", "no", "false", "0"}:
+        return False
+    raise RequestError(f"{flag} is '{text}'", hint="Write on or off.")
+
+
+def count_or_all(flag: str, text: str | None) -> int | str | None:
+    """Read a whole number or ``all``.
+
+    Raises:
+        RequestError: Neither.
+    """
+    if text is None or text.casefold() == "all":
+        return text.casefold() if text else None
+    try:
+        return int(text)
+    except ValueError:
+        raise RequestError(f"{flag} is '{text}'", hint="Write a whole number or all.") from None
+
+
+def read_size(flag: str, text: str | None) -> float | None:
+    """Read a memory size as sold, in GiB.
+
+    Raises:
+        RequestError: Not a size.
+    """
+    if text is None:
+        return None
+    try:
+        return parse_size_as_sold(text) / GIB
+    except UnitError as error:
+        raise RequestError(f"{flag}: {error}") from None
+
+
+def read_bandwidth(flag: str, text: str | None) -> float | None:
+    """Read a bandwidth, in GB/s; a bare number is GB/s.
+
+    Raises:
+        RequestError: Not a bandwidth.
+    """
+    if text is None:
+        return None
+    try:
+        quantity = parse_quantity(text)
+    except UnitError as error:
+        raise RequestError(f"{flag}: {error}") from None
+    if quantity.dimension == "count":
+        return quantity.value
+    if quantity.dimension == "bandwidth":
+        return quantity.value / GB
+    raise RequestError(f"{flag} is '{text}'", hint="Write for example 80GB/s.")
+
+
+_READ: Mapping[str, Callable[[str, str | None], object]] = {
+    "count or all": count_or_all,
+    "switch": on_off,
+    "GiB": read_size,
+    "GB/s": read_bandwidth,
+}
+"""Unit or kind of a setting -> how its flag is read; the others Typer reads."""

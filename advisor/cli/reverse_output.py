@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from advisor.cli.hub import local_model
-from advisor.cli.inputs import read_bandwidth, read_size
 from advisor.cli.report_output import write
+from advisor.cli.request_flags import read_bandwidth, read_size
 from advisor.errors import RequestError, raise_problems
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.dates import is_date

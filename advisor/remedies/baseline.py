@@ -17,7 +17,8 @@ from advisor.remedies.quality import quality_loss
 from advisor.scenario import support
 from advisor.scenario.precisions import formats_for, precision_asked
 from advisor.scenario.resolve import cards_asked, default_backend, default_context, default_ubatch
-from advisor.scenario.scenario import Request, Scenario, offloads
+from advisor.scenario.scenario import Scenario, offloads
+from advisor.scenario.settings import Request
 from advisor.scenario.speculation import without_lost_drafts
 from advisor.scenario.splits import can_split, split_of
 

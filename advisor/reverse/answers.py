@@ -13,7 +13,7 @@ from advisor.estimate.result import Limits
 from advisor.knowledge.types import Knowledge
 from advisor.reverse.criteria import Wish
 from advisor.reverse.search import Answer, Reason
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 Cause = Reason | Literal["filtered", "release_unknown", "price_unknown", "power_unknown",
                          "memory_unknown", "short_training", "not_for_sale"]  # fmt: skip

@@ -15,7 +15,7 @@ from advisor.reverse.criteria import Reader, Settings, read_wish
 from advisor.reverse.search import Answer, Reason, Search
 from advisor.scenario.precisions import precision_asked
 from advisor.scenario.resolve import default_context, find_model_named
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Gpu, Knowledge

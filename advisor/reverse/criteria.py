@@ -14,7 +14,7 @@ from advisor.knowledge import names
 from advisor.knowledge.types import Format, Framework, Knowledge, KvType
 from advisor.scenario.precisions import formats_named
 from advisor.scenario.request_data import number_problems
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 from advisor.suggest import did_you_mean
 
 Prefer = Literal["quality", "speed", "balanced"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from advisor.reverse.answers import Found, Row
     from advisor.reverse.contract import AskedDoc, BestDoc, ReverseDoc, RowDoc
     from advisor.reverse.criteria import Wish
-    from advisor.scenario.scenario import Request
+    from advisor.scenario.settings import Request
 
 SCHEMA_VERSION = 1
 COLUMNS = (

@@ -17,7 +17,7 @@ from advisor.reverse.answers import Cause, Found, ascending, counted, descending
 from advisor.reverse.criteria import Reader, Settings, read_wish
 from advisor.reverse.search import Answer, Search
 from advisor.scenario.resolve import cards_asked
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Framework, Gpu, Knowledge, ModelRecord

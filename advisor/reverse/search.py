@@ -26,7 +26,8 @@ from advisor.models.model import Model
 from advisor.reverse.criteria import Wish, with_cards
 from advisor.scenario import support
 from advisor.scenario.resolve import assembled, default_backend
-from advisor.scenario.scenario import Request, Scenario, offloads
+from advisor.scenario.scenario import Scenario, offloads
+from advisor.scenario.settings import Request
 
 Reason = Literal[
     "not_sizable",

@@ -7,7 +7,7 @@ from advisor.knowledge import names
 from advisor.knowledge.types import Format, Knowledge
 from advisor.models.model import Model
 from advisor.scenario import support
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 DEFAULT_PRECISION = "FP16"
 PUBLISHED = "the published format"

@@ -3,49 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import get_args
 
 from advisor.errors import RequestError, Source, UserError, raise_problems
-from advisor.knowledge.types import SPLITS
-from advisor.scenario.scenario import Prefer, Request, Use
+from advisor.scenario.settings import KEYS, SETTINGS, WITH_UNITS, Request, Setting
 from advisor.suggest import did_you_mean
-from advisor.units import UnitError, parse_quantity, parse_size_as_sold
+from advisor.units import GB, GIB, UnitError, parse_quantity, parse_size_as_sold
 
-_TEXT = {
-    "gpu", "model", "precision", "kv_cache", "kv_cache_k", "kv_cache_v", "framework", "backend",
-    "draft_model", "config", "prefer", "use", "split",
-}  # fmt: skip
-FLAGS = {"flash_attention", "kv_unified", "swa_full"}
-"""Switches, true or false."""
-_COUNT_OR_ALL = {"gpu_layers", "cpu_experts"}
-_NUMBERS = {"ram_gib", "ram_bandwidth_gb_s"}
-SIZES = {"ram": "ram_gib", "ram_bandwidth": "ram_bandwidth_gb_s"}
-"""Keys that take units -> what they state in a request."""
-CHOICES = {
-    "prefer": get_args(Prefer),
-    "use": get_args(Use),
-    "split": SPLITS,
-}
-"""Keys that are one of a few words."""
-KEYS = (*Request.__struct_fields__, *SIZES)
-"""Every key a request may hold; ``ram`` and ``ram_bandwidth`` take units as on the command line."""
-
-
-_LARGEST = {
-    "context": 2**27,
-    "batch": 65_536,
-    "gpus": 64,
-    "ubatch": 65_536,
-    "logits_rows": 2**20,
-    "depth": 2**27,
-    "cpu_cores": 4096,
-    "mtp": 16,
-    "ram_gib": 1_048_576,
-    "ram_bandwidth_gb_s": 100_000,
-}
-_SMALLEST = {"depth": 0, "mtp": 0}
-_SAID = {"ram_gib": ("ram", " GiB"), "ram_bandwidth_gb_s": ("ram_bandwidth", " GB/s")}
-"""Name and unit of what is mostly asked for in other words."""
+_BOUNDED = tuple(one for one in SETTINGS.values() if one.most is not None)
 
 
 def request_from(given: Mapping[str, object], *, source: Source | None = None) -> Request:
@@ -76,18 +40,19 @@ def request_from(given: Mapping[str, object], *, source: Source | None = None) -
 def number_problems(request: Request) -> Sequence[UserError]:
     """Find the numbers of a request that no scenario can have."""
     problems: list[UserError] = []
-    for name, largest in _LARGEST.items():
-        value = getattr(request, name)
-        smallest = _SMALLEST.get(name, 1)
+    for setting in _BOUNDED:
+        value = getattr(request, setting.name)
         if value is None:
             continue
-        said, unit = _SAID.get(name, (name, ""))
-        if value != value or value < smallest:  # noqa: PLR0124  NaN is not itself
-            hint = f"Give at least {smallest}{unit}."
-            problems.append(RequestError(f"{said} is {_shown(value)}{unit}", hint=hint))
-        elif value > largest:
-            hint = f"Give at most {largest:,}{unit}."
-            problems.append(RequestError(f"{said} is {_shown(value)}{unit}", hint=hint))
+        unit = f" {setting.unit}" if setting.unit else ""
+        if value != value or value < setting.least:  # noqa: PLR0124  NaN is not itself
+            hint = f"Give at least {setting.least}{unit}."
+        elif value > setting.most:
+            hint = f"Give at most {setting.most:,}{unit}."
+        else:
+            continue
+        message = f"{setting.typed_name} is {_shown(value)}{unit}"
+        problems.append(RequestError(message, hint=hint))
     return problems
 
 
@@ -102,35 +67,35 @@ def _take(
     problems: list[UserError],
     source: Source | None,
 ) -> None:
+    setting = WITH_UNITS.get(key)
     try:
-        values[SIZES.get(key, key)] = _typed(key, value)
+        if setting:
+            values[setting.name] = _size(setting, str(value))
+        else:
+            values[key] = _typed(SETTINGS[key], value)
     except (TypeError, ValueError, OverflowError) as error:
         problems.append(RequestError(f"{key}: {error}", source=source))
 
 
-def _typed(key: str, value: object) -> object:
-    if key in SIZES:
-        return _size(key, value)
-    if key in _TEXT:
-        return _text(key, value)
-    if key in FLAGS:
+def _typed(setting: Setting, value: object) -> object:
+    if setting.kind in {"text", "word"}:
+        return _text(setting, value)
+    if setting.kind == "switch":
         if isinstance(value, bool):
             return value
         raise TypeError(f"'{value}' is neither true nor false")
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise TypeError(f"'{value}' is not a number")
-    if key in _COUNT_OR_ALL and value == "all":
+    if setting.kind == "count or all" and value == "all":
         return value
-    if key in _NUMBERS:
-        return float(value)
-    return _whole(value)
+    return float(value) if setting.kind == "number" else _whole(value)
 
 
-def _text(key: str, value: object) -> str:
+def _text(setting: Setting, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise TypeError(f"'{value}' is not a name")
-    if value not in CHOICES.get(key, (value,)):
-        raise ValueError(f"'{value}' is not one of {', '.join(CHOICES[key])}")
+    if value not in (setting.words or (value,)):
+        raise ValueError(f"'{value}' is not one of {', '.join(setting.words)}")
     return value
 
 
@@ -144,14 +109,13 @@ def _whole(value: float | str) -> int:
     return int(number)
 
 
-def _size(key: str, value: object) -> float:
-    text = str(value)
+def _size(setting: Setting, text: str) -> float:
     try:
-        if key == "ram":
-            return parse_size_as_sold(text) / 2**30
+        if setting.unit == "GiB":
+            return parse_size_as_sold(text) / GIB
         quantity = parse_quantity(text)
     except UnitError as error:
         raise ValueError(str(error)) from None
     if quantity.dimension not in {"bandwidth", "count"}:
         raise ValueError(f"'{text}' is not a bandwidth; write for example 80 GB/s")
-    return quantity.value / 1e9 if quantity.dimension == "bandwidth" else quantity.value
+    return quantity.value / GB if quantity.dimension == "bandwidth" else quantity.value

@@ -19,7 +19,8 @@ from advisor.models.resolution import model_from_path, model_from_record
 from advisor.scenario import support
 from advisor.scenario.precisions import formats_for, precision_asked
 from advisor.scenario.request_data import number_problems
-from advisor.scenario.scenario import Request, Scenario, offloads
+from advisor.scenario.scenario import Scenario, offloads
+from advisor.scenario.settings import STATED, Request
 from advisor.scenario.speculation import draft_problems
 from advisor.scenario.splits import impossible_split
 from advisor.suggest import did_you_mean
@@ -269,13 +270,12 @@ def assembled(
         ram_bandwidth_bytes_s=(
             request.ram_bandwidth_gb_s * GB if request.ram_bandwidth_gb_s else None
         ),
-        cpu_cores=request.cpu_cores,
         prefer=request.prefer or "balanced",
         draft_model=draft,
         mtp=request.mtp or 0,
         use=request.use or "interactive",
         cards=cards.each if cards else (),
-        split=request.split,
+        **{one.name: getattr(request, one.name) for one in STATED},
     )
 
 

@@ -19,7 +19,7 @@ from advisor.remedies import Base
 from advisor.rules.language.model import Rule
 from advisor.scenario import support
 from advisor.scenario.resolve import apply_change
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import SETTINGS, STATED, Request
 from advisor.workbench.dependencies import needs_options
 
 _CONTEXTS = (
@@ -29,8 +29,6 @@ _BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256)
 _GPUS = (1, 2, 3, 4, 6, 8)
 _RAM_GIB = (8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)
 _RAM_BANDWIDTHS = (40.0, 60.0, 80.0, 100.0, 200.0, 400.0)
-_CORES = (2, 4, 6, 8, 16, 32)
-_PREFER = ("balanced", "quality", "speed", "cost")
 _MOST_CARDS = 40
 _MOST_MODELS = 20
 _ROUND = 256
@@ -38,12 +36,6 @@ _FINE = 12
 """Contexts tried between two powers of two where no power of two will do."""
 _UNSTATED = 2.0
 """How far a value that was not stated at all counts as being."""
-_EFFORT = {
-    "prefer": 0, "context": 1, "batch": 1, "kv_cache": 1, "flash_attention": 1, "gpu_layers": 1,
-    "cpu_experts": 1, "cpu_cores": 1, "ram_gib": 1, "ram_bandwidth_gb_s": 1, "precision": 2,
-    "framework": 3, "model": 4, "gpus": 5, "gpu": 6,
-}  # fmt: skip
-"""A setting or a stated fact first, then a download, another runtime, another model, hardware."""
 
 
 class SingleChange(Struct, frozen=True):
@@ -57,7 +49,7 @@ class SingleChange(Struct, frozen=True):
     @property
     def order(self) -> tuple[int, float]:
         """Least effort first, then the smallest step."""
-        return (_EFFORT[self.key], self.distance)
+        return (SETTINGS[self.key].effort or 0, self.distance)
 
 
 def smallest_changes(advisor: Advisor, request: Request, rule: Rule) -> Sequence[SingleChange]:
@@ -103,7 +95,7 @@ def _judge(advisor: Advisor, rule: Rule) -> Callable[[Request], bool]:
 def _candidates(base: Base) -> Iterator[tuple[str, Sequence[tuple[object, float]]]]:
     """Values of every input with their distance from the present one, nearest first."""
     scenario, knowledge = base.scenario, base.knowledge
-    yield "prefer", [(name, 1.0) for name in _PREFER if name != scenario.prefer]
+    yield "prefer", [(name, 1.0) for name in SETTINGS["prefer"].words if name != scenario.prefer]
     yield "context", _numbers(_CONTEXTS, scenario.context_tokens)
     yield "batch", _numbers(_BATCHES, scenario.batch)
     kinds = (k for k in scenario.framework.kv_types if k != scenario.kv_cache_k.name)
@@ -116,7 +108,9 @@ def _candidates(base: Base) -> Iterator[tuple[str, Sequence[tuple[object, float]
     yield "ram_gib", _numbers(_RAM_GIB, ram)
     pace = scenario.ram_bandwidth_bytes_s
     yield "ram_bandwidth_gb_s", _numbers(_RAM_BANDWIDTHS, pace / 1e9 if pace else None)
-    yield "cpu_cores", _numbers(_CORES, scenario.cpu_cores)
+    for one in STATED:
+        if one.tried:
+            yield one.name, _numbers(one.tried, getattr(scenario, one.name))
     yield "precision", _formats(base)
     others = [f.name for f in knowledge.frameworks.values() if f is not scenario.framework]
     yield "framework", [(name, 1.0) for name in others]

@@ -17,7 +17,7 @@ from advisor.rules.language.context import Reading
 from advisor.rules.language.load import SCENARIOS
 from advisor.rules.language.model import RuleSet, Test
 from advisor.rules.language.verbs import split_verb
-from advisor.scenario.request_data import KEYS
+from advisor.scenario.settings import KEYS
 from advisor.yamlfile import Node
 
 FOLDER = SCENARIOS.rstrip("/")

@@ -18,7 +18,7 @@ from advisor.estimate.speed_rates import Speeds, speeds_of
 from advisor.estimate.speed_step import step_time
 from advisor.knowledge import load_knowledge
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 KNOWLEDGE = load_knowledge()
 

@@ -19,7 +19,8 @@ from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.scenario.resolve import default_backend, resolve
-from advisor.scenario.scenario import Request, Scenario
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import Request
 from tests.commands.parsers import TABLE, check
 
 CARDS = (

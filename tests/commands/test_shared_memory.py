@@ -9,7 +9,7 @@ import pytest
 
 from advisor.advice.pipeline import Advisor
 from advisor.commands import commands_for
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 FRACTION = re.compile(
     r"--(?:gpu-memory-utilization|mem-fraction-static|cuda-memory-fraction"

@@ -15,7 +15,7 @@ from advisor.report.contract import Document
 from advisor.report.json_view import render_json
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.text import render_text
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 from tests.commands.parsers import check
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"

@@ -9,7 +9,7 @@ import pytest
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.commands import commands_for
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 MLX = "MLX 4-bit"
 

@@ -25,7 +25,8 @@ from advisor.estimate.result import Memory
 from advisor.knowledge import load_knowledge, names
 from advisor.knowledge.types import Knowledge
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request, Scenario
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import Request
 from advisor.units import GIB
 
 KNOWLEDGE = load_knowledge()

@@ -22,7 +22,8 @@ from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models.config import read_config
 from advisor.models.resolution import model_from_record
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request, Scenario
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import Request
 
 GIB = 2**30
 _HOLDS = re.compile(r"holds ([\d.]+) B with its multi-token-prediction layer\.")

@@ -22,7 +22,8 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.models.model import Model
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request, Scenario
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import Request
 from tests.estimate.builders import DATA, FP16, KNOWLEDGE, framework, model_of, scenario
 
 

@@ -10,7 +10,7 @@ from advisor.errors import UserError
 from advisor.estimate.memory import estimate_memory
 from advisor.knowledge import load_knowledge
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 PAGE = Path(__file__).parents[2] / "docs" / "memory-accuracy.md"
 NOT_SIZED = {

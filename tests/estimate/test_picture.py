@@ -11,7 +11,8 @@ from advisor.estimate.memory import estimate_memory
 from advisor.estimate.picture import memory_picture
 from advisor.knowledge import load_knowledge
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request, Scenario
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import Request
 
 REQUESTS = (
     Request(gpu="RTX 4090", model="llama-3-8b", precision="Q8_0", context=6000, batch=3),

@@ -19,7 +19,7 @@ from advisor.estimate.speed import estimate_speed
 from advisor.estimate.speed_rates import speeds_of
 from advisor.knowledge.types import Knowledge
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 from tests.measurements.examples import CARD, KNOWLEDGE
 
 MEASURED = Measurement(

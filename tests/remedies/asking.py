@@ -9,7 +9,7 @@ from advisor.advice.pipeline import Advisor
 from advisor.remedies.baseline import Base
 from advisor.remedies.option import Option
 from advisor.scenario.resolve import apply_change
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 
 @lru_cache(maxsize=1)

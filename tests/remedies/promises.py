@@ -13,7 +13,7 @@ from advisor.estimate.memory import free_bytes
 from advisor.estimate.system_ram import host_fits
 from advisor.remedies.baseline import Base
 from advisor.scenario.resolve import apply_change
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 PRECISIONS = ("FP16", "INT8", "INT4", "Q4_K_M", "Q3_K_M", "Q8_0", "AWQ", "FP8", "NF4")
 

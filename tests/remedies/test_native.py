@@ -6,7 +6,7 @@ import pytest
 
 from advisor.errors import UserError
 from advisor.remedies.quality import weights_loss
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 from tests.remedies.asking import advised, advisor, run_again
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.remedies.quality import exam_loss, of_size, quality_loss
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 from tests.remedies.asking import advised, advisor, run_again
 
 

@@ -19,7 +19,8 @@ from advisor.knowledge.vocabulary import load_vocabulary
 from advisor.models.model import Model
 from advisor.models.shape import Moe, Shape
 from advisor.remedies.option import Option
-from advisor.scenario.scenario import Request, Scenario
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import Request
 from advisor.units import GIB
 
 RTX_4090 = Gpu(

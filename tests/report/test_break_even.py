@@ -12,7 +12,7 @@ from advisor.report.assembly import document
 from advisor.report.contract import Document
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.text import render_text
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 CASES = {
     "too big": (

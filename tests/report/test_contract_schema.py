@@ -13,7 +13,7 @@ from advisor.advice.pipeline import Advisor
 from advisor.report.assembly import document
 from advisor.report.contract import Document
 from advisor.report.json_view import render_json
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "report.schema.json"
 ADAPTER = TypeAdapter(Document)

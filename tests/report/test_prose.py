@@ -16,7 +16,7 @@ from advisor.report.pages import render_markdown
 from advisor.report.prose import SHORT_WORDS, Length, report
 from advisor.report.sentence_check import contradictions
 from advisor.report.word_budget import STANDARD_WORDS
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 from tests.readability import prose, read, reading, repeated, sentences, words
 from tests.report.catalogue import advisor, sampled
 from tests.report.runs import reference_hashes, run_hashes

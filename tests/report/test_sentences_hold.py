@@ -15,7 +15,7 @@ from advisor.report.figures import billions
 from advisor.report.prose import Report, report
 from advisor.report.sentence_check import contradictions
 from advisor.report.text import render_text
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ from advisor.report.assembly import document
 from advisor.report.contract import Document
 from advisor.report.prose import Report, report
 from advisor.report.sentence_check import contradictions
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 
 @lru_cache(maxsize=1)

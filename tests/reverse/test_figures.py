@@ -29,7 +29,7 @@ from advisor.reverse import (
 from advisor.reverse.criteria import Reader, Wish, read_wish, with_cards
 from advisor.reverse.search import least_read_bytes, least_weight_bytes
 from advisor.scenario import support
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 from advisor.units import GIB
 from tests.reverse.asking import advisor, drawn_card, drawn_settings, knowledge
 

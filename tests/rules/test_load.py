@@ -7,9 +7,7 @@ import pytest
 from advisor.errors import RuleFileError, Source, UserError
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.rules.language import load_rules, parse_rules
-from advisor.rules.language.cases import REQUEST_KEYS
 from advisor.rules.language.model import PerTerm
-from advisor.scenario.scenario import Request
 from tests.rules.texts import FULL, LADDER, TABLE, note
 
 
@@ -187,7 +185,3 @@ def test_a_folder_without_rules_is_an_error(
 def test_a_missing_folder_is_an_error(tmp_path: Path, vocabulary: Vocabulary) -> None:
     with pytest.raises(UserError, match="there is no folder"):
         load_rules(tmp_path / "nowhere", vocabulary=vocabulary)
-
-
-def test_a_case_may_state_every_request_key() -> None:
-    assert list(REQUEST_KEYS) == list(Request.__struct_fields__)

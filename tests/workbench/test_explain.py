@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from advisor.advice.pipeline import Advisor
 from advisor.rules.language.model import Rule
 from advisor.scenario.resolve import apply_change
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 from advisor.workbench.dependencies import fact_use, needs_options
 from advisor.workbench.explanation import explanation
 from advisor.workbench.nearest import smallest_changes

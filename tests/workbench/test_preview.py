@@ -13,7 +13,7 @@ from advisor.errors import RequestError
 from advisor.report.assembly import document
 from advisor.report.placeholder_use import WORDINGS
 from advisor.report.variants import picked
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 from advisor.workbench.preview import preview
 from advisor.workbench.preview_views import preview_text
 from tests.cli.running import run

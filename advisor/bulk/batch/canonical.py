@@ -17,7 +17,7 @@ from advisor.models.model import Model
 from advisor.models.resolution import model_from_path
 from advisor.scenario.precisions import formats_named
 from advisor.scenario.resolve import cards_asked, find_model_named, resolve
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 
 def canonical(request: Request, knowledge: Knowledge) -> Request:

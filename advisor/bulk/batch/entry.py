@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from advisor.bulk.batch.plan import Item
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 if TYPE_CHECKING:
     from advisor.report.contract import Document, FigureDoc

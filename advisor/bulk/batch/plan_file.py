@@ -32,13 +32,11 @@ from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.yaml_fields import Collector, Fields
 from advisor.scenario.request_data import number_problems, request_from
+from advisor.scenario.settings import FIXED, SETTINGS
 from advisor.yamlfile import Node
 
-_PREFER = ("balanced", "quality", "speed", "cost")
-_FIXED = (
-    "ram", "ram_bandwidth", "cpu_cores", "ubatch", "depth", "kv_unified", "swa_full",
-    "split",
-)  # fmt: skip
+_PREFER = SETTINGS["prefer"].words
+_FIXED = [one.typed_name for one in FIXED]
 _LISTS = (
     "gpus", "models", "formats", "frameworks", "contexts", "batch", "kv_cache", "gpu_counts",
     "prefer",

@@ -27,7 +27,7 @@ from advisor.scenario import support
 from advisor.scenario.precisions import DEFAULT_PRECISION, formats_for, precision_asked
 from advisor.scenario.request_data import request_from
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 TOO_LONG = "the context is longer than the model was trained for (beyond_trained: yes keeps it)"
 REPEATED = "an earlier block of the plan has it already"

@@ -25,7 +25,7 @@ from advisor.report.json_view import json_line
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.prose import Length, report
 from advisor.scenario.request_data import request_from
-from advisor.scenario.scenario import Request
+from advisor.scenario.settings import Request
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice

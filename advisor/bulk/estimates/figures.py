@@ -30,7 +30,8 @@ from advisor.report.assembly import memory_doc, speed_doc
 from advisor.report.contract import MemoryDoc, SpeedDoc
 from advisor.scenario.request_data import request_from
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request, Scenario
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import Request
 
 _MOST_SHOWN = 1000
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from advisor.bulk.estimates.lines import Line, read_lines
 from advisor.errors import RequestError, Source, UserError, raise_problems
-from advisor.scenario.request_data import FLAGS, KEYS
+from advisor.scenario.settings import KEYS, SETTINGS
 from advisor.suggest import did_you_mean
 
 Kind = Literal["json", "csv"]
@@ -155,7 +155,8 @@ def _given(header: Sequence[str], cells: Sequence[str]) -> Mapping[str, object]:
 
 
 def _value(name: str, cell: str) -> object:
-    return _SWITCH.get(cell.casefold(), cell) if name in FLAGS else cell
+    switch = name in SETTINGS and SETTINGS[name].kind == "switch"
+    return _SWITCH.get(cell.casefold(), cell) if switch else cell
 
 
 def _check_header(header: Sequence[str], source: Source) -> None:

@@ -19,7 +19,8 @@ from advisor.estimate.speed_rates import Rate, speeds_of
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.user_measurements import CardEngine
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request, Scenario
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import Request
 
 _OTHER_SIZES = (0.4, 1.0, 2.0)
 """Examples of other models: parameters over those of the measured one."""

@@ -19,7 +19,8 @@ from advisor.knowledge.types import Format, Gpu, Knowledge, ModelRecord
 from advisor.models.resolution import model_from_record
 from advisor.scenario.precisions import formats_named
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Request, Scenario
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import Request
 from advisor.units import GIB
 
 _T = TypeVar("_T")

@@ -8,15 +8,8 @@ from typing import Literal, cast
 from advisor.knowledge.yaml_fields import Fields, correction, guess
 from advisor.rules.language.context import Reading
 from advisor.rules.language.model import Case
+from advisor.scenario.settings import SETTINGS
 from advisor.yamlfile import Node
-
-REQUEST_KEYS = (
-    "gpu", "model", "precision", "context", "batch", "kv_cache", "kv_cache_k", "kv_cache_v",
-    "framework", "backend", "gpus", "flash_attention", "ubatch", "kv_unified", "swa_full",
-    "gpu_layers", "cpu_experts", "logits_rows", "depth", "ram_gib", "ram_bandwidth_gb_s",
-    "cpu_cores", "draft_model", "mtp", "config", "prefer", "use", "split",
-)  # fmt: skip
-"""What a request may state (the fields of ``scenario.Request``)."""
 
 _KEYS = ("name", "given", "expect", "change", "rank", "says")
 Expect = Literal["fires", "silent"]
@@ -97,8 +90,8 @@ def _request(block: Fields, key: str, reading: Reading) -> Mapping[str, object] 
         hint = "State at least one input."
         reading.problems.add(f"'{key}' is empty.", block.at(key), hint, lint="empty-value")
     for name, value in inner.values.items():
-        if name not in REQUEST_KEYS:
-            hint = guess(name, REQUEST_KEYS) or f"Known inputs: {', '.join(REQUEST_KEYS)}."
+        if name not in SETTINGS:
+            hint = guess(name, SETTINGS) or f"Known inputs: {', '.join(SETTINGS)}."
             edit = correction(name, hint)
             message = f"unknown input '{name}'."
             reading.problems.add(message, inner.at(name), hint, lint="unknown-input", edit=edit)

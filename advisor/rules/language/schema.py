@@ -9,11 +9,11 @@ from typing import get_args
 from advisor.knowledge.fact_type import FactType
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.knowledge.yaml_fields import listed
-from advisor.rules.language.cases import REQUEST_KEYS
 from advisor.rules.language.conditions import example
 from advisor.rules.language.effects import ACTION_FACT, EFFECTS
 from advisor.rules.language.entries import Status
 from advisor.rules.language.verbs import BY_KIND, KINDS, VERBS
+from advisor.scenario.settings import SETTINGS
 from advisor.units import DIMENSIONS
 
 Schema = dict[str, object]
@@ -58,7 +58,7 @@ def rules_schema(vocabulary: Vocabulary) -> dict[str, object]:
             "conclude": _object({f.name: _value(f) for f in facts if f.origin == "rules"}),
             "recommend": _recommend(vocabulary),
             "score": _score(facts),
-            "inputs": _object({key: {} for key in REQUEST_KEYS}),
+            "inputs": _object({key: {} for key in SETTINGS}),
             "range": _object({"from": _TEXT, "to": _TEXT}),
             **{_condition_name(fact): _condition(fact) for fact in facts},
         },

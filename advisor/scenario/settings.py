@@ -1,0 +1,329 @@
+"""The settings of a request, each declared once.
+
+Flags, keys of files, bounds, help, lists of plans, and the order in which changes are tried follow
+from a declaration. Here annotations are values, so they are not put off.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Annotated, Literal, get_args, get_origin
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.knowledge.types import Split
+
+Prefer = Literal["balanced", "quality", "speed", "cost"]
+Use = Literal["interactive", "batch", "none"]
+"""How fast it has to be: read along, left to run, or of no matter."""
+Kind = Literal["text", "word", "switch", "whole", "number", "count or all"]
+
+_RUN = "What to run"
+_MEMORY = "How it runs"
+_HOST = "The computer around the card"
+_KINDS: Mapping[object, Kind] = {
+    str | None: "text",
+    bool | None: "switch",
+    int | None: "whole",
+    float | None: "number",
+    int | str | None: "count or all",
+}
+
+
+class Setting(Struct, frozen=True):
+    """One setting: what a person reads of it and what it may be."""
+
+    help: str
+    panel: str = ""
+    """Group of its flag in the help; empty: it has no flag."""
+    default: str = ""
+    """What holds where it is not stated, in words."""
+    least: float = 1
+    most: float | None = None
+    """Bounds of a number; without ``most`` neither is checked."""
+    unit: str = ""
+    with_unit: str = ""
+    """The name under which the same is stated as a text with a unit; the flag bears it."""
+    fixed: bool = True
+    """Whether the block ``with`` of a batch plan takes it."""
+    effort: int | None = None
+    """How much a change of it asks of a person; None: a change of it alone is never proposed."""
+    tried: Sequence[float] = ()
+    """Values tried for a change, where what is resolved is what was stated."""
+    fact: str = ""
+    """The fact that is the value as stated."""
+    needed: bool = False
+    """Whether its flag must be given."""
+    listed_before: str = ""
+    shown_before: str = ""
+    """Place among the keys and among the flags, where not in the order of declaration."""
+    name: str = ""
+    kind: Kind = "text"
+    words: Sequence[str] = ()
+    """All it may be, for the kind ``word``. These last three follow from the field."""
+
+    @property
+    def typed_name(self) -> str:
+        """Its name where a person types it: a flag without hyphens, a key of ``with``."""
+        return self.with_unit or self.name
+
+
+class Stated(Struct, frozen=True, kw_only=True):
+    """Settings that a scenario has as they were stated."""
+
+    cpu_cores: Annotated[
+        int | None,
+        Setting(
+            "CPU cores.",
+            _HOST,
+            most=4096,
+            effort=1,
+            tried=(2, 4, 6, 8, 16, 32),
+            fact="host.cpu_cores",
+            listed_before="draft_model",
+        ),
+    ] = None
+    split: Annotated[
+        Split | None,
+        Setting(
+            "How several cards share the model: whole layers (a pipeline in servers), rows of "
+            "every matrix (llama.cpp) or every tensor.",
+            _RUN,
+            "as the framework does",
+            shown_before="prefer",
+        ),
+    ] = None
+    """``splits.split_of`` says how the cards of a scenario then share the model."""
+
+
+class Request(Stated, frozen=True):
+    """What the user typed; None: not stated, the documented default applies."""
+
+    gpu: Annotated[
+        str | None,
+        Setting(
+            'The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local. Several: '
+            '"2x RTX 3090", "RTX 3090 + RTX 3060:12GB".',
+            _RUN,
+            fixed=False,
+            effort=6,
+            needed=True,
+        ),
+    ] = None
+    model: Annotated[
+        str | None,
+        Setting(
+            "A known name or Hugging Face id, a folder with a config.json, or a .gguf or "
+            ".safetensors file.",
+            _RUN,
+            fixed=False,
+            effort=4,
+            needed=True,
+        ),
+    ] = None
+    precision: Annotated[
+        str | None,
+        Setting(
+            "Weight format: FP16, Q4_K_M, AWQ ..., or INT8 or INT4 for the best that runs.",
+            _RUN,
+            "FP16",
+            fixed=False,
+            effort=2,
+        ),
+    ] = None
+    context: Annotated[
+        int | None,
+        Setting(
+            "Tokens per sequence.",
+            _RUN,
+            "4096 or the trained length",
+            most=2**27,
+            fixed=False,
+            effort=1,
+        ),
+    ] = None
+    batch: Annotated[
+        int | None,
+        Setting("Sequences held at once.", _RUN, "1", most=65_536, fixed=False, effort=1),
+    ] = None
+    kv_cache: Annotated[
+        str | None,
+        Setting("KV-cache type: f16, q8_0, fp8 ...", _MEMORY, "f16", fixed=False, effort=1),
+    ] = None
+    kv_cache_k: Annotated[
+        str | None, Setting("Type of the K half alone.", _MEMORY, fixed=False)
+    ] = None
+    kv_cache_v: Annotated[
+        str | None, Setting("Type of the V half alone.", _MEMORY, fixed=False)
+    ] = None
+    framework: Annotated[
+        str | None,
+        Setting(
+            "llama.cpp, vLLM, transformers ...",
+            _RUN,
+            "the first that runs it",
+            fixed=False,
+            effort=3,
+        ),
+    ] = None
+    backend: Annotated[
+        str | None,
+        Setting(
+            "CUDA, ROCm, Vulkan, Metal, SYCL.",
+            _MEMORY,
+            "by vendor",
+            fixed=False,
+            shown_before="depth",
+        ),
+    ] = None
+    gpus: Annotated[
+        int | None,
+        Setting("Number of equal cards.", _RUN, "1", most=64, fixed=False, effort=5),
+    ] = None
+    flash_attention: Annotated[
+        bool | None, Setting("on or off.", _MEMORY, "on where supported", fixed=False, effort=1)
+    ] = None
+    ubatch: Annotated[
+        int | None, Setting("Tokens computed at once.", _MEMORY, "512", most=65_536)
+    ] = None
+    kv_unified: Annotated[
+        bool | None, Setting("One cache for all sequences: on or off.", _MEMORY, "on")
+    ] = None
+    swa_full: Annotated[
+        bool | None, Setting("Full cache for sliding-window layers: on or off.", _MEMORY, "off")
+    ] = None
+    gpu_layers: Annotated[
+        int | str | None,
+        Setting(
+            "Layers on the card, a number or all.",
+            _MEMORY,
+            "all",
+            fixed=False,
+            effort=1,
+            shown_before="flash_attention",
+        ),
+    ] = None
+    cpu_experts: Annotated[
+        int | str | None,
+        Setting(
+            "Layers whose experts stay in RAM, a number or all.",
+            _MEMORY,
+            "0",
+            fixed=False,
+            effort=1,
+            shown_before="flash_attention",
+        ),
+    ] = None
+    logits_rows: Annotated[
+        int | None, Setting("Rows of logits kept.", _MEMORY, "the batch", most=2**20, fixed=False)
+    ] = None
+    depth: Annotated[
+        int | None,
+        Setting("Tokens already cached when speed is stated.", _MEMORY, "0", least=0, most=2**27),
+    ] = None
+    ram_gib: Annotated[
+        float | None,
+        Setting(
+            "System RAM, for example 64GB.",
+            _HOST,
+            most=1_048_576,
+            unit="GiB",
+            with_unit="ram",
+            effort=1,
+        ),
+    ] = None
+    ram_bandwidth_gb_s: Annotated[
+        float | None,
+        Setting(
+            "RAM bandwidth, for example 80GB/s.",
+            _HOST,
+            most=100_000,
+            unit="GB/s",
+            with_unit="ram_bandwidth",
+            effort=1,
+        ),
+    ] = None
+    draft_model: Annotated[
+        str | None, Setting("A small model that drafts tokens.", _MEMORY, fixed=False)
+    ] = None
+    mtp: Annotated[
+        int | None,
+        Setting(
+            "Tokens that the model's own head drafts at once (multi-token prediction).",
+            _MEMORY,
+            least=0,
+            most=16,
+            fixed=False,
+        ),
+    ] = None
+    config: Annotated[str | None, Setting("The path of a config.json.", fixed=False)] = None
+    prefer: Annotated[
+        Prefer | None,
+        Setting(
+            "What matters most: balanced, quality, speed or cost.",
+            _RUN,
+            "balanced",
+            fixed=False,
+            effort=0,
+        ),
+    ] = None
+    use: Annotated[
+        Use | None,
+        Setting(
+            "How fast it has to be: interactive (read along), batch (left to run) or none.",
+            _RUN,
+            "interactive",
+            fixed=False,
+        ),
+    ] = None
+
+    def stated(self) -> Mapping[str, object]:
+        """The keys the user gave, in the order of ``SETTINGS``."""
+        pairs = ((name, getattr(self, name)) for name in SETTINGS)
+        return {name: value for name, value in pairs if value is not None}
+
+
+def _declared(owner: type[Struct]) -> Iterable[Setting]:
+    """Give the settings of a class's own fields, completed by the names and types of these."""
+    for name, field in owner.__annotations__.items():
+        kind, words = _KINDS.get(field.__origin__, "word"), ()
+        if kind == "word":
+            words = next(get_args(one) for one in get_args(field.__origin__) if get_origin(one))
+        yield replace(field.__metadata__[0], name=name, kind=kind, words=words)
+
+
+def _placed(settings: Iterable[Setting], where: str) -> Sequence[Setting]:
+    """Put those that say so before the one they name."""
+    every = list(settings)
+    found = [one for one in every if not getattr(one, where)]
+    for one in every:
+        if before := getattr(one, where):
+            found.insert([other.name for other in found].index(before), one)
+    return found
+
+
+STATED: Sequence[Setting] = tuple(_declared(Stated))
+"""Settings that a scenario has as they were stated."""
+SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {one.name: one for one in _placed((*_declared(Request), *STATED), "listed_before")}
+)
+"""Every setting by its name in a request, in the order of keys."""
+FLAGS: Sequence[Setting] = [
+    one
+    for panel in (_RUN, _MEMORY, _HOST)
+    for one in _placed(SETTINGS.values(), "shown_before")
+    if one.panel == panel
+]
+"""Those that have flags, in the order of the help."""
+FIXED: Sequence[Setting] = sorted(
+    filter(attrgetter("fixed"), SETTINGS.values()),
+    key=lambda one: (one.panel != _HOST, one.kind in {"switch", "word"}, one.kind == "word"),
+)
+"""Those that the block ``with`` of a plan takes: the computer, numbers, switches, words."""
+WITH_UNITS: Mapping[str, Setting] = {
+    one.with_unit: one for one in SETTINGS.values() if one.with_unit
+}
+"""The key that takes a unit -> what it states in a request."""
+KEYS = (*SETTINGS, *WITH_UNITS)
+"""Every key a request may hold in a file."""
