@@ -26,7 +26,7 @@ __all__ = [
 _HOMES = {
     "Advice": "advice.document",
     "Advisor": "advice.pipeline",
-    "Request": "scenario.scenario",
+    "Request": "scenario.settings",
     "__version__": "files",
     "advise": "advice.pipeline",
     "load_knowledge": "knowledge.load",
