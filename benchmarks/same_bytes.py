@@ -15,7 +15,7 @@ commit: requests are drawn from the lists in same_bytes_inputs.py, fixtures come
 `compare` exits with 1 when a document differs or is missing on one side. --allow GLOB (repeatable)
 declares documents that may; they are counted. --json-order-free ignores the order of keys.
 
-Left out: `--gpu local`, `--hub`, `--watch`, `--dry-run`, `calibrate` (25 s; its own --check compares
+Left out: `--gpu local`, `--hub`, `--watch`, `--dry-run`, `calibrate` (25 s; its --check compares
 bytes) and `rules diff` of a git revision. Times, rates, the hash of the code and paths of the
 temporary folder are replaced.
 """
@@ -83,7 +83,6 @@ def work() -> None:
             Path(path).write_text(text, encoding="utf-8")
         found = dict(documents(step))
         os.chdir(home)
-        import time; t=time.process_time(); sys.stderr.write(f"{t-globals().get('T',0):.2f} {len(found)} {step.get('name')}\n"); globals()["T"]=t
         answers.write(json.dumps(found) + "\n")
         answers.flush()
 
@@ -167,7 +166,7 @@ def _fixtures(folder: Path) -> None:
     shutil.copytree(ROOT / "tests" / "data" / "measurements", folder / "measured")
     with gzip.open(ROOT / "tests" / "data" / "configs.json.gz") as packed:
         configs = json.load(packed)
-    for name in CONFIGS:
+    for name in CONFIGS.split():
         (folder / "config" / name).mkdir(parents=True)
         (folder / "config" / name / "config.json").write_text(json.dumps(configs[name]))
 
@@ -304,8 +303,8 @@ def _named(wrong: Sequence[str], one: Side, other: Side) -> None:
 
 
 def _diff(name: str, one: Side, other: Side) -> Iterator[str]:
-    lines = [_lines(side.text(name)) for side in (one, other)]
-    for line in difflib.unified_diff(*lines, f"A {name}", f"B {name}", n=1, lineterm=""):
+    old, new = _lines(one.text(name)), _lines(other.text(name))
+    for line in difflib.unified_diff(old, new, f"A {name}", f"B {name}", n=1, lineterm=""):
         yield line[:200]
 
 
@@ -344,8 +343,8 @@ def main() -> None:
         print(f"{len(texts)} documents: {args.output}")
         return
     with tempfile.TemporaryDirectory(prefix="same-bytes-") as made:
-        sides = [Side(given, quick=args.quick, scratch=Path(made)) for given in args.sides]
-        raise SystemExit(compare(*sides, args))
+        one, other = (Side(given, quick=args.quick, scratch=Path(made)) for given in args.sides)
+        raise SystemExit(compare(one, other, args))
 
 
 if __name__ == "__main__":

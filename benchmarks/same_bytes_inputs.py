@@ -34,6 +34,11 @@ OLMoE-1B-7B-0924-Instruct;Llama-3.2-11B-Vision-Instruct;SmolLM3-3B;AI21-Jamba-Mi
 llama-2-7b;llama-2-70b;CodeLlama-34b-hf;Qwen3-0.6B;DeepSeek-R1-Distill-Qwen-14B;stablelm-2-12b-chat
 LFM2-8B-A1B;Mistral-Nemo-Instruct-2407;embeddinggemma-300m;InternVL3-8B-hf;Qwen3.6-35B-A3B;gemma-7b
 ./config/afm-4.5b;./config/deepseek-v2-lite;./config/command-r7b;./config/codellama-34b"""
+SERVERS = """RTX 4090;H100 SXM5 80 GB;L40S;RTX 5090;H200 SXM 141 GB;RTX 6000 Ada Generation;L4
+RTX PRO 6000 Blackwell;RTX 4070;RTX 5080"""
+CARDS = {"MLX-LM": "M4 Pro:48GB;Apple M2 Ultra:192GB;Apple M1:16GB;M4 Max (40-core GPU):128GB"}
+SERVED = """phi-3-medium;llama-3-8b;llama-3.1-70b;mixtral-8x7b;gemma-2-27b;qwen2.5-32b;qwen3-32b
+qwen3-30b-a3b;Qwen2.5-7B-Instruct;mistral-7b-v0.1;phi-4;gemma-3-27b-it;Mistral-Nemo-Instruct-2407"""
 RUNTIMES = {
     "llama.cpp": "FP16;BF16;Q8_0;Q6_K;Q5_K_M;Q4_K_M;Q4_0;IQ4_XS;Q3_K_M;Q2_K;IQ2_XS;INT4;INT8",
     "vLLM": "FP16;BF16;FP8;AWQ 4-bit;GPTQ 4-bit;INT8 W8A8;NVFP4;INT4",
@@ -43,33 +48,47 @@ RUNTIMES = {
     "ExLlamaV2": "EXL2 4.65bpw;GPTQ 4-bit", "MLX-LM": "MLX 4-bit;MLX 8-bit;BF16",
     "KTransformers": "Q4_K_M", "MLC-LLM": "FP16", "DeepSpeed": "FP16",
 }  # fmt: skip
-WEIGHTS = (14, 5, 2, 1, 1, 1, 1, 1, 1, 1, 2, 0.3, 0.3, 0.3)
+WEIGHTS = (16, 5, 2, 1, 0.6, 0.6, 1, 1, 0.6, 0.5, 1, 0.1, 0.1, 0.1)
 SETTINGS = (
     (0.6, "context", "2048;4096;8192;16384;32768;131072"), (0.25, "batch", "2;4;8;32;128"),
     (0.25, "prefer", "quality;speed;cost"), (0.2, "use", "batch;none"), (0.3, "ram", "16GB;64GB"),
     (0.2, "ram-bandwidth", "50GB/s;80GB/s"), (0.1, "cpu-cores", "4;16"), (0.12, "gpus", "2;4;8"),
-    (0.08, "gpu-layers", "0;10;20;all"), (0.05, "cpu-experts", "4;all"), (0.08, "ubatch", "256"),
-    (0.15, "kv-cache", "q8_0;q4_0;fp8;bf16"), (0.04, "kv-cache-k", "q8_0"), (0.1, "depth", "1000"),
-    (0.06, "split", "layer;row;tensor"), (0.06, "flash-attention", "off;on"), (0.03, "mtp", "1"),
+    (0.06, "gpu-layers", "0;10;20;all"), (0.03, "cpu-experts", "4;all"), (0.08, "ubatch", "256"),
+    (0.12, "kv-cache", "q8_0;q4_0;fp8;bf16"), (0.03, "kv-cache-k", "q8_0"), (0.1, "depth", "1000"),
+    (0.05, "split", "layer;row;tensor"), (0.06, "flash-attention", "off;on"), (0.02, "mtp", "1"),
     (0.05, "kv-unified", "off"), (0.05, "swa-full", "on"), (0.05, "logits-rows", "512"),
-    (0.05, "backend", "Vulkan;CUDA;ROCm"), (0.04, "draft-model", "Qwen3-0.6B;llama-3.2-1b"),
+    (0.03, "backend", "Vulkan;CUDA"), (0.03, "draft-model", "Qwen3-0.6B;llama-3.2-1b"),
 )  # fmt: skip
-CONFIGS = """afm-4.5b all-minilm-l6-v2 aya-expanse-8b bert-base-uncased bge-small-en-v1.5 bloom-176b
-bloom-560m bloom-7b1 codellama-34b command-r-35b command-r-plus-104b command-r7b dbrx-132b
+CONFIGS = """afm-4.5b all-minilm-l6-v2 aya-expanse-8b bert-base-uncased bge-small-en-v1.5
+bloom-176b bloom-560m bloom-7b1 codellama-34b command-r-35b command-r-plus-104b command-r7b dbrx-132b
 deepseek-coder-33b deepseek-llm-7b deepseek-v2 deepseek-v2-lite default-aria default-axk1
 default-bamba default-bert-generation default-biogpt default-codegen default-cohere2_vision
 default-ctrl default-cwm default-deepseek_v32 default-deepseek_vl default-dots3_note_text
-default-exaone_moe default-flex_olmo default-flint""".split()
-RULES = """bandwidth-class fit-gap verdict-tight verdict-too-big cache-exceeds-memory mlx-needs-apple
-gguf-files-only cooling-at-high-power shared-memory-is-shared context-beyond-training cache-is-large
-experts-all-stored format-costs-quality long-context-slows fit-is-tight room-to-grow quantize-to-fit
+default-exaone_moe default-flex_olmo default-flint"""
+RULES = """bandwidth-class-low fit-gap-slight verdict-tight verdict-too-big cache-exceeds-memory
+mlx-needs-apple gguf-files-only cooling-at-high-power shared-memory-is-shared context-beyond-training
+cache-is-large experts-all-stored format-costs-quality long-context-slows fit-is-tight room-to-grow quantize-to-fit
 quantize-for-room combine-to-fit no-ruined-model add-card-to-fit upgrade-to-fit rent-a-card-to-fit
 quantize-cache-for-room shrink-context-to-fit grow-batch-for-throughput offload-layers-to-fit
 offload-experts-to-fit smaller-sibling-to-fit serving-framework-for-throughput mlx-on-apple
-draft-model-for-speed""".split()
-ACTIONS = """add-gpus add-second-card change-framework cloud combine flash-attention-on grow-batch
-more-on-card offload-experts offload-layers own-head quantize-kv quantize shrink-batch
-shrink-context smaller-model speculative upgrade-gpu cooling kv-heavy room-to-grow""".split()
+draft-model-for-speed"""
+PREVIEWED = {
+    '"RTX 4090" --model phi-3-medium': "add-gpus add-second-card cloud cooling smaller-model "
+    "upgrade-gpu offload-layers quantize",
+    '"RTX 3060 12GB" --model llama-3-8b --precision Q4_K_M': "grow-batch room-to-grow speculative",
+    '"RTX 4090" --model mixtral-8x7b --precision Q4_K_M --ram 64GB --ram-bandwidth 80GB/s': (
+        "offload-experts moe-routing change-framework"
+    ),
+    '"RTX 4090" --model llama-3.1-8b --precision Q8_0 --context 131072 --batch 4': (
+        "combine cache-is-large shrink-context"
+    ),
+    '"RTX 3060 12GB" --model qwen2.5-7b-instruct --precision Q8_0 --context 32768 '
+    "--flash-attention off": "flash-attention-on",
+    '"RTX 3090" --model qwen2.5-32b --precision Q4_K_M --gpu-layers 20 --ram 64GB '
+    "--ram-bandwidth 50GB/s": "more-on-card",
+    '"RTX 4090" --model llama-3.1-8b --framework vLLM --batch 16': "quantize-kv shrink-batch",
+    '"H100 SXM5 80 GB" --model GLM-4.5-Air --precision FP8 --gpus 4 --framework vLLM': "own-head",
+}
 LINTS = """action-never-meets always-fires bad-rule-name cannot-load case-does-not-match encoding
 conclusion-cycle contradictory-conclude deprecated-without-replacement duplicate-case duplicate-key
 duplicate-rule empty-file empty-value engine-limits fact-never-concluded fact-never-used implied-by
@@ -80,20 +99,20 @@ supersedes-cycle supersedes-never-meets tab template-forbidden template-syntax t
 unknown-enum unknown-fact unknown-input unknown-key unknown-placeholder unknown-rule unknown-verb
 unknown-template unknown-word unused-placeholder unused-template wrong-case wrong-ladder wrong-value
 wrong-number wrong-reference wrong-score wrong-shape wrong-unit wrong-verb yaml-extras yaml-limits
-yaml-syntax""".split()
+yaml-syntax"""
 COMMANDS = """;advise;estimate;models-for;gpus-for;batch;audit;site;calibrate;init;knowledge
 knowledge find;knowledge check;measure;measure add;measure list;measure remove;rules;rules check
 rules format;rules test;rules cover;rules diff;rules docs;rules explain;rules facts;rules mutate
 rules schema;templates;templates check;templates preview"""
+FORMATS = ("text", "markdown", "html", "json")
 USUAL = ("--gpu", "RTX 4090", "--model", "phi-3-medium")
-TIGHT = ("--gpu", "RTX 3060 12GB", "--model", "qwen2.5-14b-instruct", "--precision", "Q6_K")
 REVERSE = """--limit 5;--format json --limit 8;--format csv --limit all;--prefer speed --limit 8
 --context 32768;--ram 64GB --ram-bandwidth 80GB/s --min-speed 5;--framework vLLM;--gpus 2
 --prefer balanced --batch 8;--unmeasured --max-loss any;--released-after 2025;--precision INT4
 --kv-cache q8_0 --context 16384 --format csv;--max-loss 3 --format json --limit 5"""
-ERRORS = """advise;advise --gpu "RTX 4090";advise --gpu;nonsense;advise --nonsense;rules;rules nonsense
-A --gpu "RTX 4091";A --gpu 3060;A --gpu A100;A --gpu "M3 Ultra";A --model phi-3-medum;A --model dbr
-A --precision Q4_K_X;A --precision q9;A --framework vlm;A --framework vLLM --precision Q4_K_M
+ERRORS = """advise;advise --gpu "RTX 4090";advise --gpu;nonsense;advise --nonsense;rules
+rules nonsense;A --gpu "RTX 4091";A --gpu 3060;A --gpu A100;A --gpu "M3 Ultra"
+A --model phi-3-medum;A --model dbr;A --precision Q4_K_X;A --precision q9;A --framework vlm;A --framework vLLM --precision Q4_K_M
 A --gpu "RTX 4091" --model phi-3-medum --precision Q4_K_X;A --model phi-3-small --precision Q4_K_M
 A --gpu "GTX 1080" --precision FP8;A --gpu-layers -1;A --gpu-layers some;A --cpu-experts 2
 A --flash-attention maybe;A --ram lots;A --ram 0GB;A --ram-bandwidth "80 W";A --kv-cache q3_0
@@ -126,6 +145,14 @@ rules explain cache-is-large --gpu "RTX 4091" --model phi-3-medium --use chat;ru
 templates preview nonsense --gpu "RTX 4090" --model phi-4;rules format broken/tab.yaml --check
 measure add nowhere.csv;measure list;measure remove 12;measure add bad/cells.csv;calibrate --output
 rules diff nowhere;rules mutate --rule nonsense;rules cover --sample 0;rules docs --format pdf"""
+TOKENS = "--prompt-tokens 32 --gen-tokens 128"
+MEASURED = {
+    **dict.fromkeys(("llama-bench.csv", "llama-bench.json", "llama-bench.jsonl", "simple.csv"), ""),
+    "llama-bench.md": "--model Qwen2.5-7B-Instruct", "sglang.jsonl": "--gpu L40S",
+    "vllm-serve.json": "--gpu L40S", "SOURCE.md": "",
+    "vllm-latency.json": f"--gpu L4 --model phi-4 --precision FP16 --batch 8 {TOKENS}",
+    "vllm-throughput.json": f"--gpu L40S --model llama-3-8b --precision FP16 --batch 32 {TOKENS}",
+}  # fmt: skip
 NUMBERS = ("context", "batch", "gpus", "ubatch", "cpu-cores", "depth", "mtp", "logits-rows")
 CONFIG = {
     "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
@@ -192,10 +219,10 @@ def chains(*, quick: bool) -> Iterator[Chain]:
     yield from _rulebooks(quick=quick)
     yield from _small_batches(quick=quick)
     yield from _broken(quick=quick)
-    yield from _advice(70 if quick else 640)
+    yield from _advice(60 if quick else 640)
     yield _estimates(60 if quick else 800)
     yield from _reverse(4 if quick else 60)
-    yield _about_rules(4 if quick else len(RULES), 4 if quick else len(ACTIONS))
+    yield from _about_rules(quick=quick)
     yield _errors(("0", "many") if quick else ("0", "-1", "999999999999", "many", "4.5", ""))
     yield _starter(quick=quick)
     yield _measurements()
@@ -214,7 +241,9 @@ def _asked(number: int) -> dict[str, str]:
     """Request number so and so: a card, a model, a format and what else is stated."""
     rng = random.Random(f"request {number}")
     runtime = rng.choices(list(RUNTIMES), WEIGHTS)[0]
-    asked = {"gpu": rng.choice(_list(GPUS)), "model": rng.choice(_list(MODELS))}
+    own = rng.random() < 0.1 or runtime in {"llama.cpp", "Ollama", "LM Studio", "transformers"}
+    gpus, models = (GPUS, MODELS) if own else (CARDS.get(runtime, SERVERS), SERVED)
+    asked = {"gpu": rng.choice(_list(gpus)), "model": rng.choice(_list(models))}
     asked["precision"] = rng.choice(RUNTIMES[runtime].split(";"))
     if runtime != "llama.cpp" or rng.random() < 0.2:
         asked["framework"] = runtime
@@ -233,7 +262,7 @@ def _advice(count: int) -> Iterator[Chain]:
     for first in range(0, count, 10):
         steps: Chain = []
         for number in range(first, first + 10):
-            how = ["--format", ("text", "markdown", "html", "json")[number % 4]]
+            how = ["--format", FORMATS[number % 4]]
             how += shown.get(number % 17, [])
             how += ["--length", ("short", "full")[number % 2]] if number % 5 == 0 else []
             steps.append(_step("advise", "advise", *_flags(_asked(number)), *how))
@@ -254,7 +283,7 @@ def _estimates(count: int) -> Chain:
     rows = [_row(2000 + number, "use") for number in range(count)]
     rows += [
         {"id": name, "config": f"config/{name}/config.json", "gpu": gpu, "precision": "Q8_0"}
-        for name in CONFIGS
+        for name in CONFIGS.split()
         for gpu in ("RTX 4090", "L4")
     ]
     text = "".join(json.dumps(row) + "\n" for row in rows)
@@ -339,7 +368,7 @@ def _workbench() -> Iterator[Chain]:
 def _broken(*, quick: bool) -> Iterator[Chain]:
     """Every broken file alone, all of them at once, and what the corrections make of them."""
     yield [_step("broken", "rules", "check", "--quick", "broken", "--format", "json")]
-    for name in BROKEN[:: 16 if quick else 1]:
+    for name in BROKEN[:: 24 if quick else 1]:
         yield [
             _step("broken", "rules", "check", "--quick", f"broken/{name}"),
             _step("broken", "rules", "format", "--diff", f"broken/{name}"),
@@ -349,23 +378,21 @@ def _broken(*, quick: bool) -> Iterator[Chain]:
         yield [_step("broken", "rules", "check", "--quick", "broken", "--format", "sarif")]
 
 
-def _about_rules(rules: int, actions: int) -> Chain:
-    explained = [
-        _step("rules", "rules", "explain", rule, *(TIGHT if number % 2 else USUAL), *how)
-        for number, rule in enumerate(RULES[:rules])
-        for how in ([] if number % 3 == 0 else ["--no-search"],)
-    ]
-    shown = [
-        _step("templates", "templates", "preview", action, *(TIGHT if number % 2 else USUAL), *how)
-        for number, action in enumerate(ACTIONS[:actions])
-        for how in (["--all-variants"] if number % 4 == 0 else ["--format", "json"], [])
-    ]
-    facts = ("", "fit.gap", "memory.kv_share", "option.family", "gpu.tdp", "request.prefer")
-    listed = [_step("rules", "rules", "facts", *fact.split()) for fact in facts]
-    listed += [_step("rules", "rules", "facts", "--format", "json")]
-    listed += [_step("rules", "rules", "schema")]
-    pages = [_step("lints", "rules", "check", "--explain", lint) for lint in LINTS]
-    return [*explained, *shown, *listed, *pages]
+def _about_rules(*, quick: bool) -> Iterator[Chain]:
+    asked = [shlex.split(f"--gpu {request}") for request in PREVIEWED]
+    for number, rule in enumerate(RULES.split()[: 6 if quick else None]):
+        how = [] if number % 3 == 0 else ["--no-search"]
+        yield [_step("rules", "rules", "explain", rule, *asked[number % len(asked)], *how)]
+    for request, actions in list(zip(asked, PREVIEWED.values(), strict=True))[:: 4 if quick else 1]:
+        for number, action in enumerate(actions.split()):
+            how = [["--all-variants"], ["--format", "json"], ["--length", "short"]][number % 3]
+            shown = ("templates", "preview", action, *request)
+            yield [_step("templates", *shown), _step("templates", *shown, *how)]
+    facts = ("", "fit.gap", "memory.kv_share", "option.family", "gpu.tdp", "--format json")
+    yield [_step("rules", "rules", "facts", *fact.split()) for fact in facts]
+    yield [_step("rules", "rules", "schema")]
+    lints = LINTS.split()[: 20 if quick else None]
+    yield [_step("lints", "rules", "check", "--explain", lint) for lint in lints]
 
 
 def _errors(numbers: Sequence[str]) -> Chain:
@@ -389,7 +416,7 @@ def _starter(*, quick: bool) -> Chain:
     return [
         _step("overlays", "init", "house", take=["house"]),
         _step("overlays", "init", "./house"),
-        *(_step("overlays", "advise", *mine, *own, "--format", f) for f in ("text", "html", "json")),
+        *(_step("overlays", "advise", *mine, *own, "--format", how) for how in FORMATS),
         _step("overlays", "advise", *USUAL, *own, "--why"),
         *(_step("overlays", *argv, at="house") for argv in inside),
         _step("overlays", "models-for", mine[0], mine[1], own[2], "--limit", "9"),
@@ -401,11 +428,11 @@ def _starter(*, quick: bool) -> Chain:
 def _measurements() -> Chain:
     known = ("--knowledge", "mine", "--date", "2026-03-31")
     card = ("--gpu", "RTX 4090", "--model", "llama-3-8b", "--precision", "Q4_K_M")
-    files = "llama-bench.csv llama-bench.json llama-bench.jsonl llama-bench.md sglang.jsonl simple.csv"
-    steps: Chain = [{"write": {"mine/gpus/none.yaml": ""}}]
-    for file in [*files.split(), "vllm-latency.json", "vllm-serve.json", "vllm-throughput.json"]:
-        steps.append(_step("measure", "measure", "add", f"measured/{file}", *known, *card))
-        steps.append(_step("measure", "measure", "add", f"measured/{file}", "--dry-run"))
+    steps: Chain = [{"write": {"mine/README.md": "Ours.\n"}}]
+    for file, how in MEASURED.items():
+        add = ("measure", "add", f"measured/{file}")
+        steps.append(_step("measure", *add, *known, *how.split()))
+        steps.append(_step("measure", *add, "--dry-run", "--format", "json"))
     steps.append(_step("measure", "measure", "list", *known[:2], take=["mine"]))
     steps.append(_step("measure", "measure", "list", *known[:2], "--format", "json"))
     steps += [_step("measure", "advise", *card, *known[:2], *how) for how in ([], ["--why"])]
