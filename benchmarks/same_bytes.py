@@ -64,6 +64,8 @@ VOLATILE = (
     (re.compile(r'("(?:seconds|per_second)": )[0-9.e+-]+'), r"\g<1>0"),
     (re.compile(r'("code_sha256": ")[0-9a-f]+'), r"\g<1>0"),
 )
+PROGRESS = re.compile(r"^([\w -]+: )?[\d,]+ of [\d,]+( scenarios.*)?\n", re.MULTILINE)
+"""What a slow machine says on standard error every ten seconds."""
 Texts = dict[str, str]
 
 
@@ -116,7 +118,7 @@ def said(argv: Sequence[str], stdin: str) -> str:
             runpy.run_module("advisor", run_name="__main__")
         except SystemExit as ended:
             code = ended.code
-    told = _read(err)
+    told = PROGRESS.sub("", _read(err))
     return _read(out) + (f"\n[exit {code or 0}]\n{told}" if code or told else "")
 
 

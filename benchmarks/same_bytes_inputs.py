@@ -60,18 +60,18 @@ SETTINGS = (
     (0.03, "backend", "Vulkan;CUDA"), (0.03, "draft-model", "Qwen3-0.6B;llama-3.2-1b"),
 )  # fmt: skip
 CONFIGS = """afm-4.5b all-minilm-l6-v2 aya-expanse-8b bert-base-uncased bge-small-en-v1.5
-bloom-176b bloom-560m bloom-7b1 codellama-34b command-r-35b command-r-plus-104b command-r7b dbrx-132b
-deepseek-coder-33b deepseek-llm-7b deepseek-v2 deepseek-v2-lite default-aria default-axk1
-default-bamba default-bert-generation default-biogpt default-codegen default-cohere2_vision
-default-ctrl default-cwm default-deepseek_v32 default-deepseek_vl default-dots3_note_text
-default-exaone_moe default-flex_olmo default-flint"""
+bloom-176b bloom-560m bloom-7b1 codellama-34b command-r-35b command-r-plus-104b command-r7b
+dbrx-132b deepseek-coder-33b deepseek-llm-7b deepseek-v2 deepseek-v2-lite default-aria
+default-axk1 default-bamba default-bert-generation default-biogpt default-codegen
+default-cohere2_vision default-ctrl default-cwm default-deepseek_v32 default-deepseek_vl
+default-dots3_note_text default-exaone_moe default-flex_olmo default-flint"""
 RULES = """bandwidth-class-low fit-gap-slight verdict-tight verdict-too-big cache-exceeds-memory
-mlx-needs-apple gguf-files-only cooling-at-high-power shared-memory-is-shared context-beyond-training
-cache-is-large experts-all-stored format-costs-quality long-context-slows fit-is-tight room-to-grow quantize-to-fit
-quantize-for-room combine-to-fit no-ruined-model add-card-to-fit upgrade-to-fit rent-a-card-to-fit
-quantize-cache-for-room shrink-context-to-fit grow-batch-for-throughput offload-layers-to-fit
-offload-experts-to-fit smaller-sibling-to-fit serving-framework-for-throughput mlx-on-apple
-draft-model-for-speed"""
+mlx-needs-apple gguf-files-only cooling-at-high-power shared-memory-is-shared
+context-beyond-training cache-is-large experts-all-stored format-costs-quality long-context-slows
+fit-is-tight room-to-grow quantize-to-fit quantize-for-room combine-to-fit no-ruined-model
+add-card-to-fit upgrade-to-fit rent-a-card-to-fit quantize-cache-for-room shrink-context-to-fit
+grow-batch-for-throughput offload-layers-to-fit offload-experts-to-fit smaller-sibling-to-fit
+serving-framework-for-throughput mlx-on-apple draft-model-for-speed"""
 PREVIEWED = {
     '"RTX 4090" --model phi-3-medium': "add-gpus add-second-card cloud cooling smaller-model "
     "upgrade-gpu offload-layers quantize",
@@ -90,16 +90,16 @@ PREVIEWED = {
     '"H100 SXM5 80 GB" --model GLM-4.5-Air --precision FP8 --gpus 4 --framework vLLM': "own-head",
 }
 LINTS = """action-never-meets always-fires bad-rule-name cannot-load case-does-not-match encoding
-conclusion-cycle contradictory-conclude deprecated-without-replacement duplicate-case duplicate-key
-duplicate-rule empty-file empty-value engine-limits fact-never-concluded fact-never-used implied-by
-ladder-gap ladder-overlap missing-case missing-key missing-silent-case missing-template missing-unit
-missing-verb needless-list never-fires no-option-named no-verdict not-a-list not-about-concluded
-not-comparable not-concludable number-without-source number-without-unit one-effect overlay same-as
-supersedes-cycle supersedes-never-meets tab template-forbidden template-syntax template-title
-unknown-enum unknown-fact unknown-input unknown-key unknown-placeholder unknown-rule unknown-verb
-unknown-template unknown-word unused-placeholder unused-template wrong-case wrong-ladder wrong-value
-wrong-number wrong-reference wrong-score wrong-shape wrong-unit wrong-verb yaml-extras yaml-limits
-yaml-syntax"""
+conclusion-cycle contradictory-conclude deprecated-without-replacement duplicate-case
+duplicate-key duplicate-rule empty-file empty-value engine-limits fact-never-concluded
+fact-never-used implied-by ladder-gap ladder-overlap missing-case missing-key missing-silent-case
+missing-template missing-unit missing-verb needless-list never-fires no-option-named no-verdict
+not-a-list not-about-concluded not-comparable not-concludable number-without-source
+number-without-unit one-effect overlay same-as supersedes-cycle supersedes-never-meets tab
+template-forbidden template-syntax template-title unknown-enum unknown-fact unknown-input
+unknown-key unknown-placeholder unknown-rule unknown-verb unknown-template unknown-word
+unused-placeholder unused-template wrong-case wrong-ladder wrong-value wrong-number
+wrong-reference wrong-score wrong-shape wrong-unit wrong-verb yaml-extras yaml-limits yaml-syntax"""
 COMMANDS = """;advise;estimate;models-for;gpus-for;batch;audit;site;calibrate;init;knowledge
 knowledge find;knowledge check;measure;measure add;measure list;measure remove;rules;rules check
 rules format;rules test;rules cover;rules diff;rules docs;rules explain;rules facts;rules mutate
@@ -112,14 +112,15 @@ REVERSE = """--limit 5;--format json --limit 8;--format csv --limit all;--prefer
 --kv-cache q8_0 --context 16384 --format csv;--max-loss 3 --format json --limit 5"""
 ERRORS = """advise;advise --gpu "RTX 4090";advise --gpu;nonsense;advise --nonsense;rules
 rules nonsense;A --gpu "RTX 4091";A --gpu 3060;A --gpu A100;A --gpu "M3 Ultra"
-A --model phi-3-medum;A --model dbr;A --precision Q4_K_X;A --precision q9;A --framework vlm;A --framework vLLM --precision Q4_K_M
-A --gpu "RTX 4091" --model phi-3-medum --precision Q4_K_X;A --model phi-3-small --precision Q4_K_M
-A --gpu "GTX 1080" --precision FP8;A --gpu-layers -1;A --gpu-layers some;A --cpu-experts 2
-A --flash-attention maybe;A --ram lots;A --ram 0GB;A --ram-bandwidth "80 W";A --kv-cache q3_0
-A --kv-cache fp8;A --backend CUDNN;A --depth 9000;A --draft-model llama-3-b;A --prefer qualty
-A --use chatting;A --split diagonal;A --kv-cache q8_0 --flash-attention off;A --model ./no
-A --model broken;A --rules nowhere;A --templates nowhere;A --knowledge nowhere;A --output no/a.txt
-A --output "";A --prefer fast --use chat --ram lots;A --format pdf;A --length long;A --offline
+A --model phi-3-medum;A --model dbr;A --precision Q4_K_X;A --precision q9;A --framework vlm
+A --framework vLLM --precision Q4_K_M;A --gpu "RTX 4091" --model phi-3-medum --precision Q4_K_X
+A --model phi-3-small --precision Q4_K_M;A --gpu "GTX 1080" --precision FP8;A --gpu-layers -1
+A --gpu-layers some;A --cpu-experts 2;A --flash-attention maybe;A --ram lots;A --ram 0GB
+A --ram-bandwidth "80 W";A --kv-cache q3_0;A --kv-cache fp8;A --backend CUDNN;A --depth 9000
+A --draft-model llama-3-b;A --prefer qualty;A --use chatting;A --split diagonal
+A --kv-cache q8_0 --flash-attention off;A --model ./no;A --model broken;A --rules nowhere
+A --templates nowhere;A --knowledge nowhere;A --output no/a.txt;A --output ""
+A --prefer fast --use chat --ram lots;A --format pdf;A --length long;A --offline
 A --prefer fast --gpu-layers ten --context 0 --gpu "RTX 4091" --model phi-3-medum;A --gpu ""
 A --fail-unless-fits;A --fail-unless-fits --precision Q8_0;A --gpu "2x RTX 3090 + " --gpus 2
 A --gpu "0x RTX 3090";A --gpu "2x RTX 3090" --gpus 4;A --model "" ;A --precision "";--version
@@ -128,23 +129,27 @@ A --model ./bad/words;A --model ./bad/heads;A --model ./bad/cut/config.json;A --
 models-for;models-for --gpu "RTX 4091";models-for --gpu "RTX 4090" --prefer fun --max-loss many
 models-for --gpu "RTX 4090" --min-params lots --family nobody --modality smell --limit none
 models-for --gpu "RTX 4090" --released-after May --min-speed slow --format pdf
-gpus-for --model nobody;gpus-for --model phi-4 --vendor Nvidea --form tower --max-price a --sort age
+gpus-for --model nobody
+gpus-for --model phi-4 --vendor Nvidea --form tower --max-price a --sort age
 gpus-for --model phi-4 --gpus 0 --context 0 --batch -1 --max-power low --precision Q4_K_X
-estimate nowhere.jsonl;estimate broken;estimate bad/mixed.jsonl;estimate bad/cells.csv;audit nowhere
-audit broken --workers 1;site nowhere;site broken;batch nowhere.yaml --out x;batch bad/mixed.jsonl
-batch bad/mixed.jsonl --out x --workers 1;batch bad/names.yaml --out x;batch bad/empty.yaml --out x
-batch bad/keys.yaml --out x;batch bad/ranges.yaml --out x;batch bad/names.yaml --out broken
-batch bad/cells.csv --out x --workers 1;batch bad/names.yaml --out x --formats pdf --workers 0
-knowledge find zzz;knowledge find 4060;knowledge find qwen3;knowledge find vLLM;knowledge find Q4
-knowledge find "";knowledge check nowhere;knowledge check bad/knowledge;templates check nowhere
+estimate nowhere.jsonl;estimate broken;estimate bad/mixed.jsonl;estimate bad/cells.csv
+audit nowhere;audit broken --workers 1;site nowhere;site broken;batch nowhere.yaml --out x
+batch bad/mixed.jsonl;batch bad/mixed.jsonl --out x --workers 1;batch bad/names.yaml --out x
+batch bad/empty.yaml --out x;batch bad/keys.yaml --out x;batch bad/ranges.yaml --out x
+batch bad/names.yaml --out broken;batch bad/cells.csv --out x --workers 1
+batch bad/names.yaml --out x --formats pdf --workers 0;knowledge find zzz;knowledge find 4060
+knowledge find qwen3;knowledge find vLLM;knowledge find Q4;knowledge find ""
+knowledge check nowhere;knowledge check bad/knowledge;templates check nowhere
 templates check bad/templates --format json;templates check bad/templates --format sarif
 templates check bad/templates;templates check bad/templates --format github;knowledge find gemma
 A --knowledge bad/knowledge;A --templates bad/templates;A --rules broken;rules facts nonsense
-rules explain nonsense --gpu "RTX 4090" --model phi-4;rules check nowhere;rules check --explain no
+rules explain nonsense --gpu "RTX 4090" --model phi-4;rules check nowhere
+rules check --explain no
 rules explain cache-is-large --gpu "RTX 4091" --model phi-3-medium --use chat;rules test nowhere
 templates preview nonsense --gpu "RTX 4090" --model phi-4;rules format broken/tab.yaml --check
-measure add nowhere.csv;measure list;measure remove 12;measure add bad/cells.csv;calibrate --output
-rules diff nowhere;rules mutate --rule nonsense;rules cover --sample 0;rules docs --format pdf"""
+measure add nowhere.csv;measure list;measure remove 12;measure add bad/cells.csv
+calibrate --output;rules diff nowhere;rules mutate --rule nonsense;rules cover --sample 0
+rules docs --format pdf"""
 TOKENS = "--prompt-tokens 32 --gen-tokens 128"
 MEASURED = {
     **dict.fromkeys(("llama-bench.csv", "llama-bench.json", "llama-bench.jsonl", "simple.csv"), ""),
