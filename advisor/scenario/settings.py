@@ -51,6 +51,8 @@ class Setting(Struct, frozen=True):
     """How much a change of it asks of a person; None: a change of it alone is never proposed."""
     tried: Sequence[float] = ()
     """Values tried for a change, where what is resolved is what was stated."""
+    drawn: Sequence[float | None] = ()
+    """Values in a sample of requests, in step with those of the other settings of a computer."""
     fact: str = ""
     """The fact that is the value as stated."""
     needed: bool = False
@@ -80,6 +82,7 @@ class Stated(Struct, frozen=True, kw_only=True):
             most=4096,
             effort=1,
             tried=(2, 4, 6, 8, 16, 32),
+            drawn=(None, None, None, None, 4, 8, None, 7, 64),
             fact="host.cpu_cores",
             listed_before="draft_model",
         ),
@@ -231,6 +234,7 @@ class Request(Stated, frozen=True):
             unit="GiB",
             with_unit="ram",
             effort=1,
+            drawn=(None, None, None, 16, 32, 64, 128, 256, 512),
         ),
     ] = None
     ram_bandwidth_gb_s: Annotated[
@@ -242,6 +246,7 @@ class Request(Stated, frozen=True):
             unit="GB/s",
             with_unit="ram_bandwidth",
             effort=1,
+            drawn=(None, None, None, None, 50, 80, 80, 50, 300),
         ),
     ] = None
     draft_model: Annotated[

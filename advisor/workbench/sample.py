@@ -14,6 +14,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from advisor.knowledge.types import Knowledge
+from advisor.scenario.settings import SETTINGS
 
 Given = Mapping[str, object]
 _T = TypeVar("_T")
@@ -30,17 +31,10 @@ _BATCHES = (None,) * 8 + (1, 2, 3, 4, 8, 16, 32, 64, 256)
 _GPUS = (None,) * 7 + (2, 2, 4, 8)
 _DEFAULTS = (None,) * 6
 _PREFER = (None, None, "quality", "speed", "cost")
-_HOSTS: tuple[Given, ...] = (
-    {},
-    {},
-    {},
-    {"ram_gib": 16},
-    {"ram_gib": 32, "ram_bandwidth_gb_s": 50, "cpu_cores": 4},
-    {"ram_gib": 64, "ram_bandwidth_gb_s": 80, "cpu_cores": 8},
-    {"ram_gib": 128, "ram_bandwidth_gb_s": 80},
-    {"ram_gib": 256, "ram_bandwidth_gb_s": 50, "cpu_cores": 7},
-    {"ram_gib": 512, "ram_bandwidth_gb_s": 300, "cpu_cores": 64},
-)
+_DRAWN = {one.name: one.drawn for one in SETTINGS.values() if one.drawn}
+_HOSTS: Sequence[Given] = [
+    dict(zip(_DRAWN, values, strict=True)) for values in zip(*_DRAWN.values(), strict=True)
+]
 _SETTINGS: tuple[Given, ...] = ({},) * 12 + (
     {"gpu_layers": 8},
     {"gpu_layers": 20},
