@@ -15,7 +15,7 @@ from advisor.errors import UserError
 from advisor.estimate.break_even import MOST_CARDS, can_double
 from advisor.estimate.limits import most_sequences
 from advisor.estimate.memory import estimate_memory, free_bytes
-from advisor.remedies.format_choice import worth_having
+from advisor.remedies.formats import worth_having
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request

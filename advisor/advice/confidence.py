@@ -7,6 +7,7 @@ from typing import Literal
 from advisor.estimate.certainty import certainty_of
 from advisor.estimate.memory import partly_guessed
 from advisor.remedies.option import Option
+from advisor.remedies.registry import is_uncertain
 
 Confidence = Literal["high", "medium", "low"]
 
@@ -19,7 +20,7 @@ def confidence_of(option: Option) -> Confidence:
     speed from this card or none needed.
     """
     memory = option.memory
-    if option.action == "speculative":
+    if is_uncertain(option.action):
         return "low"
     if certainty_of(memory) not in {"sure", None}:
         return "low"

@@ -14,11 +14,12 @@ from advisor.estimate.server_cache import sequences_at_once
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Framework, Gpu
 from advisor.models.model import Model
+from advisor.remedies import combine, quantize, speculative
+from advisor.remedies.assessment import exam_loss, quality_loss
 from advisor.remedies.baseline import Base
 from advisor.remedies.dominance import dominators_in_kind
 from advisor.remedies.last_resort import proof_of
 from advisor.remedies.option import Option
-from advisor.remedies.quality import exam_loss, quality_loss
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario, offloads
 from advisor.scenario.settings import STATED, Request
@@ -261,11 +262,11 @@ def _host(base: Base) -> Pairs:
 def _options_summary(options: Sequence[Option]) -> Pairs:
     fitting = [option for option in options if option.fits]
     yield "options.any_fits", bool(fitting)
-    yield "options.quantize_fits", any(o.action == "quantize" for o in fitting)
+    yield "options.quantize_fits", any(o.action == quantize.REMEDY.action for o in fitting)
     yield "options.single_step_fits", any(o.effort != "purchase" and o.steps == 1 for o in fitting)
-    combined = [o for o in fitting if o.action == "combine"]
+    combined = [o for o in fitting if o.action == combine.REMEDY.action]
     yield "options.combination_fits", any(o.effort != "purchase" for o in combined)
-    yield "options.draft_exists", any(o.action == "speculative" for o in options)
+    yield "options.draft_exists", any(o.action == speculative.DRAFT.action for o in options)
     yield "options.tried", len(options)
     yield "options.fitting", len(fitting)
     yield "options.dominated", len(dominators_in_kind(options))

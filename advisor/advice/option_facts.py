@@ -6,14 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from advisor.advice.facts import least_speed
 from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.memo import by_identity_up_to
-from advisor.remedies.assessment import put
+from advisor.remedies.assessment import put, weights_loss
 from advisor.remedies.baseline import Base
-from advisor.remedies.best_of_action import marks_of
-from advisor.remedies.dominance import BETWEEN_KEYS, DOMINATED_BY, dominators_in_kind
+from advisor.remedies.dominance import (
+    BETWEEN_KEYS,
+    DOMINATED_BY,
+    dominators_in_kind,
+    marks_of,
+)
+from advisor.remedies.model import relatives
 from advisor.remedies.option import Option
-from advisor.remedies.quality import weights_loss
-from advisor.remedies.smaller_models import relatives
 from advisor.rules.engine.base import OptionFacts
 from advisor.units import percent
 
@@ -41,7 +45,7 @@ def _option(
 ) -> dict[str, FactValue]:
     facts: dict[str, FactValue] = {
         **option.alone,
-        "option.family": option.action,
+        ACTION_FACT: option.action,
         "option.effort": option.effort,
         "option.steps": float(option.steps),
     }
@@ -82,7 +86,7 @@ def _put_speed(facts: dict[str, FactValue], base: Base, option: Option, least: f
 
 def _put_change(facts: dict[str, FactValue], base: Base, option: Option) -> None:
     before, after = base.scenario, option.scenario
-    if option.action == "smaller-model":
+    if after.model is not before.model:
         facts["option.related"] = any(
             model is after.model for model in relatives(base.knowledge, before.model)
         )

@@ -13,8 +13,9 @@ from advisor.files import data_dir, overlaid, read_tree
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.fact_file import read_facts
 from advisor.knowledge.types import Knowledge
-from advisor.knowledge.vocabulary import FILE, Vocabulary, load_vocabulary
+from advisor.knowledge.vocabulary import FILE, Vocabulary
 from advisor.knowledge.yaml_fields import Collector
+from advisor.remedies.registry import rule_vocabulary
 from advisor.rules.language.load import ReadRules, read_as_far
 from advisor.rules.language.texts import text_names
 from advisor.yamlfile import read_yaml
@@ -120,10 +121,10 @@ def _entry_names(content: bytes) -> Sequence[tuple[str, str]]:
 
 def _vocabulary(folder: Path | None, problems: list[UserError]) -> Vocabulary:
     try:
-        return load_vocabulary(folder)
+        return rule_vocabulary(folder)
     except UserError as error:
         problems += _several(error)
-    built_in = load_vocabulary()
+    built_in = rule_vocabulary()
     if folder is None or not (folder / FILE).is_file():
         return built_in
     own = read_facts((folder / FILE).read_bytes(), FILE, Collector(KnowledgeError))

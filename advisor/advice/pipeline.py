@@ -31,10 +31,12 @@ from advisor.files import __version__, data_dir, digest, overlaid
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Knowledge
-from advisor.knowledge.vocabulary import Vocabulary, load_vocabulary
+from advisor.knowledge.vocabulary import Vocabulary
 from advisor.memo import Kept
-from advisor.remedies import Base, expected_options
+from advisor.remedies.baseline import Base
+from advisor.remedies.impossible import expected_options
 from advisor.remedies.option import Expected, Option
+from advisor.remedies.registry import rule_vocabulary
 from advisor.rules.engine import make_engine
 from advisor.rules.engine.base import Engine, Firing, OptionFacts, Outcome
 from advisor.rules.language import load_rules
@@ -116,7 +118,7 @@ class Advisor(Struct, frozen=True):
             UserError: A file is wrong; every problem of that folder.
         """
         known = with_measurements(load_knowledge(knowledge), measurements)
-        vocabulary = load_vocabulary(knowledge)
+        vocabulary = rule_vocabulary(knowledge)
         files = overlaid("templates", templates, [".j2", ".txt"])
         ruleset = load_rules(
             rules,

@@ -14,10 +14,12 @@ from advisor.estimate.result import BreakEven, Limits
 from advisor.estimate.system_ram import timed
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Knowledge
-from advisor.remedies import Base, build_options, expected_options
 from advisor.remedies.assessment import outlook_of
+from advisor.remedies.baseline import Base
 from advisor.remedies.break_even import break_even
+from advisor.remedies.impossible import expected_options
 from advisor.remedies.option import Option
+from advisor.remedies.registry import build_options
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request

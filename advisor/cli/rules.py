@@ -29,7 +29,7 @@ rules_app.command()(mutate)
 @rules_app.command()
 def schema() -> None:
     """Print the JSON Schema that editors use for completion."""
-    from advisor.knowledge.vocabulary import load_vocabulary  # noqa: PLC0415
+    from advisor.remedies.registry import rule_vocabulary  # noqa: PLC0415
     from advisor.rules.language.schema import rules_schema  # noqa: PLC0415
 
-    typer.echo(json.dumps(rules_schema(load_vocabulary()), indent=2))
+    typer.echo(json.dumps(rules_schema(rule_vocabulary()), indent=2))

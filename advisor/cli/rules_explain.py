@@ -62,10 +62,10 @@ def facts(
     knowledge: KnowledgeFolder = None,
 ) -> None:
     """Show a fact: unit or values, origin, what concludes it, what depends on it; or list all."""
-    from advisor.knowledge.vocabulary import load_vocabulary  # noqa: PLC0415
+    from advisor.remedies.registry import rule_vocabulary  # noqa: PLC0415
     from advisor.workbench.fact_views import facts_json, facts_list, use_json, use_text  # noqa: PLC0415
 
-    vocabulary = load_vocabulary(knowledge)
+    vocabulary = rule_vocabulary(knowledge)
     as_json = format_ is Format.json
     if fact is None:
         text = facts_json(vocabulary) if as_json else facts_list(vocabulary)

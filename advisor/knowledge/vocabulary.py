@@ -17,6 +17,8 @@ from advisor.units import format_quantity, gib
 __all__ = ["FactType", "Vocabulary", "load_vocabulary", "show", "shown_in"]
 
 FILE = "facts.yaml"
+ACTION_FACT = "option.family"
+"""The action of a what-if: what rules may recommend are the values of this fact."""
 _LAYOUT = 2
 """Raised when the compiled form changes shape."""
 _KEPT = 16_384

@@ -6,7 +6,8 @@ contexts, and all cards are held against the same larger ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import log
 
 from msgspec import Struct
 
@@ -18,11 +19,13 @@ from advisor.estimate.system_ram import host_fits
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import Kept
-from advisor.remedies.quality import exam_loss, quality_loss, weights_loss
 from advisor.scenario import support
 from advisor.scenario.scenario import Key, Scenario, any_context_key, offloads, whole_key
 from advisor.scenario.splits import split_of
 from advisor.units import percent
+
+_FULL_BITS = 16
+_NEAR_IN_SIZE = log(3.0)
 
 
 class Outlook(Struct, frozen=True):
@@ -175,3 +178,35 @@ def _put_card(facts: dict[str, FactValue], after: Scenario, gpu: Gpu) -> None:
     facts["option.gpu_segment"] = gpu.segment
     facts["option.gpu_vendor"] = gpu.vendor
     put(facts, "option.bandwidth", gpu.bandwidth_bytes_s)
+
+
+def quality_loss(scenario: Scenario) -> float | None:
+    """Perplexity increase of weights and KV cache together, %; None when one is unknown."""
+    weights = weights_loss(scenario)
+    cache = scenario.kv_cache_k
+    if weights is None or cache.bits >= _FULL_BITS:
+        return weights
+    return None if cache.quality_loss_percent is None else weights + cache.quality_loss_percent
+
+
+def weights_loss(scenario: Scenario) -> float | None:
+    """Perplexity increase of the weight format, %: of the nearest size measured, else at all."""
+    if support.is_published(scenario.precision, scenario.model):
+        return 0.0
+    near = of_size(scenario.precision.quality_by_size, scenario.model.parameters)
+    return scenario.precision.quality_loss_percent if near is None else near
+
+
+def exam_loss(scenario: Scenario) -> float | None:
+    """Points of MMLU that the weight format costs models of this size, %; None if unmeasured."""
+    if support.is_published(scenario.precision, scenario.model):
+        return 0.0
+    return of_size(scenario.precision.exam_loss, scenario.model.parameters)
+
+
+def of_size(measured: Sequence[tuple[float, float]], parameters: float) -> float | None:
+    """The figure of the model nearest in size, if it is within a factor of three."""
+    if not measured or not parameters:
+        return None
+    size, value = min(measured, key=lambda pair: abs(log(pair[0] / parameters)))
+    return value if abs(log(size / parameters)) <= _NEAR_IN_SIZE else None

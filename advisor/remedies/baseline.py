@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.estimate.memory import free_bytes
-from advisor.estimate.result import Memory, Speed
+from advisor.estimate.result import Limits, Memory, Speed
+from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.memo import by_identity_up_to
-from advisor.remedies.assessment import known_outlook, outlook_of
-from advisor.remedies.option import Action, Effort, Option
-from advisor.remedies.quality import quality_loss
+from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
+from advisor.remedies.option import Effort, Option
 from advisor.scenario import support
 from advisor.scenario.precisions import formats_for, precision_asked
 from advisor.scenario.resolve import cards_asked, default_backend, default_context, default_ubatch
@@ -36,6 +36,32 @@ class Base(Struct, frozen=True):
     def card_fits(self) -> bool:
         """Whether the request fits on its cards."""
         return self.memory.deficit_bytes == 0
+
+
+Propose = Callable[[Base, Limits, Mapping[str, Option]], Iterator[Option]]
+"""The request, how far it can grow, and what was proposed so far by key -> what-ifs."""
+
+
+class Remedy(Struct, frozen=True):
+    """A change worth proposing: what it says of itself, and how it is found.
+
+    Several may stand for one action; what they say then counts together.
+    """
+
+    action: str
+    """What rules recommend and texts are named after."""
+    settings: frozenset[str]
+    """Settings of a request that are its subject; none where it has no single subject."""
+    effort: Effort
+    """What it usually takes."""
+    propose: Propose | None = None
+    """None where another remedy's search finds it as well."""
+    told_by: str = ""
+    """The setting whose new value tells one such change from another; empty: all that changes."""
+    joins: bool = False
+    """Whether it is looked for only when every other change was proposed."""
+    uncertain: bool = False
+    """Whether its gain hangs on what is written."""
 
 
 def may_help(base: Base, other: Scenario) -> bool:
@@ -64,11 +90,11 @@ def whole_if_held(base: Base, other: Scenario) -> Scenario:
 
 def make_option(
     base: Base,
-    action: Action,
+    remedy: Remedy,
     change: Mapping[str, object],
     scenario: Scenario,
-    effort: Effort,
     *,
+    effort: Effort | None = None,
     cost_usd: float | None = None,
     steps: int = 1,
 ) -> Option:
@@ -84,8 +110,8 @@ def make_option(
     before = _loss_of(own)
     full = _completed(base, change, scenario)
     return Option(
-        key=option_key(action, full),
-        action=action,
+        key=option_key(remedy.action, full),
+        action=remedy.action,
         change=full,
         scenario=scenario,
         memory=then.memory,
@@ -95,13 +121,27 @@ def make_option(
         quality_loss_percent=loss,
         quality_cost_percent=None if loss is None or before is None else round(loss - before, 6),
         cost_usd=cost_usd,
-        effort=effort,
+        effort=effort or remedy.effort,
         margin=then.margin,
         alone=then.facts,
     )
 
 
 _loss_of = by_identity_up_to(16)(quality_loss)
+
+
+def stored_bytes(base: Base, scenario: Scenario, precision: Format | None = None) -> int:
+    """What the weights take wherever they lie, bytes: the floor of any what-if.
+
+    Args:
+        base: The request.
+        scenario: Whose model and framework.
+        precision: Another format than the scenario's own.
+    """
+    stored_as = precision or scenario.precision
+    return weight_profile(
+        scenario.model, stored_as, scenario.framework, base.knowledge.ggml_types
+    ).total_bytes
 
 
 def option_key(action: str, change: Mapping[str, object]) -> str:

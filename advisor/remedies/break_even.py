@@ -15,7 +15,9 @@ from advisor.estimate.break_even import (
 from advisor.estimate.result import BreakEven, Limits, Memory
 from advisor.knowledge.types import Format
 from advisor.remedies.baseline import Base
+from advisor.remedies.cards import MORE
 from advisor.remedies.option import Option
+from advisor.remedies.quantize import REMEDY as QUANTIZE
 
 
 def break_even(base: Base, limits: Limits, options: Sequence[Option]) -> BreakEven:
@@ -44,7 +46,7 @@ def _largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memo
     fitting = [
         option
         for option in options
-        if option.action == "quantize"
+        if option.action == QUANTIZE.action
         and option.memory.deficit_bytes == 0
         and option.scenario.framework is base.scenario.framework
     ]
@@ -76,6 +78,6 @@ def _more_cards(base: Base, options: Sequence[Option]) -> Iterator[int]:
     """List the numbers of equal cards that were tried because these are too few, and that fit."""
     for option in options:
         gpus = option.scenario.gpus
-        fits = option.action == "add-gpus" and option.memory.deficit_bytes == 0
+        fits = option.action == MORE.action and option.memory.deficit_bytes == 0
         if fits and option.scenario == replace(base.scenario, gpus=gpus):
             yield gpus

@@ -1,4 +1,4 @@
-"""What-ifs about cards: more of them, larger or faster ones, rented ones."""
+"""Other cards: more of them, a second one of another kind, larger or faster ones, rented ones."""
 
 from __future__ import annotations
 
@@ -6,12 +6,23 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from advisor.errors import UserError
 from advisor.estimate.break_even import MOST_CARDS, can_double
+from advisor.estimate.memory import free_bytes
 from advisor.knowledge import catalogue
+from advisor.knowledge.cards import TOGETHER, Cards, find_cards
 from advisor.knowledge.catalogue import CardRow
 from advisor.knowledge.types import Gpu, Knowledge
-from advisor.remedies.baseline import Base, cards_hold, make_option, whole_if_held
-from advisor.remedies.option import Action, Option
+from advisor.memo import by_identity
+from advisor.remedies.baseline import (
+    Base,
+    Remedy,
+    cards_hold,
+    make_option,
+    stored_bytes,
+    whole_if_held,
+)
+from advisor.remedies.option import Option
 from advisor.scenario import support
 from advisor.scenario.resolve import default_backend
 from advisor.scenario.scenario import Scenario
@@ -22,12 +33,15 @@ _PER_SEGMENT = {True: 2, False: 1}
 of cards in data centres the one that most clouds rent."""
 _MOSTLY_RENTED = "NVIDIA"
 _MUCH_FASTER = 1.3
+_MOST_SECOND_CARDS = 2
+_LEAST_ON_CARDS = 0.75
+"""Weights that must lie on two cards: an input embedding may stay in system RAM."""
 _FOR_SALE = frozenset({"consumer", "workstation", "datacenter"})
 LEAST_RENTED_BANDWIDTH = 300e9
 """Slower cards of data centres are made for video and desktops, bytes per second."""
 
 
-def more_cards_options(base: Base) -> Iterator[Option]:
+def _more(base: Base, *_: object) -> Iterator[Option]:
     """The fewest equal cards that hold the model, or two where one already does.
 
     Of unequal cards the largest is taken again, in place of the others. Where a framework that
@@ -74,7 +88,7 @@ def _with_cards(base: Base, other: Scenario, bought: int) -> Option:
     if other.split != base.scenario.split:
         change["split"] = other.split
     cost = price * bought if price else None
-    return make_option(base, "add-gpus", change, other, "purchase", cost_usd=cost)
+    return make_option(base, MORE, change, other, cost_usd=cost)
 
 
 def can_grow(base: Base) -> bool:
@@ -88,7 +102,7 @@ def _largest(cards: Sequence[Gpu]) -> Gpu:
     return max(cards, key=lambda card: (card.vram_bytes or 0, card.bandwidth_bytes_s or 0.0))
 
 
-def other_card_options(base: Base) -> Iterator[Option]:
+def _others(base: Base, *_: object) -> Iterator[Option]:
     """Cards that hold the request where this one does not, or much faster ones where it does.
 
     After one that holds it with a thin margin the next larger one is tried as well.
@@ -132,16 +146,9 @@ def _worth_a_look(base: Base, gpu: Gpu) -> Sequence[CardRow]:
 def _card_option(base: Base, scenario: Scenario) -> Option:
     card = scenario.gpu
     assert card
-    action: Action = "cloud" if card.segment == "datacenter" else "upgrade-gpu"
-    cost = card.launch_price_usd
-    return make_option(
-        base,
-        action,
-        {"gpu": card.name},
-        scenario,
-        "purchase",
-        cost_usd=cost * scenario.gpus if cost and action == "upgrade-gpu" else None,
-    )
+    remedy, price = RENTED if card.segment == "datacenter" else LARGER, card.launch_price_usd
+    cost = price * scenario.gpus if price and remedy is LARGER else None
+    return make_option(base, remedy, {"gpu": card.name}, scenario, cost_usd=cost)
 
 
 def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | None:
@@ -193,3 +200,66 @@ def _is_current(row: CardRow, knowledge: Knowledge) -> bool:
 def _smallest_and_cheapest(row: CardRow) -> tuple[int, bool, float, str]:
     price = row.launch_price_usd
     return (row.vram_bytes, price is None, price or 0.0, row.name)
+
+
+def _second(base: Base, *_: object) -> Iterator[Option]:
+    """Common second cards with which the request fits, the smallest first.
+
+    Only where the framework deals out layers: one that splits every tensor uses no more of the
+    larger card than the smaller one has.
+    """
+    gpu, found = base.scenario.gpu, 0
+    if gpu is None or base.card_fits or not _takes_another(base, gpu):
+        return
+    for name in base.knowledge.second_cards:
+        second = base.knowledge.gpus[name]
+        scenario = _beside(base, gpu, second)
+        if scenario is None or (free_bytes(scenario, base.knowledge) or 0) < 0:
+            continue
+        change: dict[str, object] = {"gpu": f"{gpu.name}{TOGETHER}{second.name}"}
+        if base.request.gpus:
+            change["gpus"] = scenario.gpus
+        price = second.launch_price_usd
+        option = make_option(base, SECOND, change, scenario, cost_usd=price)
+        if option.fits:
+            yield option
+            found += option.margin != "thin"
+        if found == _MOST_SECOND_CARDS:
+            return
+
+
+def _takes_another(base: Base, gpu: Gpu) -> bool:
+    scenario = base.scenario
+    alone = scenario.gpus == 1 and not scenario.cards and gpu.segment != "mobile"
+    known = base.knowledge.gpus.get(gpu.name) is gpu
+    return alone and known and can_grow(base) and scenario.framework.multi_gpu[0] == "layer"
+
+
+def _beside(base: Base, gpu: Gpu, second: Gpu) -> Scenario | None:
+    """The request on both; None where the second is no other or would do, or both are too small."""
+    if second.vendor != gpu.vendor or second is gpu:
+        return None
+    alone = on_card(base, second)
+    if alone is not None and cards_hold(base, alone):
+        return None
+    together = (gpu.vram_bytes or 0) + (second.vram_bytes or 0)
+    if together < stored_bytes(base, base.scenario) * _LEAST_ON_CARDS:
+        return None
+    cards = _pair(base.knowledge, gpu, second)
+    if cards is None or not cards.each:
+        return None
+    return replace(base.scenario, gpu=cards.gpu, gpus=cards.count, cards=cards.each)
+
+
+@by_identity
+def _pair(knowledge: Knowledge, gpu: Gpu, second: Gpu) -> Cards | None:
+    try:
+        return find_cards(knowledge, f"{gpu.name}{TOGETHER}{second.name}")
+    except UserError:
+        return None
+
+
+MORE = Remedy("add-gpus", frozenset({"gpus"}), "purchase", _more)
+SECOND = Remedy(MORE.action, frozenset({"gpus"}), "purchase", _second)
+LARGER = Remedy("upgrade-gpu", frozenset({"gpu", "gpus"}), "purchase", _others, told_by="gpu")
+RENTED = Remedy("cloud", frozenset({"gpu", "gpus"}), "purchase", told_by="gpu")

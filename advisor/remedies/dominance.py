@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter, le
 
 from advisor.memo import by_identity_up_to
-from advisor.remedies.option import Effort, Option
+from advisor.remedies.option import EFFORTS, Option
 
 DOMINATED_BY = "option.dominated_by"
 """The fact that names them, and what stands between their keys."""
 BETWEEN_KEYS = "\n"
-_EFFORTS: Mapping[Effort, float] = {"setting": 0, "download": 1, "rebuild": 2, "purchase": 3}
+_EFFORT = {effort: float(place) for place, effort in enumerate(EFFORTS)}
 _Costs = tuple[float, ...]
 
 
@@ -90,7 +90,38 @@ def _standing(option: Option) -> tuple[tuple[object, ...], _Costs]:
         -speed.decode_tok_s.estimate if speed else 0.0,
         -total.estimate if total else 0.0,
         price or 0.0,
-        _EFFORTS[option.effort],
+        _EFFORT[option.effort],
         memory.host_weights_bytes + memory.host_kv_cache_bytes,
         option.steps,
     )
+
+
+def marks_of(options: Sequence[Option]) -> Mapping[str, set[str]]:
+    """Give, by the fact that says so, the keys of the options it holds for."""
+    marks: dict[str, set[str]] = {
+        "option.dominated": set(dominators_in_kind(options)),
+        "option.best_quality": set(),
+        "option.fastest": set(),
+        "option.smallest_step": set(),
+    }
+    by_action: dict[str, list[Option]] = {}
+    for option in options:
+        if option.fits:
+            by_action.setdefault(option.action, []).append(option)
+    for group in by_action.values():
+        _mark_best(group, marks)
+    return marks
+
+
+def _mark_best(group: Sequence[Option], marks: Mapping[str, set[str]]) -> None:
+    losses = [o.quality_loss_percent for o in group if o.quality_loss_percent is not None]
+    speeds = [o.speed.decode_tok_s.estimate for o in group if o.speed]
+    closest = max(o.memory.required_bytes for o in group)
+    least, fastest = min(losses, default=None), max(speeds, default=None)
+    for option in group:
+        if least is not None and option.quality_loss_percent == least:
+            marks["option.best_quality"].add(option.key)
+        if option.speed and option.speed.decode_tok_s.estimate == fastest:
+            marks["option.fastest"].add(option.key)
+        if option.memory.required_bytes == closest:
+            marks["option.smallest_step"].add(option.key)

@@ -1,81 +1,214 @@
-"""What-ifs about how weights and cache are stored."""
+"""Which weight formats are worth trying: the same for every request of a model on a kind of card.
+
+Thousands of requests share a model and a kind of card, so the lists are kept; only a card's
+vendor, capability and architecture decide what runs on it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from advisor.commands import can_tell
-from advisor.knowledge.types import Format, Framework, KvType
-from advisor.remedies.baseline import Base, cards_hold, make_option, may_help, whole_if_held
-from advisor.remedies.format_choice import Pair, families_elsewhere, worth_having
-from advisor.remedies.option import Option
+from advisor.estimate.weights import weight_profile
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
+from advisor.models.model import Model
+from advisor.remedies.baseline import Base, stored_bytes
+from advisor.remedies.search import Bounds, Plan
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.speculation import without_lost_drafts
 from advisor.scenario.splits import can_split
 
+Pair = tuple[Format, Framework]
+_T = TypeVar("_T")
+_MOST = 20_000
+_FLOAT_UNITS = frozenset({"fp8", "nvfp4", "mxfp4"})
+_kept: dict[tuple[object, ...], tuple[tuple[object, ...], object]] = {}
 
-def quantize_options(base: Base) -> Iterator[Option]:
-    """Other weight formats: of the present framework all worth having, the best of others.
 
-    Both directions: a smaller format to fit, a larger one where there is room for quality.
+def _keep(
+    name: str, scenario: Scenario, records: tuple[object, ...], build: Callable[[], _T]
+) -> _T:
+    """Build a list once per kind of card, framework and ``records``, which the entry holds."""
+    gpu, model = scenario.gpu, scenario.model
+    card = (gpu.vendor, gpu.compute_capability, gpu.architecture) if gpu else None
+    kind = model.shape.outer_type or model.shape.model_type
+    key = (
+        name,
+        scenario.framework.name,
+        card,
+        kind,
+        bool(model.vision_parameters),
+        model.native_formats,
+        *map(id, records),
+    )
+    found = _kept.get(key)
+    if found is None:
+        if len(_kept) >= _MOST:
+            _kept.clear()
+        found = _kept[key] = (records, build())
+    return found[1]  # type: ignore[return-value]  # written by the same name's build
+
+
+def worth_having(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
+    """Formats of the present framework, without those both larger and worse than another."""
+    return _keep(
+        "own", scenario, (knowledge, scenario.model), lambda: _undominated(scenario, knowledge)
+    )
+
+
+def _undominated(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
+    framework, model = scenario.framework, scenario.model
+    formats = [
+        precision
+        for name in framework.formats
+        if (precision := knowledge.formats[name]).offered
+        and support.runs(framework, precision, scenario.gpu, model)
+        and (model.shape.moe or precision.family not in support.EXPERTS_ONLY)
+    ]
+    sizes = {
+        f.name: weight_profile(model, f, framework, knowledge.ggml_types).total_bytes
+        for f in formats
+    }
+    formats.sort(key=lambda f: (sizes[f.name], support.quality_order(f)))
+    kept: list[Format] = []
+    best = float("inf")
+    for precision in formats:
+        loss = support.format_loss(precision, model)
+        if precision.family == "unquantized" and any(f.family == "unquantized" for f in kept):
+            continue
+        if (loss is None and best > 0) or (loss is not None and loss < best):
+            kept.append(precision)
+            best = best if loss is None else loss
+    return kept
+
+
+Sized = tuple[Format, int]
+"""A format, and the bytes of the model's weights in it."""
+
+
+def sized_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
+    """The formats worth having with what the weights take in each, bytes; the largest first."""
+    return _keep(
+        "sized", scenario, (knowledge, scenario.model), lambda: _with_sizes(scenario, knowledge)
+    )
+
+
+def _with_sizes(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
+    model, framework, types = scenario.model, scenario.framework, knowledge.ggml_types
+    return [
+        (precision, weight_profile(model, precision, framework, types).total_bytes)
+        for precision in reversed(worth_having(scenario, knowledge))
+    ]
+
+
+def faithful_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
+    """Those of them below 16 bits that lose little, or are likely to."""
+    return _keep(
+        "faithful", scenario, (knowledge, scenario.model), lambda: _faithful(scenario, knowledge)
+    )
+
+
+def _faithful(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
+    return [
+        (precision, size)
+        for precision, size in sized_formats(scenario, knowledge)
+        if precision.family != "unquantized" and _loses_little(precision, scenario, knowledge)
+    ]
+
+
+_FOUR_BITS = 4
+
+
+def _loses_little(precision: Format, scenario: Scenario, knowledge: Knowledge) -> bool:
+    """Whether it loses little, or nobody measured it and it has four bits that the card likes.
+
+    Of GGUF formats only measured ones count: there is one of every size.
     """
-    yield from _own_formats(base)
-    if not base.request.framework:
-        yield from _other_families(base)
+    loss = support.format_loss(precision, scenario.model)
+    if loss is not None:
+        return loss <= knowledge.policy["little_loss_percent"]
+    if precision.kind == "gguf":
+        return False
+    needed, gpu = precision.native_compute_capability, scenario.gpu
+    likes = not (needed and gpu and gpu.compute_capability) or gpu.compute_capability >= needed
+    return likes and (precision.class_bits or 0) >= _FOUR_BITS
 
 
-def _own_formats(base: Base) -> Iterator[Option]:
-    """From the largest down; desperate formats are left out once a gentle one fits."""
-    scenario, policy = base.scenario, base.knowledge.policy
-    gentle_fits = False
-    for precision in _candidates(base):
-        loss = precision.quality_loss_percent
-        if gentle_fits and loss is not None and loss > policy["desperate_above_percent"]:
-            continue
-        other = whole_if_held(base, replace(scenario, precision=precision))
-        option = make_option(base, "quantize", {"precision": precision.name}, other, "download")
-        gentle = loss is not None and loss <= policy["gentle_up_to_percent"]
-        gentle_fits = gentle_fits or (option.fits and gentle)
-        yield option
+def families_elsewhere(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sequence[Pair]]:
+    """Format families that only other frameworks run, each from its largest format down."""
+    return _keep("elsewhere", scenario, (knowledge,), lambda: _families(scenario, knowledge))
 
 
-def _candidates(base: Base) -> Sequence[Format]:
-    """Other formats, the largest first; none larger where the present one does not fit."""
-    formats = worth_having(base.scenario, base.knowledge)
-    present = base.scenario.precision
-    if not base.card_fits and present in formats:
-        formats = formats[: formats.index(present)]
-    return [f for f in reversed(formats) if f is not present]
+def _families(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sequence[Pair]]:
+    own = set(scenario.framework.formats)
+    formats = [f for f in knowledge.formats.values() if f.offered and f.name not in own]
+    pairs = [
+        (f, framework)
+        for f in sorted(formats, key=_family_order)
+        if (framework := support.default_framework(knowledge, f, scenario.gpu, scenario.model))
+    ]
+    return [list(group) for _, group in groupby(pairs, key=lambda pair: pair[0].family)]
 
 
-def _other_families(base: Base) -> Iterator[Option]:
-    """Of each format family that another framework runs: its largest format that fits."""
-    for family in families_elsewhere(base.scenario, base.knowledge):
-        option = _first_fitting(base, family)
-        if option:
-            yield option
+def _family_order(precision: Format) -> tuple[str, float]:
+    return (precision.family, -(precision.bits_per_weight or 0.0))
 
 
-def _first_fitting(base: Base, family: Sequence[Pair]) -> Option | None:
-    smallest = None
-    for precision, framework in family:
-        other = in_framework(base, framework, precision)
-        if other is None:
-            continue
-        smallest = other
-        if cards_hold(base, other):
-            option = _elsewhere(base, other)
-            if option.fits:
-                return option
-    return _elsewhere(base, smallest) if smallest else None
+def other_frameworks(scenario: Scenario, knowledge: Knowledge) -> Sequence[Pair]:
+    """Other modelled frameworks, each with the format it would run in place of this one."""
+    return _keep(
+        "frameworks",
+        scenario,
+        (knowledge, scenario.precision),
+        lambda: _frameworks(scenario, knowledge),
+    )
 
 
-def _elsewhere(base: Base, other: Scenario) -> Option:
-    change = {"precision": other.precision.name, "framework": other.framework.name}
-    return make_option(base, "quantize", change, other, "rebuild")
+def _frameworks(scenario: Scenario, knowledge: Knowledge) -> Sequence[Pair]:
+    return [
+        (precision, framework)
+        for framework in knowledge.frameworks.values()
+        if _differs(framework, scenario.framework)
+        if (precision := _same_class(scenario, knowledge, framework))
+    ]
+
+
+def _differs(framework: Framework, present: Framework) -> bool:
+    """Whether it is another engine: Ollama runs llama.cpp, so neither is news to the other."""
+    same_engine = framework.memory_model == present.memory_model == "llama.cpp"
+    return framework is not present and framework.memory_model != "none" and not same_engine
+
+
+_SLOW_KERNELS = frozenset({"bnb"})
+
+
+def _same_class(scenario: Scenario, knowledge: Knowledge, framework: Framework) -> Format | None:
+    """The same format or, where it has none or one with slow kernels, one of equal bits."""
+    own, gpu, model = scenario.precision, scenario.gpu, scenario.model
+    if own.family not in _SLOW_KERNELS and support.runs(framework, own, gpu, model):
+        return own
+    formats = (knowledge.formats[name] for name in framework.formats)
+    equal = [
+        f
+        for f in formats
+        if f.offered
+        and f.class_bits == own.class_bits is not None
+        and support.runs(framework, f, gpu, model)
+    ]
+    return min(equal, key=lambda f: _preference(f, gpu, model)) if equal else None
+
+
+def _preference(
+    precision: Format, gpu: Gpu | None, model: Model
+) -> tuple[bool, bool, bool, bool, float]:
+    native = gpu is not None and support.is_native(precision, gpu) is True
+    published = support.is_published(precision, model)
+    slow = precision.family in _SLOW_KERNELS
+    return (not published, slow, not native, *support.quality_order(precision))
 
 
 def in_framework(base: Base, framework: Framework, precision: Format) -> Scenario | None:
@@ -98,34 +231,29 @@ def in_framework(base: Base, framework: Framework, precision: Format) -> Scenari
     return other if can_split(other) else None
 
 
-def kv_cache_options(base: Base) -> Iterator[Option]:
-    """Smaller element types for the KV cache, one per number of bits, where there is one."""
-    scenario = base.scenario
-    if not (base.memory.kv_cache_bytes or base.memory.host_kv_cache_bytes):
-        return
-    seen: set[int] = set()
-    for name in scenario.framework.kv_types:
-        kind = base.knowledge.kv_types[name]
-        if int(kind.bits) in seen:
-            continue
-        if kind.bits < scenario.kv_cache_k.bits and can_cache(scenario, kind):
-            seen.add(int(kind.bits))
-            other = replace(scenario, kv_cache_k=kind, kv_cache_v=kind)
-            if not may_help(base, other):
-                continue
-            yield make_option(base, "quantize-kv", kv_change(base, kind), other, "setting")
+def smaller_formats(base: Base, scenario: Scenario, limits: Bounds) -> list[Format]:
+    """Formats of the scenario's framework that are smaller than its own, the largest first."""
+    own = stored_bytes(base, scenario)
+    return [
+        precision
+        for precision, stored in sized_formats(scenario, base.knowledge)
+        if stored < own
+        and precision is not scenario.precision
+        and limits.takes(precision)
+        and not _unpacked(precision, scenario)
+    ]
 
 
-def kv_change(base: Base, kind: KvType) -> dict[str, object]:
-    """The keys that ask for a cache type, as the request asked for its own."""
-    if base.request.kv_cache_k or base.request.kv_cache_v:
-        return {"kv_cache_k": kind.name, "kv_cache_v": kind.name}
-    return {"kv_cache": kind.name}
-
-
-def can_cache(scenario: Scenario, kind: KvType) -> bool:
-    """Whether the runtime can keep its cache in this type here, and its command can say so."""
-    flash_ok = scenario.flash_attention or not kind.needs_flash_attention
-    if not (flash_ok and support.runs_kv(scenario.framework, kind, scenario.gpu)):
+def _unpacked(precision: Format, scenario: Scenario) -> bool:
+    """Whether it is made for units that this card lacks; what the publisher released is not."""
+    made_for_units = precision.family in _FLOAT_UNITS and scenario.gpu is not None
+    if not made_for_units or support.is_published(precision, scenario.model):
         return False
-    return can_tell(replace(scenario, kv_cache_k=kind, kv_cache_v=kind), "kv_cache")
+    assert scenario.gpu
+    return support.is_native(precision, scenario.gpu) is False
+
+
+def with_format(plan: Plan, precision: Format) -> Plan:
+    """Store the weights in another format of the same framework."""
+    scenario = replace(plan.scenario, precision=precision)
+    return plan.then(scenario, {"precision": precision.name}, "download")

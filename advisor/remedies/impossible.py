@@ -9,15 +9,20 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Format, Framework, KvType
+from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.memo import Kept
-from advisor.remedies.baseline import Base, option_key
-from advisor.remedies.option import Action, Expected
+from advisor.remedies.baseline import Base, Remedy, option_key
+from advisor.remedies.cards import MORE
+from advisor.remedies.framework import FRAMEWORK
+from advisor.remedies.kv_cache import REMEDY as KV_CACHE
+from advisor.remedies.offload import EXPERTS, LAYERS
+from advisor.remedies.option import Expected
+from advisor.remedies.quantize import REMEDY as QUANTIZE
 from advisor.scenario import support
 from advisor.scenario.scenario import Key
 
 _FULL_BITS = 16
 _USUAL_BITS = 4
-_EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
 Facts = dict[str, FactValue]
 
 
@@ -53,8 +58,9 @@ def _all(base: Base) -> Iterator[Expected]:
     yield from _offload(base)
 
 
-def _made(action: Action, change: Mapping[str, object], facts: Facts) -> Expected:
-    values: Facts = {"option.family": action, "option.runs": False, **facts}
+def _made(remedy: Remedy, change: Mapping[str, object], facts: Facts) -> Expected:
+    action = remedy.action
+    values: Facts = {ACTION_FACT: action, "option.runs": False, **facts}
     return Expected(f"{option_key(action, change)} (cannot run)", action, change, values)
 
 
@@ -68,14 +74,14 @@ def _formats(base: Base) -> Iterator[Expected]:
         home = own if runners else _home(base, precision)
         if home is not None:
             change = {"precision": precision.name, "framework": home.name}
-            yield _made("quantize", change, _barred(base, home, precision, runners))
+            yield _made(QUANTIZE, change, _barred(base, home, precision, runners))
 
 
 def _well_known(base: Base) -> Iterator[Format]:
     """Of each family the four-bit format, else the one with the fewest bits above that."""
     families: dict[str, Format] = {}
     for precision in base.knowledge.formats.values():
-        if not precision.offered or precision.family in {"unquantized", *_EXPERTS_ONLY}:
+        if not precision.offered or precision.family in {"unquantized", *support.EXPERTS_ONLY}:
             continue
         known = families.get(precision.family)
         if known is None or _distance(precision) < _distance(known):
@@ -164,7 +170,7 @@ def _frameworks(base: Base) -> Iterator[Expected]:
             continue
         runners = _runners(base, scenario.precision)
         facts = _barred(base, framework, scenario.precision, runners)
-        yield _made("change-framework", {"framework": framework.name}, facts)
+        yield _made(FRAMEWORK, {"framework": framework.name}, facts)
 
 
 def _cache_types(base: Base) -> Iterator[Expected]:
@@ -180,7 +186,7 @@ def _cache_types(base: Base) -> Iterator[Expected]:
             }
             if instead := _cache_instead(base):
                 facts["option.instead"] = instead
-            yield _made("quantize-kv", {"kv_cache": kind.name}, facts)
+            yield _made(KV_CACHE, {"kv_cache": kind.name}, facts)
 
 
 def _asked_for(kind: KvType) -> bool:
@@ -212,7 +218,7 @@ def _tensor_split(base: Base) -> Iterator[Expected]:
         "option.split": "tensor",
         "option.gpus": float(cards),
     }
-    yield _made("add-gpus", {"gpus": cards}, facts)
+    yield _made(MORE, {"gpus": cards}, facts)
 
 
 def _offload(base: Base) -> Iterator[Expected]:
@@ -222,6 +228,6 @@ def _offload(base: Base) -> Iterator[Expected]:
         return
     facts: Facts = {"option.framework": scenario.framework.name, "option.barrier": "placement"}
     if not scenario.framework.places_layers:
-        yield _made("offload-layers", {}, facts)
+        yield _made(LAYERS, {}, facts)
     if scenario.model.shape.moe and not scenario.framework.expert_offload:
-        yield _made("offload-experts", {}, facts)
+        yield _made(EXPERTS, {}, facts)

@@ -7,7 +7,7 @@ largest cards of each maker as one machine holds, with what RAM may hold beside 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,20 +16,15 @@ from advisor.estimate.break_even import MOST_CARDS
 from advisor.estimate.memory import estimate_memory
 from advisor.knowledge.types import Format, Framework, Gpu
 from advisor.models.model import Model
-from advisor.remedies.baseline import Base, cards_hold, make_option
+from advisor.remedies.baseline import Base, Remedy, cards_hold, make_option, stored_bytes
+from advisor.remedies.batch import DEGREE as BATCH
 from advisor.remedies.cards import current_cards
-from advisor.remedies.changes import (
-    Bounds,
-    Plan,
-    bounds,
-    ram_limit,
-    smaller_caches,
-    stored_bytes,
-    with_cache,
-    within_reach,
-)
-from advisor.remedies.degrees import BATCH, CONTEXT, LAYERS, solved, stretched
+from advisor.remedies.combine import REMEDY as COMBINE
+from advisor.remedies.context import DEGREE as CONTEXT
+from advisor.remedies.kv_cache import smaller_caches, with_cache
+from advisor.remedies.offload import LAYERS_DEGREE as LAYERS
 from advisor.remedies.option import Option
+from advisor.remedies.search import Bounds, Plan, bounds, ram_limit, solved, stretched, within_reach
 from advisor.scenario import support
 from advisor.scenario.resolve import BACKENDS_OF_VENDOR, default_backend
 from advisor.scenario.speculation import without_lost_drafts
@@ -46,8 +41,10 @@ class Proof(Struct, frozen=True):
     cards: int
 
 
-def last_resort(base: Base) -> Option | None:
-    """The first of the smallest set-ups that fits; None where none does."""
+def _propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Option]:
+    """The first of the smallest set-ups that fits, where neither the request nor another does."""
+    if base.card_fits or any(within_reach(base, option) for option in found.values()):
+        return
     limits = bounds(base)[-1]
     for plan in _smallest(base, limits):
         held = plan if cards_hold(base, plan.scenario) else None
@@ -55,12 +52,13 @@ def last_resort(base: Base) -> Option | None:
             held = solved(base, plan, LAYERS, limits)
         if held is None:
             continue
+        steps = max(held.steps, 2)
         option = make_option(
-            base, "combine", held.change, held.scenario, held.effort, steps=max(held.steps, 2)
+            base, REMEDY, held.change, held.scenario, effort=held.effort, steps=steps
         )
         if within_reach(base, option):
-            return option
-    return None
+            yield option
+            return
 
 
 def proof_of(base: Base, options: Sequence[Option]) -> Proof | None:
@@ -164,3 +162,6 @@ def _stripped(base: Base, plan: Plan, limits: Bounds) -> Plan:
             plan = stretched(base, plan, degree, limits)
     kinds = smaller_caches(base, plan.scenario, limits)
     return with_cache(base, plan, kinds[-1]) if kinds else plan
+
+
+REMEDY = Remedy(COMBINE.action, frozenset(), "purchase", _propose, joins=True)

@@ -15,13 +15,12 @@ from msgspec.structs import replace
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge.catalogue import CardRow
 from advisor.knowledge.types import Format, Knowledge
-from advisor.remedies.baseline import Base, make_option
+from advisor.remedies.baseline import Base, Remedy, make_option, stored_bytes
 from advisor.remedies.cards import LEAST_RENTED_BANDWIDTH, can_grow, current_cards, on_card
-from advisor.remedies.changes import Plan, bounds, stored_bytes, with_format
 from advisor.remedies.dominance import best_of
-from advisor.remedies.format_choice import families_elsewhere, worth_having
-from advisor.remedies.formats import in_framework
+from advisor.remedies.formats import families_elsewhere, in_framework, with_format, worth_having
 from advisor.remedies.option import Option
+from advisor.remedies.search import Plan, bounds
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario
 
@@ -41,9 +40,9 @@ class Machine(NamedTuple):
     card: str
 
 
-def machine_options(base: Base) -> Iterator[Option]:
+def on_machines(base: Base, remedy: Remedy) -> Iterator[Option]:
     """The smallest machines that hold the model: as it is, barely lossy, with little loss."""
-    found = [option for plan in _plans(base) if (option := _proved(base, plan))]
+    found = [option for plan in _plans(base) if (option := _proved(base, remedy, plan))]
     yield from best_of(found, _MOST_OFFERED)
 
 
@@ -222,14 +221,14 @@ def _free(base: Base, scenario: Scenario) -> int:
     return free - round(scenario.gpu.vram_bytes * _LEAST_FREE)
 
 
-def _proved(base: Base, found: tuple[Plan, Machine]) -> Option | None:
+def _proved(base: Base, remedy: Remedy, found: tuple[Plan, Machine]) -> Option | None:
     plan, machine = found
     option = make_option(
         base,
-        "combine",
+        remedy,
         plan.change,
         plan.scenario,
-        plan.effort,
+        effort=plan.effort,
         cost_usd=_price(base, machine),
         steps=plan.steps,
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, get_args
 
 from msgspec import Struct
 
@@ -14,12 +14,9 @@ if TYPE_CHECKING:
     from advisor.estimate.result import Memory, Speed
     from advisor.scenario.scenario import Scenario
 
-Action = Literal[
-    "quantize", "quantize-kv", "shrink-context", "shrink-batch", "grow-batch", "offload-layers",
-    "offload-experts", "add-gpus", "upgrade-gpu", "smaller-model", "change-framework",
-    "speculative", "cloud", "combine",
-]  # fmt: skip
 Effort = Literal["setting", "download", "rebuild", "purchase"]
+EFFORTS: Sequence[Effort] = get_args(Effort)
+"""The least first."""
 
 
 class Option(Struct, frozen=True):
@@ -27,7 +24,7 @@ class Option(Struct, frozen=True):
 
     key: str
     """Unique and stable within a scenario, for ordering and tracing."""
-    action: Action
+    action: str
     change: Mapping[str, object]
     scenario: Scenario
     memory: Memory
@@ -48,7 +45,7 @@ class Expected(Struct, frozen=True):
     """A what-if that people look for and that cannot run here, so nothing is estimated."""
 
     key: str
-    action: Action
+    action: str
     change: Mapping[str, object]
     facts: Mapping[str, FactValue]
     """Its ``option.*`` facts, for the rules that bar it."""

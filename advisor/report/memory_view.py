@@ -6,6 +6,7 @@ from math import floor
 from typing import TYPE_CHECKING
 
 from advisor.estimate.limits import LONGEST_TOKENS, most_sequences
+from advisor.remedies.quantize import REMEDY as QUANTIZE
 from advisor.report import clauses
 from advisor.report import figures as f
 from advisor.report.figures import Strings, flag
@@ -176,7 +177,7 @@ def _smaller_format(doc: Document) -> bool:
     changes = [
         (one["setup"]["framework"], one["after"])
         for item in doc["recommendations"]
-        if item["action"] == "quantize"
+        if item["action"] == QUANTIZE.action
         for one in (item, *item["alternatives"])
     ]
     return any(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from advisor.remedies.registry import settings_of
 from advisor.report.figures import listed
 from advisor.report.words import Words, counted, known, say, words
 
@@ -41,13 +42,11 @@ def _title(
     keys = set(change)
     if tensor:
         return say("barred.tensor", n=change["gpus"])
-    if action == "quantize" and keys == {"precision"}:
-        return str(change["precision"])
-    if action == "quantize" and keys == {"precision", "framework"}:
+    if keys in ({"precision"}, {"framework"}):
+        return str(change[keys.pop()])
+    if keys == {"precision", "framework"} and settings_of(action) == {"precision"}:
         return say("barred.format", format=change["precision"], framework=change["framework"])
-    if action == "change-framework" and keys == {"framework"}:
-        return str(change["framework"])
-    if action == "quantize-kv" and keys == {"kv_cache"}:
+    if keys == {"kv_cache"}:
         return say("barred.kv_cache", type=change["kv_cache"])
     if not change:
         return known("barred", action) or action

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from advisor.remedies.registry import is_uncertain
 from advisor.report import figures as f
 from advisor.report.document_view import Views
 from advisor.report.figures import Strings
@@ -300,7 +301,7 @@ def _summary(s: Strings, before: FigureDoc | None) -> str:
 
 def _drafted(s: Strings) -> str:
     """The span a draft model leads to, where the draft is what is recommended."""
-    return s["option_speculative"] if s["option_action"] == "speculative" else ""
+    return s["option_speculative"] if is_uncertain(s["option_action"]) else ""
 
 
 def _quality(s: Strings) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from advisor.knowledge.cards import TOGETHER
+from advisor.remedies.registry import settings_of, told_by
 from advisor.report import figures as f
 from advisor.report.clauses import article
 from advisor.report.figures import flag
@@ -106,15 +107,14 @@ def _model_elsewhere(doc: Document, setup: SetupDoc) -> str:
 
 
 def _told_apart(doc: Document, item: RecommendationDoc, setup: SetupDoc) -> str:
-    by_action = {
-        "quantize": _format_elsewhere(item, setup),
-        "smaller-model": _model_elsewhere(doc, setup),
-        "upgrade-gpu": setup["gpu"],
-        "cloud": setup["gpu"],
-        "change-framework": setup["framework"],
-        "quantize-kv": setup["kv_cache"],
+    by_setting = {
+        "precision": _format_elsewhere(item, setup),
+        "model": _model_elsewhere(doc, setup),
+        "gpu": setup["gpu"],
+        "framework": setup["framework"],
+        "kv_cache": setup["kv_cache"],
     }
-    return by_action.get(item["action"]) or f.listed(changes(doc, setup))
+    return by_setting.get(told_by(item["action"])) or f.listed(changes(doc, setup))
 
 
 def _new(after: str, before: str) -> str:
@@ -140,36 +140,18 @@ def _extra_cards(extra: int) -> str:
     return counted("extra", extra)
 
 
-_OWN: Mapping[str, frozenset[str]] = {
-    "quantize": frozenset({"precision"}),
-    "quantize-kv": frozenset({"kv_cache"}),
-    "shrink-context": frozenset({"context_tokens"}),
-    "shrink-batch": frozenset({"batch"}),
-    "grow-batch": frozenset({"batch"}),
-    "offload-layers": frozenset({"gpu_layers"}),
-    "offload-experts": frozenset({"cpu_experts"}),
-    "add-gpus": frozenset({"gpus"}),
-    "upgrade-gpu": frozenset({"gpu", "gpus"}),
-    "smaller-model": frozenset({"model"}),
-    "change-framework": frozenset({"framework", "precision"}),
-    "speculative": frozenset({"draft_model", "mtp"}),
-    "cloud": frozenset({"gpu", "gpus"}),
-}
-"""What the title and text of an action speak of."""
-
-
 def _besides(doc: Document, item: RecommendationDoc) -> list[str]:
     """Say in words what a change brings beside its own subject."""
-    own = _OWN.get(item["action"])
-    if own is None:
+    subject = settings_of(item["action"])
+    if not subject:
         return []
     setup, asked = item["setup"], doc["scenario"]
     found = dict(differences(doc, setup))
     if setup["context_tokens"] < asked["context_tokens"]:
-        found["context_tokens"] = say("change.context.only", n=f.count(setup["context_tokens"]))
+        found["context"] = say("change.context.only", n=f.count(setup["context_tokens"]))
     if setup["batch"] < asked["batch"]:
         found["batch"] = counted("change.batch.only", setup["batch"])
-    return [words for subject, words in found.items() if subject not in own]
+    return [words for setting, words in found.items() if setting not in subject]
 
 
 def _alters_answers(doc: Document, setup: SetupDoc) -> bool:
@@ -243,7 +225,7 @@ def differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, str]]:
         kind = setup["kv_cache"]
         yield "kv_cache", say("change.kv_cache", article=article(kind), type=kind)
     if setup["context_tokens"] != asked["context_tokens"]:
-        yield "context_tokens", say("change.context", n=f.count(setup["context_tokens"]))
+        yield "context", say("change.context", n=f.count(setup["context_tokens"]))
     yield from _smaller_differences(doc, setup)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
+from advisor.remedies.offload import EXPERTS, LAYERS
 from advisor.report import clauses
 from advisor.report import figures as f
 from advisor.report.figures import Strings, flag
@@ -22,7 +23,7 @@ _KEPT = 1_024
 """Models and cards about which texts are kept."""
 WRITES = frozenset({"text", "vision"})
 """What models take in that answer in text."""
-_OFFLOADS = frozenset({"offload-layers", "offload-experts"})
+_OFFLOADS = frozenset({LAYERS.action, EXPERTS.action})
 LONG_CONTEXT_TOKENS = 8192
 """From here on sentences say for which part of a conversation a speed holds."""
 

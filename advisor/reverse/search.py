@@ -38,7 +38,6 @@ Reason = Literal[
     "speed_unknown",
 ]
 Pair = tuple[Format, Framework]
-_EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
 _LEAST_SHARE = 0.9
 """Weights on the cards are at least this share of parameters x nominal bits: the smallest seen
 over every model and format is 0.946 (IQ3_XS, some of whose tensors are IQ3_XXS)."""
@@ -281,7 +280,7 @@ class Search(Struct):
 
     def _framework(self, precision: Format, gpu: Gpu, gpus: int, model: Model) -> Framework | None:
         """The framework asked for, or the first that runs the format with these settings."""
-        if precision.family in _EXPERTS_ONLY and model.shape.moe is None:
+        if precision.family in support.EXPERTS_ONLY and model.shape.moe is None:
             return None
         stated = self.wish.framework
         for framework in [stated] if stated else self.knowledge.frameworks.values():

@@ -14,6 +14,8 @@ from advisor.models.shape import Shape
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.splits import divides, ways_for
 
+EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
+"""Families of formats that store only experts."""
 _MOST_SHOWN = 8
 _FAMILY_BITS = {
     "int8": 8, "8bit": 8, "q8": 8, "w8": 8,

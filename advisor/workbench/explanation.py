@@ -11,12 +11,11 @@ from advisor.advice.option_facts import option_facts
 from advisor.advice.pipeline import Advisor
 from advisor.advice.provenance import own_rule, switched_off_rule
 from advisor.knowledge.fact_type import FactValue
-from advisor.knowledge.vocabulary import Vocabulary, show
-from advisor.remedies import Base
+from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, show
+from advisor.remedies.baseline import Base
 from advisor.rules.conditions import holds
 from advisor.rules.engine.base import OptionFacts
 from advisor.rules.engine.trace import RuleTrace, TestTrace, evaluate
-from advisor.rules.language.effects import ACTION_FACT
 from advisor.rules.language.model import Rule, Test
 from advisor.workbench.layout import count, request_line
 from advisor.workbench.nearest import SingleChange

@@ -9,6 +9,7 @@ from typing import Self, cast
 from msgspec import Struct
 
 from advisor.advice.ranking import rank
+from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.remedies.dominance import DOMINATED_BY
 from advisor.remedies.option import Option
 from advisor.rules.conditions import of_option
@@ -192,7 +193,7 @@ def standing(evaluation: Evaluation, found: Firings, scenario: int) -> Standing:
 
 
 def _option(store: FactStore, row: int) -> _StoredOption:
-    action = str(store.value("option.family", row))
+    action = str(store.value(ACTION_FACT, row))
     return _StoredOption(store.key(row), action, _Place(store.value("option.framework", row)))
 
 

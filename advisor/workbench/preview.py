@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,8 +16,8 @@ from advisor.advice.pipeline import Advisor
 from advisor.advice.ranking import score_of
 from advisor.errors import RequestError
 from advisor.files import data_dir
-from advisor.remedies import Base
-from advisor.remedies.option import Action
+from advisor.remedies.baseline import Base
+from advisor.remedies.registry import actions
 from advisor.report.assembly import document_and_views
 from advisor.report.placeholder_use import WORDINGS, Use, use_of
 from advisor.report.prose import Length, report
@@ -109,10 +108,10 @@ def named(advisor: Advisor, name: str) -> Sequence[Rule]:
     ):
         if found:
             return found
-    if name in get_args(Action):
+    if name in actions():
         raise RequestError(f"no rule recommends '{name}'", hint="Add one to your rules.")
     known = {known for r in rules for known in (r.id, r.action, text_name(r)) if known}
-    hint = did_you_mean(name, sorted(known)) or f"Actions: {', '.join(get_args(Action))}."
+    hint = did_you_mean(name, sorted(known)) or f"Actions: {', '.join(actions())}."
     raise RequestError(f"'{name}' is no action, no rule with a text and no text", hint=hint)
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from advisor.errors import RuleFileError, Source, UserError, raise_problems
 from advisor.files import data_dir, read_tree
-from advisor.knowledge.vocabulary import Vocabulary
+from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary
 from advisor.knowledge.yaml_fields import Collector, Fields, correction, guess, listed
 from advisor.rules.language.conditions import read_condition
 from advisor.rules.language.context import Reading
@@ -24,7 +24,7 @@ FOLDER = SCENARIOS.rstrip("/")
 """Below rules/."""
 
 _EXPECTS = ("verdict", "first", "change", "actions", "changes", "notes", "fires", "silent", "facts")
-_VERDICT, _ACTION = "fit.state", "option.family"
+_VERDICT = "fit.state"
 
 
 class Expected(Struct, frozen=True):
@@ -171,7 +171,7 @@ class _Reader(Struct):
         return found.values if found else ()
 
     def _actions(self) -> Sequence[str]:
-        return self._values(_ACTION)
+        return self._values(ACTION_FACT)
 
     def _known(self, name: str, known: Collection[str], what: str, source: Source) -> None:
         if name not in known:

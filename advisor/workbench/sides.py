@@ -16,7 +16,7 @@ from advisor.advice.pipeline import Advisor
 from advisor.errors import Problems, RequestError, UserError
 from advisor.files import Kind, data_dir, digest, overlaid, read_tree
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.vocabulary import load_vocabulary
+from advisor.remedies.registry import rule_vocabulary
 from advisor.rules.engine import make_engine
 from advisor.rules.language import load_rules
 from advisor.rules.language.texts import text_names
@@ -66,7 +66,7 @@ def load_side(folders: Folders) -> Side:
     """
     alone = folders.knowledge is not None and not folders.over
     known = load_knowledge(folders.knowledge, alone=alone)
-    vocabulary = load_vocabulary(folders.knowledge)
+    vocabulary = rule_vocabulary(folders.knowledge)
     templates = _templates(folders)
     laid_over = folders.rules is not None and folders.over
     ruleset = load_rules(

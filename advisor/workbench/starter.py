@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from advisor.errors import RequestError
-from advisor.knowledge.vocabulary import load_vocabulary
+from advisor.remedies.registry import rule_vocabulary
 from advisor.rules.language.schema import rules_schema
 
 SCHEMA = "rules.schema.json"
@@ -30,7 +30,7 @@ def starter_files() -> Mapping[str, bytes]:
         if path.is_file()
     }
     made = {
-        SCHEMA: rules_schema(load_vocabulary()),
+        SCHEMA: rules_schema(rule_vocabulary()),
         ".vscode/settings.json": _SETTINGS,
         ".vscode/extensions.json": _EXTENSIONS,
     }

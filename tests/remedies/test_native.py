@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import UserError
-from advisor.remedies.quality import weights_loss
+from advisor.remedies.assessment import weights_loss
 from advisor.scenario.settings import Request
 from tests.remedies.asking import advised, advisor, run_again
 

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.speed import estimate_speed
 from advisor.estimate.system_ram import host_fits
-from advisor.remedies.assessment import outlook_of
-from advisor.remedies.quality import exam_loss, quality_loss
+from advisor.remedies.assessment import exam_loss, outlook_of, quality_loss
 from advisor.scenario.request_data import request_from
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario

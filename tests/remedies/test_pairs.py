@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.remedies.smaller_models import relatives
+from advisor.remedies.model import relatives
 from advisor.report.assembly import document
 from tests.remedies.asking import advised, advisor, run_again
 

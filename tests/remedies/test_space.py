@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advisor.remedies.quality import exam_loss, of_size, quality_loss
+from advisor.remedies.assessment import exam_loss, of_size, quality_loss
 from advisor.scenario.settings import Request
 from tests.remedies.asking import advised, advisor, run_again
 

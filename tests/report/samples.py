@@ -257,7 +257,7 @@ def option(
 ) -> Option:
     return Option(
         key=f"{action}:{sorted(change.items())}",
-        action=action,  # type: ignore[arg-type]  # test data
+        action=action,
         change=change,
         scenario=card,
         memory=held,

@@ -6,14 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from msgspec.structs import force_setattr
 
 from advisor.errors import TemplateError
 from advisor.files import data_dir
-from advisor.remedies.option import Action
+from advisor.remedies.registry import actions
 from advisor.report.assembly import document
 from advisor.report.document_view import Views
 from advisor.report.placeholders import OPTION, SITUATION, placeholders
@@ -34,7 +33,7 @@ def test_the_built_in_templates_are_clean() -> None:
 
 def test_every_action_has_a_template() -> None:
     names = template_names(FOLDER)
-    assert {f"{action}.md.j2" for action in get_args(Action)} <= names
+    assert {f"{action}.md.j2" for action in actions()} <= names
     assert "cooling.md.j2" in names
     assert "verdict.md.j2" not in names
 

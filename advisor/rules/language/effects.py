@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.knowledge.yaml_fields import Fields, listed
 from advisor.rules.language.context import MAX_TEXT_BYTES, Reading
 from advisor.rules.language.model import Rule, Score
@@ -16,7 +17,6 @@ from advisor.yamlfile import Node
 _PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
 _SHORT = "short"
 EFFECTS = ("conclude", "recommend", "veto", "note")
-ACTION_FACT = "option.family"
 
 
 def read_effect(rule: Rule, fields: Fields, reading: Reading) -> Rule:

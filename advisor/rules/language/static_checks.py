@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from msgspec import Struct
 
 from advisor.errors import RuleFileError, Source
+from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.knowledge.yaml_fields import correction, guess
 from advisor.rules.conditions import Branch, branches
 from advisor.rules.language.context import Reading
-from advisor.rules.language.effects import ACTION_FACT
 from advisor.rules.language.model import Rule, Test
 from advisor.rules.language.rule_places import Draft, read_facts, scored_tests
 

@@ -61,11 +61,11 @@ def _names(folder: Path | None) -> Sequence[str]:
 
 
 def _rules(rules: Path | None, knowledge: Path | None) -> Sequence[Rule]:
-    from advisor.knowledge.vocabulary import load_vocabulary  # noqa: PLC0415 - likewise
+    from advisor.remedies.registry import rule_vocabulary  # noqa: PLC0415 - likewise
     from advisor.rules.language import load_rules  # noqa: PLC0415 - the rest does without
 
     over = data_dir("rules") if rules else None
-    return load_rules(rules, vocabulary=load_vocabulary(knowledge), over=over).rules
+    return load_rules(rules, vocabulary=rule_vocabulary(knowledge), over=over).rules
 
 
 class _Folder:

@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
-from advisor.knowledge.vocabulary import FactType
-from advisor.rules.language.effects import ACTION_FACT
+from advisor.knowledge.vocabulary import ACTION_FACT, FactType
 from advisor.rules.language.model import Rule, Test, all_tests
 from advisor.workbench.dependencies import FactUse, fact_use
 from advisor.workbench.rulebook.blocks import Link

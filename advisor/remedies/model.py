@@ -13,9 +13,8 @@ from advisor.knowledge import catalogue
 from advisor.knowledge.types import Format, Knowledge
 from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
-from advisor.remedies.baseline import Base, make_option
-from advisor.remedies.changes import stored_bytes
-from advisor.remedies.format_choice import Sized, faithful_formats
+from advisor.remedies.baseline import Base, Remedy, make_option, stored_bytes
+from advisor.remedies.formats import Sized, faithful_formats
 from advisor.remedies.option import Option
 from advisor.scenario import support
 from advisor.scenario.resolve import default_context
@@ -32,25 +31,25 @@ _FEWEST_BITS = 4.25
 """Of the formats a smaller model is offered in, the fewest bits per weight."""
 
 
-def smaller_model_options(base: Base) -> Iterator[Option]:
+def propose(base: Base, *_: object) -> Iterator[Option]:
     """Smaller relatives of the same kind, the largest that fit first."""
     found = list(islice(_smaller_relatives(base), _MOST_MODELS))
     yield from found
     largest = max((o.scenario.model.parameters for o in found), default=0)
     far_off = largest < base.scenario.model.parameters * _MUCH_SMALLER
     if not base.card_fits and (len(found) < _FEW_MODELS or far_off):
-        yield from peer_options(base)
+        yield from _peer_models(base)
 
 
 def _smaller_relatives(base: Base) -> Iterator[Option]:
     for model in relatives(base.knowledge, base.scenario.model):
         if model.parameters <= base.scenario.model.parameters * _CLEARLY_SMALLER:
-            option = model_option(base, model)
+            option = _in_best_format(base, model)
             if option:
                 yield option
 
 
-def model_option(base: Base, model: Model) -> Option | None:
+def _in_best_format(base: Base, model: Model) -> Option | None:
     """The request with another model in its best format; None where none of them fits."""
     found = _placed(base, model)
     if found is None:
@@ -63,7 +62,7 @@ def model_option(base: Base, model: Model) -> Option | None:
         change["config"] = None
     other = replace(scenario, precision=precision)
     steps = 1 + ("precision" in change)
-    option = make_option(base, "smaller-model", change, other, "download", steps=steps)
+    option = make_option(base, REMEDY, change, other, steps=steps)
     return option if option.fits else None
 
 
@@ -136,7 +135,7 @@ def _spare(base: Base, scenario: Scenario) -> float:
     return share * usable / scenario.gpus
 
 
-def peer_options(base: Base) -> Iterator[Option]:
+def _peer_models(base: Base) -> Iterator[Option]:
     """Recent models of other families and the same kind, the nearest in size that fit."""
     families = {base.scenario.model.family}
     tried = 0
@@ -145,7 +144,7 @@ def peer_options(base: Base) -> Iterator[Option]:
         if record.family in families or tried == _MOST_PEERS_TRIED:
             continue
         model = _sized(name, base.knowledge)
-        option = model_option(base, model) if model else None
+        option = _in_best_format(base, model) if model else None
         tried += 1
         if option:
             families.add(record.family)
@@ -228,3 +227,6 @@ def _sized(name: str, knowledge: Knowledge) -> Model | None:
     except UserError:
         return None
     return None if model.shape.cache_unknown else model
+
+
+REMEDY = Remedy("smaller-model", frozenset({"model"}), "download", propose, told_by="model")

@@ -1,4 +1,4 @@
-"""What-ifs that keep card and model: another framework, a draft model or own head."""
+"""Speculative decoding: a small relative drafts, or the model's own head."""
 
 from __future__ import annotations
 
@@ -8,30 +8,16 @@ from msgspec.structs import replace
 
 from advisor.knowledge.types import Framework
 from advisor.models.model import Model
-from advisor.remedies.baseline import Base, make_option, may_help
-from advisor.remedies.format_choice import other_frameworks
-from advisor.remedies.formats import in_framework
+from advisor.remedies.baseline import Base, Remedy, make_option
+from advisor.remedies.model import relatives
 from advisor.remedies.option import Effort, Option
-from advisor.remedies.smaller_models import relatives
 from advisor.scenario import support
 from advisor.scenario.speculation import DRAFT_SHARE, same_vocabulary
 
 _LIGHT_DRAFT = 0.1
 
 
-def framework_options(base: Base) -> Iterator[Option]:
-    """Other frameworks that run the same or an equally small format on this card."""
-    scenario = base.scenario
-    for precision, framework in other_frameworks(scenario, base.knowledge):
-        other = in_framework(base, framework, precision)
-        if other and may_help(base, other):
-            change: dict[str, object] = {"framework": framework.name}
-            if precision is not scenario.precision:
-                change["precision"] = precision.name
-            yield make_option(base, "change-framework", change, other, "rebuild")
-
-
-def draft_options(base: Base) -> Iterator[Option]:
+def _drafts(base: Base, *_: object) -> Iterator[Option]:
     """A relative small enough to draft for this model, where the framework can use one."""
     scenario = base.scenario
     if not (base.card_fits and scenario.framework.speculative and scenario.draft_model is None):
@@ -42,10 +28,10 @@ def draft_options(base: Base) -> Iterator[Option]:
     draft = _draft_for(scenario.model, others, scenario.framework)
     if draft:
         other = replace(scenario, draft_model=draft)
-        yield make_option(base, "speculative", {"draft_model": draft.name}, other, "download")
+        yield make_option(base, DRAFT, {"draft_model": draft.name}, other)
 
 
-def own_head_options(base: Base) -> Iterator[Option]:
+def _head_drafts(base: Base, *_: object) -> Iterator[Option]:
     """The model's own head drafts (multi-token prediction), where the framework can run it."""
     scenario = base.scenario
     if not base.card_fits or scenario.draft_model or scenario.mtp or scenario.batch > 1:
@@ -55,7 +41,7 @@ def own_head_options(base: Base) -> Iterator[Option]:
     tokens = int(base.knowledge.policy["mtp_tokens"])
     other = replace(scenario, mtp=tokens)
     effort: Effort = "download" if scenario.framework.memory_model == "llama.cpp" else "setting"
-    yield make_option(base, "speculative", {"mtp": tokens}, other, effort)
+    yield make_option(base, HEAD, {"mtp": tokens}, other, effort=effort)
 
 
 def _draft_for(model: Model, others: Sequence[Model], framework: Framework) -> Model | None:
@@ -81,3 +67,7 @@ def _draft_for(model: Model, others: Sequence[Model], framework: Framework) -> M
         if own or group:
             return (own or group)[choice]
     return None
+
+
+DRAFT = Remedy("speculative", frozenset({"draft_model"}), "download", _drafts, uncertain=True)
+HEAD = Remedy(DRAFT.action, frozenset({"mtp"}), "setting", _head_drafts, uncertain=True)

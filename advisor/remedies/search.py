@@ -1,25 +1,18 @@
-"""Several changes of one request, on the way to a what-if."""
+"""Several changes of one request on the way to a what-if, and how far each may go."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from advisor.estimate.weights import weight_profile
-from advisor.knowledge.types import Format, KvType
+from advisor.knowledge.types import Format, Knowledge, KvType
 from advisor.remedies.baseline import Base
-from advisor.remedies.format_choice import sized_formats
-from advisor.remedies.formats import can_cache, kv_change
-from advisor.remedies.option import Effort, Option
-from advisor.scenario import support
+from advisor.remedies.option import EFFORTS, Effort, Option
 from advisor.scenario.scenario import Scenario, offloads
 
 _GENTLE_CACHE_BITS = 8.0
 _GENTLE_CLASS_BITS = 4
-_FLOAT_UNITS = frozenset({"fp8", "nvfp4", "mxfp4"})
-_EFFORTS: Sequence[Effort] = ("setting", "download", "rebuild", "purchase")
 
 
 class Plan(Struct, frozen=True):
@@ -32,7 +25,7 @@ class Plan(Struct, frozen=True):
 
     def then(self, scenario: Scenario, change: Mapping[str, object], effort: Effort) -> Plan:
         """Add one single change."""
-        most = max(self.effort, effort, key=_EFFORTS.index)
+        most = max(self.effort, effort, key=EFFORTS.index)
         return Plan(scenario, {**self.change, **change}, self.steps + 1, most)
 
 
@@ -120,62 +113,34 @@ def within_reach(base: Base, option: Option) -> bool:
     )
 
 
-def stored_bytes(base: Base, scenario: Scenario, precision: Format | None = None) -> int:
-    """What the weights take wherever they lie, bytes: the floor of any what-if.
+class Degree(Struct, frozen=True):
+    """One setting along which memory falls.
 
-    Args:
-        base: The request.
-        scenario: Whose model and framework.
-        precision: Another format than the scenario's own.
+    Its extreme says whether it can help at all; exactly, it is the least that makes the rest fit.
     """
-    stored_as = precision or scenario.precision
-    return weight_profile(
-        scenario.model, stored_as, scenario.framework, base.knowledge.ggml_types
-    ).total_bytes
+
+    key: str
+    """The setting."""
+    applies: Callable[[Scenario, Bounds], bool]
+    extreme: Callable[[Scenario, Bounds], int]
+    """The furthest the bounds let it go."""
+    exact: Callable[[Scenario, Bounds, Knowledge], int | None]
+    """The least of it that fits; None where it takes none, or more than the bounds allow."""
+    put: Callable[[Base, Scenario, int], Scenario]
+    """The scenario with this much of it."""
+    offloads: bool = False
 
 
-def smaller_formats(base: Base, scenario: Scenario, limits: Bounds) -> list[Format]:
-    """Formats of the scenario's framework that are smaller than its own, the largest first."""
-    own = stored_bytes(base, scenario)
-    return [
-        precision
-        for precision, stored in sized_formats(scenario, base.knowledge)
-        if stored < own
-        and precision is not scenario.precision
-        and limits.takes(precision)
-        and not _unpacked(precision, scenario)
-    ]
+def solved(base: Base, plan: Plan, degree: Degree, limits: Bounds) -> Plan | None:
+    """Add the least of a change of degree that makes a plan fit; None where none does."""
+    value = degree.exact(plan.scenario, limits, base.knowledge)
+    return None if value is None else _with(base, plan, degree, value)
 
 
-def _unpacked(precision: Format, scenario: Scenario) -> bool:
-    """Whether it is made for units that this card lacks; what the publisher released is not."""
-    made_for_units = precision.family in _FLOAT_UNITS and scenario.gpu is not None
-    if not made_for_units or support.is_published(precision, scenario.model):
-        return False
-    assert scenario.gpu
-    return support.is_native(precision, scenario.gpu) is False
+def stretched(base: Base, plan: Plan, degree: Degree, limits: Bounds) -> Plan:
+    """Add as much of a change of degree as the bounds allow."""
+    return _with(base, plan, degree, degree.extreme(plan.scenario, limits))
 
 
-def smaller_caches(base: Base, scenario: Scenario, limits: Bounds) -> list[KvType]:
-    """Cache types below the present one, one per number of bits, the largest first."""
-    kinds = (base.knowledge.kv_types[name] for name in scenario.framework.kv_types)
-    by_bits = {
-        int(kind.bits): kind
-        for kind in reversed(list(kinds))
-        if kind.bits < scenario.kv_cache_k.bits
-        and limits.takes_cache(kind)
-        and can_cache(scenario, kind)
-    }
-    return [by_bits[bits] for bits in sorted(by_bits, reverse=True)]
-
-
-def with_format(plan: Plan, precision: Format) -> Plan:
-    """Store the weights in another format of the same framework."""
-    scenario = replace(plan.scenario, precision=precision)
-    return plan.then(scenario, {"precision": precision.name}, "download")
-
-
-def with_cache(base: Base, plan: Plan, kind: KvType) -> Plan:
-    """Keep the cache in a smaller type."""
-    scenario = replace(plan.scenario, kv_cache_k=kind, kv_cache_v=kind)
-    return plan.then(scenario, kv_change(base, kind), "setting")
+def _with(base: Base, plan: Plan, degree: Degree, value: int) -> Plan:
+    return plan.then(degree.put(base, plan.scenario, value), {degree.key: value}, "setting")

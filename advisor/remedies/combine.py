@@ -1,6 +1,6 @@
 """Combinations: the smallest set of changes that fits, found by search.
 
-A set is a weight format, a cache type and changes of degree (``room``). Memory falls along each
+A set is a weight format, a cache type and changes of degree. Memory falls along each
 of them, so a set whose every change is at its extreme and that still does not fit is passed over
 with one look, and the best format of a set is found by halving. Sets of two come before sets of
 three, gentle changes before desperate ones. New hardware (``machines``) is looked at only where
@@ -9,7 +9,8 @@ the present machine has no gentle remedy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
 
 from msgspec import Struct
@@ -17,25 +18,27 @@ from msgspec.structs import replace
 
 from advisor.estimate.system_ram import host_fits
 from advisor.knowledge.types import Format, KvType
-from advisor.remedies.baseline import Base, cards_hold, make_option
-from advisor.remedies.changes import (
+from advisor.remedies.baseline import Base, Remedy, cards_hold, make_option, stored_bytes
+from advisor.remedies.batch import DEGREE as BATCH
+from advisor.remedies.cards import LARGER, MORE, RENTED
+from advisor.remedies.context import DEGREE as CONTEXT
+from advisor.remedies.dominance import best_of
+from advisor.remedies.formats import in_framework, smaller_formats, with_format, worth_having
+from advisor.remedies.kv_cache import smaller_caches, with_cache
+from advisor.remedies.machines import on_machines
+from advisor.remedies.offload import EXPERTS_DEGREE as EXPERTS
+from advisor.remedies.offload import LAYERS_DEGREE as LAYERS
+from advisor.remedies.option import Option
+from advisor.remedies.search import (
     Bounds,
+    Degree,
     Plan,
     bounds,
     least_decode,
     ram_limit,
-    smaller_caches,
-    smaller_formats,
-    stored_bytes,
-    with_cache,
-    with_format,
+    solved,
+    stretched,
 )
-from advisor.remedies.degrees import DEGREES, EXPERTS, LAYERS, Degree, solved, stretched
-from advisor.remedies.dominance import best_of
-from advisor.remedies.format_choice import worth_having
-from advisor.remedies.formats import in_framework
-from advisor.remedies.machines import machine_options
-from advisor.remedies.option import Option
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario, offloads
 
@@ -43,33 +46,31 @@ _MOST_STEPS = 3
 _MOST_OFFERED = 6
 _MOST_FOUND, _FEW_FOUND = 8, 2
 _FORMAT, _CACHE = "format", "cache"
-_OTHER_MACHINE = frozenset({"add-gpus", "upgrade-gpu", "cloud"})
+_OTHER_MACHINE = frozenset({MORE.action, LARGER.action, RENTED.action})
+_DEGREES: Sequence[Degree] = (CONTEXT, BATCH, LAYERS, EXPERTS)
+"""The last of those in a combination is the one that is solved exactly."""
 
 
-def combine_options(base: Base, singles: Sequence[Option]) -> Iterator[Option]:
-    """The best combinations, where no single change is a gentle remedy; at most a handful.
-
-    Args:
-        base: The request.
-        singles: Every single change that was tried.
-    """
+def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Option]:
+    """The best combinations, where no single change is a gentle remedy; at most a handful."""
+    singles = tuple(found.values())
     if base.card_fits and host_fits(base.scenario, base.memory):
         return
     gentle, *further = bounds(base)
     if any(acceptable(base, option, gentle) for option in singles):
         return
-    found = _gentle_sets(base, gentle, further[0])
-    yield from found
-    if found:
+    sets = _gentle_sets(base, gentle, further[0])
+    yield from sets
+    if sets:
         return
     harsh = any(acceptable(base, option, further[-1]) for option in singles)
     for limits in further:
-        found = _fewest_steps(base, limits, 2 if harsh else _MOST_STEPS)
-        yield from found
-        if found:
+        sets = _fewest_steps(base, limits, 2 if harsh else _MOST_STEPS)
+        yield from sets
+        if sets:
             break
     if not any(_replaces(base, option) for option in singles):
-        yield from machine_options(base)
+        yield from on_machines(base, REMEDY)
 
 
 def _replaces(base: Base, option: Option) -> bool:
@@ -80,7 +81,7 @@ def _replaces(base: Base, option: Option) -> bool:
     if option.action not in _OTHER_MACHINE or not option.fits or option.margin == "thin":
         return False
     own, other = base.scenario.gpu, option.scenario.gpu
-    if option.action != "upgrade-gpu" or own is None or other is None:
+    if option.action != LARGER.action or own is None or other is None:
         return True
     return own.segment != "mobile" and bool(own.unified_memory) == bool(other.unified_memory)
 
@@ -142,7 +143,12 @@ def _fewest_steps(
 def _proved(search: _Search, steps: int) -> Iterator[Option]:
     for plan in search.sets(steps):
         option = make_option(
-            search.base, "combine", plan.change, plan.scenario, plan.effort, steps=plan.steps
+            search.base,
+            REMEDY,
+            plan.change,
+            plan.scenario,
+            effort=plan.effort,
+            steps=plan.steps,
         )
         if option.fits and bearable(search.base, option, search.limits):
             yield option
@@ -169,7 +175,7 @@ def _search(base: Base, start: Plan, limits: Bounds) -> _Search:
     if start.change:
         formats.insert(0, scenario.precision)
     kinds = smaller_caches(base, scenario, limits) if base.memory.kv_cache_bytes else []
-    degrees = [degree for degree in DEGREES if degree.applies(scenario, limits)]
+    degrees = [degree for degree in _DEGREES if degree.applies(scenario, limits)]
     return _Search(base, start, limits, formats, kinds, degrees)
 
 
@@ -236,14 +242,13 @@ class _Search(Struct, frozen=True):
 
     def _largest_format(self, start: Plan, degrees: Sequence[Degree], last: int) -> int | None:
         """Halve the formats: the largest that fits with all degrees at their extreme."""
-        if not self._holds(self._with_format(start, last), degrees):
+
+        def fits(place: int) -> bool:
+            return self._holds(self._with_format(start, place), degrees)
+
+        if not fits(last):
             return None
-        low, high = min(last, 0), last
-        while low < high:
-            middle = (low + high) // 2
-            fits = self._holds(self._with_format(start, middle), degrees)
-            low, high = (low, middle) if fits else (middle + 1, high)
-        return low
+        return bisect_left(range(last), True, key=fits) if last > 0 else last
 
     def _holds(self, plan: Plan, degrees: Sequence[Degree]) -> bool:
         for degree in degrees:
@@ -271,3 +276,6 @@ class _Search(Struct, frozen=True):
         if not self.kinds:
             return self.start
         return with_cache(self.base, self.start, self.kinds[0 if self.limits.gentle else -1])
+
+
+REMEDY = Remedy("combine", frozenset(), "setting", propose, joins=True)

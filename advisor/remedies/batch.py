@@ -1,0 +1,62 @@
+"""Fewer sequences at a time, or more of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from advisor.commands import can_tell
+from advisor.estimate.limits import largest_that_fits
+from advisor.estimate.memory import free_bytes
+from advisor.estimate.result import Limits
+from advisor.knowledge.types import Knowledge
+from advisor.remedies.baseline import Base, Remedy, make_option
+from advisor.remedies.option import Option
+from advisor.remedies.search import Bounds, Degree
+from advisor.scenario.scenario import Scenario
+
+_BATCHES = (2, 4, 8, 16, 32, 64, 128, 256)
+
+
+def _fewer(base: Base, limits: Limits, _: object) -> Iterator[Option]:
+    """The largest batch that fits, where the request's does not."""
+    most = limits.max_batch
+    if most is not None and most < base.scenario.batch:
+        yield make_option(base, SMALLER, {"batch": most}, _with(base, base.scenario, most))
+
+
+def _more(base: Base, limits: Limits, _: object) -> Iterator[Option]:
+    """Larger batches, where the request fits."""
+    scenario, most = base.scenario, limits.max_batch
+    if most is None or not base.card_fits or scenario.model.modality not in {"text", "vision"}:
+        return
+    for batch in _BATCHES:
+        if scenario.batch < batch <= most and can_tell(replace(scenario, batch=batch), "batch"):
+            yield make_option(base, LARGER, {"batch": batch}, _with(base, scenario, batch))
+
+
+def _with(base: Base, scenario: Scenario, batch: int) -> Scenario:
+    return replace(scenario, batch=batch, logits_rows=base.request.logits_rows or batch)
+
+
+def _exact(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | None:
+    def free(batch: int) -> int:
+        rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
+        return free_bytes(replace(scenario, batch=batch, logits_rows=rows), knowledge) or 0
+
+    batch = largest_that_fits(free, scenario.batch)
+    if batch is None or batch >= scenario.batch or batch < limits.batch(scenario):
+        return None
+    return batch
+
+
+SMALLER = Remedy("shrink-batch", frozenset({"batch"}), "setting", _fewer)
+LARGER = Remedy("grow-batch", frozenset({"batch"}), "setting", _more)
+DEGREE = Degree(
+    "batch",
+    applies=lambda scenario, limits: limits.batch(scenario) < scenario.batch,
+    extreme=lambda scenario, limits: limits.batch(scenario),
+    exact=_exact,
+    put=_with,
+)
