@@ -13,9 +13,9 @@ from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
 from advisor.estimate.break_even import MOST_CARDS, can_double
-from advisor.estimate.limits import most_sequences
 from advisor.estimate.memory import estimate_memory, free_bytes
 from advisor.remedies.formats import worth_having
+from advisor.runtimes import runtime_of
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request
@@ -84,7 +84,7 @@ def test_the_first_batch_too_large_does_not_fit_and_one_less_does(seed: int) -> 
     for advice in advised(seed):
         batch = advice.break_even.too_large_batch
         if batch is None:
-            most = most_sequences(advice.scenario.framework.memory_model)
+            most = runtime_of(advice.scenario.framework).most_sequences
             assert fits(with_batch(advice.scenario, most))
             continue
         assert not fits(with_batch(advice.scenario, batch))

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from advisor.advice.pipeline import Advisor
 from advisor.bulk.estimates.figures import estimate_row
 from advisor.bulk.estimates.rows import read_rows
-from advisor.commands import command_for
 from advisor.errors import UserError
 from advisor.estimate.memory import estimate_memory
-from advisor.estimate.result import Memory
 from advisor.estimate.speed import estimate_speed, missing_inputs
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
+from advisor.runtimes.commands import command_for
+from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import apply_change, resolve
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request

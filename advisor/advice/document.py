@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
-from advisor.estimate.result import BreakEven
 from advisor.knowledge.fact_type import FactType, FactValue
 from advisor.knowledge.vocabulary import shown_in
 from advisor.remedies.option import Expected, Option
+from advisor.scenario.figures import BreakEven
 
 if TYPE_CHECKING:
-    from advisor.estimate.result import Limits, Memory, Speed
     from advisor.knowledge.provenance import SwitchedOff, Yours
+    from advisor.scenario.figures import Limits, Memory, Speed
     from advisor.scenario.scenario import Scenario
     from advisor.scenario.settings import Request
 

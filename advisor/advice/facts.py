@@ -9,7 +9,6 @@ from advisor.estimate.certainty import certainty_of
 from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.margin import fullest_usable, headroom_percent
 from advisor.estimate.memory import partly_guessed
-from advisor.estimate.result import BreakEven, Limits, Memory, Speed
 from advisor.estimate.server_cache import sequences_at_once
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Framework, Gpu
@@ -21,6 +20,7 @@ from advisor.remedies.dominance import dominators_in_kind
 from advisor.remedies.last_resort import proof_of
 from advisor.remedies.option import Option
 from advisor.scenario import support
+from advisor.scenario.figures import BreakEven, Limits, Memory, Speed
 from advisor.scenario.scenario import Scenario, offloads
 from advisor.scenario.settings import STATED, Request
 from advisor.scenario.splits import split_of

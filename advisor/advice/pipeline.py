@@ -23,9 +23,7 @@ from advisor.advice.preparation import Prepared, estimate, prepare
 from advisor.advice.ranking import Ranking, rank
 from advisor.advice.request_warnings import request_warnings
 from advisor.calibration.user.overlay import with_measurements
-from advisor.commands import command_for
 from advisor.errors import RuleFileError, UserError, raise_problems
-from advisor.estimate.result import BreakEven, Limits
 from advisor.estimate.speed import missing_inputs
 from advisor.files import __version__, data_dir, digest, overlaid
 from advisor.knowledge import load_knowledge
@@ -42,6 +40,8 @@ from advisor.rules.engine.base import Engine, Firing, OptionFacts, Outcome
 from advisor.rules.language import load_rules
 from advisor.rules.language.model import Rule, RuleSet
 from advisor.rules.language.texts import text_names
+from advisor.runtimes.commands import command_for
+from advisor.scenario.figures import BreakEven, Limits
 from advisor.scenario.settings import Request
 
 _NO_SCORE = 0.0

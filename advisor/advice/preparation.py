@@ -10,7 +10,6 @@ from advisor.advice.facts import break_even_facts, scenario_facts
 from advisor.advice.option_facts import option_facts
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.estimate.limits import find_limits
-from advisor.estimate.result import BreakEven, Limits
 from advisor.estimate.system_ram import timed
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Knowledge
@@ -21,6 +20,7 @@ from advisor.remedies.impossible import expected_options
 from advisor.remedies.option import Option
 from advisor.remedies.registry import build_options
 from advisor.rules.engine.base import OptionFacts
+from advisor.scenario.figures import BreakEven, Limits
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 

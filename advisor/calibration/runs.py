@@ -21,13 +21,13 @@ from advisor.errors import UserError
 from advisor.estimate.kv_cache import kv_read_bytes
 from advisor.estimate.measurement import Measurement
 from advisor.estimate.memory import estimate_memory
-from advisor.estimate.result import Memory
 from advisor.estimate.speed_rates import architecture_of
 from advisor.estimate.speed_step import Reads, is_split, reads_of
 from advisor.estimate.speed_tables import Match
 from advisor.estimate.weights import weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.models.resolution import model_from_record
+from advisor.scenario.figures import Memory
 from advisor.scenario.scenario import Scenario
 
 Metric = Literal["decode", "prefill"]

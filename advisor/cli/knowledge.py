@@ -46,10 +46,11 @@ def check(
     from advisor.files import data_dir  # noqa: PLC0415
     from advisor.knowledge import load_knowledge  # noqa: PLC0415
     from advisor.knowledge.check import check_knowledge, own_line  # noqa: PLC0415
+    from advisor.runtimes import memory_model_problems  # noqa: PLC0415
 
     folder = folder or knowledge
     where = folder or data_dir("knowledge")
-    raise_problems(list(check_knowledge(where)))
+    raise_problems(list(check_knowledge(where, memory_model_problems)))
     known = load_knowledge(folder)
     typer.echo(
         f"{len(known.gpus)} GPUs, {len(known.models)} models, {len(known.formats)} formats, "

@@ -24,8 +24,8 @@ from advisor.calibration.user.store import Stored, file_of
 from advisor.cli.tables import aligned
 from advisor.errors import RequestError, UserError
 from advisor.estimate.measurement import Measurement
-from advisor.estimate.result import Figure
 from advisor.knowledge import load_knowledge
+from advisor.scenario.figures import Figure
 
 _METRICS = {
     "decode_tok_s": "decode", "prefill_tok_s": "prefill", "total_throughput_tok_s": "throughput",

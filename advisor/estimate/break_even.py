@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from advisor.estimate.activations import capacity_steps
-from advisor.estimate.limits import most_sequences
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.overhead import Card, card_of, largest_share, usable_bytes
+from advisor.runtimes import runtime_of
 from advisor.scenario import support
 from advisor.units import GIB
 
 if TYPE_CHECKING:
-    from advisor.estimate.result import Limits, Memory
     from advisor.knowledge.types import Gpu, Knowledge
+    from advisor.scenario.figures import Limits, Memory
     from advisor.scenario.scenario import Scenario
 
 MOST_CARDS = 8
@@ -33,7 +32,7 @@ def first_batch_too_large(scenario: Scenario, limits: Limits, memory: Memory) ->
         return None
     if limits.max_batch is None:
         return 1
-    most = most_sequences(scenario.framework.memory_model)
+    most = runtime_of(scenario.framework).most_sequences
     return None if limits.max_batch >= most else limits.max_batch + 1
 
 
@@ -80,7 +79,7 @@ def smallest_capacity_bytes(scenario: Scenario, knowledge: Knowledge, memory: Me
     gpu = scenario.gpu
     if gpu is None or not memory.per_gpu or scenario.cards:
         return None
-    steps = capacity_steps(scenario, knowledge.policy)
+    steps = runtime_of(scenario.framework).capacity_steps(knowledge.policy)
     if not steps:
         needed = _needed(memory, card_of(gpu, scenario.backend, scenario.framework, knowledge))
         return _smallest(scenario, knowledge, needed, 0, _MOST_CAPACITY_BYTES)

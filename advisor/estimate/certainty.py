@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from advisor.estimate.result import Memory
+from advisor.scenario.figures import Memory
 
 Certainty = Literal["sure", "may_exceed", "may_fit", "beyond"]
 

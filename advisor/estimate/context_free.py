@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from advisor.estimate.kv_cache import CacheShape, cache_shape_of
-from advisor.estimate.placement import Placement, place
-from advisor.estimate.weights import Weights, weights_of
+from advisor.estimate.kv_cache import cache_shape_of
+from advisor.estimate.placement import place
+from advisor.estimate.weights import weights_of
+from advisor.runtimes.base import CacheShape, Placement, Weights
 
 if TYPE_CHECKING:
     from advisor.estimate.overhead import Card

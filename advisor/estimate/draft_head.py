@@ -14,21 +14,20 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.buffers import cuda_cache_copies, graph_shape, llamacpp_buffers
 from advisor.estimate.kv_cache import cache_shape_of, cells_of
 from advisor.memo import by_identity
 from advisor.models.shape import Counts
+from advisor.runtimes import runtime_of
 
 if TYPE_CHECKING:
     from advisor.models.model import Model
     from advisor.models.shape import Shape
+    from advisor.runtimes.base import Range
     from advisor.scenario.scenario import Scenario
 
 HEAD_GUESSED = "draft head: its weight format and buffers differ between files and runtimes"
 _MAY_COPY = frozenset({"deepseek_v3", "deepseek_v32", "glm4_moe", "glm4_moe_lite"})
 """Architectures some of whose checkpoints repeat embedding and output in the head."""
-_TAKEN_BACK = frozenset({"qwen3_5", "qwen3_5_moe", "nemotron_h"})
-"""Whose recurrent states llama.cpp keeps per drafted token (``llm_arch_supports_rs_rollback``)."""
 _FULL_BITS = 16
 _BYTE = 8
 
@@ -78,14 +77,14 @@ def head_memory(scenario: Scenario, bits_per_weight: float) -> HeadMemory:
     packed = round(parameters * bits_per_weight / _BYTE)
     plain = round(parameters * max(bits_per_weight, _FULL_BITS) / _BYTE)
     weights = packed if _like_the_rest(scenario) else plain
-    kv_cache, compute, more = _working_memory(scenario)
+    kv_cache, compute = _working_memory(scenario)
     copies = round(_copies(scenario.model.shape) * bits_per_weight / _BYTE)
     return HeadMemory(
         weights=weights,
         kv_cache=kv_cache,
-        compute=compute,
-        below=weights - packed + compute,
-        above=plain - weights + copies + more,
+        compute=compute.central,
+        below=weights - packed + compute.central - compute.low,
+        above=plain - weights + copies + compute.high - compute.central,
     )
 
 
@@ -99,22 +98,17 @@ def _copies(shape: Shape) -> int:
     return 2 * shape.vocab * shape.hidden if shape.model_type in _MAY_COPY else 0
 
 
-def _working_memory(scenario: Scenario) -> tuple[int, int, int]:
-    """Size cache and compute buffer, and how much larger the buffer may be."""
+def _working_memory(scenario: Scenario) -> tuple[int, Range]:
+    """Size cache and compute buffer."""
     block = replace(scenario, model=_block_model(scenario.model), mtp=0)
     cache = cache_shape_of(block)
     cells = cells_of(block, cache)
     held = cells.bytes_of(cache, 0, len(cache.full_sums) - 1)
-    in_llamacpp = scenario.framework.memory_model == "llama.cpp"
-    if not in_llamacpp or scenario.model.shape.model_type in _TAKEN_BACK:
+    runtime = runtime_of(scenario.framework)
+    if runtime.keeps_draft_states(scenario.model.shape):
         states = cache_shape_of(scenario).state_sums[-1]
         held += scenario.mtp * scenario.batch * states
-    if not in_llamacpp:
-        return held, 0, 0
-    graph = graph_shape(block.model)
-    found = llamacpp_buffers(block, graph, cache, cells, len(cache.full_sums))
-    compute = found.device + cuda_cache_copies(block, graph, cells)
-    return held, compute, found.device_high - found.device
+    return held, runtime.draft_compute(block, cache, cells)
 
 
 @by_identity

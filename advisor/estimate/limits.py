@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from advisor.estimate.kv_cache import PAD_TOKENS, VLLM_BLOCK_TOKENS
 from advisor.estimate.memory import free_bytes
-from advisor.estimate.result import Limits, Memory
+from advisor.runtimes import runtime_of
+from advisor.scenario.figures import Limits, Memory
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 LONGEST_TOKENS = 2**24
 """Where the search for a context ends if the trained length is unknown."""
-_LLAMACPP_SEQUENCES = 256
-_MOST_SEQUENCES = 2**16
 _PATIENCE = 2
 
 _Free = Callable[[int], int]
@@ -44,7 +42,7 @@ def find_limits(scenario: Scenario, knowledge: Knowledge, memory: Memory) -> Lim
         rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
         return _free(replace(scenario, batch=batch, logits_rows=rows), knowledge)
 
-    most = most_sequences(scenario.framework.memory_model)
+    most = runtime_of(scenario.framework).most_sequences
     batch = largest_that_fits(free, most, (scenario.batch, start))
     return Limits(_largest_context(scenario, knowledge, start), batch)
 
@@ -114,7 +112,7 @@ def _largest_context(
         start: Bytes left as the scenario stands, where known.
     """
     most = scenario.model.trained_context_tokens or LONGEST_TOKENS
-    step = _step_tokens(scenario)
+    step = runtime_of(scenario.framework).step_tokens(scenario)
 
     def free(tokens: int) -> int:
         return _free(replace(scenario, context_tokens=tokens), knowledge)
@@ -127,18 +125,6 @@ def _largest_context(
     if found is not None:
         return min(found * step, most)
     return largest_that_fits(free, min(step, most)) if step > 1 and free(1) >= 0 else None
-
-
-def _step_tokens(scenario: Scenario) -> int:
-    kind = scenario.framework.memory_model
-    if kind == "llama.cpp":
-        return PAD_TOKENS // scenario.batch if PAD_TOKENS % scenario.batch == 0 else 1
-    return {"vllm": VLLM_BLOCK_TOKENS, "exllama": PAD_TOKENS, "mlx": PAD_TOKENS}.get(kind, 1)
-
-
-def most_sequences(memory_model: str) -> int:
-    """Where the search for the largest batch ends: more may fit, how many is not known."""
-    return _LLAMACPP_SEQUENCES if memory_model == "llama.cpp" else _MOST_SEQUENCES
 
 
 def largest_that_fits(free: _Free, most: int, known: tuple[int, int] | None = None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from advisor.estimate.result import Memory
+from advisor.scenario.figures import Memory
 
 Margin = Literal["thin", "narrow", "ample"]
 

@@ -8,42 +8,29 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.activations import CARD_DEPENDENT, activation_bytes
-from advisor.estimate.buffers import (
-    cuda_cache_copies,
-    graph_shape,
-    llamacpp_buffers,
-    scratch_of_rows,
-)
 from advisor.estimate.context_free import fixed_of
 from advisor.estimate.draft_head import HEAD_GUESSED, head_memory
-from advisor.estimate.kv_cache import CacheShape, Cells, cells_of
-from advisor.estimate.overhead import Card, cards_of, communication, trades
-from advisor.estimate.placement import Placement, is_pipeline, splits_by_layer
-from advisor.estimate.result import CacheRoom, CardMemory, Memory
-from advisor.estimate.server_cache import cache_room, claims_memory
-from advisor.estimate.weights import Weights
+from advisor.estimate.kv_cache import cells_of
+from advisor.estimate.overhead import Card, cards_of, communication, splits_by_layer, trades
+from advisor.estimate.server_cache import cache_room
 from advisor.memo import Kept
+from advisor.runtimes import runtime_of
+from advisor.runtimes.base import CacheShape, Cells, Placement, Range, Weights
+from advisor.scenario.figures import CacheRoom, CardMemory, Memory
 from advisor.scenario.scenario import size_key
-from advisor.scenario.splits import split_of
+from advisor.scenario.splits import is_pipeline
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
     from advisor.scenario.scenario import Key, Scenario
 
-_COMPUTE = "compute buffer: fitted to llama.cpp's own reports"
-_ACTIVATIONS = "activations: a rough formula, as no figure for them is held here"
 _OVERHEAD = "overhead: the runtime's own memory, published as a range"
-_PIPELINE = "compute buffer: copies for several cards taken from one published log"
 _TENSOR = "shards: norms and other small tensors are taken as split too"
 _COMMUNICATION = "overhead: with the buffers between cards, a wide range from few published logs"
 _COMMUNICATION_UNKNOWN = (
     "overhead: without the buffers between cards, for which no figure is held here"
 )
 _SPLIT = "split: unequal cards are taken to share the layers by the memory that is free on them"
-_ROWS = "split: small tensors are taken as divided by rows too, scratch memory as the upper end"
-_RULES = "KV cache: this runtime's rules were read, not measured"
-_CHECKED_CACHES = frozenset({"llama.cpp", "transformers"})
 
 
 class _Share(Struct):
@@ -125,7 +112,7 @@ def _whole_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card
     """
     if scenario.cards:
         return _fresh_demand(scenario, knowledge, cards)
-    sees_card = scenario.framework.memory_model in CARD_DEPENDENT
+    sees_card = runtime_of(scenario.framework).sees_card
     key, records = size_key(scenario, scenario.gpu if sees_card else None)
     found = _kept.get(key)
     if found is None or found[0] is not knowledge:
@@ -147,21 +134,20 @@ def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> 
     fixed = fixed_of(scenario, knowledge, cards)
     weights, cache, placement = fixed.weights, fixed.cache, fixed.placement
     cells = cells_of(scenario, cache)
+    runtime = runtime_of(scenario.framework)
+    found = runtime.compute(scenario, cache, cells, placement, knowledge.policy)
     shares = _shares(scenario, cache, cells, placement)
     demand = _Demand(
         cards=shares,
         host_weights=placement.host,
         host_kv_cache=cells.bytes_of(cache, 0, placement.start) if placement.start else 0,
-        host_compute=0,
-        approximate=weights.approximate + cache.approximate,
+        host_compute=found.host,
+        approximate=weights.approximate + cache.approximate + found.approximate,
         weights=weights,
         shape=cache,
         cells=cells,
     )
-    if scenario.framework.memory_model == "llama.cpp":
-        _add_llamacpp_compute(demand, scenario, cache, cells, placement)
-    else:
-        _add_activations(demand, scenario, cache, cells, knowledge)
+    _add_compute(demand, scenario, found.device, knowledge)
     if scenario.cards and len(placement.cards) > 1 and not is_pipeline(scenario):
         demand.approximate += (_SPLIT,)
     if cache.loose:
@@ -197,43 +183,11 @@ def _kept_heads(scenario: Scenario) -> int:
     return heads if shape.mla else -(-heads // scenario.gpus)
 
 
-def _add_llamacpp_compute(
-    demand: _Demand, scenario: Scenario, cache: CacheShape, cells: Cells, placement: Placement
-) -> None:
-    graph = graph_shape(scenario.model)
-    found = llamacpp_buffers(scenario, graph, cache, cells, placement.placed)
-    demand.host_compute = found.host
-    if not placement.placed:
-        return
-    compute = found.device + cuda_cache_copies(scenario, graph, cells)
-    below = found.device - found.device_low
-    above = found.device_high - found.device
-    if split_of(scenario) == "row":
-        above += scratch_of_rows(scenario, graph)
-        demand.approximate += (_ROWS,)
-    elif len(demand.cards) > 1:
-        compute += found.pipeline
-        below += found.pipeline
-        demand.approximate += (_PIPELINE,)
-    elif not found.exact:
-        demand.approximate += (_COMPUTE,)
-    for share in demand.cards:
-        share.compute = compute
-        share.below += below
-        share.above += above
-
-
-def _add_activations(
-    demand: _Demand, scenario: Scenario, cache: CacheShape, cells: Cells, knowledge: Knowledge
-) -> None:
-    found = activation_bytes(scenario, cache, cells, knowledge.policy)
+def _add_compute(demand: _Demand, scenario: Scenario, found: Range, knowledge: Knowledge) -> None:
     for share in demand.cards:
         share.compute = found.central
         share.below += found.central - found.low
         share.above += found.high - found.central
-    demand.approximate += (_ACTIVATIONS,)
-    if scenario.framework.memory_model not in _CHECKED_CACHES:
-        demand.approximate += (_RULES,)
     if scenario.gpus > 1 and not splits_by_layer(scenario):
         demand.approximate += (_TENSOR,)
     if trades(scenario):
@@ -317,11 +271,13 @@ def _memory(scenario: Scenario, demand: _Demand, cards: Sequence[Card]) -> Memor
         high_bytes=required + above,
         approximate=approximate,
         bits_per_weight=_bits_per_weight(scenario, demand.weights),
-        cache_room=_room(scenario, demand, each) if known and claims_memory(scenario) else None,
+        cache_room=_room(scenario, demand, each) if known else None,
     )
 
 
 def _room(scenario: Scenario, demand: _Demand, each: Sequence[CardMemory]) -> CacheRoom | None:
+    if not runtime_of(scenario.framework).claims_memory:
+        return None
     left = [
         (card.usable_bytes - card.required_bytes + card.kv_cache_bytes, card.kv_cache_bytes)
         for card in each

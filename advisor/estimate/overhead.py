@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.placement import is_pipeline, splits_by_layer
 from advisor.memo import by_identity_up_to
+from advisor.runtimes import runtime_of
+from advisor.runtimes.base import NO_BYTES, Range
+from advisor.scenario.splits import is_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,28 +21,10 @@ if TYPE_CHECKING:
     from advisor.knowledge.types import Framework, Gpu, Knowledge
     from advisor.scenario.scenario import Scenario
 
-_WITHOUT_TORCH = frozenset({"llama.cpp", "mlx"})
-_CAPTURES_GRAPHS = frozenset({"vllm"})
-_SHARES_WHAT_IS_FREE = frozenset({"tensorrt-llm"})
-"""Runtimes whose memory fraction is of what is free beside the weights, not of the card."""
 _LIBRARIES = {"CUDA": "nccl", "ROCm": "rccl"}
 _PERCENT = 100
 _MOST_CARDS = 16_384
 """Room for every card of a catalogue in every framework."""
-
-
-class Range(Struct, frozen=True):
-    """A figure in bytes that is only known as a range."""
-
-    central: int
-    low: int
-    high: int
-
-    def __add__(self, other: Range) -> Range:
-        return Range(self.central + other.central, self.low + other.low, self.high + other.high)
-
-
-NO_BYTES = Range(0, 0, 0)
 
 
 class Card(Struct, frozen=True):
@@ -97,7 +81,7 @@ def largest_share(gpu: Gpu, framework: Framework, policy: Mapping[str, float]) -
 
 def _shares_what_is_free(framework: Framework) -> bool:
     known = framework.memory_fraction is not None
-    return known and framework.memory_model in _SHARES_WHAT_IS_FREE
+    return known and runtime_of(framework).shares_what_is_free
 
 
 def cards_of(scenario: Scenario, knowledge: Knowledge) -> tuple[Card, ...]:
@@ -114,9 +98,14 @@ def cards_of(scenario: Scenario, knowledge: Knowledge) -> tuple[Card, ...]:
     return found if scenario.cards else found * scenario.gpus
 
 
+def splits_by_layer(scenario: Scenario) -> bool:
+    """Whether several cards take whole layers each, not a shard of every tensor."""
+    return runtime_of(scenario.framework).splits_by_layer(scenario)
+
+
 def trades(scenario: Scenario) -> bool:
     """Whether the cards pass on results through a library with buffers of its own."""
-    return scenario.gpus > 1 and (not splits_by_layer(scenario) or is_pipeline(scenario))
+    return scenario.gpus > 1 and (is_pipeline(scenario) or not splits_by_layer(scenario))
 
 
 def communication(backend: str | None, policy: Mapping[str, float]) -> Range:
@@ -148,10 +137,8 @@ def _overhead(
     if backend is None or backend == "CPU":
         return NO_BYTES
     total = _cuda(gpu, policy) if backend == "CUDA" else _named("other_backend_overhead", policy)
-    if framework.memory_model not in _WITHOUT_TORCH:
-        total += _named("torch_overhead", policy)
-    if framework.memory_model in _CAPTURES_GRAPHS:
-        total += _named("vllm_graph", policy)
+    for name in runtime_of(framework).overheads:
+        total += _named(name, policy)
     return total
 
 

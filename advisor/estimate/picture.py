@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.memory import estimate_memory, free_bytes
-from advisor.estimate.result import Memory
+from advisor.scenario.figures import Memory
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge

@@ -1,7 +1,4 @@
-"""Where the weights lie: which layers on which card, what stays in system RAM.
-
-Source for llama.cpp: ``src/llama-model.cpp`` of 0c1e57098; checked on 13,587 contexts.
-"""
+"""Where the weights lie: which layers on which card, what stays in system RAM."""
 
 from __future__ import annotations
 
@@ -9,32 +6,12 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from advisor.scenario.splits import split_of
+from advisor.runtimes import runtime_of
+from advisor.runtimes.base import CardShare, Placement, Runtime, Weights
+from advisor.scenario.splits import is_pipeline, split_of
 
 if TYPE_CHECKING:
-    from advisor.estimate.weights import Weights
     from advisor.scenario.scenario import Scenario
-
-
-class CardShare(Struct):
-    """Layers ``first`` up to but without ``last`` on one card, and its weight bytes."""
-
-    first: int
-    last: int
-    weights: int
-
-
-class Placement(Struct):
-    """Weights of the cards and of the host, bytes."""
-
-    start: int
-    """Layers before this one stay in system RAM."""
-    placed: int
-    """Layers on the cards, the output counted as one."""
-    cards: tuple[CardShare, ...]
-    host: int
 
 
 def place(scenario: Scenario, weights: Weights, room: Sequence[int]) -> Placement:
@@ -56,29 +33,10 @@ def place(scenario: Scenario, weights: Weights, room: Sequence[int]) -> Placemen
     holder = _holder(placed, shares)
     host = weights.layer_sums[start]
     host += _move_experts(cards, weights, start, scenario.cpu_experts)
-    if scenario.framework.memory_model == "llama.cpp":
-        host += _place_llamacpp(cards, weights, start, holder)
-    else:
-        host += _place_whole(cards, weights, holder)
-        if scenario.framework.embedding_in_ram and not weights.profile.tied and placed:
-            cards[0].weights -= weights.embedding
-            host += weights.embedding
+    host += runtime_of(scenario.framework).place_rest(scenario, cards, weights, start, holder)
     if len(cards) > 1 and split_of(scenario) == "row":
         _spread_rows(scenario, cards, weights)
     return Placement(start, placed, cards, host)
-
-
-def splits_by_layer(scenario: Scenario) -> bool:
-    """Whether several cards take whole layers each, not a shard of every tensor."""
-    way = split_of(scenario)
-    if way:
-        return way != "tensor"
-    return scenario.framework.memory_model in {"llama.cpp", "transformers", "exllama", "mlx"}
-
-
-def is_pipeline(scenario: Scenario) -> bool:
-    """Whether the cards are the ranks of a server's pipeline, each with whole layers."""
-    return scenario.gpus > 1 and scenario.framework.pipeline and split_of(scenario) == "layer"
 
 
 def _pipeline(scenario: Scenario, weights: Weights) -> Placement:
@@ -90,18 +48,19 @@ def _pipeline(scenario: Scenario, weights: Weights) -> Placement:
     """
     sums = weights.layer_sums
     layers = len(sums) - 1
-    edges = (0, *accumulate(_stages(scenario.framework.memory_model, layers, scenario.gpus)))
+    runtime = runtime_of(scenario.framework)
+    edges = (0, *accumulate(_stages(runtime, layers, scenario.gpus)))
     cards = tuple(CardShare(a, b, sums[b] - sums[a]) for a, b in pairwise(edges))
-    host = _place_whole(cards, weights, len(cards) - 1)
+    host = runtime.place_rest(scenario, cards, weights, 0, len(cards) - 1)
     if weights.profile.tied:
         cards[-1].weights += weights.embedding
     return Placement(0, layers + 1, cards, host)
 
 
-def _stages(kind: str, layers: int, ranks: int) -> list[int]:
+def _stages(runtime: Runtime, layers: int, ranks: int) -> list[int]:
     """Count the layers of every rank: where they do not divide, who takes one more differs."""
     each, rest = divmod(layers, ranks)
-    first = {"vllm": ranks - 1 - rest, "sglang": ranks - rest}.get(kind, 0)
+    first = runtime.first_long_rank(ranks, rest)
     return [each + (first <= rank < first + rest) for rank in range(ranks)]
 
 
@@ -124,21 +83,11 @@ def _spread_rows(scenario: Scenario, cards: tuple[CardShare, ...], weights: Weig
 
 
 def _shares(scenario: Scenario, weights: Weights, room: Sequence[int]) -> tuple[int, ...]:
-    """Say in which proportion the cards take layers; one share where they shard every tensor.
-
-    llama.cpp deals out by free memory; ExLlama fills one card after the other, which fits when
-    proportions do. transformers gives every card an even share and what does not fit to the last.
-    """
-    if scenario.gpus == 1 or not splits_by_layer(scenario):
+    """Say in which proportion the cards take layers; one share where they shard every tensor."""
+    runtime = runtime_of(scenario.framework)
+    if scenario.gpus == 1 or not runtime.splits_by_layer(scenario):
         return (1,)
-    if not scenario.cards:
-        return (1,) * scenario.gpus
-    if scenario.framework.memory_model != "transformers":
-        return tuple(max(free, 1) for free in room)
-    whole = weights.embedding + weights.layer_sums[-1] + weights.output
-    even = -(-whole // scenario.gpus)
-    first = [max(min(even, free), 1) for free in room[:-1]]
-    return (*first, max(whole - sum(first), 1))
+    return runtime.shares(weights, room) if scenario.cards else (1,) * scenario.gpus
 
 
 def _cards(
@@ -180,31 +129,3 @@ def _move_experts(
             card.weights -= experts
             moved += experts
     return moved
-
-
-def _place_llamacpp(
-    cards: tuple[CardShare, ...], weights: Weights, start: int, holder: int | None
-) -> int:
-    """Place what is outside the layers; give the host's part."""
-    profile, rope = weights.profile, weights.rope
-    host = weights.embedding
-    if holder is None:
-        return (
-            host
-            + (weights.norm if profile.tied else weights.output)
-            + (rope + profile.vision_bytes)
-        )
-    cards[holder].weights += weights.output
-    cards[0].weights += profile.vision_bytes
-    if start < len(weights.layer_sums) - 1:
-        cards[0].weights += rope
-    return host + (rope if start else 0)
-
-
-def _place_whole(cards: tuple[CardShare, ...], weights: Weights, holder: int | None) -> int:
-    vision = weights.profile.vision_bytes
-    if holder is None:
-        return weights.embedding + weights.output + vision
-    cards[0].weights += weights.embedding + vision
-    cards[holder].weights += weights.output
-    return 0

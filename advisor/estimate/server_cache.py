@@ -9,21 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.estimate.kv_cache import VLLM_BLOCK_TOKENS
-from advisor.estimate.result import CacheRoom, Limits, Memory
+from advisor.runtimes import runtime_of
+from advisor.scenario.figures import CacheRoom, Limits, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from advisor.estimate.kv_cache import CacheShape, Cells
+    from advisor.runtimes.base import CacheShape, Cells
     from advisor.scenario.scenario import Scenario
-
-_BLOCK_TOKENS = {"vllm": VLLM_BLOCK_TOKENS, "sglang": 1, "tgi": 1, "tensorrt-llm": 1}
-
-
-def claims_memory(scenario: Scenario) -> bool:
-    """Whether the runtime turns all memory that is left into cache when it starts."""
-    return scenario.framework.memory_model in _BLOCK_TOKENS
 
 
 def sequences_at_once(memory: Memory, limits: Limits) -> int | None:
@@ -55,7 +48,7 @@ def cache_room(
     room, taken = min(shares, key=lambda share: share[0] / share[1])
     tokens = None
     if cells.full and (shape.full_sums[-1] or shape.window):
-        block = _BLOCK_TOKENS[scenario.framework.memory_model]
+        block = runtime_of(scenario.framework).page_tokens
         tokens = room * cells.stream_full // taken // block * block
     whole = sum(taken for _, taken in cards)
     return CacheRoom(whole * room // (batch * taken), tokens, room // taken)

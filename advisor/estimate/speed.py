@@ -21,15 +21,16 @@ from msgspec.structs import replace
 
 from advisor.estimate.kv_cache import kv_read_bytes
 from advisor.estimate.published_speed import Measured
-from advisor.estimate.result import Evidence, Figure, Memory, Speed
 from advisor.estimate.speed_cards import speed_of_unequal
 from advisor.estimate.speed_prefill import Reached, prompt_seconds, work_of
 from advisor.estimate.speed_rates import Rate, Speeds, speeds_of
 from advisor.estimate.speed_step import Reads, is_split, prefill_gain, reads_of, step_time
 from advisor.estimate.speed_tables import Range
 from advisor.estimate.user_speed import with_own
-from advisor.estimate.weights import Weights, weights_of
+from advisor.estimate.weights import weights_of
 from advisor.knowledge.types import Knowledge
+from advisor.runtimes.base import Weights
+from advisor.scenario.figures import Evidence, Figure, Memory, Speed
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.splits import split_of
 from advisor.units import GIB

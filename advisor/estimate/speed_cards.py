@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from advisor.estimate.placement import splits_by_layer
-from advisor.estimate.result import Figure, Memory, Speed
+from advisor.estimate.overhead import splits_by_layer
+from advisor.scenario.figures import Figure, Memory, Speed
 from advisor.scenario.scenario import Scenario
 
 

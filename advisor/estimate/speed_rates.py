@@ -9,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.estimate.published_speed import MeasuredSpeeds
-from advisor.estimate.result import Evidence
 from advisor.estimate.speed_prefill import (
     Reached,
     generation_of,
@@ -18,6 +17,7 @@ from advisor.estimate.speed_prefill import (
 )
 from advisor.estimate.speed_tables import BatchTable, EngineSpeed, Match, Tables, read_tables
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
+from advisor.scenario.figures import Evidence
 
 if TYPE_CHECKING:
     from advisor.knowledge.user_measurements import OwnSpeeds

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from advisor.estimate.result import BoundBy, Memory
 from advisor.estimate.speed_prefill import token_seconds, work_of
 from advisor.estimate.speed_rates import Rate
 from advisor.estimate.speed_tables import Tables
-from advisor.estimate.weights import Weights
 from advisor.memo import by_identity
 from advisor.models.model import Model
+from advisor.runtimes.base import Weights
+from advisor.scenario.figures import BoundBy, Memory
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.splits import split_of
 

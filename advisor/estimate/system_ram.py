@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from advisor.estimate.result import Memory, Speed
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.types import Knowledge
+from advisor.scenario.figures import Memory, Speed
 from advisor.scenario.scenario import Scenario, offloads
 
 

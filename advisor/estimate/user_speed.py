@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from advisor.estimate.result import Figure, Speed
 from advisor.estimate.speed_rates import Speeds
 from advisor.estimate.speed_step import is_split
 from advisor.estimate.speed_tables import Range
+from advisor.scenario.figures import Figure, Speed
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.splits import is_usual_split
 

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import sub
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from advisor.errors import RequestError
 from advisor.estimate.gguf_tensors import Layout, gguf_layout
 from advisor.estimate.gguf_types import BASE_TYPES
 from advisor.estimate.gguf_weights import GgufBytes, Span, gguf_bytes
 from advisor.estimate.parameter_split import ParameterSplit, parameter_split
-from advisor.estimate.result import WeightProfile
 from advisor.estimate.running_sums import prefix_sums
 from advisor.knowledge.types import Format, Framework, GgmlType
 from advisor.memo import by_identity, by_identity_up_to
+from advisor.runtimes import runtime_of
+from advisor.runtimes.base import Weights
+from advisor.scenario.figures import WeightProfile
 
 if TYPE_CHECKING:
     from advisor.models.model import Model
@@ -35,27 +35,6 @@ _UNCHECKED_SHARE = 0.01
 _SPREAD_SHARE = 0.03
 _MOST_WEIGHTS = 16_384
 """Room for every model of a catalogue in every format: some 4 KB each."""
-
-
-class Weights(Struct, frozen=True):
-    """A weight profile made ready for placement; all bytes as placed in memory.
-
-    The prefix sums have one entry more than there are layers: the bytes of layers a to b are
-    ``layer_sums[b] - layer_sums[a]``.
-    """
-
-    profile: WeightProfile
-    embedding: int
-    output: int
-    """Output matrix (when tied: the embedding used as output) and final norm."""
-    norm: int
-    """The final norm alone."""
-    rope: int
-    layer_sums: Sequence[int]
-    expert_sums: Sequence[int]
-    approximate: tuple[str, ...]
-    spread: float
-    """Relative uncertainty of the sizes, 0 where exact."""
 
 
 def weight_profile(
@@ -83,7 +62,7 @@ def weights_of(
     Raises:
         RequestError: The format's bits per weight are unknown.
     """
-    as_gguf = precision.kind == "gguf" or framework.memory_model == "llama.cpp"
+    as_gguf = precision.kind == "gguf" or runtime_of(framework).gguf_alone
     return _weights(model, precision, as_gguf, ggml_types)
 
 

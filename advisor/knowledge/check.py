@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -19,14 +19,22 @@ Row = tuple[str, str, str]
 """Table, name, short description."""
 
 
-def check_knowledge(folder: Path) -> list[UserError]:
-    """Parse and check a folder, laid over the built-in one; gives every problem."""
+def check_knowledge(
+    folder: Path, *checks: Callable[[Mapping[str, bytes]], Sequence[UserError]]
+) -> list[UserError]:
+    """Parse and check a folder, laid over the built-in one; gives every problem.
+
+    Args:
+        folder: Of knowledge files.
+        checks: What more finds problems in the files, by relative path.
+    """
     try:
         files, own = read_files(folder)
     except KnowledgeError as missing:
         return [missing]
     problems: list[UserError] = []
     parse(files, problems)
+    problems += [problem for check in checks for problem in check(files)]
     return sorted(
         (moved_to(problem, str(folder), own) for problem in problems),
         key=lambda problem: (str(problem.source), problem.message),

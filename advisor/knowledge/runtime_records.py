@@ -28,9 +28,6 @@ FAMILIES = (
 CLASS_NAMES = frozenset({"int8", "8bit", "q8", "w8", "int4", "4bit", "q4", "w4"})
 """Names that stand for every format of a class, so that no format may claim them."""
 
-MEMORY_MODELS = (
-    "llama.cpp", "transformers", "vllm", "sglang", "tgi", "tensorrt-llm", "exllama", "mlx", "none",
-)  # fmt: skip
 ANY = "*"
 
 _Fields = dict[str, object]
@@ -189,7 +186,7 @@ def _framework(record: Record) -> _Fields:
         "model_types": record.texts("model_types"),
         "mtp_model_types": record.texts("mtp_model_types"),
         "kv_types": record.texts("kv_types"),
-        "memory_model": record.choice("memory_model", MEMORY_MODELS, required=True) or "none",
+        "memory_model": record.text("memory_model", required=True) or "none",
         **_abilities(record),
         "memory_fraction": _fraction(record),
         "commands": [],

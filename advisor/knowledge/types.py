@@ -191,18 +191,8 @@ class Framework(Struct, frozen=True):
     model_types: tuple[str, ...]
     """Hugging Face ``model_type``s it supports; ``("*",)`` means any."""
     kv_types: tuple[str, ...]
-    memory_model: Literal[
-        "llama.cpp",
-        "transformers",
-        "vllm",
-        "sglang",
-        "tgi",
-        "tensorrt-llm",
-        "exllama",
-        "mlx",
-        "none",
-    ]
-    """Which formulas size its memory; ``none``: not modelled, so never chosen by default."""
+    memory_model: str
+    """Which runtime of ``advisor.runtimes`` sizes it; ``none``: not modelled, never a default."""
     min_compute_capability: float | None = None
     not_on: tuple[str, ...] = ()
     """Architectures of its vendors that it does not run on (Gaudi for llama.cpp)."""
@@ -244,7 +234,7 @@ class Framework(Struct, frozen=True):
     memory_fraction: float | None = None
     """Share of the card it claims by default (vLLM 0.92); None: it takes what it needs."""
     commands: tuple[Mapping[str, object], ...] = ()
-    """How it is started: the records of commands.yaml, read by ``advisor.commands``."""
+    """How it is started: the records of commands.yaml, read by ``advisor.runtimes.commands``."""
     licence: str | None = None
     notes: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)

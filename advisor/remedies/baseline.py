@@ -8,13 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.estimate.memory import free_bytes
-from advisor.estimate.result import Limits, Memory, Speed
 from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.memo import by_identity_up_to
 from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
 from advisor.remedies.option import Effort, Option
 from advisor.scenario import support
+from advisor.scenario.figures import Limits, Memory, Speed
 from advisor.scenario.precisions import formats_for, precision_asked
 from advisor.scenario.resolve import cards_asked, default_backend, default_context, default_ubatch
 from advisor.scenario.scenario import Scenario, offloads

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from advisor.commands import can_tell
 from advisor.estimate.limits import largest_that_fits
 from advisor.estimate.memory import free_bytes
-from advisor.estimate.result import Limits
 from advisor.knowledge.types import Knowledge
 from advisor.remedies.baseline import Base, Remedy, make_option
 from advisor.remedies.option import Option
 from advisor.remedies.search import Bounds, Degree
+from advisor.runtimes.commands import can_tell
+from advisor.scenario.figures import Limits
 from advisor.scenario.scenario import Scenario
 
 _BATCHES = (2, 4, 8, 16, 32, 64, 128, 256)

@@ -12,12 +12,12 @@ from advisor.estimate.break_even import (
     first_batch_too_large,
     smallest_capacity_bytes,
 )
-from advisor.estimate.result import BreakEven, Limits, Memory
 from advisor.knowledge.types import Format
 from advisor.remedies.baseline import Base
 from advisor.remedies.cards import MORE
 from advisor.remedies.option import Option
 from advisor.remedies.quantize import REMEDY as QUANTIZE
+from advisor.scenario.figures import BreakEven, Limits, Memory
 
 
 def break_even(base: Base, limits: Limits, options: Sequence[Option]) -> BreakEven:

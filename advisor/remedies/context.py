@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from advisor.commands import can_tell
 from advisor.estimate.limits import largest_fitting_context, largest_that_fits
 from advisor.estimate.margin import headroom_percent
 from advisor.estimate.memory import free_bytes
@@ -15,6 +14,7 @@ from advisor.knowledge.types import Knowledge
 from advisor.remedies.baseline import Base, Remedy, make_option
 from advisor.remedies.option import Option
 from advisor.remedies.search import Bounds, Degree
+from advisor.runtimes.commands import can_tell
 from advisor.scenario.scenario import Scenario
 
 _STEP_TOKENS = 256

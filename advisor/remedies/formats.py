@@ -17,6 +17,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.models.model import Model
 from advisor.remedies.baseline import Base, stored_bytes
 from advisor.remedies.search import Bounds, Plan
+from advisor.runtimes import runtime_of
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.speculation import without_lost_drafts
@@ -179,8 +180,9 @@ def _frameworks(scenario: Scenario, knowledge: Knowledge) -> Sequence[Pair]:
 
 def _differs(framework: Framework, present: Framework) -> bool:
     """Whether it is another engine: Ollama runs llama.cpp, so neither is news to the other."""
-    same_engine = framework.memory_model == present.memory_model == "llama.cpp"
-    return framework is not present and framework.memory_model != "none" and not same_engine
+    if framework is present or not framework.sized:
+        return False
+    return framework.memory_model != present.memory_model or not runtime_of(framework).one_engine
 
 
 _SLOW_KERNELS = frozenset({"bnb"})

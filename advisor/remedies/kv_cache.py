@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from advisor.commands import can_tell
 from advisor.knowledge.types import KvType
 from advisor.remedies.baseline import Base, Remedy, make_option, may_help
 from advisor.remedies.option import Option
 from advisor.remedies.search import Bounds, Plan
+from advisor.runtimes.commands import can_tell
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario
 

@@ -11,7 +11,7 @@ from advisor.knowledge.fact_type import FactValue
 
 if TYPE_CHECKING:
     from advisor.estimate.margin import Margin
-    from advisor.estimate.result import Memory, Speed
+    from advisor.scenario.figures import Memory, Speed
     from advisor.scenario.scenario import Scenario
 
 Effort = Literal["setting", "download", "rebuild", "purchase"]

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from advisor.estimate.result import Limits
 from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, load_vocabulary
 from advisor.remedies import (
     batch,
@@ -27,6 +26,7 @@ from advisor.remedies import (
 )
 from advisor.remedies.baseline import Base, Remedy
 from advisor.remedies.option import Option
+from advisor.scenario.figures import Limits
 
 REMEDIES: list[Remedy] = [
     quantize.REMEDY,

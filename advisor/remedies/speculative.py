@@ -11,6 +11,7 @@ from advisor.models.model import Model
 from advisor.remedies.baseline import Base, Remedy, make_option
 from advisor.remedies.model import relatives
 from advisor.remedies.option import Effort, Option
+from advisor.runtimes import runtime_of
 from advisor.scenario import support
 from advisor.scenario.speculation import DRAFT_SHARE, same_vocabulary
 
@@ -40,7 +41,7 @@ def _head_drafts(base: Base, *_: object) -> Iterator[Option]:
         return
     tokens = int(base.knowledge.policy["mtp_tokens"])
     other = replace(scenario, mtp=tokens)
-    effort: Effort = "download" if scenario.framework.memory_model == "llama.cpp" else "setting"
+    effort: Effort = "download" if runtime_of(scenario.framework).gguf_alone else "setting"
     yield make_option(base, HEAD, {"mtp": tokens}, other, effort=effort)
 
 

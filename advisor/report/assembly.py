@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.commands import commands_for
 from advisor.estimate.certainty import certainty_of
 from advisor.estimate.server_cache import sequences_at_once
 from advisor.knowledge.vocabulary import shown_in
@@ -21,12 +20,12 @@ from advisor.report.remedy_view import caveats_of
 from advisor.report.request_view import scenario_doc, setup_doc
 from advisor.report.templates import Templates, templates_for
 from advisor.report.words import spoken
+from advisor.runtimes.commands import commands_for
 from advisor.scenario.scenario import offloads
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice, Because, Note, NotRecommended, Recommendation
     from advisor.estimate.picture import MemoryPicture
-    from advisor.estimate.result import Figure, Limits, Memory, Speed
     from advisor.remedies.option import Option
     from advisor.report.contract import (
         AfterDoc,
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
         TradeoffDoc,
     )
     from advisor.report.contract_provenance import YoursDoc
+    from advisor.scenario.figures import Figure, Limits, Memory, Speed
     from advisor.scenario.scenario import Scenario
 
 SCHEMA_VERSION = 1

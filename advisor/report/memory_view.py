@@ -5,16 +5,18 @@ from __future__ import annotations
 from math import floor
 from typing import TYPE_CHECKING
 
-from advisor.estimate.limits import LONGEST_TOKENS, most_sequences
+from advisor.estimate.limits import LONGEST_TOKENS
 from advisor.remedies.quantize import REMEDY as QUANTIZE
 from advisor.report import clauses
 from advisor.report import figures as f
 from advisor.report.figures import Strings, flag
 from advisor.report.words import say
+from advisor.runtimes import runtime_named
 from advisor.units import MIB
 
 if TYPE_CHECKING:
     from advisor.report.contract import CardDoc, Document, MemoryDoc
+    from advisor.runtimes.base import Runtime
 
 _PARTS = {
     "weights_bytes": "part.weights",
@@ -128,7 +130,7 @@ def share_binds(doc: Document) -> bool:
     fraction, cards = doc["scenario"]["framework_memory_fraction"], doc["memory"]["per_gpu"]
     if fraction is None or not cards:
         return False
-    if doc["scenario"]["framework_memory_model"] == "tensorrt-llm":
+    if _runtime(doc).shares_what_is_free:
         return any(c["required_bytes"] - c["kv_cache_bytes"] < c["usable_bytes"] for c in cards)
     return all(c["usable_bytes"] == int(c["capacity_bytes"] * fraction) for c in cards)
 
@@ -193,7 +195,7 @@ def _limits(doc: Document) -> Strings:
         context = None
     if context == LONGEST_TOKENS and asked["model"]["trained_context_tokens"] is None:
         context = None
-    searched_all = batch is not None and batch >= most_sequences(asked["framework_memory_model"])
+    searched_all = batch is not None and batch >= _runtime(doc).most_sequences
     return {
         "memory_max_context": f.count(context),
         "memory_max_batch": say("at-least", n=f.count(batch)) if searched_all else f.count(batch),
@@ -261,5 +263,8 @@ def layers_of(on_card: int, layers: int) -> str:
 
 def places_layers(doc: Document) -> bool:
     """Whether the estimate divides the model between card and system RAM for this runtime."""
-    asked = doc["scenario"]
-    return bool(asked["framework_offloads"]) and asked["framework_memory_model"] == "llama.cpp"
+    return bool(doc["scenario"]["framework_offloads"]) and _runtime(doc).sizes_layers_in_ram
+
+
+def _runtime(doc: Document) -> Runtime:
+    return runtime_named(doc["scenario"]["framework_memory_model"])

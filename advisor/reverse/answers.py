@@ -9,10 +9,10 @@ from msgspec import Struct, field
 
 from advisor.estimate.limits import find_limits
 from advisor.estimate.margin import Margin, margin_of
-from advisor.estimate.result import Limits
 from advisor.knowledge.types import Knowledge
 from advisor.reverse.criteria import Wish
 from advisor.reverse.search import Answer, Reason
+from advisor.scenario.figures import Limits
 from advisor.scenario.settings import Request
 
 Cause = Reason | Literal["filtered", "release_unknown", "price_unknown", "power_unknown",

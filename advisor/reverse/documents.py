@@ -9,7 +9,6 @@ from math import isinf
 from typing import TYPE_CHECKING
 
 from advisor.advice.provenance import own_records
-from advisor.commands import command_for
 from advisor.estimate.margin import headroom_percent
 from advisor.files import __version__
 from advisor.report.assembly import memory_doc, speed_doc
@@ -18,6 +17,7 @@ from advisor.report.provenance import yours_doc
 from advisor.report.request_view import scenario_doc
 from advisor.reverse.cards import form_of, power_w, price_usd, value_of
 from advisor.reverse.remarks import ranking_words
+from advisor.runtimes.commands import command_for
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge

@@ -17,7 +17,6 @@ from advisor.estimate.limits import largest_gpu_layers, smallest_cpu_experts
 from advisor.estimate.margin import margin_of
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.overhead import card_of
-from advisor.estimate.result import Memory, Speed
 from advisor.estimate.speed import estimate_speed
 from advisor.estimate.system_ram import host_fits
 from advisor.knowledge.cards import Cards
@@ -25,6 +24,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.models.model import Model
 from advisor.reverse.criteria import Wish, with_cards
 from advisor.scenario import support
+from advisor.scenario.figures import Memory, Speed
 from advisor.scenario.resolve import assembled, default_backend
 from advisor.scenario.scenario import Scenario, offloads
 from advisor.scenario.settings import Request

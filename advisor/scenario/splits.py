@@ -100,6 +100,11 @@ def _counts_for(way: Split, scenario: Scenario) -> list[str]:
     return [f"{numbers} cards can."] if numbers else []
 
 
+def is_pipeline(scenario: Scenario) -> bool:
+    """Whether the cards are the ranks of a server's pipeline, each with whole layers."""
+    return scenario.gpus > 1 and scenario.framework.pipeline and split_of(scenario) == "layer"
+
+
 def is_usual_split(scenario: Scenario) -> bool:
     """Whether the cards share the model as the framework prefers, which measurements mean."""
     return scenario.gpus == 1 or split_of(scenario) in {None, *scenario.framework.multi_gpu[:1]}

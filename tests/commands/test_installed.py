@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from advisor.commands import commands_for
+from advisor.runtimes.commands import commands_for
 from tests.commands.test_programs import scenarios
 
 Parse = Callable[[list[str]], object]

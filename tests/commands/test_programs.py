@@ -13,11 +13,11 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
-from advisor.commands import Command, commands_for
-from advisor.commands.values import needed_settings
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
+from advisor.runtimes.command_values import needed_settings
+from advisor.runtimes.commands import Command, commands_for
 from advisor.scenario.resolve import default_backend, resolve
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request

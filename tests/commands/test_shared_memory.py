@@ -8,7 +8,7 @@ from functools import lru_cache
 import pytest
 
 from advisor.advice.pipeline import Advisor
-from advisor.commands import commands_for
+from advisor.runtimes.commands import commands_for
 from advisor.scenario.settings import Request
 
 FRACTION = re.compile(

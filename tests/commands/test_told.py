@@ -8,7 +8,7 @@ import pytest
 
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
-from advisor.commands import commands_for
+from advisor.runtimes.commands import commands_for
 from advisor.scenario.settings import Request
 
 MLX = "MLX 4-bit"

@@ -21,9 +21,9 @@ from statistics import median
 
 from advisor.errors import UserError
 from advisor.estimate.memory import estimate_memory
-from advisor.estimate.result import Memory
 from advisor.knowledge import load_knowledge, names
 from advisor.knowledge.types import Knowledge
+from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request

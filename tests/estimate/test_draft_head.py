@@ -10,17 +10,17 @@ from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
 from advisor.calibration.speculation import pairs_of_situations
-from advisor.commands import commands_for
 from advisor.errors import UserError
 from advisor.estimate.draft_head import HEAD_GUESSED, head_parameters
 from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.memory import estimate_memory
-from advisor.estimate.result import Memory, Speed
 from advisor.estimate.system_ram import timed
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models.config import read_config
 from advisor.models.resolution import model_from_record
+from advisor.runtimes.commands import commands_for
+from advisor.scenario.figures import Memory, Speed
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request

@@ -16,11 +16,11 @@ from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError, UserError
 from advisor.estimate.kv_cache import kv_cache_bytes
 from advisor.estimate.memory import estimate_memory
-from advisor.estimate.result import Memory
 from advisor.estimate.system_ram import host_fits
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.models.model import Model
+from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request

@@ -18,7 +18,7 @@ from advisor.estimate.limits import (
     smallest_cpu_experts,
 )
 from advisor.estimate.memory import estimate_memory, free_bytes
-from advisor.estimate.result import Limits
+from advisor.scenario.figures import Limits
 from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import FP16, KNOWLEDGE, framework, gguf, on_card, scenario, text_model
 

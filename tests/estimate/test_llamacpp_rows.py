@@ -10,7 +10,7 @@ import pytest
 
 from advisor.estimate.kv_cache import kv_cache_bytes
 from advisor.estimate.memory import estimate_memory
-from advisor.estimate.result import Memory
+from advisor.scenario.figures import Memory
 from tests.estimate.builders import KNOWLEDGE, measured, rows
 
 EXACT = (

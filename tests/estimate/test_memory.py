@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.estimate.memory import estimate_memory, free_bytes
-from advisor.estimate.result import Memory
+from advisor.scenario.figures import Memory
 from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import (
     FP16,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.estimate.memory import estimate_memory
-from advisor.estimate.result import Memory
 from advisor.estimate.weights import weights_of
+from advisor.scenario.figures import Memory
 from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import (
     FP16,

@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError
-from advisor.estimate.result import Memory, Speed
 from advisor.estimate.speed import estimate_speed, missing_inputs
 from advisor.knowledge.load import load_knowledge
 from advisor.knowledge.types import (
@@ -23,6 +22,7 @@ from advisor.knowledge.types import (
 )
 from advisor.models.model import Model
 from advisor.models.shape import Counts, Moe, Shape
+from advisor.scenario.figures import Memory, Speed
 from advisor.scenario.scenario import Scenario
 from advisor.units import GIB
 

@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError
-from advisor.estimate.result import Figure
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.load import load_knowledge
 from advisor.knowledge.types import KvType
 from advisor.models.resolution import model_from_record
+from advisor.scenario.figures import Figure
 from advisor.scenario.scenario import Scenario
 from tests.estimate.test_speed import framework, gguf, memory, scenario
 

@@ -8,10 +8,10 @@ from itertools import permutations
 import pytest
 from msgspec.structs import replace
 
-from advisor.estimate.result import Figure
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.load import load_knowledge
 from advisor.knowledge.types import Format, Gpu
+from advisor.scenario.figures import Figure
 from advisor.scenario.scenario import Scenario
 from tests.estimate.test_speed import (
     FP16,

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.estimate.memory import estimate_memory, free_bytes
-from advisor.estimate.result import Figure, Memory, Speed
 from advisor.estimate.speed_cards import speed_of_unequal
 from advisor.knowledge.types import Gpu
+from advisor.scenario.figures import Figure, Memory, Speed
 from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import FP16, GIB, KNOWLEDGE, framework, gpu, on_card, scenario
 

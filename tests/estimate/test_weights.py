@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.estimate.result import WeightProfile
 from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format
 from advisor.models.model import Model
+from advisor.scenario.figures import WeightProfile
 from tests.estimate.builders import (
     FP16,
     GGML_TYPES,

@@ -146,7 +146,6 @@ def test_a_wrong_limit_is_told_with_its_place(limit: str, words: str) -> None:
         ("frameworks", "[Q8_0]", "[Q8_0, Q8_O]", "frameworks.yaml:5:19", "'Q8_0'"),
         ("frameworks", "  model_types: [llama]\n", "", "frameworks.yaml:1:3", "model_types"),
         ("frameworks", "[f16]", "[f61]", "frameworks.yaml:7:14", "'f16'"),
-        ("frameworks", "llama.cpp", "lama.cpp", "frameworks.yaml:8:17", "'llama.cpp'"),
         ("frameworks", "90 %", "900 %", "frameworks.yaml:9:3", "100 %"),
         ("frameworks", "  source", "  model_types_of: x\n  source", "frameworks.yaml:10:19", "x"),
         ("commands", "framework: runner", "framework: runer", "commands.yaml:2:14", "'runner'"),

@@ -14,10 +14,10 @@ from advisor.calibration.user.store import Stored
 from advisor.errors import UserError
 from advisor.estimate.measurement import Measurement
 from advisor.estimate.memory import estimate_memory
-from advisor.estimate.result import Figure, Speed
 from advisor.estimate.speed import estimate_speed
 from advisor.estimate.speed_rates import speeds_of
 from advisor.knowledge.types import Knowledge
+from advisor.scenario.figures import Figure, Speed
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from tests.measurements.examples import CARD, KNOWLEDGE

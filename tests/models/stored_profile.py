@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from advisor.estimate.result import WeightProfile
 from advisor.estimate.stored_weights import stored_bytes, vision_bytes
 from advisor.models.stored_tensors import StoredModel
+from advisor.scenario.figures import WeightProfile
 
 
 def stored_profile(model: StoredModel) -> WeightProfile:

@@ -13,12 +13,12 @@ from advisor.advice.document import (
     Recommendation,
     ScoreTerm,
 )
-from advisor.estimate.result import CardMemory, Figure, Limits, Memory, Speed
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.knowledge.vocabulary import load_vocabulary
 from advisor.models.model import Model
 from advisor.models.shape import Moe, Shape
 from advisor.remedies.option import Option
+from advisor.scenario.figures import CardMemory, Figure, Limits, Memory, Speed
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request
 from advisor.units import GIB

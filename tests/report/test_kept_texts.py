@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.bulk.batch.file_names import slug
-from advisor.commands import Command, command_for, commands_for, filling
 from advisor.knowledge.vocabulary import shown_in
 from advisor.memo import Kept
 from advisor.report import escapes, not_recommended, remedy_view, report_view, word_budget
@@ -16,6 +15,8 @@ from advisor.report.assembly import document
 from advisor.report.document_view import Views
 from advisor.report.placeholders import OPTION
 from advisor.report.words import spoken
+from advisor.runtimes import commands
+from advisor.runtimes.commands import Command, command_for, commands_for
 from advisor.scenario.scenario import Key
 from tests.report.samples import does_not_fit, fits_amply
 
@@ -37,7 +38,7 @@ def test_texts_are_kept_in_bounded_tables(kept: object) -> None:
 
 def test_commands_are_kept_in_a_bounded_table(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: Kept[Key, tuple[Key, tuple[Command, ...]]] = Kept(3)
-    monkeypatch.setattr(filling, "_written_for", kept)
+    monkeypatch.setattr(commands, "_written_for", kept)
     scenario = fits_amply().scenario
     for context in range(1024, 1034):
         made = commands_for(replace(scenario, context_tokens=context))
@@ -57,7 +58,7 @@ def test_kept_commands_are_those_of_the_scenario(monkeypatch: pytest.MonkeyPatch
         use="none",
     )
     first = commands_for(scenario)
-    monkeypatch.setattr(filling, "_written_for", Kept(3))
+    monkeypatch.setattr(commands, "_written_for", Kept(3))
     assert commands_for(other) == first
     assert command_for(other) == (first[0].text if first else "")
 

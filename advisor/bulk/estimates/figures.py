@@ -15,7 +15,6 @@ from advisor.calibration.user.overlay import with_measurements
 from advisor.errors import Problems, RequestError, SourceFileError, UserError
 from advisor.estimate.limits import find_limits
 from advisor.estimate.memory import estimate_memory
-from advisor.estimate.result import Memory
 from advisor.estimate.speed import estimate_speed
 from advisor.estimate.speed_rates import speeds_of
 from advisor.estimate.system_ram import host_fits
@@ -28,6 +27,7 @@ from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
 from advisor.report.assembly import memory_doc, speed_doc
 from advisor.report.contract import MemoryDoc, SpeedDoc
+from advisor.scenario.figures import Memory
 from advisor.scenario.request_data import request_from
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario

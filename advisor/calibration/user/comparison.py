@@ -13,11 +13,11 @@ from advisor.calibration.user.physics import figure_for
 from advisor.calibration.user.plausibility import scenario_of
 from advisor.calibration.user.store import Stored
 from advisor.errors import UserError
-from advisor.estimate.result import Evidence, Figure
 from advisor.estimate.speed import rate_of
 from advisor.estimate.speed_rates import Rate, speeds_of
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.user_measurements import CardEngine
+from advisor.scenario.figures import Evidence, Figure
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request

@@ -15,12 +15,12 @@ from advisor.calibration.user.plausibility import scenario_of
 from advisor.calibration.user.store import Stored
 from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.estimate.measurement import Measurement
-from advisor.estimate.result import Figure
 from advisor.estimate.speed import rate_of
 from advisor.estimate.speed_rates import engine_of, speeds_of
 from advisor.knowledge import names
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.user_measurements import CardEngine, CardFactors, OwnFigure, OwnSpeeds, Setup
+from advisor.scenario.figures import Figure
 from advisor.scenario.scenario import Scenario
 
 _Kind = Literal["dense", "experts", "prefill"]

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from advisor.estimate.result import Memory
 from advisor.knowledge.types import Format, Split
 from advisor.models.model import Model
+from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import DEFAULT_UBATCH, default_backend
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.splits import is_usual_split, split_of

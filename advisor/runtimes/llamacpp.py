@@ -1,8 +1,10 @@
-"""llama.cpp's compute buffers, rebuilt from its graph and allocator.
+"""llama.cpp: its cache, where it puts weights, and its compute buffers, rebuilt from its graph.
 
-Source: fitted to llama.cpp 0c1e57098's own reports (tests/data/llamacpp_memory.csv.gz): exact
-to 32 bytes in the server regime, mostly within 10 % elsewhere. Partial offload: the device
-keeps its formula, the host takes the one of a whole graph.
+Source: llama.cpp 0c1e57098 (``llama-kv-cache.cpp``, ``llama-kv-cache-iswa.cpp``,
+``src/llama-model.cpp``), checked row by row (tests/data) and on 13,587 contexts. The buffers are
+fitted to its own reports (tests/data/llamacpp_memory.csv.gz): exact to 32 bytes in the server
+regime, mostly within 10 % elsewhere. Partial offload: the device keeps its formula, the host takes
+the one of a whole graph.
 """
 
 from __future__ import annotations
@@ -11,25 +13,146 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from advisor.estimate.kv_cache import LOGICAL_BATCH, CacheShape, Cells
 from advisor.memo import by_identity
 from advisor.models.shape import Recurrent
+from advisor.runtimes.base import (
+    FLOAT_BYTES,
+    NO_BYTES,
+    UNGATED,
+    CacheShape,
+    CardShare,
+    Cells,
+    Compute,
+    Placement,
+    Range,
+    Runtime,
+    Weights,
+    up,
+)
+from advisor.scenario.splits import split_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from advisor.knowledge.types import KvType
     from advisor.models.model import Model
+    from advisor.models.shape import Shape
     from advisor.scenario.scenario import Scenario
 
-_FLOAT = 4
+LOGICAL_BATCH = 2048
+"""Its n_batch."""
+_PAD_TOKENS = 256
+"""It rounds the cells of a stream up to a multiple of this."""
+_WITHOUT_WINDOW = frozenset(
+    {"mistral", "mixtral", "ministral", "phi3", "phi3_v", "phi4mm", "phimoe", "starcoder2"}
+    | {"qwen2", "qwen2_moe", "qwen3", "qwen3_moe"}
+)
+"""Architectures whose configured window it does not use."""
+_TAKEN_BACK = frozenset({"qwen3_5", "qwen3_5_moe", "nemotron_h"})
+"""Whose recurrent states it keeps per drafted token (``llm_arch_supports_rs_rollback``)."""
+_COMPUTE = "compute buffer: fitted to llama.cpp's own reports"
+_PIPELINE = "compute buffer: copies for several cards taken from one published log"
+_ROWS = "split: small tensors are taken as divided by rows too, scratch memory as the upper end"
 _F16 = 2
 _F32_BITS = 32
 _INPUT_COPIES = 4
 _ALLOCATOR_BYTES = 32
 _SLACK_BYTES = 4096
-UNGATED = frozenset(
-    {"starcoder2", "arcee", "phi", "gpt2", "gpt_neox", "bloom", "opt", "falcon", "gpt_bigcode"}
-)
-"""Architectures whose feed-forward layer has no gate."""
 _HIP_OR_CUDA = frozenset({"CUDA", "ROCm"})
+
+
+class LlamaCpp(Runtime):
+    """llama.cpp and what is built around it: Ollama, LM Studio."""
+
+    memory_model = "llama.cpp"
+    windowed = True
+    cache_checked = True
+    gguf_alone = True
+    one_engine = True
+    sizes_layers_in_ram = True
+    overheads = ()
+    most_sequences = 256
+
+    def uses_window(self, shape: Shape) -> bool:
+        """Whether it keeps the window alone, which it does not for every architecture."""
+        return shape.model_type not in _WITHOUT_WINDOW
+
+    def state_bytes(self, state: Recurrent, _key: KvType) -> int:
+        """Size the state, in float32 and without the newest column of the convolution."""
+        kernel = state.conv_kernel or 1
+        held = state.conv_elements * (kernel - 1) // kernel if kernel > 1 else state.conv_elements
+        return FLOAT_BYTES * (held + state.state_elements)
+
+    def cells(self, scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:
+        """Count the padded cells of one stream for all sequences or of one for each."""
+        context, unified = tokens * sequences, scenario.kv_unified
+        full, streams = up(context, _PAD_TOKENS), 1
+        if not unified:
+            full, streams = up(full // sequences, _PAD_TOKENS), sequences
+        slide = full if window else 0
+        if window and not scenario.swa_full:
+            windows = window * (sequences if unified else 1)
+            ubatch = min(context, LOGICAL_BATCH, scenario.ubatch)
+            slide = up(min(full, windows + ubatch), _PAD_TOKENS)
+        return Cells(streams * full, streams * slide, 0, sequences, full, slide)
+
+    def step_tokens(self, scenario: Scenario) -> int:
+        """Give the part of the padding that falls to one sequence."""
+        return _PAD_TOKENS // scenario.batch if _PAD_TOKENS % scenario.batch == 0 else 1
+
+    def compute(
+        self,
+        scenario: Scenario,
+        cache: CacheShape,
+        cells: Cells,
+        placement: Placement,
+        _policy: Mapping[str, float],
+    ) -> Compute:
+        """Size the compute buffers, and what the kernels take beside them."""
+        graph = graph_shape(scenario.model)
+        found = llamacpp_buffers(scenario, graph, cache, cells, placement.placed)
+        if not placement.placed:
+            return Compute(NO_BYTES, found.host)
+        central = found.device + cuda_cache_copies(scenario, graph, cells)
+        low = central - found.device + found.device_low
+        high = central - found.device + found.device_high
+        why = () if found.exact else (_COMPUTE,)
+        if split_of(scenario) == "row":
+            high, why = high + scratch_of_rows(scenario, graph), (_ROWS,)
+        elif scenario.gpus > 1:
+            central, high, why = central + found.pipeline, high + found.pipeline, (_PIPELINE,)
+        return Compute(Range(central, low, high), found.host, why)
+
+    def keeps_draft_states(self, shape: Shape) -> bool:
+        """Whether it can take a recurrent state back."""
+        return shape.model_type in _TAKEN_BACK
+
+    def draft_compute(self, head: Scenario, cache: CacheShape, cells: Cells) -> Range:
+        """Size the buffer of the head's own context (``common/speculative.cpp``)."""
+        graph = graph_shape(head.model)
+        found = llamacpp_buffers(head, graph, cache, cells, len(cache.full_sums))
+        central = found.device + cuda_cache_copies(head, graph, cells)
+        return Range(central, 0, central + found.device_high - found.device)
+
+    def place_rest(
+        self,
+        _scenario: Scenario,
+        cards: tuple[CardShare, ...],
+        weights: Weights,
+        start: int,
+        holder: int | None,
+    ) -> int:
+        """Keep the embedding in system RAM, the image tower on the first card."""
+        profile, rope = weights.profile, weights.rope
+        host = weights.embedding
+        if holder is None:
+            output = weights.norm if profile.tied else weights.output
+            return host + output + rope + profile.vision_bytes
+        cards[holder].weights += weights.output
+        cards[0].weights += profile.vision_bytes
+        if start < len(weights.layer_sums) - 1:
+            cards[0].weights += rope
+        return host + (rope if start else 0)
 
 
 class GraphShape(Struct, frozen=True):
@@ -149,24 +272,23 @@ def llamacpp_buffers(
     if not (cache.full_sums[-1] or cache.window):
         mask = values = ids = 0
     widest = max(graph.ffn, _attention_floats(scenario, graph, cells, u))
-    layer = _FLOAT * u * (widest + values + ids) + mask + _state_bytes(graph, sequences, u)
-    logits = _FLOAT * (out * graph.vocab + u * h)
-    device, host = max(layer, logits), layer + _FLOAT * (u * (h + 1) + out)
+    layer = FLOAT_BYTES * u * (widest + values + ids) + mask + _state_bytes(graph, sequences, u)
+    logits = FLOAT_BYTES * (out * graph.vocab + u * h)
+    device, host = max(layer, logits), layer + FLOAT_BYTES * (u * (h + 1) + out)
     if placed > graph.layers:
-        host = _FLOAT * (u * (2 * h + values + ids + 1) + out) + mask
+        host = FLOAT_BYTES * (u * (2 * h + values + ids + 1) + out) + mask
     elif placed == 1:
-        device = _FLOAT * out * (graph.vocab + h)
+        device = FLOAT_BYTES * out * (graph.vocab + h)
     elif placed == 0:
-        device, host = 0, max(layer, logits) + _FLOAT * u * (h + 1)
+        device, host = 0, max(layer, logits) + FLOAT_BYTES * u * (h + 1)
     exact = flash and out < u and placed > graph.layers and not cache.state_sums[-1]
     high = device + _ALLOCATOR_BYTES
     if device and not exact:
         spread = out * graph.vocab + u * (4 * h + graph.queries + ids + 1)
-        high = max(
-            device + _SLACK_BYTES, layer + _FLOAT * u, (_FLOAT * spread + mask) if out > 1 else 0
-        )
+        logits_too = FLOAT_BYTES * spread + mask if out > 1 else 0
+        high = max(device + _SLACK_BYTES, layer + FLOAT_BYTES * u, logits_too)
     low = device if exact else device * 9 // 10
-    pipeline = 3 * mask + _INPUT_COPIES * _FLOAT * u * h
+    pipeline = 3 * mask + _INPUT_COPIES * FLOAT_BYTES * u * h
     return Buffers(device, low, high, host, exact, pipeline)
 
 
@@ -181,7 +303,7 @@ def _attention_floats(scenario: Scenario, graph: GraphShape, cells: Cells, u: in
     if not scenario.flash_attention:
         return graph.heads * span + rest + graph.queries
     wide = (scenario.kv_cache_k.bits == _F32_BITS) + (scenario.kv_cache_v.bits == _F32_BITS)
-    return graph.keys * span * 2 * wide // (_FLOAT * u) + rest if wide else 0
+    return graph.keys * span * 2 * wide // (FLOAT_BYTES * u) + rest if wide else 0
 
 
 def _state_bytes(graph: GraphShape, sequences: int, u: int) -> int:
@@ -189,9 +311,9 @@ def _state_bytes(graph: GraphShape, sequences: int, u: int) -> int:
     if not graph.state_floats:
         return 0
     if sequences == 1:
-        return _FLOAT * (graph.state_floats + 3 * graph.conv_floats)
+        return FLOAT_BYTES * (graph.state_floats + 3 * graph.conv_floats)
     each = graph.state_floats + 2 * graph.conv_floats
-    return _FLOAT * (sequences * each + u * graph.inner)
+    return FLOAT_BYTES * (sequences * each + u * graph.inner)
 
 
 def scratch_of_rows(scenario: Scenario, graph: GraphShape) -> int:

@@ -14,11 +14,18 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from advisor.commands.values import VALUES, Shares, Started, holds, needed_settings, shares_of
-from advisor.estimate.result import Memory
 from advisor.knowledge.command_settings import PLACEHOLDERS, SWITCHES
 from advisor.knowledge.types import Framework
 from advisor.memo import Kept
+from advisor.runtimes.command_values import (
+    VALUES,
+    Shares,
+    Started,
+    holds,
+    needed_settings,
+    shares_of,
+)
+from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import default_backend
 from advisor.scenario.scenario import Key, Scenario, size_key
 

@@ -1,0 +1,65 @@
+"""What a runtime is: a module for every family, behind one protocol, found by its memory model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from advisor.errors import KnowledgeError, UserError
+from advisor.runtimes.base import Runtime
+from advisor.runtimes.exllama import ExLlama
+from advisor.runtimes.llamacpp import LlamaCpp
+from advisor.runtimes.mlx import Mlx
+from advisor.runtimes.sglang import Sglang
+from advisor.runtimes.tensorrt import TensorRt
+from advisor.runtimes.tgi import Tgi
+from advisor.runtimes.transformers import Transformers
+from advisor.runtimes.vllm import Vllm
+from advisor.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from advisor.knowledge.types import Framework
+
+_RUNTIMES: dict[str, Runtime] = {}
+
+
+def register(runtime: Runtime) -> None:
+    """Make a runtime known under its memory model."""
+    _RUNTIMES[runtime.memory_model] = runtime
+
+
+for _runtime in (LlamaCpp, Transformers, Vllm, Sglang, Tgi, TensorRt, ExLlama, Mlx):
+    register(_runtime())
+
+
+def runtime_of(framework: Framework) -> Runtime:
+    """Give the runtime that sizes a framework.
+
+    Raises:
+        KnowledgeError: No runtime has its memory model.
+    """
+    kind = framework.memory_model
+    found = _RUNTIMES.get(kind)
+    if found is None:
+        raise KnowledgeError(
+            f"framework '{framework.name}': '{kind}' is not a valid 'memory_model'.",
+            hint=did_you_mean(kind, _RUNTIMES) or f"It must be one of: {', '.join(_RUNTIMES)}.",
+        )
+    return found
+
+
+def runtime_named(memory_model: str) -> Runtime:
+    """Give the runtime of a memory model that is known to exist."""
+    return _RUNTIMES[memory_model]
+
+
+def memory_model_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:
+    """Say of every framework in files of knowledge where it names a memory model that none has."""
+    from advisor.knowledge.tables import records_of  # noqa: PLC0415 - pyyaml, for checks alone
+
+    problems: list[UserError] = []
+    records = [*records_of(files, "frameworks", problems)]
+    problems.clear()
+    for record in records:
+        record.choice("memory_model", (*_RUNTIMES, "none"))
+    return problems

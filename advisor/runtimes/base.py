@@ -1,0 +1,341 @@
+"""What a runtime does with memory unless its module says otherwise, and the parts it speaks of.
+
+Activations: three wide tensors and four hidden states per token of the chunk, plus the logits in
+float32. Both counts were read off published peaks of Qwen2.5 at four prompt lengths
+(docs/memory-accuracy.md), then found in transformers' ``Qwen2MLP`` and ``Qwen2DecoderLayer``: the
+activated gate, the up projection and their product; the embedded input, the layer's input, the
+residual and the normed input. An ungated layer holds two wide tensors. Other runtimes were not
+measured. The lower end leaves the tensors out, because peaks published for Qwen3 do not show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec import Struct
+
+from advisor.scenario.splits import split_of
+
+if TYPE_CHECKING:
+    from advisor.knowledge.types import Format, KvType
+    from advisor.models.shape import Recurrent, Shape
+    from advisor.scenario.figures import WeightProfile
+    from advisor.scenario.scenario import Scenario
+
+UNGATED = frozenset(
+    {"starcoder2", "arcee", "phi", "gpt2", "gpt_neox", "bloom", "opt", "falcon", "gpt_bigcode"}
+)
+"""Architectures whose feed-forward layer has no gate."""
+FLOAT_BYTES = 4
+_HALF_BYTES = 2
+_HALF_BITS = 16
+_HIDDEN_STATES = 4
+_GATED_TENSORS = 3
+_PLAIN_TENSORS = 2
+_ACTIVATIONS = "activations: a rough formula, as no figure for them is held here"
+_RULES = "KV cache: this runtime's rules were read, not measured"
+
+
+class Range(Struct, frozen=True):
+    """A figure in bytes that is only known as a range."""
+
+    central: int
+    low: int
+    high: int
+
+    def __add__(self, other: Range) -> Range:
+        return Range(self.central + other.central, self.low + other.low, self.high + other.high)
+
+
+NO_BYTES = Range(0, 0, 0)
+
+
+class CacheShape(Struct, frozen=True):
+    """Cache bytes per layer as prefix sums: layers a to b hold ``sums[b] - sums[a]``."""
+
+    full_sums: Sequence[int]
+    """Bytes per cell of the layers that keep the whole context."""
+    slide_sums: Sequence[int]
+    """Bytes per cell of the layers that keep a window."""
+    slide_counts: Sequence[int]
+    state_sums: Sequence[int]
+    """Fixed bytes per sequence."""
+    window: int
+    """Tokens a sliding layer keeps; 0 without sliding layers."""
+    approximate: tuple[str, ...]
+    loose: float = 0.0
+    """Part of it that is the most an encoder's input can take; it may be nothing."""
+
+
+class Cells(Struct):
+    """How many cells a scenario allocates, all sequences together."""
+
+    full: int
+    slide: int
+    slide_extra: int
+    """Bytes a sliding layer takes besides its cells."""
+    sequences: int
+    stream_full: int
+    """Cells of one stream, what an attention mask spans."""
+    stream_slide: int
+
+    def bytes_of(self, shape: CacheShape, first: int, last: int) -> int:
+        """Size the cache of layers ``first`` up to but without ``last``."""
+        full, slide = shape.full_sums, shape.slide_sums
+        counts, state = shape.slide_counts, shape.state_sums
+        return (
+            self.full * (full[last] - full[first])
+            + self.slide * (slide[last] - slide[first])
+            + self.slide_extra * (counts[last] - counts[first])
+            + self.sequences * (state[last] - state[first])
+        )
+
+
+class Weights(Struct, frozen=True):
+    """A weight profile made ready for placement; all bytes as placed in memory.
+
+    The prefix sums have one entry more than there are layers: the bytes of layers a to b are
+    ``layer_sums[b] - layer_sums[a]``.
+    """
+
+    profile: WeightProfile
+    embedding: int
+    output: int
+    """Output matrix (when tied: the embedding used as output) and final norm."""
+    norm: int
+    """The final norm alone."""
+    rope: int
+    layer_sums: Sequence[int]
+    expert_sums: Sequence[int]
+    approximate: tuple[str, ...]
+    spread: float
+    """Relative uncertainty of the sizes, 0 where exact."""
+
+
+class CardShare(Struct):
+    """Layers ``first`` up to but without ``last`` on one card, and its weight bytes."""
+
+    first: int
+    last: int
+    weights: int
+
+
+class Placement(Struct):
+    """Weights of the cards and of the host, bytes."""
+
+    start: int
+    """Layers before this one stay in system RAM."""
+    placed: int
+    """Layers on the cards, the output counted as one."""
+    cards: tuple[CardShare, ...]
+    host: int
+
+
+class Compute(Struct, frozen=True):
+    """What is held while it computes, bytes: on each card and in system RAM."""
+
+    device: Range
+    host: int = 0
+    approximate: tuple[str, ...] = ()
+
+
+class Runtime:
+    """A family of frameworks that share one memory model; it has no state.
+
+    A module of ``advisor.runtimes`` overrides what differs. Sizes are bytes, counts tokens.
+    """
+
+    memory_model: ClassVar[str] = ""
+    """What records of frameworks.yaml call it."""
+    page_tokens: ClassVar[int] = 1
+    """The cache of a sequence grows by so many tokens at once."""
+    windowed: ClassVar[bool] = False
+    """Sliding layers keep their window alone."""
+    cache_checked: ClassVar[bool] = False
+    """Its cache was compared with the program's own, not only read in its source."""
+    claims_memory: ClassVar[bool] = False
+    """All memory that is left becomes cache when it starts."""
+    shares_what_is_free: ClassVar[bool] = False
+    """``memory_fraction`` is of what is free beside the weights, not of the card."""
+    by_layer: ClassVar[bool] = True
+    """Cards take whole layers where the framework states no way to share a model."""
+    gguf_alone: ClassVar[bool] = False
+    """Every format is a GGUF file."""
+    one_engine: ClassVar[bool] = False
+    """Frameworks of this memory model are one program in different hands."""
+    sizes_layers_in_ram: ClassVar[bool] = False
+    """The part in system RAM is sized layer by layer."""
+    overheads: ClassVar[tuple[str, ...]] = ("torch_overhead",)
+    """What it holds beside the driver: names in policy.yaml, each a range."""
+    chunk_tokens: ClassVar[int | None] = 2048
+    """Tokens of a prompt computed at once; None: all of it."""
+    sees_card: ClassVar[bool] = False
+    """What it holds while it computes follows from the card as well."""
+    most_sequences: ClassVar[int] = 2**16
+    """Where a search for the largest batch ends: more may fit, how many is not known."""
+
+    # ---- cache
+
+    def uses_window(self, _shape: Shape) -> bool:
+        """Whether sliding layers of this architecture keep their window alone."""
+        return self.windowed
+
+    def cached_heads(self, shape: Shape, layer: int) -> int:
+        """Count the key/value heads that one layer keeps."""
+        return shape.kv_heads_by_layer[layer] if shape.kv_heads_by_layer else shape.kv_heads
+
+    def state_bytes(self, state: Recurrent, key: KvType) -> int:
+        """Size one sequence's recurrent state in one layer."""
+        width = key.bits / 8 if key.bits >= _HALF_BITS else _HALF_BYTES  # only KV is quantised
+        return int(state.conv_elements * width) + FLOAT_BYTES * state.state_elements
+
+    def cells(self, _scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:
+        """Count the cells for so many sequences of so many tokens; ``window`` 0: none slides."""
+        full = up(tokens, self.page_tokens)
+        kept = min(full, window)
+        return Cells(sequences * full, sequences * kept, 0, sequences, full, kept)
+
+    def step_tokens(self, _scenario: Scenario) -> int:
+        """Give the tokens of a sequence within which memory does not change."""
+        return self.page_tokens
+
+    # ---- computing
+
+    def compute(
+        self,
+        scenario: Scenario,
+        cache: CacheShape,
+        cells: Cells,
+        _placement: Placement,
+        policy: Mapping[str, float],
+    ) -> Compute:
+        """Size what one card and the host hold while they compute.
+
+        Args:
+            scenario: Model, batch, context and framework.
+            cache: Its cache per layer.
+            cells: Cells it allocates.
+            placement: Where its weights lie.
+            policy: Named numbers of knowledge/policy.yaml.
+        """
+        why = (_ACTIVATIONS,) if self.cache_checked else (_ACTIVATIONS, _RULES)
+        return Compute(self.activations(scenario, cache, cells, policy), approximate=why)
+
+    def activations(
+        self, scenario: Scenario, _cache: CacheShape, _cells: Cells, policy: Mapping[str, float]
+    ) -> Range:
+        """Approximate what one card holds while it computes."""
+        shape = scenario.model.shape
+        rows = 0 if scenario.model.modality == "embedding" else scenario.batch
+        inputs = self.inputs_at_once(scenario) * (shape.encoder_positions or 0)
+        tokens = max(self.tokens_at_once(scenario, policy), inputs)
+        flow = tokens * _live_elements(shape) * _element_bytes(scenario.precision)
+        flow += _encoder_scores(scenario) if shape.encoder_positions == 0 else 0
+        logits = rows * shape.vocab * FLOAT_BYTES
+        return Range(flow + logits, logits, 2 * (flow + logits))
+
+    def tokens_at_once(self, scenario: Scenario, _policy: Mapping[str, float]) -> int:
+        """Count the prompt tokens computed at once."""
+        held = scenario.context_tokens * scenario.batch
+        return held if self.chunk_tokens is None else min(held, self.chunk_tokens)
+
+    def inputs_at_once(self, scenario: Scenario) -> int:
+        """Count the encoder inputs computed at once."""
+        return scenario.batch
+
+    def capacity_steps(self, _policy: Mapping[str, float]) -> tuple[int, ...]:
+        """Give the card sizes from which ``compute`` follows another rule, ascending."""
+        return ()
+
+    # ---- a draft head
+
+    def keeps_draft_states(self, _shape: Shape) -> bool:
+        """Whether a recurrent state is kept for every drafted token."""
+        return True
+
+    def draft_compute(self, _head: Scenario, _cache: CacheShape, _cells: Cells) -> Range:
+        """Size what a draft head holds of its own while it computes."""
+        return NO_BYTES
+
+    # ---- weights on cards
+
+    def splits_by_layer(self, scenario: Scenario) -> bool:
+        """Whether several cards take whole layers each, not a shard of every tensor."""
+        way = split_of(scenario)
+        return way != "tensor" if way else self.by_layer
+
+    def first_long_rank(self, _ranks: int, _rest: int) -> int:
+        """Say which rank of a pipeline is the first of the ``rest`` that take one layer more."""
+        return 0
+
+    def shares(self, _weights: Weights, free: Sequence[int]) -> tuple[int, ...]:
+        """Say in which proportion unequal cards take layers, from their free bytes.
+
+        llama.cpp deals out by free memory; ExLlama fills one card after the other, which fits when
+        proportions do.
+        """
+        return tuple(max(each, 1) for each in free)
+
+    def place_rest(
+        self,
+        scenario: Scenario,
+        cards: tuple[CardShare, ...],
+        weights: Weights,
+        _start: int,
+        holder: int | None,
+    ) -> int:
+        """Place what is outside the layers; give the host's part.
+
+        Args:
+            scenario: Its framework says where the embedding lies.
+            cards: Take their part.
+            weights: What is placed.
+            start: Layers before this one stay in system RAM.
+            holder: The card of the output; None: the host.
+        """
+        vision = weights.profile.vision_bytes
+        if holder is None:
+            return weights.embedding + weights.output + vision
+        cards[holder].weights += weights.output
+        cards[0].weights += vision
+        if scenario.framework.embedding_in_ram and not weights.profile.tied:
+            return weights.embedding
+        cards[0].weights += weights.embedding
+        return 0
+
+
+class Server(Runtime):
+    """A runtime that fills its share of each card with cache and shards every tensor."""
+
+    claims_memory = True
+    by_layer = False
+
+
+def up(number: int, multiple: int) -> int:
+    """Round up to a multiple."""
+    return -(-number // multiple) * multiple
+
+
+def _encoder_scores(scenario: Scenario) -> int:
+    """Attention scores of T5's encoder, for every pair of input tokens and head.
+
+    Read in transformers (``modeling_t5.py``): scores and position bias in the model's type, and
+    around the softmax two copies in float32.
+    """
+    pairs = scenario.batch * scenario.model.shape.heads * scenario.context_tokens**2
+    return pairs * 2 * (_element_bytes(scenario.precision) + FLOAT_BYTES)
+
+
+def _live_elements(shape: Shape) -> int:
+    """Count the elements per token that live at once in the widest part of a layer."""
+    width = shape.intermediate if "D" in shape.ffn_kinds or not shape.moe else 0
+    if shape.moe:
+        width = max(width, shape.moe.used * shape.moe.width + shape.moe.shared_width)
+    tensors = _PLAIN_TENSORS if shape.model_type in UNGATED else _GATED_TENSORS
+    return tensors * width + _HIDDEN_STATES * shape.hidden
+
+
+def _element_bytes(precision: Format) -> int:
+    """Activations are computed in float32 only where the weights are."""
+    return FLOAT_BYTES if (precision.bits_per_weight or 0) > _HALF_BITS else _HALF_BYTES

@@ -1,0 +1,12 @@
+"""Text Generation Inference: prompts are computed whole."""
+
+from __future__ import annotations
+
+from advisor.runtimes.base import Server
+
+
+class Tgi(Server):
+    """TGI."""
+
+    memory_model = "tgi"
+    chunk_tokens = None
