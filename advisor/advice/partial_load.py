@@ -13,7 +13,7 @@ from advisor.files import data_dir, overlaid, read_tree
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.fact_file import read_facts
 from advisor.knowledge.types import Knowledge
-from advisor.knowledge.vocabulary import FILE, Vocabulary
+from advisor.knowledge.vocabulary import FILE, Vocabulary, vocabulary_of
 from advisor.knowledge.yaml_fields import Collector
 from advisor.remedies.registry import rule_vocabulary
 from advisor.rules.language.load import ReadRules, read_as_far
@@ -128,4 +128,4 @@ def _vocabulary(folder: Path | None, problems: list[UserError]) -> Vocabulary:
     if folder is None or not (folder / FILE).is_file():
         return built_in
     own = read_facts((folder / FILE).read_bytes(), FILE, Collector(KnowledgeError))
-    return Vocabulary({**built_in.facts, **own})
+    return vocabulary_of({**built_in.facts, **built_in.texts, **own}.values())

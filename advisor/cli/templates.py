@@ -37,6 +37,10 @@ def check(
         FindingsFormat, typer.Option("--format", help="How findings are written.")
     ] = FindingsFormat.text,
     output: Output = None,
+    fix: Annotated[
+        bool,
+        typer.Option("--fix", help="Write today's names of facts for those of before; shows it."),
+    ] = False,
 ) -> None:
     """Check templates: placeholders, syntax, units, titles, texts missing or named by no rule.
 
@@ -47,6 +51,8 @@ def check(
     from advisor.workbench.lint import output as written  # noqa: PLC0415
     from advisor.workbench.lint.templates import check_templates  # noqa: PLC0415
 
+    if fix:
+        _rename(folder)
     checked = check_templates(folder, rules=rules, knowledge=knowledge)
     text = getattr(written, f"as_{format_.value}")(checked.problems)
     if format_ is FindingsFormat.text:
@@ -54,6 +60,19 @@ def check(
     write(text, output)
     if any(found.is_error for found in checked.problems):
         raise typer.Exit(1)
+
+
+def _rename(folder: Path | None) -> None:
+    from advisor.files import data_dir  # noqa: PLC0415
+    from advisor.workbench.lint.corrections import (  # noqa: PLC0415
+        differences,
+        renamed_texts,
+        replace_files,
+    )
+
+    changed = renamed_texts(folder or data_dir("templates"))
+    typer.echo(differences(changed), nl=False, err=True)
+    replace_files(changed)
 
 
 def _summary(files: int, problems: int) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast, get_args
 
 from advisor.errors import KnowledgeError, raise_problems
-from advisor.knowledge.fact_type import FactKind, FactType, Origin
+from advisor.knowledge.fact_type import FactKind, FactType, Folder, Origin
 from advisor.knowledge.yaml_fields import Collector, Fields
 from advisor.units import UnitError, dimension_of
 
 TABLES = ("gpus", "models", "formats", "frameworks", "kv_types")
-_KEYS = ("fact", "unit", "as_sold", "values", "type", "of", "from", "help")
+_KEYS = ("fact", "unit", "as_sold", "values", "type", "of", "from", "help", "formerly")
+_TEXT_KEYS = ("text", "in", "help", "formerly")
 _NAME = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 
 
@@ -38,16 +39,37 @@ def read_facts(content: bytes, shown: str, problems: Collector) -> Mapping[str, 
     facts: dict[str, FactType] = {}
     for node in problems.entries(content, shown, "- fact: GROUP.NAME"):
         entry = Fields.of(node, "a fact", problems)
-        fact = _fact(entry) if entry else None
-        if entry is None or fact is None:
+        if entry is None:
             continue
-        if fact.name in facts:
-            problems.add(f"the fact '{fact.name}' is declared twice.", entry.at("fact"))
-        facts[fact.name] = fact
+        key = "text" if "text" in entry else "fact"
+        for fact in _texts(entry) if key == "text" else _fact(entry):
+            if fact.name in facts:
+                problems.add(f"the {key} '{fact.name}' is declared twice.", entry.at(key))
+            facts[fact.name] = fact
     return facts
 
 
-def _fact(entry: Fields) -> FactType | None:
+def _texts(entry: Fields) -> Iterator[FactType]:
+    """Read what templates alone may name: phrases, lists and the parts of pages."""
+    entry.only(_TEXT_KEYS)
+    entry.require("help")
+    folders = cast("tuple[Folder, ...]", entry.words("in"))
+    if not set(folders) <= set(get_args(Folder)):
+        hint = f"There are {', '.join(get_args(Folder))}."
+        entry.problems.add("'in' is for folders of templates.", entry.at("in"), hint)
+    help_text = entry.text("help") or ""
+    for name in entry.words("text"):
+        if not (folders or _NAME.fullmatch(name)):
+            hint = "Write group.name, or say with 'in' which folder of templates knows it."
+            entry.problems.add(f"'{name}' is not the name of a text.", entry.at("text"), hint)
+        group = name.rpartition(".")[0]
+        former = entry.text("formerly") or ""
+        yield FactType(
+            name, group, "text", "", "", (), None, "text", help_text, False, former, folders
+        )
+
+
+def _fact(entry: Fields) -> Iterator[FactType]:
     before = len(entry.problems.errors)
     entry.only(_KEYS)
     for key in ("fact", "from", "help"):
@@ -58,15 +80,16 @@ def _fact(entry: Fields) -> FactType | None:
         entry.problems.add(f"'{name}' is not a fact name.", entry.at("fact"), hint)
     kind = _kind(entry)
     unit, dimension = _unit(entry)
-    origin = entry.choice("from", get_args(Origin))
+    origin = entry.choice("from", [name for name in get_args(Origin) if name != "text"])
     of = _table(entry)
     values = _values(entry)
     as_sold = entry.flag("as_sold")
     help_text = entry.text("help") or ""
+    former = entry.text("formerly") or ""
     if len(entry.problems.errors) > before or kind is None:
-        return None
+        return
     group = name.partition(".")[0]
-    return FactType(
+    yield FactType(
         name,
         group,
         kind,
@@ -77,6 +100,7 @@ def _fact(entry: Fields) -> FactType | None:
         cast("Origin", origin),
         help_text,
         as_sold,
+        former,
     )
 
 

@@ -7,7 +7,10 @@ from typing import Literal
 from msgspec import Struct
 
 FactKind = Literal["number", "enum", "flag", "text"]
-Origin = Literal["input", "knowledge", "estimate", "option", "rules"]
+Origin = Literal["input", "knowledge", "estimate", "option", "rules", "text"]
+"""Where a fact comes from; what only templates name is ``text``."""
+Folder = Literal["actions", "notes", "report", "site"]
+"""Folders of templates."""
 
 
 class FactType(Struct, frozen=True):
@@ -28,6 +31,10 @@ class FactType(Struct, frozen=True):
     help: str
     as_sold: bool = False
     """Whether GB means GiB here, as on the box of a card."""
+    formerly: str = ""
+    """What templates called it before rules and texts had one name for it."""
+    only_in: tuple[Folder, ...] = ()
+    """The folders of templates that alone know it; empty for all that tell of its subject."""
 
 
 FactValue = float | str | bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from advisor.errors import KnowledgeError
 from advisor.files import compiled, data_dir
-from advisor.knowledge.fact_type import FactType
+from advisor.knowledge.fact_type import FactType, Folder
 from advisor.units import format_quantity, gib
 
 __all__ = ["FactType", "Vocabulary", "load_vocabulary", "show", "shown_in"]
@@ -19,7 +19,9 @@ __all__ = ["FactType", "Vocabulary", "load_vocabulary", "show", "shown_in"]
 FILE = "facts.yaml"
 ACTION_FACT = "option.family"
 """The action of a what-if: what rules may recommend are the values of this fact."""
-_LAYOUT = 2
+OPTION = "option"
+"""The group of what is said of one change."""
+_LAYOUT = 3
 """Raised when the compiled form changes shape."""
 _KEPT = 16_384
 """Texts of values kept; neighbouring reports quote the same ones."""
@@ -30,6 +32,28 @@ class Vocabulary(Struct, frozen=True):
 
     facts: Mapping[str, FactType]
     sha256: str = ""
+    texts: Mapping[str, FactType] = {}
+    """What templates may name beside facts."""
+
+    def named_in(self, folder: Folder) -> Mapping[str, FactType]:
+        """Give what templates of one folder may name: facts and texts."""
+        every = {**self.facts, **self.texts}
+        if folder == "site":
+            return {name: one for name, one in every.items() if folder in one.only_in}
+        return {
+            name: one
+            for name, one in every.items()
+            if (folder in one.only_in or not one.only_in)
+            and not (folder == "notes" and one.group == OPTION)
+        }
+
+    def renamed(self) -> Mapping[str, str]:
+        """Give what templates called facts and texts once, with the name of today."""
+        every = [*self.facts.values(), *self.texts.values()]
+        dotted = [one.name for one in every if one.group]
+        return {name.replace(".", "_"): name for name in dotted} | {
+            one.formerly: one.name for one in every if one.formerly
+        }
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -96,7 +120,15 @@ def load_vocabulary(folder: Path | None = None) -> Vocabulary:
         b"".join(f"{_LAYOUT} {shown}\0".encode() + content for shown, content in layers)
     ).hexdigest()
     facts = compiled("vocabulary", sha256, lambda: _read(layers), tuple[FactType, ...])
-    return Vocabulary({fact.name: fact for fact in facts}, sha256)
+    return vocabulary_of(facts, sha256)
+
+
+def vocabulary_of(declared: Iterable[FactType], sha256: str = "") -> Vocabulary:
+    """Part what rules may name from what templates alone may."""
+    facts, texts = dict[str, FactType](), dict[str, FactType]()
+    for one in declared:
+        (texts if one.origin == "text" else facts)[one.name] = one
+    return Vocabulary(facts, sha256, texts)
 
 
 def _layers(folder: Path | None) -> Sequence[tuple[str, bytes]]:

@@ -99,4 +99,4 @@ def rule_vocabulary(folder: Path | None = None) -> Vocabulary:
     if fact is None or not more:
         return vocabulary
     facts = {**vocabulary.facts, ACTION_FACT: replace(fact, values=(*fact.values, *more))}
-    return Vocabulary(facts, " ".join([vocabulary.sha256, *more]))
+    return Vocabulary(facts, " ".join([vocabulary.sha256, *more]), vocabulary.texts)

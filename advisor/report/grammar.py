@@ -9,13 +9,16 @@ runs over, and ``join`` is given a short separator and nothing that was joined b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from jinja2 import nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser
+from jinja2.visitor import NodeTransformer
 from msgspec import Struct
 
-from advisor.report.placeholders import OPTION, Kind, placeholders
+from advisor.knowledge.fact_type import FactType, Folder
+from advisor.knowledge.vocabulary import load_vocabulary
 from advisor.report.variants import PICKS, SEED, place
 from advisor.suggest import did_you_mean
 
@@ -80,37 +83,37 @@ class Violation(Struct, frozen=True):
     """From 1; 0 until it is looked up."""
 
 
-def violations(tree: nodes.Template, kind: Kind) -> list[Violation]:
+def violations(tree: nodes.Template, folder: Folder) -> list[Violation]:
     """List everything in a parsed template that is not allowed, in order of lines.
 
     Of an expression that is not allowed only the outermost part is named.
     """
     bound = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"} | {"loop"}
-    known = placeholders(kind) | (bound if kind in _LOOPING else frozenset())
-    found = [*_walked(tree, kind, known), *_deep_loops(tree, 0), *_wide_loops(tree, ())]
+    known = frozenset(placeholders(folder)) | (bound if folder in _LOOPING else frozenset())
+    found = [*_walked(tree, folder, known), *_deep_loops(tree, 0), *_wide_loops(tree, ())]
     by_place = {(v.message, v.line if v.lint == FORBIDDEN else 0): v for v in reversed(found)}
     return sorted(by_place.values(), key=lambda v: (v.line, v.message))
 
 
-def _walked(node: nodes.Node, kind: Kind, known: frozenset[str]) -> Iterator[Violation]:
+def _walked(node: nodes.Node, folder: Folder, known: frozenset[str]) -> Iterator[Violation]:
     for child in node.iter_child_nodes():
         line = child.lineno or node.lineno
-        found = _forbidden(child, kind, line) or _detail(child, line) or _unknown(child, known)
+        found = _forbidden(child, folder, line) or _detail(child, line) or _unknown(child, known)
         if found:
             yield found
         else:
-            yield from _walked(child, kind, known)
+            yield from _walked(child, folder, known)
 
 
-def _forbidden(node: nodes.Node, kind: Kind, line: int) -> Violation | None:
-    if isinstance(node, _REPORT if kind in _LOOPING else _TEXT):
+def _forbidden(node: nodes.Node, folder: Folder, line: int) -> Violation | None:
+    if isinstance(node, _REPORT if folder in _LOOPING else _TEXT):
         return None
     if isinstance(node, nodes.Getattr):
         word, what = node.attr, f"the attribute '{node.attr}'"
     else:
         name = type(node).__name__
         word, what = _WORDS.get(type(node), ("", f"'{name}'"))
-    return Violation(line, f"{what} is not allowed in templates/{kind}", _ADVICE, word)
+    return Violation(line, f"{what} is not allowed in templates/{folder}", _ADVICE, word)
 
 
 def _detail(node: nodes.Node, line: int) -> Violation | None:
@@ -160,11 +163,68 @@ def _is_filtered(node: nodes.Node | None) -> bool:
     )
 
 
+@cache
+def placeholders(folder: Folder) -> Mapping[str, FactType]:
+    """Give what the templates of a folder may name: facts, and what is text alone."""
+    return load_vocabulary().named_in(folder)
+
+
+@cache
+def renamed() -> Mapping[str, str]:
+    """Give what templates called a fact or text once, with the name of today."""
+    return load_vocabulary().renamed()
+
+
+@cache
+def _groups() -> frozenset[str]:
+    return frozenset(one.group for one in placeholders("report").values())
+
+
+class _Dotted(NodeTransformer):
+    """Makes one name of the group and the name of a fact: ``memory.required``."""
+
+    def __init__(self, bound: frozenset[str]) -> None:
+        self._groups = _groups() - bound
+
+    def visit_Getattr(self, node: nodes.Getattr) -> nodes.Node:  # noqa: N802 - as jinja2 calls it
+        group = node.node
+        if isinstance(group, nodes.Name) and group.name in self._groups:
+            return nodes.Name(f"{group.name}.{node.attr}", "load", lineno=node.lineno)
+        return self.generic_visit(node)
+
+
+class _Looked(NodeTransformer):
+    """Makes what jinja2 looks up in its context of names with a dot, which no variable can have."""
+
+    def visit_Name(self, node: nodes.Name) -> nodes.Node:  # noqa: N802 - as jinja2 calls it
+        if "." not in node.name:
+            return node
+        line = node.lineno
+        context, name = nodes.ContextReference(lineno=line), nodes.Const(node.name, lineno=line)
+        return nodes.Getitem(context, name, "load", lineno=line)
+
+
+def looked_up(tree: nodes.Template) -> nodes.Template:
+    """Give a template as jinja2 takes it, where ``dotted`` made names of its own."""
+    found: nodes.Template = _Looked().visit(tree)
+    return found
+
+
+def dotted(tree: nodes.Template) -> nodes.Template:
+    """Give a template in which facts and texts are single names with a dot."""
+    bound = frozenset(name.name for name in tree.find_all(nodes.Name) if name.ctx == "store")
+    found: nodes.Template = _Dotted(bound).visit(tree)
+    return found
+
+
 def _unknown(node: nodes.Node, known: frozenset[str]) -> Violation | None:
     if not isinstance(node, nodes.Name) or node.ctx != "load" or node.name in known:
         return None
     hint = did_you_mean(node.name, sorted(known)) or "docs/templates.md lists them all."
-    if node.name in OPTION:
+    now = renamed().get(node.name, node.name)
+    if now in known:
+        hint = f"It is '{now}' now; 'advisor templates check --fix' writes that."
+    elif now in placeholders("actions"):
         hint = "What is about a change is for templates/actions and templates/report."
     message = f"unknown placeholder '{node.name}'."
     return Violation(node.lineno, message, hint, node.name, UNKNOWN)

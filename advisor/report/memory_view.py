@@ -40,37 +40,37 @@ def _memory(doc: Document) -> Strings:
     low, high = f.amount(memory["low_bytes"]), f.amount(memory["high_bytes"])
     runs = doc["verdict"]["state"] in {"fits", "tight"}
     return {
-        "memory_capacity": f.size(memory["capacity_bytes"]),
-        "memory_usable": f.amount(memory["usable_bytes"]),
-        "memory_reserve": _reserve(memory["capacity_bytes"], memory["usable_bytes"]),
-        "memory_share_left": _reserve(memory["capacity_bytes"], memory["usable_bytes"])
+        "memory.capacity": f.size(memory["capacity_bytes"]),
+        "memory.usable": f.amount(memory["usable_bytes"]),
+        "memory.reserve": _reserve(memory["capacity_bytes"], memory["usable_bytes"]),
+        "memory.share_left": _reserve(memory["capacity_bytes"], memory["usable_bytes"])
         if share_binds(doc)
         else "",
-        "memory_required": f.amount(memory["required_bytes"]),
-        "memory_required_gb": f.decimal_gb(memory["required_bytes"]),
-        "memory_high": high,
-        "memory_high_mib": f"{-(-memory['high_bytes'] // MIB)}",
-        "memory_range": say("speed.range", low=low.removesuffix(" GiB"), high=high)
+        "memory.required": f.amount(memory["required_bytes"]),
+        "memory.required_gb": f.decimal_gb(memory["required_bytes"]),
+        "memory.high": high,
+        "memory.high_mib": f"{-(-memory['high_bytes'] // MIB)}",
+        "memory.range": say("speed.range", low=low.removesuffix(" GiB"), high=high)
         if low != high
         else "",
-        "memory_deficit": "" if runs else deficit(doc),
-        "memory_gap": "" if runs else str(doc["facts"].get("fit.gap", "")),
-        "memory_room": str(doc["facts"].get("headroom.class", "")) if runs else "",
-        "memory_headroom": headroom(doc) if runs else "",
-        "memory_headroom_share": _headroom_share(doc) if runs else "",
-        "memory_weights": f.amount(memory["weights_bytes"]),
-        "memory_kv_cache": f.amount(memory["kv_cache_bytes"]) if _keeps_cache(doc) else "",
-        "memory_compute_buffer": f.amount(memory["compute_buffer_bytes"]),
-        "memory_overhead": f.amount(memory["overhead_bytes"]),
-        "memory_host": f.amount(_host_bytes(memory)) if split_of(doc) else "",
-        "memory_largest": _largest(doc),
-        "memory_weights_most": flag(
+        "memory.deficit": "" if runs else deficit(doc),
+        "fit.gap": "" if runs else str(doc["facts"].get("fit.gap", "")),
+        "headroom.class": str(doc["facts"].get("headroom.class", "")) if runs else "",
+        "memory.headroom": headroom(doc) if runs else "",
+        "memory.headroom_share": _headroom_share(doc) if runs else "",
+        "memory.weights": f.amount(memory["weights_bytes"]),
+        "memory.kv_cache": f.amount(memory["kv_cache_bytes"]) if _keeps_cache(doc) else "",
+        "memory.compute_buffer": f.amount(memory["compute_buffer_bytes"]),
+        "memory.overhead": f.amount(memory["overhead_bytes"]),
+        "memory.host": f.amount(_host_bytes(memory)) if split_of(doc) else "",
+        "memory.largest": _largest(doc),
+        "memory.weights_most": flag(
             memory["weights_bytes"] >= _MOST * memory["required_bytes"] > 0
         ),
-        "smaller_format": flag(_smaller_format(doc)),
+        "options.smaller_format": flag(_smaller_format(doc)),
         **_worst_case(doc),
         **_cache_room(doc),
-        "memory_approximate": clauses.estimated_parts(memory["approximate"]),
+        "memory.approximate_parts": clauses.estimated_parts(memory["approximate"]),
     }
 
 
@@ -78,11 +78,11 @@ def _worst_case(doc: Document) -> Strings:
     """What the card most at risk may need, where it fits by the estimate and not for certain."""
     memory = doc["memory"]
     if memory["certainty"] != "may_exceed":
-        return {"memory_at_most": "", "memory_at_most_usable": ""}
+        return {"memory.at_most": "", "memory.at_most_usable": ""}
     card = max(memory["per_gpu"], key=lambda c: c["high_bytes"] - c["usable_bytes"])
     return {
-        "memory_at_most": f.amount(card["high_bytes"]),
-        "memory_at_most_usable": f.amount(card["usable_bytes"]),
+        "memory.at_most": f.amount(card["high_bytes"]),
+        "memory.at_most_usable": f.amount(card["usable_bytes"]),
     }
 
 
@@ -91,12 +91,12 @@ def _cache_room(doc: Document) -> Strings:
     memory, runs = doc["memory"], doc["verdict"]["state"] in {"fits", "tight"}
     at_once = memory["cache_sequences"] if runs else None
     return {
-        "cache_room": f.amount(memory["cache_room_bytes"]) if at_once else "",
-        "cache_tokens": f.count(memory["cache_tokens"]) if at_once else "",
-        "cache_sequences": f.count(at_once or None),
-        "server_starts": f.count(memory["cache_sequences"] or None) if not runs else "",
-        "cache_serves_several": flag((at_once or 0) > 1),
-        "cache_not_all": flag(
+        "memory.cache_room": f.amount(memory["cache_room_bytes"]) if at_once else "",
+        "memory.cache_tokens": f.count(memory["cache_tokens"]) if at_once else "",
+        "memory.cache_sequences": f.count(at_once or None),
+        "memory.server_starts": f.count(memory["cache_sequences"] or None) if not runs else "",
+        "memory.cache_serves_several": flag((at_once or 0) > 1),
+        "memory.cache_not_all": flag(
             at_once and (memory["cache_tokens"] or 0) // doc["scenario"]["context_tokens"] > at_once
         ),
     }
@@ -197,10 +197,10 @@ def _limits(doc: Document) -> Strings:
         context = None
     searched_all = batch is not None and batch >= _runtime(doc).most_sequences
     return {
-        "memory_max_context": f.count(context),
-        "memory_max_batch": say("at-least", n=f.count(batch)) if searched_all else f.count(batch),
-        "context_can_grow": flag(context and context > asked["context_tokens"]),
-        "batch_can_grow": flag(batch and batch > asked["batch"]),
+        "memory.max_context": f.count(context),
+        "memory.max_batch": say("at-least", n=f.count(batch)) if searched_all else f.count(batch),
+        "memory.context_can_grow": flag(context and context > asked["context_tokens"]),
+        "memory.batch_can_grow": flag(batch and batch > asked["batch"]),
     }
 
 
@@ -217,16 +217,16 @@ def _edges(doc: Document) -> Strings:
     fewer = gpus is not None and gpus != asked["gpus"]
     held = batch - 1 if batch and batch <= asked["batch"] else 0
     return {
-        "edge_missing": f.amount(edges["missing_bytes"] or None),
-        "edge_context": f.count(context) if shorter else "",
-        "edge_fewer": f.count(held or None),
-        "edge_batch": f.count(batch) if batch and batch > asked["batch"] else "",
-        "edge_format": edges["largest_format"] or "",
-        "edge_format_own": flag(edges["largest_format"] == asked["precision"]),
-        "edge_format_full": flag((edges["largest_format_bits"] or 0) >= _FULL_BITS),
-        "edge_gpus": f.count(gpus) if fewer else "",
-        "edge_card_memory": f.size(edges["smallest_capacity_bytes"]),
-        "edge_card_own": flag(_is_own_card(doc)),
+        "break_even.missing": f.amount(edges["missing_bytes"] or None),
+        "break_even.context": f.count(context) if shorter else "",
+        "break_even.fewer": f.count(held or None),
+        "break_even.batch": f.count(batch) if batch and batch > asked["batch"] else "",
+        "break_even.format": edges["largest_format"] or "",
+        "break_even.format_asked": flag(edges["largest_format"] == asked["precision"]),
+        "break_even.format_full": flag((edges["largest_format_bits"] or 0) >= _FULL_BITS),
+        "break_even.gpus": f.count(gpus) if fewer else "",
+        "break_even.card_memory": f.size(edges["smallest_capacity_bytes"]),
+        "break_even.card_asked": flag(_is_own_card(doc)),
     }
 
 

@@ -127,7 +127,7 @@ def _html(doc: Document, made: Report, length: Length, templates: Path | None) -
         "length": length,
         "growth": growth_svg(doc),
         "grid": grid_html(doc),
-        "options_table": options_html(doc, templates=templates),
+        "changes_table": options_html(doc, templates=templates),
         "scatter": scatter_svg(doc, templates=templates),
     }
     page = templates_for(templates).page("report/page.html.j2", context)
@@ -137,7 +137,7 @@ def _html(doc: Document, made: Report, length: Length, templates: Path | None) -
 def _html_words(made: Report) -> dict[str, object]:
     return {
         "title": made.title,
-        "state": made.state,
+        "fit.state": made.state,
         "verdict": made.verdict,
         "warnings": made.warnings,
         "tiles": made.figures,

@@ -162,11 +162,11 @@ def _page(doc: Document, rows: Sequence[Mapping[str, str]], templates: Path | No
     if options is None:
         return ""
     context = {
-        "options": rows,
-        "options_tried": f.count(options["tried"]),
-        "options_fitting": str(options["fitting"]),
-        "options_barred": f.count(options["barred"] or None),
-        "options_dominated": f.count(options["dominated"] or None),
+        "changes": rows,
+        "options.tried": f.count(options["tried"]),
+        "options.fitting": str(options["fitting"]),
+        "options.barred": f.count(options["barred"] or None),
+        "options.dominated": f.count(options["dominated"] or None),
     }
     page = templates_for(templates).page(_TABLE, context)
     return re.sub(r"\n{3,}", "\n\n", page).strip()

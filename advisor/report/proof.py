@@ -15,8 +15,8 @@ def proof_view(doc: Document) -> f.Strings:
     facts = doc["facts"]
     least, most = facts.get("options.least_needed"), facts.get("options.most_memory")
     return {
-        "proof_needed": f.amount(least) if isinstance(least, float) else "",
-        "proof_memory": f.amount(most) if isinstance(most, float) else "",
-        "proof_format": str(facts.get("options.smallest_format", "")),
-        "proof_machine": str(facts.get("options.largest_machine", "")),
+        "options.least_needed": f.amount(least) if isinstance(least, float) else "",
+        "options.most_memory": f.amount(most) if isinstance(most, float) else "",
+        "options.smallest_format": str(facts.get("options.smallest_format", "")),
+        "options.largest_machine": str(facts.get("options.largest_machine", "")),
     }

@@ -205,10 +205,10 @@ def _figures(views: Views, texts: Templates, length: Length) -> list[tuple[str, 
     context = {
         **situation,
         "length": length,
-        "break_even": texts.text("report/break_even.md.j2", situation) if length != "short" else "",
+        "edges": texts.text("report/break_even.md.j2", situation) if length != "short" else "",
         "speeds_fall": f.flag(
             named
-            and not situation["speed_known"]
+            and not situation["speed.known"]
             and doc["scenario"]["context_tokens"] >= LONG_CONTEXT_TOKENS
             and doc["facts"].get("model.attention") != "none"
         ),
@@ -266,7 +266,7 @@ def _remedy(
         title=item["title"],
         text=text,
         brief=brief,
-        also=figures.option["option_alternatives"] if length == "full" and item["rank"] > 1 else "",
+        also=figures.option["option.alternatives"] if length == "full" and item["rank"] > 1 else "",
         command=item["command"] if shown else "",
         unsaid=gaps,
         confidence=item["confidence"],
@@ -289,11 +289,11 @@ def unsaid(commands: Sequence[CommandDoc]) -> str:
 
 
 def _summary(s: Strings, before: FigureDoc | None) -> str:
-    memory = f"{s['before_required'].removesuffix(' GiB')} -> {s['option_required']}"
-    kind = "line.free.some" if s["option_several"] else "line.free"
-    kind += ".thin" if s["option_thin"] else ""
-    free = say(kind, size=s["option_headroom"]) if s["option_headroom"] else ""
-    point = _drafted(s) or s["option_speed_point"]
+    memory = f"{s['option.before_required'].removesuffix(' GiB')} -> {s['option.required']}"
+    kind = "line.free.some" if s["option.several"] else "line.free"
+    kind += ".thin" if s["option.thin"] else ""
+    free = say(kind, size=s["option.headroom"]) if s["option.headroom"] else ""
+    point = _drafted(s) or s["option.speed_point"]
     changed = before is not None and f.speed_point(before) != point
     speed = f"{f.rate(before['estimate'])} -> {point}" if before and point and changed else point
     return ", ".join(part for part in (memory, free, speed) if part)
@@ -301,29 +301,29 @@ def _summary(s: Strings, before: FigureDoc | None) -> str:
 
 def _drafted(s: Strings) -> str:
     """The span a draft model leads to, where the draft is what is recommended."""
-    return s["option_speculative"] if is_uncertain(s["option_action"]) else ""
+    return s["option.speculative"] if is_uncertain(s["option.family"]) else ""
 
 
 def _quality(s: Strings) -> str:
-    if s["option_quality_cost"]:
-        share = s["option_quality_cost"]
+    if s["option.quality_cost"]:
+        share = s["option.quality_cost"]
         return say("line.loss" if share[0].isdigit() else "line.loss.tiny", share=share)
-    if s["option_quality_gain"]:
-        return say("line.gain", points=s["option_quality_gain"].removesuffix(" %"))
-    return say("line.same" if s["option_quality_same"] else "line.unmeasured")
+    if s["option.quality_gain"]:
+        return say("line.gain", points=s["option.quality_gain"].removesuffix(" %"))
+    return say("line.same" if s["option.quality_same"] else "line.unmeasured")
 
 
 _LINES: Mapping[str, Callable[[Strings, FigureDoc | None], str]] = {
     "summary": _summary,
-    "required": lambda s, _: s["option_required"],
-    "headroom": lambda s, _: s["option_headroom"] or say("line.fits-not"),
-    "speed": lambda s, _: _drafted(s) or s["option_speed"] or say("line.unknown"),
+    "required": lambda s, _: s["option.required"],
+    "headroom": lambda s, _: s["option.headroom"] or say("line.fits-not"),
+    "speed": lambda s, _: _drafted(s) or s["option.decode_speed"] or say("line.unknown"),
     "quality": lambda s, _: _quality(s),
     "loss": lambda s, _: (
-        "" if s["option_quality_small"] or not s["option_quality_cost"] else _quality(s)
+        "" if s["option.quality_small"] or not s["option.quality_cost"] else _quality(s)
     ),
-    "effort": lambda s, _: known("effort-kind", s["option_effort_kind"]) or s["option_effort_kind"],
-    "cost": lambda s, _: s["option_cost"],
+    "effort": lambda s, _: known("effort-kind", s["option.effort"]) or s["option.effort"],
+    "cost": lambda s, _: s["option.cost"],
 }
 """Figure of a remedy -> its text, from its placeholders and the speed before."""
 

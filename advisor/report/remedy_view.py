@@ -12,7 +12,6 @@ from advisor.report.clauses import article
 from advisor.report.figures import flag
 from advisor.report.lazy_texts import Placeholders
 from advisor.report.memory_view import layers_of
-from advisor.report.placeholders import OPTION
 from advisor.report.words import counted, known, say, speaking, words
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ class OptionView(Placeholders):
     """Placeholders of a recommendation, in the words spoken when this was made."""
 
     __slots__ = ("_doc", "_item", "words")
-    names = OPTION
 
     def __init__(self, doc: Document, item: RecommendationDoc) -> None:
         """Take what it is about."""
@@ -57,7 +55,6 @@ class ToldView(Placeholders):
     """Those of a recommendation behind what is ready: the situation's."""
 
     __slots__ = ("_option",)
-    names = OPTION
 
     def __init__(self, ready: Mapping[str, str], option: OptionView) -> None:
         """Take both."""
@@ -76,7 +73,7 @@ class ToldView(Placeholders):
 
 def caveats_of(told: Mapping[str, str]) -> list[str]:
     """Name the texts of templates/report that warn of a recommendation."""
-    named = {"last_resort": "option_last_resort", "thin_margin": "option_thin"}
+    named = {"last_resort": "option.last_resort", "thin_margin": "option.thin"}
     return [name for name, placeholder in named.items() if told[placeholder]]
 
 
@@ -279,70 +276,71 @@ def _speed_change(before: FigureDoc | None, after: FigureDoc | None) -> str:
 
 
 WRITERS: Mapping[str, Callable[[Document, RecommendationDoc], str]] = {
-    "option_action": lambda _, i: i["action"],
-    "option_changes": lambda d, i: f.listed(changes(d, i["setup"])),
-    "option_format": lambda _, i: i["setup"]["precision"],
-    "option_quality_loss": lambda _, i: f.percent(i["tradeoff"]["quality"]),
-    "option_moved_back": lambda d, i: _moved(d, i["setup"], 1),
-    "option_moved_out": lambda d, i: _moved(d, i["setup"], -1),
-    "option_quality_cost": _quality_cost,
-    "option_quality_gain": _quality_gain,
-    "option_quality_small": _quality_small,
-    "option_quality_same": lambda d, i: flag(_quality_change(d, i) == 0),
-    "option_quality_unknown": lambda d, i: flag(_quality_change(d, i) is None),
-    "option_kv_cache": lambda _, i: i["setup"]["kv_cache"],
-    "option_context": lambda _, i: f.count(i["setup"]["context_tokens"]),
-    "option_batch": lambda _, i: f.count(i["setup"]["batch"]),
-    "option_gpus": lambda _, i: f.count(i["setup"]["gpus"]),
-    "option_several": lambda _, i: flag(i["setup"]["gpus"] > 1),
-    "option_gpu": lambda _, i: i["setup"]["gpu"] or "",
-    "option_second_gpu": lambda d, i: _second(d, i["setup"]),
-    "option_gpu_vram": lambda _, i: f.size(i["setup"]["gpu_vram_bytes"]),
-    "option_bandwidth": lambda _, i: f.quantity(i["setup"]["gpu_bandwidth_bytes_s"], "GB/s"),
-    "option_model": lambda _, i: i["setup"]["model"],
-    "option_same_family": lambda d, i: flag(
+    "option.family": lambda _, i: i["action"],
+    "option.changes": lambda d, i: f.listed(changes(d, i["setup"])),
+    "option.format": lambda _, i: i["setup"]["precision"],
+    "option.quality_loss": lambda _, i: f.percent(i["tradeoff"]["quality"]),
+    "option.moved_back": lambda d, i: _moved(d, i["setup"], 1),
+    "option.moved_out": lambda d, i: _moved(d, i["setup"], -1),
+    "option.quality_cost": _quality_cost,
+    "option.quality_gain": _quality_gain,
+    "option.quality_small": _quality_small,
+    "option.quality_same": lambda d, i: flag(_quality_change(d, i) == 0),
+    "option.quality_unknown": lambda d, i: flag(_quality_change(d, i) is None),
+    "option.kv_cache": lambda _, i: i["setup"]["kv_cache"],
+    "option.context": lambda _, i: f.count(i["setup"]["context_tokens"]),
+    "option.batch": lambda _, i: f.count(i["setup"]["batch"]),
+    "option.gpus": lambda _, i: f.count(i["setup"]["gpus"]),
+    "option.several": lambda _, i: flag(i["setup"]["gpus"] > 1),
+    "option.gpu": lambda _, i: i["setup"]["gpu"] or "",
+    "option.second_gpu": lambda d, i: _second(d, i["setup"]),
+    "option.gpu_vram": lambda _, i: f.size(i["setup"]["gpu_vram_bytes"]),
+    "option.bandwidth": lambda _, i: f.quantity(i["setup"]["gpu_bandwidth_bytes_s"], "GB/s"),
+    "option.model": lambda _, i: i["setup"]["model"],
+    "option.same_family": lambda d, i: flag(
         i["setup"]["model_family"] == d["scenario"]["model"]["family"]
     ),
-    "option_parameters": lambda _, i: f.billions(i["setup"]["model_parameters"]),
-    "option_framework": lambda _, i: i["setup"]["framework"],
-    "option_new_framework": lambda d, i: _new(i["setup"]["framework"], d["scenario"]["framework"]),
-    "option_besides": lambda d, i: f.listed(_besides(d, i)),
-    "option_split": lambda _, i: i["setup"]["framework_split"] or "",
-    "option_extra_cards": lambda d, i: _extra_cards(i["setup"]["gpus"] - _owned(d, i["setup"])),
-    "option_kv_article": lambda _, i: article(i["setup"]["kv_cache"]),
-    "option_layers": lambda _, i: _layers(i["setup"]),
-    "option_cpu_experts": lambda _, i: f.count(i["setup"]["cpu_experts"] or None),
-    "option_draft_model": lambda _, i: i["setup"]["draft_model"] or "",
-    "option_mtp": lambda _, i: f.count(i["setup"]["mtp"] or None),
-    "option_cost": lambda _, i: f.dollars(i["tradeoff"]["cost_usd"]),
-    "option_effort": lambda _, i: (
+    "option.parameters": lambda _, i: f.billions(i["setup"]["model_parameters"]),
+    "option.framework": lambda _, i: i["setup"]["framework"],
+    "option.new_framework": lambda d, i: _new(i["setup"]["framework"], d["scenario"]["framework"]),
+    "option.besides": lambda d, i: f.listed(_besides(d, i)),
+    "option.split": lambda _, i: i["setup"]["framework_split"] or "",
+    "option.extra_cards": lambda d, i: _extra_cards(i["setup"]["gpus"] - _owned(d, i["setup"])),
+    "option.kv_article": lambda _, i: article(i["setup"]["kv_cache"]),
+    "option.layers": lambda _, i: _layers(i["setup"]),
+    "option.cpu_experts": lambda _, i: f.count(i["setup"]["cpu_experts"] or None),
+    "option.draft_model": lambda _, i: i["setup"]["draft_model"] or "",
+    "option.mtp_tokens": lambda _, i: f.count(i["setup"]["mtp"] or None),
+    "option.cost": lambda _, i: f.dollars(i["tradeoff"]["cost_usd"]),
+    "option.effort_words": lambda _, i: (
         known("effort", i["tradeoff"]["effort"]) or i["tradeoff"]["effort"]
     ),
-    "option_effort_kind": lambda _, i: i["tradeoff"]["effort"],
-    "option_confidence": lambda _, i: i["confidence"],
-    "option_last_resort": lambda _, i: flag(i["score"] <= 0),
-    "option_fits": lambda _, i: flag(i["after"]["fits"]),
-    "option_required": lambda _, i: f.amount(i["after"]["required_bytes"]),
-    "option_headroom": lambda _, i: _headroom(i),
-    "option_thin": lambda _, i: flag(i["after"]["margin"] == "thin"),
-    "option_deficit": lambda _, i: (
+    "option.effort": lambda _, i: i["tradeoff"]["effort"],
+    "option.confidence": lambda _, i: i["confidence"],
+    "option.last_resort": lambda _, i: flag(i["score"] <= 0),
+    "option.fits": lambda _, i: flag(i["after"]["fits"]),
+    "option.required": lambda _, i: f.amount(i["after"]["required_bytes"]),
+    "option.headroom": lambda _, i: _headroom(i),
+    "option.thin": lambda _, i: flag(i["after"]["margin"] == "thin"),
+    "option.deficit": lambda _, i: (
         "" if i["after"]["fits"] else f.amount(i["after"]["deficit_bytes"])
     ),
-    "option_saved": lambda _, i: _saved(i, 1),
-    "option_added": lambda _, i: _saved(i, -1),
-    "option_weights": lambda _, i: f.amount(i["after"]["weights_bytes"]),
-    "option_kv_cache_size": lambda _, i: f.amount(i["after"]["kv_cache_bytes"]),
-    "option_host_ram": lambda _, i: _host_ram(i),
-    "before_required": lambda _, i: f.amount(i["before"]["required_bytes"]),
-    "option_speed": lambda _, i: f.speed_range(i["after"]["decode_tok_s"]),
-    "option_speed_point": lambda _, i: f.speed_point(i["after"]["decode_tok_s"]),
-    "option_speed_evidence": lambda _, i: f.evidence(i["after"]["decode_tok_s"]),
-    "option_speed_change": lambda _, i: _speed_change(
+    "option.saved": lambda _, i: _saved(i, 1),
+    "option.added": lambda _, i: _saved(i, -1),
+    "option.weights": lambda _, i: f.amount(i["after"]["weights_bytes"]),
+    "option.kv_cache_size": lambda _, i: f.amount(i["after"]["kv_cache_bytes"]),
+    "option.host_ram": lambda _, i: _host_ram(i),
+    "option.before_required": lambda _, i: f.amount(i["before"]["required_bytes"]),
+    "option.decode_speed": lambda _, i: f.speed_range(i["after"]["decode_tok_s"]),
+    "option.speed_point": lambda _, i: f.speed_point(i["after"]["decode_tok_s"]),
+    "option.speed_evidence": lambda _, i: f.evidence(i["after"]["decode_tok_s"]),
+    "option.speed_change": lambda _, i: _speed_change(
         i["before"]["decode_tok_s"], i["after"]["decode_tok_s"]
     ),
-    "option_aggregate": lambda _, i: _aggregate(i),
-    "option_speculative": lambda _, i: f.span(i["speculative_tok_s"]),
-    "before_speed": lambda _, i: f.speed_range(i["before"]["decode_tok_s"]),
-    "option_alternatives": lambda d, i: f.listed(_alternatives(d, i)),
+    "option.aggregate_speed": lambda _, i: _aggregate(i),
+    "option.speculative": lambda _, i: f.span(i["speculative_tok_s"]),
+    "option.before_speed": lambda _, i: f.speed_range(i["before"]["decode_tok_s"]),
+    "option.alternatives": lambda d, i: f.listed(_alternatives(d, i)),
 }
-"""Placeholder of a change -> its text, from the document and the recommendation."""
+"""What is said of a change -> its text, from the document and the recommendation."""
+OptionView.names = ToldView.names = WRITERS

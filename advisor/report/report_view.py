@@ -57,11 +57,11 @@ def _seed(doc: Document) -> str:
 def _state(doc: Document) -> Strings:
     state = doc["verdict"]["state"]
     return {
-        "state": state,
-        "runs": flag(state in {"fits", "tight"}),
-        "has_remedies": flag(doc["recommendations"]),
-        "tight": flag(state == "tight"),
-        "offloadable": flag(state == "needs_offload" and places_layers(doc)),
+        "fit.state": state,
+        "fit.runs": flag(state in {"fits", "tight"}),
+        "options.recommended": flag(doc["recommendations"]),
+        "fit.tight": flag(state == "tight"),
+        "fit.offloadable": flag(state == "needs_offload" and places_layers(doc)),
     }
 
 
@@ -74,18 +74,18 @@ def _card(doc: Document) -> Strings:
         return _card_texts(words(), fields, disputed, gpus, speed)
     base = _cards_word(gpu, gpus) | dict.fromkeys(_CARD_KEYS, "")
     if gpu is None:
-        return base | {"cards": say("card.none")}
+        return base | {"gpu.cards": say("card.none")}
     return base | unequal_view(doc, gpu) | _market(gpu)
 
 
 def _cards_word(gpu: GpuDoc | None, gpus: int) -> Strings:
     word = say("card.word.some" if gpus > 1 else "card.word")
     return {
-        "request_gpus": f.count(gpus),
-        "several_cards": flag(gpus > 1),
-        "card_word": say("card.word.shared") if gpu and gpu["unified_memory"] else word,
-        "unequal_cards": "",
-        "card_shares": "",
+        "request.gpus": f.count(gpus),
+        "request.several_gpus": flag(gpus > 1),
+        "gpu.word": say("card.word.shared") if gpu and gpu["unified_memory"] else word,
+        "gpu.unequal_cards": "",
+        "gpu.card_shares": "",
     }
 
 
@@ -103,43 +103,43 @@ def _card_texts(
     kind = say("memory.shared") if gpu["unified_memory"] else gpu["vram_type"] or ""
     return {
         **_cards_word(gpu, gpus),
-        "cards": cards_named(name, gpus),
-        "gpu_name": name,
-        "gpu_vendor": gpu["vendor"],
-        "gpu_architecture": "" if gpu["vendor"] == "Apple" else gpu["architecture"],
-        "gpu_vram": memory,
-        "gpu_memory": say("memory.of", size=memory, kind=kind or say("memory.plain"))
+        "gpu.cards": cards_named(name, gpus),
+        "gpu.name": name,
+        "gpu.vendor": gpu["vendor"],
+        "gpu.architecture": "" if gpu["vendor"] == "Apple" else gpu["architecture"],
+        "gpu.vram": memory,
+        "gpu.memory": say("memory.of", size=memory, kind=kind or say("memory.plain"))
         if memory
         else "",
-        "gpu_memory_kind": kind,
-        "gpu_bandwidth": f.quantity(gpu["bandwidth_bytes_s"], "GB/s"),
-        "gpu_bandwidth_class": speed,
-        "gpu_cores": _cores(gpu["vendor"], gpu["cores"]),
-        "gpu_tensor_cores": f.count(gpu["tensor_cores"]),
-        "gpu_compute": f.quantity(gpu["fp16_tensor_tflops_fp32acc"], "TFLOPS"),
-        "gpu_tdp": f.quantity(gpu["tdp_w"], "W"),
-        "gpu_tdp_all": f.quantity(gpu["tdp_w"] * gpus, "W") if gpu["tdp_w"] and gpus > 1 else "",
-        "gpu_launch_price": f.dollars(gpu["launch_price_usd"]),
-        "gpu_release_year": (gpu["released"] or "")[:4],
-        "gpu_unified_memory": flag(gpu["unified_memory"]),
-        "gpu_disputed": disputed_figures(gpu),
+        "gpu.memory_kind": kind,
+        "gpu.bandwidth": f.quantity(gpu["bandwidth_bytes_s"], "GB/s"),
+        "gpu.bandwidth_class": speed,
+        "gpu.cores": _cores(gpu["vendor"], gpu["cores"]),
+        "gpu.tensor_cores": f.count(gpu["tensor_cores"]),
+        "gpu.fp16_compute": f.quantity(gpu["fp16_tensor_tflops_fp32acc"], "TFLOPS"),
+        "gpu.tdp": f.quantity(gpu["tdp_w"], "W"),
+        "gpu.tdp_all": f.quantity(gpu["tdp_w"] * gpus, "W") if gpu["tdp_w"] and gpus > 1 else "",
+        "gpu.launch_price": f.dollars(gpu["launch_price_usd"]),
+        "gpu.release_year": (gpu["released"] or "")[:4],
+        "gpu.unified_memory": flag(gpu["unified_memory"]),
+        "gpu.disputed_figures": disputed_figures(gpu),
         **_market(gpu),
     }
 
 
 _CARD_KEYS = (
-    "gpu_name", "gpu_vendor", "gpu_architecture", "gpu_vram", "gpu_memory", "gpu_memory_kind",
-    "gpu_bandwidth",
-    "gpu_bandwidth_class", "gpu_cores", "gpu_tensor_cores", "gpu_compute", "gpu_tdp",
-    "gpu_tdp_all", "gpu_launch_price", "gpu_release_year", "gpu_unified_memory", "gpu_laptop",
-    "gpu_datacenter", "gpu_disputed",
+    "gpu.name", "gpu.vendor", "gpu.architecture", "gpu.vram", "gpu.memory", "gpu.memory_kind",
+    "gpu.bandwidth",
+    "gpu.bandwidth_class", "gpu.cores", "gpu.tensor_cores", "gpu.fp16_compute", "gpu.tdp",
+    "gpu.tdp_all", "gpu.launch_price", "gpu.release_year", "gpu.unified_memory", "gpu.laptop",
+    "gpu.datacenter", "gpu.disputed_figures",
 )  # fmt: skip
 
 
 def _market(gpu: GpuDoc) -> Strings:
     return {
-        "gpu_laptop": flag(gpu["segment"] == "mobile"),
-        "gpu_datacenter": flag(gpu["segment"] == "datacenter"),
+        "gpu.laptop": flag(gpu["segment"] == "mobile"),
+        "gpu.datacenter": flag(gpu["segment"] == "datacenter"),
     }
 
 
@@ -164,23 +164,23 @@ def _model_texts(
     label = model["label_parameters_b"]
     sparse = model["active_parameters"] < model["parameters"]
     return {
-        "model_name": model["name"],
-        "model_family": model["family"],
-        "model_parameters": f.billions(model["parameters"]),
-        "model_label": f.billions(label * 1e9) if label else "",
-        "model_active_parameters": f.billions(model["active_parameters"]) if sparse else "",
-        "model_moe": flag(model["experts"]),
-        "model_experts": f.count(model["experts"]),
-        "model_experts_used": f.count(model["experts_used"]),
-        "model_layers": f.count(model["layers"]),
-        "model_generates": flag(model["modality"] in WRITES),
-        "model_transcribes": flag(model["modality"] == "audio"),
-        "model_vision": flag(model["modality"] == "vision"),
-        "model_vision_parameters": f.billions(model["vision_parameters"] or None),
-        "model_image_tokens": clauses.image_tokens(model["image_tokens"]),
-        "model_images_held": clauses.images_held(model["image_tokens"], context_tokens),
-        "model_trained_context": f.count(model["trained_context_tokens"]),
-        "model_licence": f.plain(model["licence"] or ""),
+        "model.name": model["name"],
+        "model.family": model["family"],
+        "model.parameters": f.billions(model["parameters"]),
+        "model.label_parameters": f.billions(label * 1e9) if label else "",
+        "model.active_parameters": f.billions(model["active_parameters"]) if sparse else "",
+        "model.moe": flag(model["experts"]),
+        "model.experts": f.count(model["experts"]),
+        "model.experts_used": f.count(model["experts_used"]),
+        "model.layers": f.count(model["layers"]),
+        "model.generates": flag(model["modality"] in WRITES),
+        "model.transcribes": flag(model["modality"] == "audio"),
+        "model.vision": flag(model["modality"] == "vision"),
+        "model.vision_parameters": f.billions(model["vision_parameters"] or None),
+        "model.image_cost": clauses.image_tokens(model["image_tokens"]),
+        "model.images_held": clauses.images_held(model["image_tokens"], context_tokens),
+        "model.trained_context": f.count(model["trained_context_tokens"]),
+        "model.licence": f.plain(model["licence"] or ""),
     }
 
 
@@ -189,31 +189,31 @@ def _request(doc: Document) -> Strings:
     trained = asked["model"]["trained_context_tokens"]
     bits = doc["memory"]["bits_per_weight"]
     return {
-        "weights_format": asked["precision"],
-        "weights_bits": f"{bits:.1f}" if bits else "",
-        "weights_published": str(doc["facts"].get("weights.published", "")).partition("_")[0],
-        "weights_nominal": f.nominal(doc["memory"]["nominal_weights_gb"]),
-        "weights_nominal_why": _nominal_why(doc),
-        "weights_nominal_above": flag(_nominal_above(doc)),
-        "weights_quality_loss": f.percent(asked["precision_quality_loss_percent"]),
-        "request_context": f.count(asked["context_tokens"]),
-        "request_context_beyond": flag(trained and asked["context_tokens"] > trained),
-        "request_batch": f.count(asked["batch"]),
-        "request_several": flag(asked["batch"] > 1),
-        "request_kv_cache": asked["kv_cache"],
-        "request_flash_attention": flag(asked["flash_attention"]),
-        "request_depth": f.count(asked["depth_tokens"] or None),
-        "request_kind": str(doc["facts"].get("workload.kind", "")),
-        "request_prefer": asked["prefer"],
-        "request_split": split_of(doc),
-        "framework_name": asked["framework"],
-        "framework_offloads": flag(asked["framework_offloads"]),
-        "framework_places_layers": flag(places_layers(doc)),
-        "framework_split": asked["framework_split"] or "",
-        "request_draft_model": asked["draft_model"] or "",
-        "request_mtp": f.count(asked["mtp"] or None),
-        "backend": asked["backend"] or "",
-        "backend_unusual": flag(asked["backend_usual"] is False),
+        "weights.format": asked["precision"],
+        "weights.bits_per_weight": f"{bits:.1f}" if bits else "",
+        "weights.published": str(doc["facts"].get("weights.published", "")).partition("_")[0],
+        "weights.nominal": f.nominal(doc["memory"]["nominal_weights_gb"]),
+        "weights.nominal_why": _nominal_why(doc),
+        "weights.nominal_above": flag(_nominal_above(doc)),
+        "weights.quality_loss": f.percent(asked["precision_quality_loss_percent"]),
+        "request.context": f.count(asked["context_tokens"]),
+        "request.context_beyond_training": flag(trained and asked["context_tokens"] > trained),
+        "request.batch": f.count(asked["batch"]),
+        "request.several_sequences": flag(asked["batch"] > 1),
+        "request.kv_cache": asked["kv_cache"],
+        "request.flash_attention": flag(asked["flash_attention"]),
+        "request.depth": f.count(asked["depth_tokens"] or None),
+        "workload.kind": str(doc["facts"].get("workload.kind", "")),
+        "request.prefer": asked["prefer"],
+        "request.placement": split_of(doc),
+        "framework.name": asked["framework"],
+        "framework.offloads": flag(asked["framework_offloads"]),
+        "framework.places_layers": flag(places_layers(doc)),
+        "request.split": asked["framework_split"] or "",
+        "request.draft_name": asked["draft_model"] or "",
+        "request.mtp_tokens": f.count(asked["mtp"] or None),
+        "framework.backend": asked["backend"] or "",
+        "framework.backend_unusual": flag(asked["backend_usual"] is False),
     }
 
 
@@ -246,24 +246,24 @@ def _speed(doc: Document) -> Strings:
     measured = figure is not None and figure["evidence"] == "measured"
     modelled = figure["modelled"] if figure else None
     return {
-        "speed_known": flag(figure),
-        "speed_decode": f.speed_range(figure),
-        "speed_point": f.speed_point(figure),
-        "speed_evidence": f.evidence(figure),
-        "speed_measured": flag(measured),
-        "speed_modelled": say("speed.point", speed=f.rate(modelled))
+        "speed.known": flag(figure),
+        "speed.decode": f.speed_range(figure),
+        "speed.point": f.speed_point(figure),
+        "speed.evidence": f.evidence(figure),
+        "speed.measured": flag(measured),
+        "speed.modelled": say("speed.point", speed=f.rate(modelled))
         if measured and modelled
         else "",
-        "speed_prefill": f.speed_range(speed["prefill_tok_s"]) if speed else "",
-        "speed_first_token": f.wait(speed["first_token_s"]) if speed else "",
-        "speed_prompt": f.count(speed["prompt_tokens"]) if speed else "",
-        "speed_few_cards": f.few_cards(speed["cards"]) if speed and not measured else "",
-        "speed_aggregate": f.speed_range(together),
-        "speed_when": _when(speed["depth_tokens"]) if speed else "",
-        "speed_speculative": f.span(doc["speculative_tok_s"]) if figure else "",
-        "speed_depth": f.count(speed["depth_tokens"]) if speed and speed["depth_tokens"] else "",
-        "speed_feel": known("feel", doc["facts"].get("speed.class")) if figure else "",
-        "bound_by": say(f"bound.{speed['bound_by']}") if speed else "",
+        "speed.prefill": f.speed_range(speed["prefill_tok_s"]) if speed else "",
+        "speed.first_token": f.wait(speed["first_token_s"]) if speed else "",
+        "speed.prompt": f.count(speed["prompt_tokens"]) if speed else "",
+        "speed.few_cards": f.few_cards(speed["cards"]) if speed and not measured else "",
+        "speed.aggregate": f.speed_range(together),
+        "speed.when": _when(speed["depth_tokens"]) if speed else "",
+        "speed.speculative": f.span(doc["speculative_tok_s"]) if figure else "",
+        "speed.depth": f.count(speed["depth_tokens"]) if speed and speed["depth_tokens"] else "",
+        "speed.class": known("feel", doc["facts"].get("speed.class")) if figure else "",
+        "speed.bound_by": say(f"bound.{speed['bound_by']}") if speed else "",
     }
 
 
@@ -288,14 +288,14 @@ def _host(doc: Document) -> Strings:
     lacking = bool(stated and least and least > stated)
     alone = too_big and held and lacking
     return {
-        "host_ram": f.size(stated),
-        "host_ram_needed": f.amount(least) if places_layers(doc) or alone else "",
-        "host_ram_offload": f.amount(_offloaded(doc)),
-        "host_ram_short": flag(alone or (too_big and lacking and places_layers(doc))),
-        "host_ram_alone": flag(alone),
-        "host_ram_bandwidth": f.quantity(asked["ram_bandwidth_bytes_s"], "GB/s"),
-        "host_cpu_cores": f.count(asked["cpu_cores"]),
-        "missing_figures": f.listed(
+        "host.ram": f.size(stated),
+        "host.ram_needed": f.amount(least) if places_layers(doc) or alone else "",
+        "host.ram_offload": f.amount(_offloaded(doc)),
+        "host.ram_short": flag(alone or (too_big and lacking and places_layers(doc))),
+        "host.ram_alone": flag(alone),
+        "host.ram_bandwidth": f.quantity(asked["ram_bandwidth_bytes_s"], "GB/s"),
+        "host.cpu_cores": f.count(asked["cpu_cores"]),
+        "request.missing_figures": f.listed(
             [known("missing", name) or f.plain(name.replace("_", " ")) for name in doc["missing"]]
         ),
     }

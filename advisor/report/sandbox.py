@@ -8,19 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType
+from typing import get_args
 
 import jinja2
 from jinja2 import nodes
-from jinja2.runtime import LoopContext
+from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from advisor.errors import Source, TemplateError
-from advisor.report.grammar import FILTERS, LOOP, Vary, Violation, violations
-from advisor.report.placeholders import KINDS, Kind
+from advisor.knowledge.fact_type import Folder
+from advisor.report.grammar import (
+    FILTERS,
+    LOOP,
+    Vary,
+    Violation,
+    dotted,
+    looked_up,
+    placeholders,
+    renamed,
+    violations,
+)
 from advisor.report.template_code import ESCAPED, MAX_BYTES, Writer, first_upper, place_of
 from advisor.report.template_code import attribute as attribute_of
 from advisor.report.template_compiler import Unsupported, code_of
-from advisor.report.template_places import located, too_much
+from advisor.report.template_places import located, tokens_of, too_much
 from advisor.report.variants import PICKS, picked
 from advisor.suggest import did_you_mean
 
@@ -55,7 +66,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return attribute_of(obj, attribute)
 
     def getitem(self, obj: object, argument: object) -> object:
-        """Take an item as an attribute; filters ask in this way."""
+        """Take a fact, or an item as an attribute; filters ask in this way."""
+        if isinstance(obj, Context):
+            return obj[str(argument)]
         return self.getattr(obj, str(argument))
 
     def _parse(
@@ -70,6 +83,15 @@ class Sandbox(ImmutableSandboxedEnvironment):
             raise Refused(found[0], name)
         return self.tree(source, name or "")
 
+    def _generate(
+        self,
+        source: nodes.Template,
+        name: str | None,
+        filename: str | None,
+        defer_init: bool = False,  # noqa: FBT001, FBT002 - as jinja2 hands it over
+    ) -> str:
+        return super()._generate(looked_up(source), name, filename, defer_init)
+
     def violations(self, source: str, name: str) -> list[Violation]:
         """List everything in a template that is not allowed, with lines and columns.
 
@@ -79,8 +101,29 @@ class Sandbox(ImmutableSandboxedEnvironment):
         deep = too_much(self, source)
         if deep:
             return [deep]
-        found = violations(self.tree(source, name), kind_of(name))
+        found = violations(self.tree(source, name), folder_of(name))
         return [located(self, source, violation) for violation in found]
+
+    def renamed(self, source: str, name: str) -> str:
+        """Write a template with today's names in place of those that facts once had."""
+        folder = folder_of(name)
+        if folder == "site":
+            return source
+        known, former = placeholders(folder), renamed()
+        try:
+            tree = self.tree(source, name)
+        except jinja2.TemplateSyntaxError:
+            return source
+        bound = {found.name for found in tree.find_all(nodes.Name) if found.ctx == "store"}
+        text = source.replace("\r\n", "\n").replace("\r", "\n")
+        for token in reversed(list(tokens_of(self, source))):
+            head, dot, rest = token.text.partition(".")
+            if token.kind != "name" or token.text in known or head in bound:
+                continue
+            now = former.get(head, head)
+            if now != head and now in known:
+                text = text[: token.at] + now + dot + rest + text[token.at + len(token.text) :]
+        return text.replace("\n", "\r\n") if "\r\n" in source else text
 
     def tree(self, source: str, name: str) -> nodes.Template:
         """Parse a template without looking at what it holds.
@@ -89,7 +132,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
             TemplateSyntaxError: It cannot be parsed.
         """
         try:
-            return super()._parse(source, name, None)
+            found = super()._parse(source, name, None)
+            return found if folder_of(name) == "site" else dotted(found)
         except jinja2.TemplateSyntaxError:
             raise
         except (ValueError, ArithmeticError, RecursionError, MemoryError) as bad:
@@ -130,10 +174,10 @@ class _Files(jinja2.FileSystemLoader):
         return super().get_source(environment, template)
 
 
-def kind_of(name: str) -> Kind:
-    """The kind of template by its folder; notes, the strictest, for anything else."""
-    folder = name.split("/", 1)[0]
-    return next((kind for kind in KINDS if kind == folder), "notes")
+def folder_of(name: str) -> Folder:
+    """The folder of a template; notes, the strictest, for anything else."""
+    top = name.split("/", 1)[0]
+    return next((folder for folder in get_args(Folder) if folder == top), "notes")
 
 
 def compiled(sandbox: Sandbox, name: str) -> CodeType | None:

@@ -16,7 +16,7 @@ from advisor.files import user_cache_dir
 from advisor.report.variants import picked
 
 Rendering = Callable[[Mapping[str, object]], str]
-_FORMAT = 1
+_FORMAT = 2
 """Rises when ``compiling`` or ``grammar`` changes what it makes of a template."""
 _HASH_BYTES = 32
 MAX_BYTES = 64 * 1024

@@ -22,16 +22,20 @@ _OPEN = ("if", "for", "vary")
 _SPLIT = "Split the template, or the condition."
 
 
-class _Token(Struct, frozen=True):
+class Token(Struct, frozen=True):
+    """A piece of a template with its place, lines and columns from 1."""
+
     line: int
     column: int
     kind: str
     text: str
+    at: int = 0
+    """Characters before it, an end of line being one."""
 
 
 def located(environment: jinja2.Environment, source: str, found: Violation) -> Violation:
     """Add the column of a violation: that of its word, else of the first tag of its line."""
-    tokens = [t for t in _tokens(environment, source) if t.line >= found.line]
+    tokens = [t for t in tokens_of(environment, source) if t.line >= found.line]
     exact = (t for t in tokens if found.word and t.text == found.word and t.kind != "data")
     at = next(exact, None) or next((t for t in tokens if t.kind in _TAGS), None)
     if at is None or (not found.word and at.line != found.line):
@@ -42,7 +46,7 @@ def located(environment: jinja2.Environment, source: str, found: Violation) -> V
 def too_much(environment: jinja2.Environment, source: str) -> Violation | None:
     """Find what is nested or chained so far that a parser or a compiler could fail on it."""
     count = _Count()
-    for before, token in pairwise([_Token(1, 1, "", ""), *_tokens(environment, source)]):
+    for before, token in pairwise([Token(1, 1, "", ""), *tokens_of(environment, source)]):
         message = count.over(before, token)
         if message:
             return Violation(token.line, message, _SPLIT, token.text, column=token.column)
@@ -58,7 +62,7 @@ class _Count(Struct):
     blocks: int = 0
     branches: int = 0
 
-    def over(self, before: _Token, token: _Token) -> str:
+    def over(self, before: Token, token: Token) -> str:
         """Count a token, and say which bound it goes over."""
         if token.kind == "data" or token.kind in _ENDS:
             return ""
@@ -82,14 +86,37 @@ class _Count(Struct):
         return f"more than {_MAX_BRANCHES} branches" if self.branches > _MAX_BRANCHES else ""
 
 
-def _too_long(token: _Token) -> str:
+def _too_long(token: Token) -> str:
     if token.kind in {"integer", "float"} and len(token.text) > _MAX_DIGITS:
         return f"a number of more than {_MAX_DIGITS} digits"
     return ""
 
 
-def _tokens(environment: jinja2.Environment, source: str) -> Iterator[_Token]:
-    """Give every token but white space, as far as the text can be taken apart."""
+def tokens_of(environment: jinja2.Environment, source: str) -> Iterator[Token]:
+    """Give every token but white space, as far as the text can be taken apart.
+
+    ``memory.required`` is one token of the kind ``name``.
+    """
+    last: Token | None = None
+    for token in _pieces(environment, source):
+        if last and token.at == last.at + len(last.text) and _belongs(last, token):
+            last = replace(last, text=last.text + token.text)
+            continue
+        if last:
+            yield last
+        last = token
+    if last:
+        yield last
+
+
+def _belongs(before: Token, token: Token) -> bool:
+    """Whether a dot or what follows one goes on with a name."""
+    if before.kind != "name":
+        return False
+    return token.text == "." or (token.kind == "name" and before.text.endswith("."))
+
+
+def _pieces(environment: jinja2.Environment, source: str) -> Iterator[Token]:
     text = source.replace("\r\n", "\n").replace("\r", "\n")
     at = begin = 0
     line = 1
@@ -104,6 +131,6 @@ def _tokens(environment: jinja2.Environment, source: str) -> Iterator[_Token]:
             begin = found
             at = found + len(value)
             column = found - text.rfind("\n", 0, found)
-            yield _Token(line, column, kind, value)
+            yield Token(line, column, kind, value, found)
     except jinja2.TemplateSyntaxError:
         return

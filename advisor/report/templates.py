@@ -83,7 +83,7 @@ class Templates:
             raise TemplateError(
                 "an action's template starts with a title line and goes on with a paragraph",
                 source=Source(f"templates/{name}", 1),
-                hint="Write '# Use {{ option_format }} weights', then the text below it.",
+                hint="Write '# Use {{ option.format }} weights', then the text below it.",
             )
         return title, text
 
@@ -130,5 +130,5 @@ def _no_title(name: str) -> TemplateError:
     return TemplateError(
         "the first line must be a title",
         source=Source(f"templates/{name}", 1, 1),
-        hint="Write '# Use {{ option_format }} weights', then the text below it.",
+        hint="Write '# Use {{ option.format }} weights', then the text below it.",
     )

@@ -17,9 +17,9 @@ def unequal_view(doc: Document, gpu: GpuDoc) -> dict[str, str]:
     each = doc["scenario"]["cards"]
     runs = [list(run) for _, run in groupby(each, key=lambda card: card["name"])]
     return {
-        "cards": f.listed([cards_named(run[0]["name"], len(run)) for run in runs]),
-        "unequal_cards": f.listed([_described(run[0], len(run)) for run in runs]),
-        "card_shares": f.listed(
+        "gpu.cards": f.listed([cards_named(run[0]["name"], len(run)) for run in runs]),
+        "gpu.unequal_cards": f.listed([_described(run[0], len(run)) for run in runs]),
+        "gpu.card_shares": f.listed(
             [
                 say(
                     "card.share",
@@ -30,13 +30,13 @@ def unequal_view(doc: Document, gpu: GpuDoc) -> dict[str, str]:
                 for card in doc["memory"]["per_gpu"]
             ]
         ),
-        "gpu_name": gpu["name"],
-        "gpu_vendor": gpu["vendor"],
-        "gpu_architecture": gpu["architecture"],
-        "gpu_bandwidth": f.quantity(gpu["bandwidth_bytes_s"], "GB/s"),
-        "gpu_bandwidth_class": str(doc["facts"].get("gpu.bandwidth_class", "")).replace("_", " "),
-        "gpu_tdp": f.quantity(gpu["tdp_w"], "W"),
-        "gpu_disputed": disputed_figures(gpu),
+        "gpu.name": gpu["name"],
+        "gpu.vendor": gpu["vendor"],
+        "gpu.architecture": gpu["architecture"],
+        "gpu.bandwidth": f.quantity(gpu["bandwidth_bytes_s"], "GB/s"),
+        "gpu.bandwidth_class": str(doc["facts"].get("gpu.bandwidth_class", "")).replace("_", " "),
+        "gpu.tdp": f.quantity(gpu["tdp_w"], "W"),
+        "gpu.disputed_figures": disputed_figures(gpu),
     }
 
 

@@ -10,7 +10,7 @@ import hashlib
 import zlib
 from collections.abc import Iterable
 
-SEED = "variation"
+SEED = "request.variation"
 """The placeholder that holds the hash."""
 PICKS = "picks"
 """The test that a ``vary`` block becomes when its template is parsed."""

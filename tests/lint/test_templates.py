@@ -10,10 +10,11 @@ import pytest
 
 from advisor.errors import RequestError
 from advisor.report.assembly import document
-from advisor.report.placeholders import OPTION, SITUATION, placeholders
+from advisor.report.grammar import placeholders
 from advisor.report.remedy_view import option_view
 from advisor.report.report_view import situation_view
 from advisor.report.unitless import BARE
+from advisor.workbench.lint.corrections import renamed_texts
 from advisor.workbench.lint.templates import check_templates
 from tests.cli.running import run
 from tests.report.samples import SAMPLES
@@ -23,22 +24,22 @@ Capture = pytest.CaptureFixture[str]
 WRONG = {
     "unknown": (
         "actions/quantize.md.j2",
-        "# T\nIt is {{ option_formt }}.",
+        "# T\nIt is {{ option.formt }}.",
         "2:10",
-        "option_format",
+        "option.format",
     ),
-    "option in a note": ("notes/cooling.md.j2", "{{ option_gpu }}", "1:4", "templates/actions"),
-    "arithmetic": ("notes/cooling.md.j2", "a {{ 1 + gpu_tdp }}", "1:8", "arithmetic"),
-    "call": ("notes/cooling.md.j2", "a\n b {{ gpu_tdp.upper() }}", "2:20", "calling"),
-    "filter": ("notes/cooling.md.j2", "{{ gpu_tdp | upper }}", "1:14", "Allowed are"),
-    "not closed": ("notes/cooling.md.j2", "a\nb {% if gpu_tdp %}", "2:3", "endif"),
+    "option in a note": ("notes/cooling.md.j2", "{{ option.gpu }}", "1:4", "templates/actions"),
+    "arithmetic": ("notes/cooling.md.j2", "a {{ 1 + gpu.tdp }}", "1:8", "arithmetic"),
+    "call": ("notes/cooling.md.j2", "a\n b {{ gpu.tdp.upper() }}", "2:20", "calling"),
+    "filter": ("notes/cooling.md.j2", "{{ gpu.tdp | upper }}", "1:14", "Allowed are"),
+    "not closed": ("notes/cooling.md.j2", "a\nb {% if gpu.tdp %}", "2:3", "endif"),
     "unknown tag": ("notes/cooling.md.j2", "b {% fi %}", "1:3", "unknown tag 'fi'"),
-    "bare number": ("notes/cooling.md.j2", "It takes {{ request_batch }}.", "1:13", "sequences"),
+    "bare number": ("notes/cooling.md.j2", "It takes {{ request.batch }}.", "1:13", "sequences"),
     "bare number in a branch": (
         "notes/cooling.md.j2",
-        "{% if runs %}\nIt takes {{ request_batch }}.\n{% else %}\nNo sequences.\n{% endif %}",
+        "{% if fit.runs %}\nIt takes {{ request.batch }}.\n{% else %}\nNo sequences.\n{% endif %}",
         "2:13",
-        "request_batch",
+        "request.batch",
     ),
     "number written out": ("notes/cooling.md.j2", "It leaves out 24.", "1:15", "'24'"),
     "no title": ("actions/cloud.md.j2", "Rent one.", "1:1", "title"),
@@ -84,14 +85,14 @@ def test_all_problems_of_all_files_come_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "It takes {{ request_batch }} sequences.",
-        "{{ request_batch }}{% if runs %} sequences{% else %} requests{% endif %} at once.",
-        "From {{ request_context }} to {{ memory_max_context }} tokens.",
-        "A token uses {{ model_experts_used }} of {{ model_experts }} experts.",
-        "It serves {{ server_starts }} of the {{ request_batch }} sequences.",
-        "The {{ request_context }} tokens are more than the {{ memory_max_context }} that fit.",
-        "Take {{ request_gpus }} {{ gpu_name }} cards, or {{ request_gpus }}x as many.",
-        "It takes {{ gpu_tdp }} in 2 of 3 cases, as Q4_K_M does on an RTX 4090.",
+        "It takes {{ request.batch }} sequences.",
+        "{{ request.batch }}{% if fit.runs %} sequences{% else %} requests{% endif %} at once.",
+        "From {{ request.context }} to {{ memory.max_context }} tokens.",
+        "A token uses {{ model.experts_used }} of {{ model.experts }} experts.",
+        "It serves {{ memory.server_starts }} of the {{ request.batch }} sequences.",
+        "The {{ request.context }} tokens are more than the {{ memory.max_context }} that fit.",
+        "Take {{ request.gpus }} {{ gpu.name }} cards, or {{ request.gpus }}x as many.",
+        "It takes {{ gpu.tdp }} in 2 of 3 cases, as Q4_K_M does on an RTX 4090.",
     ],
 )
 def test_numbers_with_a_word_for_them_are_fine(tmp_path: Path, text: str) -> None:
@@ -101,13 +102,13 @@ def test_numbers_with_a_word_for_them_are_fine(tmp_path: Path, text: str) -> Non
 @pytest.mark.parametrize(
     "text",
     [
-        "It holds {{ request_context }} and {{ request_batch }} sequences more often.",
-        "It takes {{ request_gpus }} often, as said before the run of the card.",
-        "With {{ request_context }} it fits, and all the others wait for a free token.",
-        "Tokenisers differ: {{ request_context }} is what fits.",
-        "It fits with {{ request_context if runs else memory_max_context }} here.",
-        "Eight cards hold {{ gpu_vram }}; it takes {{ request_batch }} {{ gpu_tdp }}.",
-        "It holds {{ request_context | lower }} at most.",
+        "It holds {{ request.context }} and {{ request.batch }} sequences more often.",
+        "It takes {{ request.gpus }} often, as said before the run of the card.",
+        "With {{ request.context }} it fits, and all the others wait for a free token.",
+        "Tokenisers differ: {{ request.context }} is what fits.",
+        "It fits with {{ request.context if fit.runs else memory.max_context }} here.",
+        "Eight cards hold {{ gpu.vram }}; it takes {{ request.batch }} {{ gpu.tdp }}.",
+        "It holds {{ request.context | lower }} at most.",
     ],
 )
 def test_a_word_for_something_else_is_no_unit(tmp_path: Path, text: str) -> None:
@@ -116,13 +117,12 @@ def test_a_word_for_something_else_is_no_unit(tmp_path: Path, text: str) -> None
 
 
 def test_every_placeholder_that_is_a_bare_number_is_known_as_one() -> None:
-    assert set(BARE) <= placeholders("actions")
+    assert set(BARE) <= set(placeholders("actions"))
     for make in SAMPLES.values():
         doc = document(make())
         views = [situation_view(doc), *(option_view(doc, r) for r in doc["recommendations"])]
         bare = {k for view in views for k, v in view.items() if re.fullmatch(r"\d[\d,.]*", v)}
         assert bare <= set(BARE)
-    assert {name for name in BARE if name in {**SITUATION, **OPTION}} == set(BARE)
 
 
 RULE = """
@@ -161,7 +161,7 @@ def test_a_text_that_an_own_rule_names_is_used(tmp_path: Path) -> None:
 
 def test_broken_rules_do_not_hide_what_is_wrong_with_texts(tmp_path: Path) -> None:
     rules = written(tmp_path / "rules", "own.yaml", "- rule: x\n  why: y\n")
-    templates = written(tmp_path / "templates", "notes/cooling.md.j2", "{{ gpu_tpd }}")
+    templates = written(tmp_path / "templates", "notes/cooling.md.j2", "{{ gpu.tpd }}")
     found = {problem.lint.id for problem in check_templates(templates, rules=rules).problems}
     assert "unknown-placeholder" in found
     assert len(found) > 1
@@ -175,10 +175,10 @@ def test_nothing_to_check_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_command_writes_every_format_and_fails(capsys: Capture, tmp_path: Path) -> None:
-    folder = str(written(tmp_path, "notes/cooling.md.j2", "{{ gpu_tpd }}"))
+    folder = str(written(tmp_path, "notes/cooling.md.j2", "{{ gpu.tpd }}"))
     text = run(capsys, "templates", "check", folder)
     assert text.code == 1
-    assert "unknown placeholder 'gpu_tpd'. Did you mean" in text.out
+    assert "unknown placeholder 'gpu.tpd'. Did you mean" in text.out
     assert text.out.endswith("1 template: 1 problem\n")
     made = json.loads(run(capsys, "templates", "check", folder, "--format", "json").out)
     assert made["problems"][0]["lint"] == "unknown-placeholder"
@@ -193,3 +193,47 @@ def test_the_command_says_when_all_is_well(capsys: Capture) -> None:
     outcome = run(capsys, "templates", "check")
     assert outcome.code == 0
     assert re.fullmatch(r"\d+ templates: no problem found\n", outcome.out)
+
+
+OLD = """# Use {{ option_format }} weights
+{# option_format stays here #}
+{%- if option_speed and memory_gap != "option_format" %}
+  It takes {{option_required}} of {{ memory.usable }}.
+{% endif %}
+"""
+NEW = """# Use {{ option.format }} weights
+{# option_format stays here #}
+{%- if option.decode_speed and fit.gap != "option_format" %}
+  It takes {{option.required}} of {{ memory.usable }}.
+{% endif %}
+"""
+
+
+def test_a_name_of_before_is_refused_with_the_one_of_today(tmp_path: Path) -> None:
+    (found,) = check_templates(
+        written(tmp_path, "notes/cooling.md.j2", "{{ edge_batch }}")
+    ).problems
+    assert found.lint.id == "unknown-placeholder"
+    assert "'break_even.batch'" in found.hint
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_names_of_before_are_written_anew_where_they_stand(
+    capsys: Capture, tmp_path: Path, end: str
+) -> None:
+    folder = written(tmp_path, "actions/quantize.md.j2", "")
+    file = folder / "actions" / "quantize.md.j2"
+    file.write_bytes(OLD.replace("\n", end).encode())
+    broken = written(tmp_path, "notes/cooling.md.j2", "{% if gpu_tdp %}") / "notes/cooling.md.j2"
+    outcome = run(capsys, "templates", "check", str(folder), "--fix")
+    assert file.read_bytes() == NEW.replace("\n", end).encode()
+    assert "+# Use {{ option.format }} weights" in outcome.err
+    assert broken.read_text() == "{% if gpu_tdp %}"
+    assert [found.lint.id for found in check_templates(folder).problems] == ["template-syntax"]
+
+
+def test_what_a_loop_names_is_its_own(tmp_path: Path) -> None:
+    text = "{% for state in options %}{{ state.change }}{% endfor %}{{ options_tried }} tried"
+    folder = written(tmp_path, "report/options.md.j2", text)
+    (changed,) = renamed_texts(folder)
+    assert changed.after == text.replace("in options", "in changes").replace("s_tried", "s.tried")

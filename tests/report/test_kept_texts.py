@@ -13,7 +13,7 @@ from advisor.memo import Kept
 from advisor.report import escapes, not_recommended, remedy_view, report_view, word_budget
 from advisor.report.assembly import document
 from advisor.report.document_view import Views
-from advisor.report.placeholders import OPTION
+from advisor.report.remedy_view import WRITERS
 from advisor.report.words import spoken
 from advisor.runtimes import commands
 from advisor.runtimes.commands import Command, command_for, commands_for
@@ -67,17 +67,17 @@ def test_a_change_has_all_its_placeholders_though_few_are_written() -> None:
     doc = document(does_not_fit())
     item = doc["recommendations"][0]
     made = remedy_view.option_view(doc, item)
-    assert "option_required" in made
-    assert made["option_required"] == made.get("option_required")
+    assert "option.required" in made
+    assert made["option.required"] == made.get("option.required")
     assert made.get("nothing") is None
     with pytest.raises(KeyError):
         made["nothing"]
-    assert set(made) == set(OPTION) == set(dict(made)) == set(made.keys())
+    assert set(made) == set(WRITERS) == set(dict(made)) == set(made.keys())
     assert len(made) == len(list(made.values())) == len(made.items())
 
 
 def test_every_placeholder_of_a_change_has_its_writer() -> None:
-    assert set(remedy_view.WRITERS) == set(OPTION)
+    assert set(remedy_view.WRITERS) == set(WRITERS)
 
 
 def test_texts_are_written_in_the_words_of_their_report(tmp_path: Path) -> None:
@@ -87,6 +87,6 @@ def test_texts_are_written_in_the_words_of_their_report(tmp_path: Path) -> None:
     with spoken(tmp_path):
         own = Views.of(doc).told(item)
     built_in = Views.of(doc).told(item)
-    assert own["option_speed"].startswith("roughly ")
+    assert own["option.decode_speed"].startswith("roughly ")
     with spoken(tmp_path):
-        assert built_in["option_speed"].startswith("about ")
+        assert built_in["option.decode_speed"].startswith("about ")

@@ -117,8 +117,8 @@ def test_a_markdown_file_holds_the_picture_and_a_pipe_does_not(
 
 def test_labels_come_from_the_templates(tmp_path: Path) -> None:
     (tmp_path / "report").mkdir()
-    rows = "{% for row in options %}\n| {{ row.change }} |\n{% endfor %}\n"
-    text = f"## Was passt\n\n{{{{ options_tried }}}}\n\n| a |\n|---|\n{rows}"
+    rows = "{% for row in changes %}\n| {{ row.change }} |\n{% endfor %}\n"
+    text = f"## Was passt\n\n{{{{ options.tried }}}}\n\n| a |\n|---|\n{rows}"
     (tmp_path / "report" / "options.md.j2").write_text(text, encoding="utf-8")
     shown = options_text(document(advised(**GIVEN), options=True), templates=tmp_path)
     assert shown.startswith("Was passt")

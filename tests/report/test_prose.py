@@ -113,9 +113,9 @@ def test_the_same_request_gives_the_same_words() -> None:
 
 
 def test_what_is_asked_chooses_the_words_not_what_is_found() -> None:
-    seeds = {views.situation["variation"] for _, views in sampled()}
+    seeds = {views.situation["request.variation"] for _, views in sampled()}
     assert len(seeds) > 0.95 * len(sampled())
     doc, views = sampled()[0]
     doc["memory"]["required_bytes"] += 1
-    assert Views.of(doc).situation["variation"] == views.situation["variation"]
+    assert Views.of(doc).situation["request.variation"] == views.situation["request.variation"]
     doc["memory"]["required_bytes"] -= 1

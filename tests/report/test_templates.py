@@ -12,19 +12,23 @@ from msgspec.structs import force_setattr
 
 from advisor.errors import TemplateError
 from advisor.files import data_dir
+from advisor.knowledge.vocabulary import load_vocabulary
 from advisor.remedies.registry import actions
 from advisor.report.assembly import document
 from advisor.report.document_view import Views
-from advisor.report.placeholders import OPTION, SITUATION, placeholders
+from advisor.report.grammar import placeholders
 from advisor.report.remedy_view import option_view
 from advisor.report.report_view import situation_view
 from advisor.report.sandbox import Sandbox, rendered
 from advisor.report.templates import template_names, template_problems, templates_for
 from advisor.report.variants import picked, place, variation
+from tests.report.placeholder_lists import PAGE, lists
 from tests.report.runs import reference_hashes, run_hashes
 from tests.report.samples import SAMPLES, does_not_fit
 
 FOLDER = data_dir("templates")
+WORDS = {name for name, one in load_vocabulary().texts.items() if not one.only_in}
+"""What templates alone may name."""
 
 
 def test_the_built_in_templates_are_clean() -> None:
@@ -49,25 +53,25 @@ def test_no_template_repeats_the_published_reports() -> None:
 def test_the_placeholders_are_exactly_those_documented(name: str) -> None:
     doc = document(SAMPLES[name]())
     situation = situation_view(doc)
-    assert set(situation) == set(SITUATION)
+    assert set(situation) >= {name for name in WORDS if not name.startswith("option.")}
+    assert set(situation) <= set(placeholders("notes"))
     assert all(isinstance(value, str) for value in situation.values())
     for item in doc["recommendations"]:
         option = option_view(doc, item)
-        assert set(option) == set(OPTION)
+        assert set(option) >= {name for name in WORDS if name.startswith("option.")}
+        assert set(option) <= set(placeholders("actions"))
         assert all(isinstance(value, str) for value in option.values())
 
 
 def test_situation_placeholders_are_the_same_without_a_card() -> None:
     doc = document(does_not_fit())
     doc["scenario"]["gpu"] = None
-    assert set(situation_view(doc)) == set(SITUATION)
+    assert set(situation_view(doc)) == set(situation_view(document(does_not_fit())))
 
 
 def test_docs_list_every_placeholder() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "templates.md").read_text(encoding="utf-8")
-    for kind in ("actions", "notes", "report"):
-        for name in placeholders(kind):
-            assert f"`{name}`" in page, name
+    page = PAGE.read_text(encoding="utf-8")
+    assert lists() in page, "run python -m tests.report.placeholder_lists"
 
 
 def write(folder: Path, text: str, name: str = "actions/quantize.md.j2") -> Path:
@@ -79,8 +83,8 @@ def write(folder: Path, text: str, name: str = "actions/quantize.md.j2") -> Path
 
 ESCAPES = [
     "{{ ''.__class__.__mro__ }}",
-    "{{ model_name.__class__ }}",
-    "{{ model_name|attr('__class__') }}",
+    "{{ model.name.__class__ }}",
+    "{{ model.name|attr('__class__') }}",
     "{{ self._TemplateReference__context }}",
     "{{ cycler.__init__.__globals__ }}",
     "{{ lipsum.__globals__['os'].popen('id').read() }}",
@@ -88,22 +92,22 @@ ESCAPES = [
     "{{ range(10 ** 9)|list }}",
     "{{ 'x' * 1000000000 }}",
     "{{ 'x'|center(1000000000) }}",
-    "{{ model_name.format(model_name) }}",
-    "{{ '{0.__class__}'.format(model_name) }}",
+    "{{ model.name.format(model.name) }}",
+    "{{ '{0.__class__}'.format(model.name) }}",
     "{% include '/etc/passwd' %}",
     "{% include 'notes/cooling.md.j2' %}",
     "{% import 'notes/cooling.md.j2' as c %}",
     "{% extends 'report/have.md.j2' %}",
     "{% macro m() %}{{ m() }}{% endmacro %}",
     "{% set x = 1 %}",
-    "{% for a in model_name for b in model_name %}{% endfor %}",
-    "{% for a in model_name %}{{ a }}{% endfor %}",
-    "{{ memory_required + memory_usable }}",
+    "{% for a in model.name for b in model.name %}{% endfor %}",
+    "{% for a in model.name %}{{ a }}{% endfor %}",
+    "{{ memory.required + memory.usable }}",
     "{{ -1 }}",
-    "{{ model_name ~ model_name }}",
-    "{{ model_name[0] }}",
-    "{{ model_name is callable }}",
-    "{{ model_name < gpu_name }}",
+    "{{ model.name ~ model.name }}",
+    "{{ model.name[0] }}",
+    "{{ model.name is callable }}",
+    "{{ model.name < gpu.name }}",
 ]
 
 
@@ -124,12 +128,12 @@ def test_an_unknown_placeholder_is_named_with_the_nearest(tmp_path: Path) -> Non
         document(does_not_fit(), templates=tmp_path)
     message = str(caught.value)
     assert message.startswith("templates/actions/quantize.md.j2:3:4: unknown placeholder")
-    assert "'memory_required'" in message
+    assert "'memory.required'" in message
 
 
 def test_option_placeholders_are_unknown_in_notes(tmp_path: Path) -> None:
-    write(tmp_path, "{{ option_required }}\n", "notes/monitoring.md.j2")
-    assert "unknown placeholder 'option_required'" in str(template_problems(tmp_path)[0])
+    write(tmp_path, "{{ option.required }}\n", "notes/monitoring.md.j2")
+    assert "unknown placeholder 'option.required'" in str(template_problems(tmp_path)[0])
 
 
 def test_all_problems_of_all_files_come_at_once(tmp_path: Path) -> None:
@@ -194,8 +198,7 @@ def test_a_broken_cache_entry_is_ignored(tmp_path: Path, monkeypatch: pytest.Mon
 def test_importing_the_package_does_not_import_jinja2() -> None:
     code = (
         "import sys; from pathlib import Path; from advisor.report.templates import template_names;"
-        " from advisor.report.placeholders import placeholders;"
-        f"template_names(Path({str(FOLDER)!r})); placeholders('notes');"
+        f"template_names(Path({str(FOLDER)!r}));"
         "sys.exit(any(name.split('.')[0] in ('jinja2', 'rich', 'yaml') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -240,6 +240,6 @@ def test_no_view_repeats_the_published_reports(doc: Document, length: Length) ->
 
 def test_a_users_templates_stand_in_front(tmp_path: Path) -> None:
     (tmp_path / "actions").mkdir()
-    (tmp_path / "actions" / "combine.md.j2").write_text("# Mine\nWith {{ option_required }}.\n")
+    (tmp_path / "actions" / "combine.md.j2").write_text("# Mine\nWith {{ option.required }}.\n")
     first = document(too_big_vision(), templates=tmp_path)["recommendations"][0]
     assert (first["title"], first["text"]) == ("Mine", "With 10.2 GiB.")

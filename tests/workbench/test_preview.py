@@ -45,9 +45,9 @@ def test_placeholders_come_with_the_values_that_the_text_holds(
 ) -> None:
     shown = preview(advisor, advice, "quantize").variants[0]
     whole = f"{shown.title} {shown.text}"
-    assert shown.use.printed["option_required"]
+    assert shown.use.printed["option.required"]
     assert all(value in whole for value in shown.use.printed.values())
-    assert shown.use.asked["option_fits"] == "yes"
+    assert shown.use.asked["option.fits"] == "yes"
     assert "variation" not in shown.use.asked
 
 
@@ -87,7 +87,9 @@ def test_the_place_in_the_report_hangs_on_its_length(advisor: Advisor, advice: A
 def test_own_templates_stand_in_front(advisor: Advisor, advice: Advice, tmp_path: Path) -> None:
     own = tmp_path / "actions" / "quantize.md.j2"
     own.parent.mkdir()
-    own.write_text("# Mine\n{% if runs %}\nA\n{% else %}\n{{ option_format }} it is.\n{% endif %}")
+    own.write_text(
+        "# Mine\n{% if fit.runs %}\nA\n{% else %}\n{{ option.format }} it is.\n{% endif %}"
+    )
     shown = preview(advisor, advice, "quantize", templates=tmp_path)
     assert shown.variants[0].title == "Mine"
     assert shown.variants[0].template == f"{tmp_path.as_posix()}/actions/quantize.md.j2"
@@ -118,11 +120,11 @@ def test_the_command_takes_the_flags_of_advise(capsys: Capture) -> None:
     outcome = run(capsys, "templates", "preview", "quantize", *FLAGS, "--all-variants")
     assert outcome.code == 0, outcome.err
     assert "or, in other words:" in outcome.out
-    assert "option_required" in outcome.out
+    assert "option.required" in outcome.out
     made = json.loads(
         run(capsys, "templates", "preview", "quantize", *FLAGS, "--format", "json").out
     )
-    assert made["texts"][0]["written"]["option_format"] in made["texts"][0]["title"]
+    assert made["texts"][0]["written"]["option.format"] in made["texts"][0]["title"]
     wrong = run(capsys, "templates", "preview", "grow-batch", *FLAGS)
     assert (wrong.code, "does not arise here" in wrong.err) == (1, True)
     assert run(capsys, "templates", "preview", "quantize", "--gpuu", "x").code == 2

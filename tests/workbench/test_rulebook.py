@@ -170,7 +170,7 @@ def test_the_page_of_a_rule_says_it_all(html: dict[str, str], measured: Measured
         "option.quality_loss is at most",
         "It recommends the action quantize",
         "to begin with",
-        "# Use {{ option_format }} weights",
+        "# Use {{ option.format }} weights",
         f"of {measured.scenarios:,} scenarios",
         "Phi-3 Medium FP16 on an RTX 4090",
         "--gpu &quot;RTX 4090&quot; --model phi-3-medium --precision FP16",
@@ -226,7 +226,7 @@ def test_own_rules_and_texts_are_in_the_book(tmp_path: Path) -> None:
         "    - {name: one, given: {gpu: RTX 4090, model: llama-3-8b}, expect: silent}\n",
         encoding="utf-8",
     )
-    (templates / "notes" / "many.md.j2").write_text("All {{ request_gpus }} cards.\n")
+    (templates / "notes" / "many.md.j2").write_text("All {{ request.gpus }} cards.\n")
     advisor = Advisor.load(rules=rules, templates=templates, engine="reference")
     pages = dict(as_html.files(make_book(advisor, Sources(rules, templates), None)))
     text = re.sub(r"<[^>]+>", "", pages["rules/many-cards.html"])

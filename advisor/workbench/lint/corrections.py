@@ -120,6 +120,23 @@ def _corrected(asked: Asked, means: Means) -> Corrections:
     return Corrections(files, made)
 
 
+def renamed_texts(folder: Path) -> Sequence[Edited]:
+    """Give the templates that name facts as they once did, with the names of today.
+
+    Comments and white space stay. Templates that cannot be taken apart are left as they are.
+    """
+    from advisor.report.sandbox import Sandbox  # noqa: PLC0415 - start-up
+
+    sandbox = Sandbox([folder])
+    found: list[Edited] = []
+    for name, content in read_tree(folder, [".j2"]).items():
+        text = _decoded(content)
+        after = sandbox.renamed(text, name) if text is not None else None
+        if text is not None and after is not None and after != text:
+            found.append(Edited(folder / name, openable(folder / name), text, after))
+    return found
+
+
 def _decoded(content: bytes) -> str | None:
     try:
         return content.decode()

@@ -95,7 +95,7 @@ class _Folder:
             yield problem(error.lint, error.message, place, error.hint)
         text = (self._folder / name).read_bytes()
         if name.startswith("actions/") and not text.lstrip().startswith(b"# "):
-            hint = "Write '# Use {{ option_format }} weights', then the text below it."
+            hint = "Write '# Use {{ option.format }} weights', then the text below it."
             yield problem(
                 "template-title", "the first line must be a title.", self.place(name, 1, 1), hint
             )

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from advisor.knowledge.vocabulary import FactType, show
-from advisor.report.placeholders import OPTION, SITUATION
 from advisor.rules.language.model import Case, Rule, Score, Test, When
 from advisor.rules.language.texts import text_of
 from advisor.workbench.dependencies import FactUse, by_group
@@ -141,11 +140,11 @@ def _text(material: Material, rule: Rule) -> Iterator[Block]:
     yield Heading("Its text")
     yield Para(["The template ", Code(f"templates/{name}"), ":"])
     yield Listing(source)
-    known = {**SITUATION, **OPTION}
+    known = material.advisor.vocabulary.named_in("actions")
     inside = _words(source)
     used = [word for word in known if word in inside]
     if used:
-        rows: list[Sequence[Line]] = [([Code(word)], [known[word]]) for word in used]
+        rows: list[Sequence[Line]] = [([Code(word)], [known[word].help]) for word in used]
         yield Table(("placeholder", "holds"), rows)
     example = material.examples.get(rule.id)
     if example:
@@ -156,7 +155,7 @@ def _text(material: Material, rule: Rule) -> Iterator[Block]:
 def _words(source: str) -> frozenset[str]:
     """Collect the words inside the tags of a template."""
     tags = re.findall(r"\{[{%](.*?)[%}]\}", source, re.DOTALL)
-    return frozenset(re.findall(r"\w+", " ".join(tags)))
+    return frozenset(re.findall(r"[\w.]+", " ".join(tags)))
 
 
 def _coverage(material: Material, rule: Rule) -> Iterator[Block]:

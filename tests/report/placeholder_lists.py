@@ -1,0 +1,54 @@
+"""The lists of docs/templates.md: what templates may name, from knowledge/facts.yaml.
+
+``python -m tests.report.placeholder_lists`` writes them anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from advisor.knowledge.fact_type import FactType
+from advisor.knowledge.vocabulary import OPTION, load_vocabulary
+
+PAGE = Path(__file__).parents[2] / "docs" / "templates.md"
+BEGIN, END = "## What templates may name", "## How a report is put together"
+
+
+def lists() -> str:
+    """Write the lists with their headings."""
+    return "\n".join(_lines()) + "\n\n"
+
+
+def _lines() -> Iterator[str]:
+    vocabulary = load_vocabulary()
+    yield BEGIN
+    yield ""
+    yield "Facts, under the names that rules have for them, and phrases that no rule reads."
+    parts = (
+        ("Of the situation (actions, notes, report)", lambda one: one.group not in {OPTION, ""}),
+        ("Of one change (actions, report)", lambda one: one.group == OPTION),
+        ("Parts of the report (report)", lambda one: not one.group),
+    )
+    named = vocabulary.named_in("report")
+    for title, among in parts:
+        yield from ("", f"### {title}", "", "| name | unit | holds |", "|---|---|---|")
+        yield from (_line(one) for one in named.values() if among(one))
+
+
+def _line(one: FactType) -> str:
+    what = one.unit or {"flag": "yes or empty", "enum": "a word"}.get(one.kind, "")
+    if one.values:
+        what = ", ".join(one.values)
+    return f"| `{one.name}` | {what} | {one.help} |"
+
+
+def main() -> None:
+    """Write the lists into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
+    PAGE.write_text(before + lists() + after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
