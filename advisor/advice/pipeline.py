@@ -20,7 +20,7 @@ from advisor.advice.document import (
 )
 from advisor.advice.explanation import barred_because, because, facts_read, reason
 from advisor.advice.preparation import Prepared, estimate, prepare
-from advisor.advice.ranking import Ranking, rank
+from advisor.advice.ranking import Ranking, Scored, rank
 from advisor.advice.request_warnings import request_warnings
 from advisor.calibration.user.overlay import with_measurements
 from advisor.errors import RuleFileError, UserError, raise_problems
@@ -58,7 +58,8 @@ class _Run(Struct, frozen=True):
     base: Base
     limits: Limits
     edges: BreakEven
-    options: tuple[Option, ...]
+    options: Mapping[str, Option]
+    """By key."""
     facts: Mapping[str, FactValue]
     values: Mapping[str, Mapping[str, FactValue]]
     """Option facts by option key."""
@@ -168,11 +169,10 @@ class Advisor(Struct, frozen=True):
         everything = self.engine.run(ready.facts, [*of, *_facts_of(expected)])
         outcome, others = _apart(everything, expected)
         known = {**ready.facts, **outcome.concluded}
-        ranking = rank(self.ruleset, outcome.firings, known, ready.options, of)
+        ranking = rank(self.ruleset, outcome.firings, known, of)
         values = {o.key: o.values for o in of}
-        run = _Run(
-            ready.base, ready.limits, ready.edges, ready.options, known, values, outcome, ranking
-        )
+        options = {option.key: option for option in ready.options}
+        run = _Run(ready.base, ready.limits, ready.edges, options, known, values, outcome, ranking)
         return self._with_barred(self._assembled(run), expected, others)
 
     def _assembled(self, run: _Run) -> Advice:
@@ -190,7 +190,7 @@ class Advisor(Struct, frozen=True):
             superseded=run.ranking.superseded,
             dominated=run.ranking.dominated,
             fired=tuple((f.rule, f.option) for f in run.outcome.firings),
-            options=run.options,
+            options=tuple(run.options.values()),
             warnings=request_warnings(run.base),
             missing=missing_inputs(run.base.scenario, self.knowledge),
             provenance=self._provenance_of(run),
@@ -286,7 +286,7 @@ class Advisor(Struct, frozen=True):
         from advisor.advice.provenance import own_entries, switched_off  # noqa: PLC0415 - overlays alone
 
         fired = {firing.rule for firing in run.outcome.firings}
-        options = (item.option for item in run.ranking.recommended)
+        options = (run.options[item.option] for item in run.ranking.recommended)
         scenarios = [run.base.scenario, *(option.scenario for option in options)]
         return replace(
             made,
@@ -305,20 +305,22 @@ class Advisor(Struct, frozen=True):
         return replace(made, yours=(*made.yours, *new))
 
     def _recommendations(self, run: _Run) -> tuple[Recommendation, ...]:
-        return tuple(
-            Recommendation(
-                rank=place,
-                rule=item.rule.id,
-                option=item.option,
-                text_template=item.rule.text or f"{item.option.action}.md.j2",
-                score=item.score,
-                score_terms=item.terms,
-                because=self._because(item.rule, run, item.option.key),
-                confidence=confidence_of(item.option),
-                command=command_for(item.option.scenario, item.option.memory),
-                alternatives=item.alternatives,
-            )
-            for place, item in enumerate(run.ranking.recommended, start=1)
+        said = enumerate(run.ranking.recommended, start=1)
+        return tuple(self._recommendation(place, item, run) for place, item in said)
+
+    def _recommendation(self, place: int, item: Scored, run: _Run) -> Recommendation:
+        option = run.options[item.option]
+        return Recommendation(
+            rank=place,
+            rule=item.rule.id,
+            option=option,
+            text_template=item.rule.text or f"{item.action}.md.j2",
+            score=item.score,
+            score_terms=item.terms,
+            because=self._because(item.rule, run, option.key),
+            confidence=confidence_of(option),
+            command=command_for(option.scenario, option.memory),
+            alternatives=tuple(run.options[key] for key in item.alternatives),
         )
 
     def _notes(self, run: _Run) -> tuple[Note, ...]:
@@ -338,8 +340,8 @@ class Advisor(Struct, frozen=True):
 
     def _barred(self, run: _Run) -> tuple[NotRecommended, ...]:
         return tuple(
-            self._not_recommended(rule, option, run.facts, run.values[option.key])
-            for rule, option in run.ranking.vetoed
+            self._not_recommended(rule, run.options[key], run.facts, run.values[key])
+            for rule, key in run.ranking.vetoed
         )
 
     def _because(self, rule: Rule, run: _Run, key: str = "") -> tuple[Because, ...]:

@@ -9,40 +9,46 @@ from msgspec import Struct
 
 from advisor.advice.document import ScoreTerm
 from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.memo import by_identity
 from advisor.remedies.dominance import BETWEEN_KEYS, DOMINATED_BY
-from advisor.remedies.option import Option
 from advisor.rules.conditions import Check, all_hold
 from advisor.rules.engine.base import Firing, OptionFacts
 from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score
 
 _ALTERNATIVES = 3
+_FRAMEWORK_FACT = "option.framework"
+READ = (ACTION_FACT, _FRAMEWORK_FACT, DOMINATED_BY)
+"""What is read of an option beside the facts that scores count."""
+_Values = Mapping[str, Mapping[str, FactValue]]
 
 
 class _Marked(NamedTuple):
     """An option that a rule recommends, before its score is explained."""
 
     rule: Rule
-    option: Option
+    option: str
     score: float
-    alternatives: tuple[Option, ...] = ()
+    alternatives: tuple[str, ...] = ()
 
 
 class Scored(Struct, frozen=True):
     """An option that a rule recommends, with its printed score."""
 
     rule: Rule
-    option: Option
+    option: str
+    """Its key, as everywhere here."""
+    action: str
     score: float
     terms: tuple[ScoreTerm, ...]
-    alternatives: tuple[Option, ...] = ()
+    alternatives: tuple[str, ...] = ()
 
 
 class Ranking(Struct, frozen=True):
     """What is said, what was barred, and what need not be said."""
 
     recommended: tuple[Scored, ...]
-    vetoed: tuple[tuple[Rule, Option], ...]
+    vetoed: tuple[tuple[Rule, str], ...]
     superseded: tuple[tuple[str, str, str], ...]
     dominated: tuple[str, ...] = ()
     """Keys of options that rules recommend and another recommended one makes pointless."""
@@ -52,8 +58,7 @@ def rank(
     ruleset: RuleSet,
     firings: Sequence[Firing],
     facts: Mapping[str, FactValue],
-    options: Sequence[Option],
-    option_facts: Sequence[OptionFacts],
+    options: Sequence[OptionFacts],
 ) -> Ranking:
     """Turn firings into an ordered list, one entry per action.
 
@@ -61,24 +66,22 @@ def rank(
         ruleset: Every rule, by definition order.
         firings: As the engine gave them.
         facts: Scenario facts, concluded ones included.
-        options: What-ifs by the keys that firings name.
-        option_facts: Their facts, in the same order.
+        options: What-ifs with the keys that firings name, and their facts.
     """
     rules = ruleset.by_id
-    by_key = {option.key: option for option in options}
-    values = {of.key: of.values for of in option_facts}
-    vetoed = _vetoed(rules, firings, by_key)
-    barred = {option.key for _, option in vetoed}
+    values: _Values = {of.key: of.values for of in options}
+    vetoed = _vetoed(rules, firings)
+    barred = {key for _, key in vetoed}
     marked = [
-        _Marked(rule, by_key[f.option], score_of(rule.score, facts, values[f.option]))
+        _Marked(rule, f.option, score_of(rule.score, facts, values[f.option]))
         for f in firings
         if (rule := rules[f.rule]).score and rule.action and f.option and f.option not in barred
     ]
     scored = [m for m in marked if m.score > 0] or _last_resort(marked, facts)
     worth_saying, pointless = _without_dominated(scored, values)
-    best = _best_of_each_action(worth_saying)
+    best = _best_of_each_action(worth_saying, values)
     kept, superseded = _without_superseded(_without_repeats(best))
-    said = tuple(_explained(item, facts, values[item.option.key]) for item in kept)
+    said = tuple(_explained(item, facts, values[item.option]) for item in kept)
     return Ranking(said, vetoed, tuple(superseded), pointless)
 
 
@@ -88,11 +91,9 @@ def _last_resort(marked: Sequence[_Marked], facts: Mapping[str, FactValue]) -> l
     return [] if runs else sorted(marked, key=_order)[:1]
 
 
-def _vetoed(
-    rules: Mapping[str, Rule], firings: Iterable[Firing], by_key: Mapping[str, Option]
-) -> tuple[tuple[Rule, Option], ...]:
-    found = ((rules[f.rule], by_key[f.option]) for f in firings if f.option and rules[f.rule].veto)
-    return tuple(sorted(found, key=lambda pair: (pair[0].id, pair[1].key)))
+def _vetoed(rules: Mapping[str, Rule], firings: Iterable[Firing]) -> tuple[tuple[Rule, str], ...]:
+    found = ((rules[f.rule], f.option) for f in firings if f.option and rules[f.rule].veto)
+    return tuple(sorted(found, key=lambda pair: (pair[0].id, pair[1])))
 
 
 def score_of(
@@ -153,17 +154,17 @@ def _per_points(
 
 
 def _without_dominated(
-    marked: Sequence[_Marked], values: Mapping[str, Mapping[str, FactValue]]
+    marked: Sequence[_Marked], values: _Values
 ) -> tuple[list[_Marked], tuple[str, ...]]:
     """Drop what another recommended option of the same action makes pointless."""
-    said = {item.option.key for item in marked}
+    said = {item.option for item in marked}
     pointless = {
         key
         for key in said
         if (better := values[key].get(DOMINATED_BY))
         and not said.isdisjoint(str(better).split(BETWEEN_KEYS))
     }
-    kept = [item for item in marked if item.option.key not in pointless]
+    kept = [item for item in marked if item.option not in pointless]
     return kept, tuple(sorted(pointless))
 
 
@@ -172,25 +173,23 @@ def _explained(
 ) -> Scored:
     assert item.rule.score
     terms = score_terms(item.rule.score, facts, values)
-    return Scored(item.rule, item.option, item.score, terms, item.alternatives)
+    action = str(values[ACTION_FACT])
+    return Scored(item.rule, item.option, action, item.score, terms, item.alternatives)
 
 
 def _order(scored: _Marked) -> tuple[float, str, str]:
-    return (-scored.score, scored.rule.id, scored.option.key)
+    return (-scored.score, scored.rule.id, scored.option)
 
 
-def _best_of_each_action(scored: Sequence[_Marked]) -> list[_Marked]:
-    by_action: dict[str, list[_Marked]] = {}
+def _best_of_each_action(scored: Sequence[_Marked], values: _Values) -> list[_Marked]:
+    by_action: dict[FactValue, list[_Marked]] = {}
     for item in sorted(scored, key=_order):
-        by_action.setdefault(item.option.action, []).append(item)
+        by_action.setdefault(values[item.option][ACTION_FACT], []).append(item)
     best = []
     for items in by_action.values():
         first = items[0]
-        others: dict[str, Option] = {}
-        for item in items[1:]:
-            if item.option.key != first.option.key:
-                others.setdefault(item.option.key, item.option)
-        runners_up = _runners_up(first.option, list(others.values()))
+        others = dict.fromkeys(i.option for i in items if i.option != first.option)
+        runners_up = _runners_up(first.option, list(others), values)
         best.append(_Marked(first.rule, first.option, first.score, runners_up))
     return sorted(best, key=_order)
 
@@ -200,16 +199,17 @@ def _without_repeats(best: Sequence[_Marked]) -> list[_Marked]:
     kept: list[_Marked] = []
     said: set[str] = set()
     for item in best:
-        change = item.option.key.partition(" ")[2]
+        change = item.option.partition(" ")[2]
         if change not in said:
             said.add(change)
             kept.append(item)
     return kept
 
 
-def _runners_up(first: Option, others: Sequence[Option]) -> tuple[Option, ...]:
+def _runners_up(first: str, others: Sequence[str], values: _Values) -> tuple[str, ...]:
     """The next best, one of them in another framework where there is one."""
-    elsewhere = [o for o in others if o.scenario.framework is not first.scenario.framework]
+    own = values[first].get(_FRAMEWORK_FACT)
+    elsewhere = [key for key in others if values[key].get(_FRAMEWORK_FACT) != own]
     taken = list(others[:_ALTERNATIVES])
     if elsewhere and elsewhere[0] not in taken:
         taken[-1] = elsewhere[0]
@@ -227,7 +227,5 @@ def _without_superseded(
         if rule_id in said
     }
     kept = [item for item in best if item.rule.id not in dropped]
-    superseded = [
-        (rule_id, said[rule_id].option.key, by) for rule_id, by in sorted(dropped.items())
-    ]
+    superseded = [(rule_id, said[rule_id].option, by) for rule_id, by in sorted(dropped.items())]
     return kept, superseded

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Self, cast
+from typing import Self
 
 from msgspec import Struct
 
-from advisor.advice.ranking import rank
-from advisor.knowledge.vocabulary import ACTION_FACT
-from advisor.remedies.dominance import DOMINATED_BY
-from advisor.remedies.option import Option
+from advisor.advice.ranking import READ, rank
 from advisor.rules.conditions import of_option
 from advisor.rules.engine.base import Firing, OptionFacts
 from advisor.rules.language.model import RuleSet
@@ -44,19 +41,6 @@ class Standing(Struct, frozen=True):
     """Rules that fired and need not be said."""
 
 
-class _Place(Struct, frozen=True):
-    framework: object
-
-
-class _StoredOption(Struct, frozen=True):
-    """What the ranking reads of an option."""
-
-    key: str
-    action: str
-    scenario: _Place
-
-
-_Read = tuple[_StoredOption, OptionFacts]
 _FEW = 500
 """Scenarios whose options are kept once they were read."""
 
@@ -78,11 +62,11 @@ class Firings:
         self.scenario: dict[int, list[str]] = {number: [] for number in scenarios}
         self.option: dict[int, list[tuple[str, int]]] = {number: [] for number in self.scenario}
         self._evaluation, self._owner = evaluation, _owners(store, self.scenario)
-        self._read: dict[int, _Read] = {}
+        self._read: dict[int, OptionFacts] = {}
         for rule_id, fired in evaluation.fired.items():
             self._add(rule_id, fired)
         scored = _scored_facts(evaluation.ruleset)
-        self.option_facts = sorted({*filter(of_option, scored), DOMINATED_BY})
+        self.option_facts = sorted({*filter(of_option, scored), *READ})
         self.scenario_facts = sorted(scored - set(self.option_facts))
 
     def edited(self, evaluation: Evaluation) -> Firings:
@@ -121,13 +105,12 @@ class Firings:
             found.setdefault(rule, []).append(row)
         return found
 
-    def read(self, row: int) -> _Read:
+    def read(self, row: int) -> OptionFacts:
         """Give what ranking reads of an option, read once where the scenarios are few."""
         found = self._read.get(row)
         if found is None:
             store = self._evaluation.store
-            option = _option(store, row)
-            found = (option, OptionFacts(option.key, store.option(row, self.option_facts)))
+            found = OptionFacts(store.key(row), store.option(row, self.option_facts))
             if len(self.scenario) <= _FEW:
                 self._read[row] = found
         return found
@@ -171,30 +154,21 @@ def standing(evaluation: Evaluation, found: Firings, scenario: int) -> Standing:
             value = evaluation.conclusion(fact, scenario)
             if value is not None:
                 facts[fact] = value
-    firings = [Firing(rule, read[row][0].key) for rule, row in found.option[scenario]]
+    firings = [Firing(rule, read[row].key) for rule, row in found.option[scenario]]
     ranking = rank(
         evaluation.ruleset,
         sorted(firings),
         facts,
-        cast("Sequence[Option]", [option for option, _ in read.values()]),  # all ranking reads
-        [values for _, values in read.values()],
+        list(read.values()),
     )
-    said = tuple(
-        Said(item.rule.id, item.option.action, item.option.key, item.score)
-        for item in ranking.recommended
-    )
+    said = tuple(Said(i.rule.id, i.action, i.option, i.score) for i in ranking.recommended)
     return Standing(
         str(evaluation.conclusion(VERDICT, scenario) or ""),
         said,
         tuple(_notes(evaluation.ruleset, found, scenario)),
-        tuple((rule.id, option.key) for rule, option in ranking.vetoed),
+        tuple((rule.id, key) for rule, key in ranking.vetoed),
         tuple(rule for rule, _, _ in ranking.superseded),
     )
-
-
-def _option(store: FactStore, row: int) -> _StoredOption:
-    action = str(store.value(ACTION_FACT, row))
-    return _StoredOption(store.key(row), action, _Place(store.value("option.framework", row)))
 
 
 def _notes(ruleset: RuleSet, found: Firings, scenario: int) -> list[str]:
