@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor import files
 from advisor.files import compiled, user_cache_dir
 
 
@@ -55,3 +56,16 @@ def test_the_folder_follows_the_environment(folder: Path, monkeypatch: pytest.Mo
     assert user_cache_dir() == folder
     monkeypatch.delenv("ADVISOR_CACHE_DIR")
     assert "advisor" in user_cache_dir().parts
+
+
+def test_the_program_is_told_apart_by_the_contents_of_every_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_PACKAGE", tmp_path)
+    (tmp_path / "any" / "where").mkdir(parents=True)
+    module = tmp_path / "any" / "where" / "new.py"
+    seen = set()
+    for content in ("a = 1\n", "a = 2\n", "a = 1\n"):
+        module.write_text(content)
+        seen.add(files.code_sha256())
+    assert len(seen) == 2

@@ -1,6 +1,6 @@
 """Fact stores: worked out once by several processes, then read back from the user's cache.
 
-A store is named by what it depends on: the knowledge, the code that computes facts, and the sample.
+A store is named by what it depends on: the knowledge, the program, and the sample.
 Rules and templates are not among them, so an edited rule finds its facts ready.
 """
 
@@ -12,14 +12,14 @@ import os
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import cast
 
 from msgspec import Struct
 
-from advisor.files import digest, read_tree, user_cache_dir
+from advisor.files import code_sha256, user_cache_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.workbench.columns import Column
@@ -36,8 +36,6 @@ _ALONE = 400
 """Up to so many scenarios no process is started."""
 _MOST_REFUSED = 20
 """Of so many requests at least one is expected to be answered."""
-_PACKAGE = Path(__file__).resolve().parent.parent
-_NOT_FACTS = frozenset({"cli", "report", "rules", "bulk", "data"})
 
 
 class Origin(Struct, frozen=True):
@@ -108,7 +106,7 @@ def store_of(requests: Sequence[Given], knowledge: Knowledge) -> FactStore:
 
 
 def _kept(what: str, known: Knowledge, make: Callable[[], FactStore]) -> FactStore:
-    text = f"{_LAYOUT} {known.sha256} {code_digest()} {what}"
+    text = f"{_LAYOUT} {known.sha256} {code_sha256()} {what}"
     name = hashlib.sha256(text.encode()).hexdigest()[:32]
     path = user_cache_dir() / f"facts-{name}.bin"
     found = _read(path)
@@ -116,19 +114,6 @@ def _kept(what: str, known: Knowledge, make: Callable[[], FactStore]) -> FactSto
         found = make()
         _write(path, found)
     return found
-
-
-@cache
-def code_digest() -> str:
-    """Hash the code that facts come from."""
-    files = read_tree(_PACKAGE, [".py"])
-    wanted = {
-        name: content
-        for name, content in files.items()
-        if name.split("/")[0] not in _NOT_FACTS
-        and (not name.startswith("workbench/") or name == "workbench/sample.py")
-    }
-    return digest(wanted)
 
 
 def _sampled(

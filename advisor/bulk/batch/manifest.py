@@ -5,19 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch.inputs import Inputs
 from advisor.bulk.batch.plan import Plan, shard_count
 from advisor.errors import RequestError
-from advisor.files import digest
+from advisor.files import code_sha256
 
 SCHEMA_VERSION = 1
-_PACKAGE = Path(__file__).resolve().parents[2]
-_NOT_OUTPUT = ("cli", "data", "workbench")
-"""Parts of the program that change no report."""
 _SHOWN = 12
 _SAID = {
     "advisor": "the version of advisor",
@@ -97,17 +93,6 @@ def pyarrow_version() -> str:
         hint = "Install it: pip install 'advisor[parquet]', or leave parquet out of --formats."
         raise RequestError("Parquet files need pyarrow", hint=hint) from None
     return str(pa.__version__)
-
-
-@cache
-def code_sha256() -> str:
-    """Hash the program's own files, those aside that change no report."""
-    files = {
-        path.relative_to(_PACKAGE).as_posix(): path.read_bytes()
-        for path in sorted(_PACKAGE.rglob("*.py"))
-        if path.relative_to(_PACKAGE).parts[0] not in _NOT_OUTPUT
-    }
-    return digest(files)
 
 
 def as_bytes(made: Manifest) -> bytes:

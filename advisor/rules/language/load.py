@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -235,13 +234,6 @@ def _key(
         vocabulary.sha256 or repr(vocabulary.facts),
         "-" if templates is None else repr(sorted(templates)),
         "-" if names is None else repr(tables),
-        _parser_digest(),
         *([layer.sha256] if layer else []),
     )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-@cache
-def _parser_digest() -> str:
-    """Tell parsers apart, so that an edited parser never trusts what an older one compiled."""
-    return digest(read_tree(Path(__file__).parent, [".py"]))
