@@ -9,9 +9,9 @@ from advisor.advice.document import Because
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import Vocabulary, show
 from advisor.memo import by_identity
-from advisor.rules.conditions import ORDERING, branches
+from advisor.rules.conditions import ORDERING, Test
 from advisor.rules.engine.trace import what_held
-from advisor.rules.language.model import Rule, Test
+from advisor.rules.language.model import Rule
 
 _PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
 SHORT = "short"
@@ -71,7 +71,7 @@ def _distance(
 @by_identity
 def facts_read(rule: Rule) -> tuple[str, ...]:
     """Name the facts that a veto's conditions and text read, those of what-ifs included."""
-    tests = [test for branch in branches(rule.when) for test in branch]
+    tests = [test for branch in rule.branches for test in branch]
     names = [name for test in tests for name in (test.fact, test.other) if name]
     names += [name for name in _PLACEHOLDER.findall(rule.veto or "") if name != SHORT]
     return tuple(sorted(set(names)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -10,9 +10,8 @@ from msgspec import Struct
 from advisor.advice.document import ScoreTerm
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import ACTION_FACT
-from advisor.memo import by_identity
 from advisor.remedies.dominance import BETWEEN_KEYS, DOMINATED_BY
-from advisor.rules.conditions import Check, all_hold
+from advisor.rules.conditions import Facts, all_hold, value_of
 from advisor.rules.engine.base import Firing, OptionFacts
 from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score
 
@@ -72,10 +71,15 @@ def rank(
     values: _Values = {of.key: of.values for of in options}
     vetoed = _vetoed(rules, firings)
     barred = {key for _, key in vetoed}
+    scorers = {
+        id_: scorer(rule.score)
+        for id_ in {firing.rule for firing in firings}
+        if (rule := rules[id_]).score and rule.action
+    }
     marked = [
-        _Marked(rule, f.option, score_of(rule.score, facts, values[f.option]))
+        _Marked(rules[f.rule], f.option, scorers[f.rule](facts, values[f.option]))
         for f in firings
-        if (rule := rules[f.rule]).score and rule.action and f.option and f.option not in barred
+        if f.rule in scorers and f.option and f.option not in barred
     ]
     scored = [m for m in marked if m.score > 0] or _last_resort(marked, facts)
     worth_saying, pointless = _without_dominated(scored, values)
@@ -96,23 +100,23 @@ def _vetoed(rules: Mapping[str, Rule], firings: Iterable[Firing]) -> tuple[tuple
     return tuple(sorted(found, key=lambda pair: (pair[0].id, pair[1])))
 
 
-def score_of(
-    score: Score, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
-) -> float:
-    """Add up a score, rounded to 0.01: the sum of what ``score_terms`` prints."""
-    total = score.base
-    for per in score.add:
-        total += _per_points(per, facts, option) or 0.0
-    for check, points in _whens(score):
-        if check(facts, option):
-            total += points
-    return round(total, 2)
+def scorer(score: Score) -> Callable[[Facts, Facts], float]:
+    """Give what adds up a score of a scenario and an option, rounded to 0.01.
 
+    It is the sum of what ``score_terms`` prints.
+    """
+    whens = [(all_hold(when.tests), when.points) for when in score.when]
 
-@by_identity
-def _whens(score: Score) -> Sequence[tuple[Check, float]]:
-    """The terms that count or not: their checks, made once, and their points."""
-    return [(all_hold(when.tests), when.points) for when in score.when]
+    def scored(facts: Facts, option: Facts) -> float:
+        total = score.base
+        for per in score.add:
+            total += _per_points(per, facts, option) or 0.0
+        for check, points in whens:
+            if check(facts, option):
+                total += points
+        return round(total, 2)
+
+    return scored
 
 
 def score_terms(
@@ -123,7 +127,7 @@ def score_terms(
     for per in score.add:
         points = _per_points(per, facts, option)
         if points is not None:
-            value = _value(per, facts, option)
+            value = value_of(per.fact, facts, option)
             assert isinstance(value, float | int)
             terms.append(ScoreTerm(per.text, points, per.fact, float(value)))
     terms += [
@@ -134,16 +138,8 @@ def score_terms(
     return tuple(terms)
 
 
-def _value(
-    per: PerTerm, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
-) -> FactValue | None:
-    return option.get(per.fact, facts.get(per.fact))
-
-
-def _per_points(
-    per: PerTerm, facts: Mapping[str, FactValue], option: Mapping[str, FactValue]
-) -> float | None:
-    value = _value(per, facts, option)
+def _per_points(per: PerTerm, facts: Facts, option: Facts) -> float | None:
+    value = value_of(per.fact, facts, option)
     if value is None or isinstance(value, str):
         return None
     points = per.points * value / per.per_value

@@ -16,13 +16,51 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import EngineError, RuleFileError, Source
 from advisor.knowledge.fact_type import FactValue
-from advisor.rules.language.model import Test, Verb, When, all_tests
+
+Verb = Literal[
+    "above", "at least", "below", "at most", "is", "is not", "one of", "is known", "is unknown"
+]
+"""``between A and B`` is parsed into ``at least A`` and ``at most B``."""
+
+
+class Test(Struct, frozen=True, omit_defaults=True):
+    """One condition, ``fact verb value``.
+
+    Exactly one of ``value`` (literal) and ``other`` (a fact) is set, neither for ``is known``
+    and ``is unknown``. A flag always has the verb ``is``.
+    """
+
+    __test__: ClassVar[bool] = False
+    """Keeps pytest from collecting this class."""
+    fact: str
+    verb: Verb
+    value: float | str | bool | tuple[str, ...] | None = None
+    other: str | None = None
+    text: str = ""
+    """The condition as the expert wrote it, for explanations: ``at most 5 %``."""
+    source: Source | None = None
+
+
+class When(Struct, frozen=True, omit_defaults=True):
+    """All of ``tests`` hold, and one block of each ``any``, and not all of each ``not``."""
+
+    tests: tuple[Test, ...]
+    any: tuple[tuple[When, ...], ...] = ()
+    none: tuple[When, ...] = ()
+
+
+def all_tests(when: When) -> tuple[Test, ...]:
+    """List every test of a block, nested ones included."""
+    nested = [*(block for blocks in when.any for block in blocks), *when.none]
+    return (*when.tests, *(test for block in nested for test in all_tests(block)))
+
 
 Kind = Literal["number", "text", "flag", "any"]
 """``any``: rules only ask whether the fact is known, or whether it equals another such fact."""

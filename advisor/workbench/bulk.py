@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from advisor.errors import RuleFileError
 from advisor.knowledge.fact_type import FactValue
-from advisor.rules.conditions import Branch, answer, branches, compare, of_option, same_test
+from advisor.rules.conditions import Test, answer, compare, of_option, same_test
 from advisor.rules.engine.compiler import compile_rules
-from advisor.rules.language.model import Rule, RuleSet, Test
+from advisor.rules.language.model import Rule, RuleSet
 from advisor.workbench.fact_store import FactStore
 from advisor.workbench.masks import Mask, all_rows, gathered, mask_of, row_numbers, spread
 
@@ -27,13 +27,17 @@ Concluded = Mapping[FactValue, Mask]
 """The values that rules give a fact, each with its scenarios."""
 
 
+_Asks = tuple[tuple[tuple[tuple[object, ...], ...], ...], tuple[object, ...]]
+"""What the tests of every branch ask, and what a rule concludes."""
+
+
 class Fired(Struct, frozen=True):
     """Where one rule holds: option rows for a rule about options, else scenarios."""
 
     rule: Rule
     per_option: bool
     mask: Mask
-    asks: tuple[object, ...]
+    asks: _Asks
     """What the rule asks and concludes, for telling whether an edit changed it."""
 
 
@@ -102,8 +106,8 @@ def _run(
     changed = _Changed(known, concluded)
     for rule_id in order:
         rule = ruleset.by_id[rule_id]
-        asks = _asks(rule)
         old = known.fired.get(rule_id) if known else None
+        asks = old.asks if old and old.rule is rule else _asks(rule)
         if old and old.asks == asks and not changed.any_of(rule):
             fired[rule_id] = old if old.rule is rule else replace(old, rule=rule)
         else:
@@ -112,11 +116,9 @@ def _run(
     return Evaluation(store, ruleset, order, fired, concluded)
 
 
-def _fired(
-    store: FactStore, rule: Rule, concluded: Mapping[str, Concluded], asks: tuple[object, ...]
-) -> Fired:
+def _fired(store: FactStore, rule: Rule, concluded: Mapping[str, Concluded], asks: _Asks) -> Fired:
     option = rule.per_option
-    masks = (branch_mask(store, b, concluded, option=option) for b in flat(rule))
+    masks = (branch_mask(store, b, concluded, option=option) for b in rule.branches)
     mask = reduce(or_, masks, 0)
     if option and not rule.veto:
         mask ^= mask & cannot_run(store)
@@ -151,7 +153,7 @@ class _Changed(Struct):
 
 
 def _read(rule: Rule) -> set[str]:
-    return {n for b in flat(rule) for t in b for n in (t.fact, t.other) if n}
+    return {n for b in rule.branches for t in b for n in (t.fact, t.other) if n}
 
 
 def _conclude(
@@ -199,36 +201,14 @@ def _contradiction(fact: str, rules: tuple[Rule, Rule], store: FactStore, both: 
     )
 
 
-_flat: dict[int, tuple[Rule, tuple[Branch, ...]]] = {}
-_MOST_FLAT = 5_000
-
-
-def flat(rule: Rule) -> tuple[Branch, ...]:
-    """Give a rule's branches, worked out once per rule."""
-    found = _flat.get(id(rule))
-    if found is None or found[0] is not rule:
-        if len(_flat) >= _MOST_FLAT:
-            _flat.clear()
-        found = _flat[id(rule)] = (rule, branches(rule.when))
-    return found[1]
-
-
-_asked: dict[int, tuple[Rule, tuple[object, ...]]] = {}
-
-
-def _asks(rule: Rule) -> tuple[object, ...]:
-    found = _asked.get(id(rule))
-    if found is None or found[0] is not rule:
-        if len(_asked) >= _MOST_FLAT:
-            _asked.clear()
-        tests = tuple(tuple(map(same_test, branch)) for branch in flat(rule))
-        found = _asked[id(rule)] = (rule, (tests, tuple(rule.conclude.items())))
-    return found[1]
+def _asks(rule: Rule) -> _Asks:
+    tests = tuple(tuple(map(same_test, branch)) for branch in rule.branches)
+    return tests, tuple(rule.conclude.items())
 
 
 def rule_mask(store: FactStore, rule: Rule, concluded: Mapping[str, Concluded]) -> Mask:
     """Give the rows in which a rule holds."""
-    return _fired(store, rule, concluded, ()).mask
+    return _fired(store, rule, concluded, ((), ())).mask
 
 
 def shown_mask(evaluation: Evaluation, rule: Rule, mask: Mask) -> Mask:

@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from advisor.knowledge.fact_type import FactValue
-from advisor.rules.conditions import ORDERING, answer
-from advisor.rules.language.model import Test
+from advisor.rules.conditions import ORDERING, Test, answer
 from advisor.workbench.masks import Mask, all_rows, mask_of
 
 _BYTE = 256

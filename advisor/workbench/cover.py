@@ -9,9 +9,9 @@ from operator import and_
 
 from msgspec import Struct
 
-from advisor.rules.conditions import same_test
-from advisor.rules.language.model import Rule, Test
-from advisor.workbench.bulk import Evaluation, flat, is_option_test, passing
+from advisor.rules.conditions import Test, same_test
+from advisor.rules.language.model import Rule
+from advisor.workbench.bulk import Evaluation, is_option_test, passing
 from advisor.workbench.fact_store import FactStore
 from advisor.workbench.masks import Mask, all_rows, row_numbers, spread
 from advisor.workbench.outcomes import VERDICT, standings
@@ -171,7 +171,7 @@ def _sizes(store: FactStore) -> Iterator[tuple[tuple[str, str], Mask]]:
 def _thresholds(evaluation: Evaluation, rule: Rule) -> Iterator[Threshold]:
     seen: dict[tuple[object, ...], list[tuple[Test, ...]]] = defaultdict(list)
     tests: dict[tuple[object, ...], Test] = {}
-    for branch in flat(rule):
+    for branch in rule.branches:
         for test in branch:
             if _is_threshold(test):
                 seen[same_test(test)].append(branch)

@@ -9,7 +9,8 @@ from msgspec import Struct
 from advisor.advice.provenance import switched_off_rule
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import FactType, Vocabulary
-from advisor.rules.language.model import Rule, RuleSet, Test, all_tests
+from advisor.rules.conditions import Test, all_tests
+from advisor.rules.language.model import Rule, RuleSet
 
 _OPTION_GROUPS = ("option", "options")
 

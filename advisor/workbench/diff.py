@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from advisor.rules.conditions import same_test
 from advisor.rules.language.model import Rule
-from advisor.workbench.bulk import Evaluation, flat
+from advisor.workbench.bulk import Evaluation
 from advisor.workbench.masks import Mask, all_rows, gathered, row_numbers
 from advisor.workbench.outcomes import Standing, standings
 from advisor.workbench.sample import Given
@@ -108,7 +108,7 @@ def _score_form(rule: Rule) -> object:
 
 
 _PARTS: Mapping[str, Callable[[Rule], object]] = {
-    "conditions": lambda r: [list(map(same_test, branch)) for branch in flat(r)],
+    "conditions": lambda r: [list(map(same_test, branch)) for branch in r.branches],
     "conclusion": lambda r: dict(r.conclude),
     "action": lambda r: (r.kind, r.action),
     "score": _score_form,

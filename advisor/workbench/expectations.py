@@ -14,8 +14,8 @@ from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import Vocabulary, show
 from advisor.memo import Kept
-from advisor.rules.conditions import holds
-from advisor.rules.language.model import Case, Test
+from advisor.rules.conditions import Test, holds
+from advisor.rules.language.model import Case
 from advisor.scenario.request_data import request_from
 from advisor.workbench.scenario_file import Expected
 

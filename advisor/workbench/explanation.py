@@ -13,10 +13,10 @@ from advisor.advice.provenance import own_rule, switched_off_rule
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, show
 from advisor.remedies.baseline import Base
-from advisor.rules.conditions import holds
+from advisor.rules.conditions import Test, holds
 from advisor.rules.engine.base import OptionFacts
 from advisor.rules.engine.trace import RuleTrace, TestTrace, evaluate
-from advisor.rules.language.model import Rule, Test
+from advisor.rules.language.model import Rule
 from advisor.workbench.layout import count, request_line
 from advisor.workbench.nearest import SingleChange
 

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from advisor.errors import Source
 from advisor.knowledge.vocabulary import Vocabulary, show
-from advisor.rules.language.model import Rule, Score, Test, Verb, When
+from advisor.rules.conditions import Test, Verb, When
+from advisor.rules.language.model import Rule, Score
 from advisor.units import base_factor
 
 _UP, _DOWN = 1.25, 0.8

@@ -13,7 +13,7 @@ from advisor.advice.confidence import confidence_of
 from advisor.advice.document import Advice, Recommendation
 from advisor.advice.option_facts import option_facts
 from advisor.advice.pipeline import Advisor
-from advisor.advice.ranking import score_of
+from advisor.advice.ranking import scorer
 from advisor.errors import RequestError
 from advisor.files import data_dir
 from advisor.remedies.baseline import Base
@@ -188,7 +188,7 @@ class _Stage(Struct, frozen=True, dict=True):
         for rule_id, key in advice.fired:
             score = self.advisor.ruleset.by_id[rule_id].score
             if rule_id in ids and key in options and key not in said and score:
-                scored = (-score_of(score, advice.facts, values[key]), rule_id)
+                scored = (-scorer(score)(advice.facts, values[key]), rule_id)
                 best[key] = min(best.get(key, scored), scored)
         ordered = sorted(best, key=lambda key: (best[key], key))
         rank = len(advice.recommendations)

@@ -9,7 +9,7 @@ from textwrap import wrap
 from msgspec.structs import replace
 
 from advisor.knowledge.vocabulary import Vocabulary, show
-from advisor.rules.language.model import Test
+from advisor.rules.conditions import Test
 from advisor.workbench.expectations import Seen
 from advisor.workbench.layout import inline, inline_map
 from advisor.workbench.scenario_file import Expected, ScenarioCase

@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from advisor.errors import RuleFileError
 from advisor.knowledge.fact_type import FactValue
+from advisor.rules.conditions import Test, Verb, When
 from advisor.rules.engine.base import Engine, OptionFacts, Outcome
-from advisor.rules.language.model import Rule, RuleSet, Test, Verb, When
+from advisor.rules.language.model import Rule, RuleSet
 
 NUMBERS = tuple(f"{group}.n{k}" for group in ("gpu", "memory", "speed") for k in range(3))
 TEXTS = ("gpu.vendor", "memory.type", "request.prefer", "request.format")

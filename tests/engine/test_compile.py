@@ -9,9 +9,10 @@ import pytest
 
 from advisor.errors import EngineError, Problems, RuleFileError, Source
 from advisor.knowledge.fact_type import FactValue
+from advisor.rules.conditions import Test, Verb, When
 from advisor.rules.engine.compiler import CompiledRules, compile_rules
 from advisor.rules.engine.properties import Names, fnv1a, number_text
-from advisor.rules.language.model import Rule, RuleSet, Test, Verb, When
+from advisor.rules.language.model import Rule, RuleSet
 
 
 def rule(name: str, *tests: Test, conclude: Mapping[str, FactValue] | None = None) -> Rule:

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from advisor.knowledge.fact_type import FactKind, FactType, Origin
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.rules.language.model import Rule, RuleSet, Test, When, all_tests
+from advisor.rules.conditions import Test, When, all_tests
+from advisor.rules.language.model import Rule, RuleSet
 from tests.engine import random_rules as rr
 
 _SIMPLE = ("a", "b", "ab")

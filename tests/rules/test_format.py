@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from advisor.errors import RuleFileError, UserError
 from advisor.files import data_dir
 from advisor.knowledge.vocabulary import Vocabulary, load_vocabulary
+from advisor.rules.conditions import Test, When
 from advisor.rules.language import parse_rules
 from advisor.rules.language.layout import formatted
-from advisor.rules.language.model import Rule, Test, When
+from advisor.rules.language.model import Rule
 from tests.rules.texts import FULL, LADDER, TABLE
 
 ODD = """\

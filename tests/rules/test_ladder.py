@@ -2,7 +2,6 @@ import pytest
 
 from advisor.errors import UserError
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.rules.conditions import branches
 from advisor.rules.language import parse_rules
 from tests.rules.texts import LADDER, TABLE
 
@@ -10,7 +9,7 @@ from tests.rules.texts import LADDER, TABLE
 def shown(text: str, vocabulary: Vocabulary) -> dict[str, list[list[str]]]:
     rules = parse_rules({"l.yaml": text.encode()}, vocabulary)
     return {
-        rule.id: [[f"{test.fact} {test.text}" for test in way] for way in branches(rule.when)]
+        rule.id: [[f"{test.fact} {test.text}" for test in way] for way in rule.branches]
         for rule in rules
     }
 

@@ -6,9 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.errors import RuleFileError, Source
-from advisor.rules.conditions import MAX_BRANCHES, branches
-from advisor.rules.language import model
-from advisor.rules.language.model import When
+from advisor.rules.conditions import MAX_BRANCHES, Test, When, branches
 
 NUMBERS = ("n.a", "n.b")
 NAMES = ("t.a", "t.b")
@@ -16,7 +14,7 @@ FLAGS = ("f.a", "f.b")
 Value = float | str | bool | None
 
 
-def holds(test: model.Test, facts: Mapping[str, Value]) -> bool:
+def holds(test: Test, facts: Mapping[str, Value]) -> bool:
     """Judge one test by the words of the language, on its own."""
     value = facts[test.fact]
     if test.verb == "is known":
@@ -36,7 +34,7 @@ def holds(test: model.Test, facts: Mapping[str, Value]) -> bool:
     return (value == right) == (test.verb == "is")
 
 
-def lacks(test: model.Test, facts: Mapping[str, Value]) -> bool:
+def lacks(test: Test, facts: Mapping[str, Value]) -> bool:
     """Judge the opposite of a test: a comparison with something unknown holds neither way."""
     unknown = facts[test.fact] is None or (test.other and facts[test.other] is None)
     if unknown and test.verb not in {"is known", "is unknown"}:
@@ -60,24 +58,24 @@ def refused(when: When, facts: Mapping[str, Value]) -> bool:
     )
 
 
-def any_test() -> st.SearchStrategy[model.Test]:
+def any_test() -> st.SearchStrategy[Test]:
     order = st.sampled_from(["above", "at least", "below", "at most"])
     number = st.sampled_from(NUMBERS)
     known = st.sampled_from(["is known", "is unknown"])
     name = st.sampled_from(["x", "y", "z"])
     return st.one_of(
-        st.builds(model.Test, number, order, st.sampled_from([1.0, 2.0, 3.0])),
-        st.builds(model.Test, number, st.sampled_from(["is", "is not"]), st.just(2.0)),
-        st.builds(model.Test, number, order, st.none(), number),
-        st.builds(model.Test, st.sampled_from(NAMES), st.sampled_from(["is", "is not"]), name),
+        st.builds(Test, number, order, st.sampled_from([1.0, 2.0, 3.0])),
+        st.builds(Test, number, st.sampled_from(["is", "is not"]), st.just(2.0)),
+        st.builds(Test, number, order, st.none(), number),
+        st.builds(Test, st.sampled_from(NAMES), st.sampled_from(["is", "is not"]), name),
         st.builds(
-            model.Test,
+            Test,
             st.sampled_from(NAMES),
             st.just("one of"),
             st.lists(name, min_size=1, max_size=3).map(tuple),
         ),
-        st.builds(model.Test, st.sampled_from(FLAGS), st.just("is"), st.booleans()),
-        st.builds(model.Test, st.sampled_from(NUMBERS + NAMES + FLAGS), known),
+        st.builds(Test, st.sampled_from(FLAGS), st.just("is"), st.booleans()),
+        st.builds(Test, st.sampled_from(NUMBERS + NAMES + FLAGS), known),
     )
 
 
@@ -126,7 +124,7 @@ def test_branches_are_distinct_and_hold_no_test_twice(when: When) -> None:
 
 
 def test_a_flat_block_is_one_branch_in_its_own_order() -> None:
-    first, second = model.Test("n.a", "above", 1.0), model.Test("f.a", "is", value=True)
+    first, second = Test("n.a", "above", 1.0), Test("f.a", "is", value=True)
     assert branches(When((first, second))) == ((first, second),)
     assert branches(When(())) == ((),)
 
@@ -134,19 +132,19 @@ def test_a_flat_block_is_one_branch_in_its_own_order() -> None:
 @pytest.mark.parametrize(
     ("test", "flipped"),
     [
-        (model.Test("n.a", "above", 5.0, text="above 5 %"), ["at most 5 %"]),
-        (model.Test("n.a", "at least", 5.0, text="at least 5 %"), ["below 5 %"]),
-        (model.Test("n.a", "below", 5.0, text="below 5 %"), ["at least 5 %"]),
-        (model.Test("n.a", "at most", 5.0, text="at most 5 %"), ["above 5 %"]),
-        (model.Test("t.a", "is", "x", text="is x"), ["is not x"]),
-        (model.Test("t.a", "is not", "x", text="is not x"), ["is x"]),
-        (model.Test("t.a", "one of", ("x", "y"), text="one of x, y"), ["is not x", "is not y"]),
-        (model.Test("f.a", "is", value=True, text="is yes"), ["is no"]),
-        (model.Test("n.a", "is known", text="is known"), ["is unknown"]),
-        (model.Test("n.a", "is unknown", text="is unknown"), ["is known"]),
+        (Test("n.a", "above", 5.0, text="above 5 %"), ["at most 5 %"]),
+        (Test("n.a", "at least", 5.0, text="at least 5 %"), ["below 5 %"]),
+        (Test("n.a", "below", 5.0, text="below 5 %"), ["at least 5 %"]),
+        (Test("n.a", "at most", 5.0, text="at most 5 %"), ["above 5 %"]),
+        (Test("t.a", "is", "x", text="is x"), ["is not x"]),
+        (Test("t.a", "is not", "x", text="is not x"), ["is x"]),
+        (Test("t.a", "one of", ("x", "y"), text="one of x, y"), ["is not x", "is not y"]),
+        (Test("f.a", "is", value=True, text="is yes"), ["is no"]),
+        (Test("n.a", "is known", text="is known"), ["is unknown"]),
+        (Test("n.a", "is unknown", text="is unknown"), ["is known"]),
     ],
 )
-def test_not_flips_the_verb_and_its_wording(test: model.Test, flipped: list[str]) -> None:
+def test_not_flips_the_verb_and_its_wording(test: Test, flipped: list[str]) -> None:
     (way,) = branches(When((), none=(When((test,)),)))
     assert [found.text for found in way] == flipped
     assert all(found.text.startswith(found.verb) for found in way)
@@ -155,7 +153,7 @@ def test_not_flips_the_verb_and_its_wording(test: model.Test, flipped: list[str]
 def test_too_many_branches_are_refused_with_a_place() -> None:
     place = Source("a.yaml", 3, 5)
     pairs = tuple(
-        tuple(When((model.Test(f"n.{i}{side}", "above", 1.0, source=place),)) for side in "ab")
+        tuple(When((Test(f"n.{i}{side}", "above", 1.0, source=place),)) for side in "ab")
         for i in range(7)
     )
     assert len(branches(When((), any=pairs[:6]))) == MAX_BRANCHES
@@ -165,6 +163,6 @@ def test_too_many_branches_are_refused_with_a_place() -> None:
 
 
 def test_a_branch_that_another_implies_is_dropped() -> None:
-    broad, narrow = model.Test("n.a", "above", 1.0), model.Test("f.a", "is", value=True)
+    broad, narrow = Test("n.a", "above", 1.0), Test("f.a", "is", value=True)
     alternatives = (When((broad,)), When((broad, narrow)), When((replace(broad, text="again"),)))
     assert branches(When((), any=(alternatives,))) == ((broad,),)

@@ -8,8 +8,7 @@ from array import array
 import pytest
 
 from advisor.knowledge.fact_type import FactValue
-from advisor.rules.conditions import holds
-from advisor.rules.language.model import Test, Verb
+from advisor.rules.conditions import Test, Verb, holds
 from advisor.workbench.columns import Column, column_of
 from advisor.workbench.masks import (
     all_rows,

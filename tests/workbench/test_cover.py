@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from advisor.rules.language.model import Rule, RuleSet, Test, When
+from advisor.rules.conditions import Test, When
+from advisor.rules.language.model import Rule, RuleSet
 from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.cover import Coverage, cover
 from advisor.workbench.cover_views import cover_html, cover_json, cover_text

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
 from advisor.knowledge.fact_type import FactValue
+from advisor.rules.conditions import When
 from advisor.rules.language import parse_rules
-from advisor.rules.language.model import Case, When
+from advisor.rules.language.model import Case
 from advisor.scenario.request_data import request_from
 from advisor.workbench.bulk import Evaluation, with_rule
 from advisor.workbench.cases import Runner

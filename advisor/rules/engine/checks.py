@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from advisor.errors import RuleFileError, Source, raise_problems
-from advisor.rules.conditions import KNOWING, ORDERING, Branch, Kind, kind_of, of_option
-from advisor.rules.language.model import Rule, Test
+from advisor.rules.conditions import KNOWING, ORDERING, Branch, Kind, Test, kind_of, of_option
+from advisor.rules.language.model import Rule
 
 MAX_TEXT_BYTES = 1000
 SMALLEST_LITERAL = 1e-4

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from advisor.errors import EngineError, RuleFileError, Source, raise_problems
 from advisor.knowledge.fact_type import FactValue
-from advisor.rules.conditions import Kind, branches, exact_float, kind_of, of_option
+from advisor.rules.conditions import Kind, Test, Verb, exact_float, kind_of, of_option
 from advisor.rules.engine.checks import infer_kinds, repeated_ids, rule_problems
-from advisor.rules.language.model import Rule, RuleSet, Test, Verb
+from advisor.rules.language.model import Rule, RuleSet
 
 OPTION = "option"
 MAX_GROUPS = 8
@@ -113,7 +113,7 @@ def compile_rules(ruleset: RuleSet) -> CompiledRules:
     flat: dict[str, tuple[tuple[Test, ...], ...]] = {}
     for rule in ruleset.rules:
         try:
-            flat[rule.id] = branches(rule.when)
+            flat[rule.id] = rule.branches
         except RuleFileError as error:
             problems.append(error)
             continue

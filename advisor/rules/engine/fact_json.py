@@ -8,12 +8,11 @@ from types import NoneType
 
 from advisor.knowledge.fact_type import FactValue
 from advisor.memo import Kept
-from advisor.rules.conditions import ORDERING, of_option
+from advisor.rules.conditions import ORDERING, Test, of_option
 from advisor.rules.engine.base import OptionFacts
 from advisor.rules.engine.compiler import CompiledRules, group_of
 from advisor.rules.engine.network import PRESENT_OPTION, UNIT
 from advisor.rules.engine.properties import FactText, Names, fact_texts
-from advisor.rules.language.model import Test
 
 _MOST_KEPT = 512
 _PRESENT = f'"{PRESENT_OPTION}":1,'

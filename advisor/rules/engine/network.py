@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from advisor.errors import RuleFileError
 from advisor.knowledge.fact_type import FactValue
-from advisor.rules.conditions import ORDERING, answer
+from advisor.rules.conditions import ORDERING, Test, Verb, answer
 from advisor.rules.engine.compiler import Branch, CompiledRule, CompiledRules, Pattern, group_of
 from advisor.rules.engine.properties import (
     Names,
@@ -26,7 +26,6 @@ from advisor.rules.engine.properties import (
     number_text,
     question_name,
 )
-from advisor.rules.language.model import Test, Verb
 
 MOST_PENDING = 60
 """Nodes one fact may hold open at once; the engine's table has 64 places."""

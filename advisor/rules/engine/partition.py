@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from advisor.knowledge.fact_type import FactValue
-from advisor.rules.conditions import answer, of_option
+from advisor.rules.conditions import Test, answer, of_option
 from advisor.rules.engine.network import EngineRule
-from advisor.rules.language.model import Test
 
 _NAMING = frozenset({"is", "one of"})
 

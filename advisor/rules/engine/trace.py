@@ -9,15 +9,14 @@ from msgspec import Struct
 from advisor.knowledge.fact_type import FactValue
 from advisor.rules.conditions import (
     KNOWING,
-    Branch,
     Facts,
+    Test,
     all_hold,
     are_numbers,
-    branches,
     holds,
     value_of,
 )
-from advisor.rules.language.model import Rule, Test
+from advisor.rules.language.model import Rule
 
 
 class TestTrace(Struct, frozen=True):
@@ -56,7 +55,7 @@ def evaluate(rule: Rule, facts: Facts, option: Facts | None = None) -> RuleTrace
         option: The ``option.*`` facts of one what-if.
     """
     known = {**facts, **option} if option else facts
-    traced = tuple(tuple(_trace(test, known) for test in tests) for tests in _branches_of(rule))
+    traced = tuple(tuple(_trace(test, known) for test in tests) for tests in rule.branches)
     nearest = min(traced, key=_remoteness, default=())
     return RuleTrace(
         rule=rule.id,
@@ -70,21 +69,10 @@ def what_held(
     rule: Rule, facts: Facts, option: Facts | None = None
 ) -> Iterator[tuple[Test, FactValue | None]]:
     """Give the tests of the first branch that holds, with the values they met."""
-    for tests in _branches_of(rule):
+    for tests in rule.branches:
         if all_hold(tests)(facts, option):
             yield from ((test, value_of(test.fact, facts, option)) for test in tests)
             return
-
-
-_branches: dict[int, tuple[Rule, tuple[Branch, ...]]] = {}
-
-
-def _branches_of(rule: Rule) -> tuple[Branch, ...]:
-    """The rule's branches, worked out once per rule."""
-    found = _branches.get(id(rule))
-    if found is None or found[0] is not rule:
-        found = _branches[id(rule)] = (rule, branches(rule.when))
-    return found[1]
 
 
 def _trace(test: Test, known: Facts) -> TestTrace:

@@ -9,8 +9,8 @@ from typing import cast
 from advisor.errors import Edit
 from advisor.knowledge.fact_type import FactType
 from advisor.knowledge.yaml_fields import COMMA, Fields, correction, listed
+from advisor.rules.conditions import Test, Verb, When, all_tests
 from advisor.rules.language.context import Reading
-from advisor.rules.language.model import Test, Verb, When, all_tests
 from advisor.rules.language.verbs import BY_KIND, KINDS, split_verb, unknown_verb, verb_hint
 from advisor.units import UnitError, parse_quantity
 from advisor.yamlfile import Node

@@ -103,13 +103,10 @@ def read_as_far(
 
 
 def _within_limits(rule: Rule) -> bool:
-    from advisor.rules.conditions import branches  # noqa: PLC0415 - for mistakes only
-
     try:
-        branches(rule.when)
+        return bool(rule.branches)
     except UserError:
         return False
-    return True
 
 
 def _layered(own: Path, over: Path | None) -> tuple[Mapping[str, bytes], Layer | None, str]:

@@ -6,43 +6,14 @@ Values of conditions are in the base unit of the fact's dimension (see ``units``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from functools import cached_property
+from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from advisor.errors import Source
-
-Verb = Literal[
-    "above", "at least", "below", "at most", "is", "is not", "one of", "is known", "is unknown"
-]
-"""``between A and B`` is parsed into ``at least A`` and ``at most B``."""
-
-
-class Test(Struct, frozen=True, omit_defaults=True):
-    """One condition, ``fact verb value``.
-
-    Exactly one of ``value`` (literal) and ``other`` (a fact) is set, neither for ``is known``
-    and ``is unknown``. A flag always has the verb ``is``.
-    """
-
-    __test__: ClassVar[bool] = False
-    """Keeps pytest from collecting this class."""
-    fact: str
-    verb: Verb
-    value: float | str | bool | tuple[str, ...] | None = None
-    other: str | None = None
-    text: str = ""
-    """The condition as the expert wrote it, for explanations: ``at most 5 %``."""
-    source: Source | None = None
-
-
-class When(Struct, frozen=True, omit_defaults=True):
-    """All of ``tests`` hold, and one block of each ``any``, and not all of each ``not``."""
-
-    tests: tuple[Test, ...]
-    any: tuple[tuple[When, ...], ...] = ()
-    none: tuple[When, ...] = ()
+from advisor.rules.conditions import Branch, Test, When, all_tests, branches, of_option
 
 
 class PerTerm(Struct, frozen=True, omit_defaults=True):
@@ -94,7 +65,7 @@ class Own(Struct, frozen=True, omit_defaults=True):
     """Where the built-in one stands."""
 
 
-class Rule(Struct, frozen=True, omit_defaults=True):
+class Rule(Struct, frozen=True, omit_defaults=True, dict=True):
     """One rule; exactly one of ``conclude``, ``action``, ``veto`` and ``note`` is set."""
 
     id: str
@@ -130,17 +101,20 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             return "recommend"
         return "veto" if self.veto else "note"
 
+    @cached_property
+    def branches(self) -> tuple[Branch, ...]:
+        """Its conditions with every ``any`` expanded and every ``not`` flipped.
+
+        Raises:
+            RuleFileError: More than 64 branches.
+        """
+        return branches(self.when)
+
     @property
     def per_option(self) -> bool:
         """Whether the rule names an ``option.*`` fact, so that it is tried once per option."""
         names = (name for test in all_tests(self.when) for name in (test.fact, test.other))
-        return any(name is not None and name.startswith("option.") for name in names)
-
-
-def all_tests(when: When) -> tuple[Test, ...]:
-    """List every test of a block, nested ones included."""
-    nested = [*(block for blocks in when.any for block in blocks), *when.none]
-    return (*when.tests, *(test for block in nested for test in all_tests(block)))
+        return any(name is not None and of_option(name) for name in names)
 
 
 class Disabled(Struct, frozen=True, omit_defaults=True):

@@ -10,9 +10,10 @@ from msgspec.structs import astuple, replace
 
 from advisor.errors import RuleFileError, Source
 from advisor.knowledge.yaml_fields import Collector, guess, listed
+from advisor.rules.conditions import When
 from advisor.rules.language.context import Reading
 from advisor.rules.language.entries import read_rules
-from advisor.rules.language.model import Disabled, Own, Rule, When
+from advisor.rules.language.model import Disabled, Own, Rule
 from advisor.rules.language.overlay_files import Layer
 from advisor.rules.language.rule_places import Draft, read_facts
 

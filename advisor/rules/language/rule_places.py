@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from advisor.errors import Source
-from advisor.rules.language.model import Rule, Test, all_tests
+from advisor.rules.conditions import Test, all_tests
+from advisor.rules.language.model import Rule
 
 
 class Draft(Struct, frozen=True):

@@ -11,9 +11,9 @@ from msgspec import Struct
 from advisor.errors import RuleFileError, Source
 from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.knowledge.yaml_fields import correction, guess
-from advisor.rules.conditions import Branch, branches
+from advisor.rules.conditions import Branch, Test
 from advisor.rules.language.context import Reading
-from advisor.rules.language.model import Rule, Test
+from advisor.rules.language.model import Rule
 from advisor.rules.language.rule_places import Draft, read_facts, scored_tests
 
 _NAMED = re.compile(r"\b(?:rule|ladder):\s*[\"']?([a-z0-9-]+)")
@@ -100,7 +100,7 @@ def _cases(draft: Draft, reading: Reading) -> None:
 
 def _limits(draft: Draft, reading: Reading) -> None:
     try:
-        ways = branches(draft.rule.when)
+        ways = draft.rule.branches
     except RuleFileError as bad:
         reading.problems.take(bad)
         return

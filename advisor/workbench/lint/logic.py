@@ -13,8 +13,8 @@ from itertools import combinations, product
 from msgspec import Struct
 
 from advisor.errors import Edit
-from advisor.rules.conditions import ORDERING, Branch, branches, same_test
-from advisor.rules.language.model import Rule, RuleSet, Test, all_tests
+from advisor.rules.conditions import ORDERING, Branch, Test, all_tests, same_test
+from advisor.rules.language.model import Rule, RuleSet
 from advisor.rules.language.rule_places import read_facts, scored_tests
 from advisor.workbench.lint.problem import Problem, problem
 
@@ -214,7 +214,7 @@ def _needless_lists(rule: Rule) -> Iterator[Problem]:
 
 
 def _impossible(rule: Rule) -> Iterator[Problem]:
-    pairs = [exclusive(branch) for branch in branches(rule.when)]
+    pairs = [exclusive(branch) for branch in rule.branches]
     if pairs and all(pairs) and not rule.ladder:
         one, two = pairs[0] or (None, None)
         assert one is not None
@@ -240,7 +240,7 @@ def _never_meets(rule: Rule, ruleset: RuleSet) -> Iterator[Problem]:
 
 def _apart(rule: Rule, other: Rule) -> bool:
     """Whether no scenario can meet both; options of one scenario differ, so they do not count."""
-    pairs = product(branches(rule.when), branches(other.when))
+    pairs = product(rule.branches, other.branches)
     return all(
         exclusive(tuple(t for t in (*one, *two) if "option." not in f"{t.fact} {t.other}"))
         for one, two in pairs

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from advisor.errors import RuleFileError, Source
 from advisor.rules.language.model import Rule, RuleSet
-from advisor.workbench.bulk import Evaluation, evaluate_all, flat
+from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.fact_store import FactStore
 from advisor.workbench.layout import request_line
 from advisor.workbench.lint.logic import all_imply
@@ -169,7 +169,7 @@ def _implied(narrow: Rule, wide: Rule, how: str) -> Problem:
 
 def _within(tried: Tried, one: Rule, two: Rule) -> str:
     """Whether one rule fires only where the other does: ``certain``, ``tried`` or empty."""
-    if all_imply(flat(one), flat(two)):
+    if all_imply(one.branches, two.branches):
         return "certain"
     if one.per_option != two.per_option:
         return ""

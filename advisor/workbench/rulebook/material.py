@@ -13,7 +13,8 @@ from msgspec import Struct
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
 from advisor.knowledge.vocabulary import ACTION_FACT, FactType
-from advisor.rules.language.model import Rule, Test, all_tests
+from advisor.rules.conditions import Test, all_tests
+from advisor.rules.language.model import Rule
 from advisor.workbench.dependencies import FactUse, fact_use
 from advisor.workbench.rulebook.blocks import Link
 

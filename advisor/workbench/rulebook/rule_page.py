@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from advisor.knowledge.vocabulary import FactType, show
-from advisor.rules.language.model import Case, Rule, Score, Test, When
+from advisor.rules.conditions import Test, When
+from advisor.rules.language.model import Case, Rule, Score
 from advisor.rules.language.texts import text_of
 from advisor.workbench.dependencies import FactUse, by_group
 from advisor.workbench.fact_views import kind_of_fact, origin_of
