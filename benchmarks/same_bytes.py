@@ -164,7 +164,7 @@ def _code(scratch: Path, tree: Path | None, commit: str | None) -> Path:
 
 
 def _fixtures(folder: Path) -> None:
-    shutil.copytree(ROOT / "tests" / "rulefile" / "broken", folder / "broken")
+    shutil.copytree(ROOT / "tests" / "rules" / "broken", folder / "broken")
     shutil.copytree(ROOT / "tests" / "data" / "measurements", folder / "measured")
     with gzip.open(ROOT / "tests" / "data" / "configs.json.gz") as packed:
         configs = json.load(packed)
