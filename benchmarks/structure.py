@@ -52,6 +52,7 @@ WORDS = {
     "vendor": ("knowledge", r"^[- ] vendor: (.+)$"),
     "back end": ("knowledge", r"backend: (\w+),"),
     "action": ("rules", r"^ +action: (.+)$"),
+    "format family": ("knowledge", r"^  family: (.+)$"),
 }
 """In which folder the words of a kind are declared, and how."""
 HOMES = {
@@ -149,7 +150,9 @@ def homeless(tree: Path, every: Sequence[Module]) -> Report:
     figures: dict[str, str] = {}
     lists = {}
     for kind, homes in HOMES.items():
-        known = words(tree, kind)
+        known = {*words(tree, kind)}
+        if kind == "runtime":  # MLX is a format as well
+            known -= {*words(tree, "format family")}
         found = [place for text, place in said if text in known]
         away = [place for place in found if place.file.split("/")[0] not in homes]
         figures[f"{kind} literals"] = _counted(found) if known else UNKNOWN

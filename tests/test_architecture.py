@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -114,6 +115,14 @@ def test_modules_and_functions_stay_small(path: Path) -> None:
 
 _JINJA = frozenset({"template_compiler.py", "grammar.py", "template_places.py", "sandbox.py"})
 """Imported when a template has to be compiled, never before."""
+
+
+@pytest.mark.parametrize("kind", ["runtime"])
+def test_what_data_names_has_a_home(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(PACKAGE.parent / "benchmarks"))
+    structure = importlib.import_module("structure")
+    found = structure.homeless(PACKAGE.parent, structure.modules(PACKAGE.parent))
+    assert found.lists[f"{kind} literals without a home"] == []
 
 
 def test_heavy_packages_are_imported_where_they_are_used() -> None:

@@ -19,7 +19,6 @@ from advisor.estimate.speed_rates import stored_bits
 from advisor.estimate.speed_step import layers_of
 
 _MS_PER_LAYER = 1e-3 / 32
-EAGER = frozenset({"transformers"})
 _EAGER_MS = 25.0
 _PRIORS = {
     "efficiency": Prior(0.7, 0.25),
@@ -85,7 +84,7 @@ def terms(run: Run) -> tuple[Term, ...]:
     speed = 1 / (scenario.gpu.bandwidth_bytes_s * at_once)
     layers = layers_of(scenario.model)
     reach = ((f"efficiency:{engine}", -1.0), (f"bits:{engine} {bits}", -1.0))
-    eager = engine in EAGER
+    eager = run.overlapped
     wait: tuple[tuple[str, float], ...] = ((f"{'eager ' if eager else ''}overhead:{engine}", 1.0),)
     if eager:
         wait = (*wait, (f"family:{engine} {scenario.precision.family}_{bits}", 1.0))

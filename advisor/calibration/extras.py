@@ -79,7 +79,7 @@ def batch_terms(alone: Seconds, reached_of: ReachedOf) -> Callable[[Run], tuple[
         scenario, reached = run.scenario, reached_of(run)
         if reached is None:
             return None
-        engine = "llama.cpp" if run.family else "other"
+        engine = "family" if run.family else "other"
         more, cards = scenario.batch - 1, scenario.gpus if run.tensor else 1
         one = token_seconds(work_of(scenario.model), reached) / cards
         found = [Term(alone(run), ()), Term(more * one, ((f"arithmetic:{engine}", -1.0),))]

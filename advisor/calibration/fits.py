@@ -74,7 +74,7 @@ def material_of(knowledge: Knowledge) -> Material:
     """Read, name, filter and sort the carried measurements."""
     policy = read_policy(knowledge.calibration)
     found = observations(knowledge)
-    runs = runs_of(found.kept, knowledge, policy.matches)
+    runs = runs_of(found.kept, knowledge, policy)
     dropped = Counter(found.dropped) + Counter(runs.dropped)
     kept = runs.kept
     decode = [run for run in kept if run.metric == "decode"]

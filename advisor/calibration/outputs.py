@@ -135,6 +135,6 @@ def accuracy_files(knowledge: Knowledge) -> Mapping[str, str]:
     material = material_of(knowledge)
     fitted = fit_all(material)
     held = validate(material, fitted, sources=True)
-    results = results_of(held, material.policy.falls)
+    results = results_of(held, material.policy)
     spreads = spreads_by_situation(held, material)
     return {PAGE: page(material, held, results, spreads), **plots(results)}

@@ -185,7 +185,7 @@ def _engines(material: Material, fitted: Fitted) -> Iterator[str]:
     yield "engines:"
     for name, cards in model.cards.items():
         runs = [run for run in material.engines if run.scenario.framework.name == name]
-        eager = name in engines.EAGER
+        eager = name in material.policy.overlapped
         overhead = of(f"{'eager ' if eager else ''}overhead:{name}")
         yield f"  {_quoted(name)}:"
         yield f"    source: {len(runs)} runs on {cards} cards; {_SOURCE}"
@@ -211,8 +211,8 @@ def _extras(material: Material, fitted: Fitted) -> Iterator[str]:
     cards = len({run.card[0] for run in material.batches})
     yield f"  source: {len(material.batches)} runs on {cards} cards; {_SOURCE}"
     yield "  # Share of the prefill throughput that one token per stream reaches."
-    for name in ("llama.cpp", "other"):
-        yield f"  {name}: {_flow([('arithmetic', extras.factor(batch, f'arithmetic:{name}'))])}"
+    for name, engine in ((material.policy.leader, "family"), ("other", "other")):
+        yield f"  {name}: {_flow([('arithmetic', extras.factor(batch, f'arithmetic:{engine}'))])}"
     yield "  # Tensor parallel over PCIe, by cards; for a hidden width of 5120."
     counts = _members(batch, "exchange")
     pairs = ((f"{n}", 1e6 * extras.factor(batch, f"exchange:{n}")) for n in counts)

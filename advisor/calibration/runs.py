@@ -23,15 +23,15 @@ from advisor.estimate.measurement import Measurement
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.speed_rates import architecture_of
 from advisor.estimate.speed_step import Reads, is_split, reads_of
-from advisor.estimate.speed_tables import Match
+from advisor.estimate.speed_tables import Policy
 from advisor.estimate.weights import weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.models.resolution import model_from_record
+from advisor.runtimes import runtime_of
 from advisor.scenario.figures import Memory
 from advisor.scenario.scenario import Scenario
 
 Metric = Literal["decode", "prefill"]
-FAMILY = frozenset({"llama.cpp", "Ollama", "LM Studio"})
 SHALLOW_TOKENS = 1024
 _ROOM_TOKENS = 256
 _LEAST_CONTEXT = 4096
@@ -60,6 +60,8 @@ class Run(Struct, frozen=True):
     source: str
     raw: bool
     tensor: bool
+    overlapped: bool
+    """Whether its engine prepares layers while the card reads."""
     date: str
     rows: tuple[str, ...]
     """Ids of the carried rows behind it."""
@@ -79,7 +81,7 @@ class Run(Struct, frozen=True):
     @property
     def family(self) -> bool:
         """Whether the llama.cpp family ran it."""
-        return self.scenario.framework.name in FAMILY
+        return runtime_of(self.scenario.framework).one_engine
 
     @property
     def moe(self) -> bool:
@@ -104,15 +106,13 @@ class Runs(Struct, frozen=True):
     dropped: Mapping[str, int]
 
 
-def runs_of(
-    observations: Iterable[Observation], knowledge: Knowledge, matches: Sequence[Match]
-) -> Runs:
+def runs_of(observations: Iterable[Observation], knowledge: Knowledge, policy: Policy) -> Runs:
     """Build one run per configuration and source."""
     groups: dict[tuple[object, ...], list[tuple[Observation, Run]]] = {}
     dropped: Counter[str] = Counter()
     for observation in observations:
         try:
-            made = _run(observation, knowledge, matches)
+            made = _run(observation, knowledge, policy)
         except UserError:
             made = "the estimator does not know the model's shape well enough"
         if isinstance(made, str):
@@ -156,7 +156,7 @@ def scenario_of(measured: Measurement, knowledge: Knowledge) -> Scenario:
     )
 
 
-def _run(observation: Observation, knowledge: Knowledge, matches: Sequence[Match]) -> Run | str:
+def _run(observation: Observation, knowledge: Knowledge, policy: Policy) -> Run | str:
     measured, conditions = observation.measured, observation.conditions
     metric: Metric = "prefill" if measured.metric == "prefill_tok_s" else "decode"
     reason = _unusable(observation, metric)
@@ -185,10 +185,11 @@ def _run(observation: Observation, knowledge: Knowledge, matches: Sequence[Match
         metric=metric,
         tok_s=tok_s,
         prompt_tokens=measured.prompt_tokens or 0,
-        architecture=architecture_of(matches, scenario.gpu),
+        architecture=architecture_of(policy.matches, scenario.gpu),
         source=observation.source,
         raw=observation.raw,
         tensor=conditions.tensor,
+        overlapped=scenario.framework.name in policy.overlapped,
         date=measured.date,
         rows=(observation.row,),
     )

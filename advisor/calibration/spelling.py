@@ -16,6 +16,7 @@ from advisor.errors import UserError
 from advisor.knowledge import names
 from advisor.knowledge.tokens import model_key
 from advisor.knowledge.types import Knowledge
+from advisor.runtimes import runtime_of
 
 _FILE_END = re.compile(r"\.gguf$|[-_]GGUF$", re.IGNORECASE)
 _FORMAT_END = re.compile(
@@ -71,7 +72,7 @@ class Spelling(Struct):
         text = row["quant"].strip()
         known = self.tables["format"].get(text)
         name = known or (text if text in self.knowledge.formats else None)
-        if name == "MXFP4" and framework in {"llama.cpp", "Ollama", "LM Studio"}:
+        if name == "MXFP4" and runtime_of(self.knowledge.frameworks[framework]).gguf_alone:
             return "MXFP4_MOE"
         return name if name in self.knowledge.formats else None
 
@@ -94,19 +95,15 @@ class Spelling(Struct):
         """Name the backend; None for a processor, several machines or one that is not told."""
         text = row["backend"].strip().casefold()
         vendor = self.knowledge.gpus[gpu].vendor
-        known = self.tables["backend"].get(f"{vendor} {text}")
-        if known is not None and framework == "llama.cpp":
+        table = self.tables["backend"]
+        known = table.get(f"{framework} {vendor} {text}")
+        if known is not None:
             return known
         if text in _UNSTATED:
-            return None if self._open(vendor, framework) else _BACKEND_OF_VENDOR.get(vendor)
+            return table.get(f"{framework} {vendor}", _BACKEND_OF_VENDOR.get(vendor)) or None
         if _NOT_A_CARD.search(text):
             return None
         return next((name for begin, name in _BACKENDS if text.startswith(begin)), None)
-
-    @staticmethod
-    def _open(vendor: str, framework: str) -> bool:
-        """Say whether a card's runs may have used one backend or another."""
-        return framework == "llama.cpp" and vendor in {"AMD", "Intel"}
 
     def _memory(self, key: tuple[str, ...], find: Callable[[str, str], str | None]) -> str | None:
         if key not in self.found:

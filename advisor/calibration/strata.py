@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
 from math import expm1
 from statistics import median
@@ -13,6 +14,7 @@ from advisor.calibration.held_out import Held, Spread, spread_of
 from advisor.calibration.prefill import sized
 from advisor.calibration.runs import Run
 from advisor.estimate.speed_prefill import work_of
+from advisor.estimate.speed_tables import Policy
 
 _NEAR = 0.3
 _LEAST_CARDS = 3
@@ -77,7 +79,7 @@ def _streams(held: Held) -> bool:
     return held.kind == "batch" and not held.run.family
 
 
-STRATA = (
+_ONE_STREAM = (
     Stratum(
         "dense, one card, known card",
         lambda h: _single(h, "configuration") and _dense(h), 0.065, 0.25, 0.92,
@@ -107,10 +109,8 @@ STRATA = (
     ),
     Stratum("dense layers in system RAM", lambda h: h.kind == "offload" and not h.run.moe, 0.25),
     Stratum("experts in system RAM", lambda h: h.kind == "offload" and h.run.moe, 0.25),
-    Stratum("vLLM, one stream", lambda h: _engine(h, "vLLM"), 0.2),
-    Stratum("transformers, one stream", lambda h: _engine(h, "transformers"), 0.2),
-    Stratum("ExLlamaV2, one stream", lambda h: _engine(h, "ExLlamaV2")),
-    Stratum("MLX-LM, one stream", lambda h: _engine(h, "MLX-LM")),
+)  # fmt: skip
+_SEVERAL = (
     Stratum(
         "vLLM, 2 to 64 streams",
         lambda h: _streams(h) and h.held_out == "configuration" and h.run.scenario.batch <= 64, 0.2,  # noqa: PLR2004
@@ -134,11 +134,20 @@ STRATA = (
 )  # fmt: skip
 
 
-def results_of(held: Sequence[Held], falls: float) -> Sequence[Result]:
+def strata_of(policy: Policy) -> Sequence[Stratum]:
+    """List the strata in the order of docs/speed-accuracy.md."""
+    engines = [
+        Stratum(f"{name}, one stream", partial(_engine, name=name), bar)
+        for name, bar in policy.engine_bars.items()
+    ]
+    return (*_ONE_STREAM, *engines, *_SEVERAL)
+
+
+def results_of(held: Sequence[Held], policy: Policy) -> Sequence[Result]:
     """Measure every stratum that has predictions."""
-    flat = _Flat.of(held, falls)
+    flat = _Flat.of(held, policy.falls)
     found = []
-    for stratum in STRATA:
+    for stratum in strata_of(policy):
         rows = [one for one in held if stratum.takes(one)]
         if rows:
             found.append(_result(stratum, rows, flat))

@@ -126,7 +126,7 @@ def stored_bits(precision: Format) -> int:
 
 def engine_of(tables: Tables, framework: Framework) -> str:
     """Name the engine that sets a framework's speed: llama.cpp for its whole family."""
-    return "llama.cpp" if tables.engines.get(framework.name) is None else framework.name
+    return tables.leader if tables.engines.get(framework.name) is None else framework.name
 
 
 def _own_factors(
@@ -213,7 +213,7 @@ def _family_rate(
         ranges=ranges,
         small_range=small,
         cards=cards,
-        batch=tables.batch_llamacpp,
+        batch=tables.batch_family,
         prefill=prefill,
     )
 

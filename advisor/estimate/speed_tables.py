@@ -117,12 +117,14 @@ class Tables(Struct, frozen=True):
     family: FamilySpeed
     matches: tuple[Match, ...]
     engines: Mapping[str, EngineSpeed | None]
-    """By framework name; None: the llama.cpp family."""
+    """By framework name; None: like the leader."""
     kernels_s: Mapping[str, float]
     """Least time per layer and token that a format's own kernels take in every one of those
     engines, by family and stored bits."""
     prefill: PrefillTables
-    batch_llamacpp: BatchTable
+    leader: str
+    """The framework that others are like."""
+    batch_family: BatchTable
     batch_other: BatchTable
     offload: Offload
     layer_split: Curve
@@ -156,6 +158,11 @@ class Policy(Struct, frozen=True):
     ranges: Mapping[str, Range]
     small_gib: float
     deep_tokens: float
+    leader: str
+    overlapped: frozenset[str]
+    """Engines that prepare layers while the card reads."""
+    engine_bars: Mapping[str, float | None]
+    """Engines with a line of their own among the held-out runs -> the median error allowed."""
 
 
 def read_policy(calibration: Mapping[str, object]) -> Policy:
@@ -166,6 +173,7 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
     """
     policy = Fields(calibration, "", _POLICY)
     cards, limits = policy.group("multi_gpu"), policy.group("limits")
+    engines = policy.group("engines").groups()
     return Policy(
         matches=tuple(map(_match, policy.lines("architecture_of"))),
         falls=policy.group("prefill").number("falls"),
@@ -180,7 +188,18 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
         },
         small_gib=limits.number("small_gib"),
         deep_tokens=limits.number("deep_tokens"),
+        leader=_leader(policy),
+        overlapped=frozenset(n for n, line in engines.items() if line.flag("overlapped")),
+        engine_bars={
+            name: float(bar) if isinstance(bar, int | float) else None
+            for name, bar in policy.group("engine_bars").found.items()
+        },
     )
+
+
+def _leader(policy: Fields) -> str:
+    engines = policy.group("engines").groups().values()
+    return next(line.text("like") for line in engines if "like" in line.found)
 
 
 def read_tables(calibration: Mapping[str, object]) -> Tables:
@@ -203,7 +222,8 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
             for key, ms in policy.group("kernels").group("overhead_ms").numbers().items()
         },
         prefill=read_prefill(policy.group("prefill"), fitted.group("prefill")),
-        batch_llamacpp=_batch(batch.group("llama.cpp"), policy.group("batch"), "llama.cpp"),
+        leader=(leader := _leader(policy)),
+        batch_family=_batch(batch.group(leader), policy.group("batch"), leader),
         batch_other=_batch(batch.group("other"), policy.group("batch"), "other"),
         offload=Offload(
             offload.number("ram_efficiency"),

@@ -10,13 +10,13 @@ from msgspec import Struct
 
 from advisor.knowledge.types import Format, Split
 from advisor.models.model import Model
+from advisor.runtimes.llamacpp import LOGICAL_BATCH
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import DEFAULT_UBATCH, default_backend
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.splits import is_usual_split, split_of
 
 _PLAIN_CACHE = frozenset({"f16", "auto"})
-_LOGICAL_BATCH = 2048
 _CACHE_PAGE = 256
 _NOT_WORD = re.compile(r"[^A-Za-z0-9.]+")
 
@@ -89,7 +89,7 @@ def _of_format(words: object, precision: Format) -> str | None:
 def _logical_batch(scenario: Scenario) -> str | None:
     """The tokens handed over at once; an encoder computes them at once, too."""
     whole = scenario.model.shape.role == "encoder" and scenario.ubatch != DEFAULT_UBATCH
-    return str(scenario.ubatch) if whole or scenario.ubatch > _LOGICAL_BATCH else None
+    return str(scenario.ubatch) if whole or scenario.ubatch > LOGICAL_BATCH else None
 
 
 def holds_family(model: Model) -> str:

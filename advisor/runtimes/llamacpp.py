@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from advisor.models.shape import Shape
     from advisor.scenario.scenario import Scenario
 
+FRAMEWORK = "llama.cpp"
 LOGICAL_BATCH = 2048
 """Its n_batch."""
 _PAD_TOKENS = 256
@@ -64,7 +65,7 @@ _HIP_OR_CUDA = frozenset({"CUDA", "ROCm"})
 class LlamaCpp(Runtime):
     """llama.cpp and what is built around it: Ollama, LM Studio."""
 
-    memory_model = "llama.cpp"
+    memory_model = FRAMEWORK
     windowed = True
     cache_checked = True
     gguf_alone = True

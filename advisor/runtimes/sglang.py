@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from advisor.scenario.scenario import Scenario
+FRAMEWORK = "SGLang"
 
 
 class Sglang(Server):

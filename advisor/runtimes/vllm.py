@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from advisor.scenario.scenario import Scenario
 
+FRAMEWORK = "vLLM"
 _STEP_TOKENS = 2048
 """Tokens it schedules in one step on most cards (max_num_batched_tokens)."""
 _LARGE_BYTES = 70 * GIB

@@ -12,8 +12,10 @@ import pytest
 
 from advisor.calibration import dataset, speculation
 from advisor.calibration.power import power_pairs
-from advisor.calibration.strata import STRATA
+from advisor.calibration.strata import strata_of
 from advisor.errors import KnowledgeError
+from advisor.estimate.speed_tables import read_policy
+from advisor.knowledge import load_knowledge
 
 PAGE = Path(__file__).parents[2] / "docs" / "speed-accuracy.md"
 _LEAST_GROUPS = 50
@@ -31,7 +33,8 @@ def percent(text: str) -> float:
 
 
 def test_every_stratum_stands_on_the_page() -> None:
-    assert set(strata()) == {stratum.name for stratum in STRATA}
+    policy = read_policy(load_knowledge().calibration)
+    assert set(strata()) == {stratum.name for stratum in strata_of(policy)}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from advisor.calibration.user.benchmark import Fields, Read, Run, Skipped, iso_date, one_line
 from advisor.calibration.user.spelling import backend_of, of_gguf, of_model_type
 from advisor.errors import UserError
+from advisor.runtimes import llamacpp
 
 _COLUMNS = {
     "model": "model_type", "size": "model_size", "params": "model_n_params", "backend": "backends",
@@ -83,7 +84,7 @@ def _run(row: Fields) -> Read:
         gpu_layers=row.layers("n_gpu_layers"),
         models=models if row.said("model_filename") else (),
         precisions=tuple(dict.fromkeys(p for p in precisions if p)),
-        framework="llama.cpp",
+        framework=llamacpp.FRAMEWORK,
         framework_version=_build(row),
         backend=backend_of(row.text("backends"))[0],
         prompt_tokens=prompt,

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from advisor.calibration.user.benchmark import Fields, Read, Run, Skipped, iso_date
 from advisor.calibration.user.spelling import of_hub
 from advisor.errors import UserError
+from advisor.runtimes import sglang, vllm
 
 _DTYPES = {"bfloat16": "BF16", "float16": "FP16", "half": "FP16"}
 
@@ -68,7 +69,7 @@ def _setup(row: Fields) -> Run:
         models=models,
         precisions=tuple(p for p in (precision, stored) if p)[:1],
         framework=engine,
-        usual_framework=engine or "vLLM",
+        usual_framework=engine or vllm.FRAMEWORK,
         framework_version=server.text("version"),
         prompt_tokens=prompt,
         gen_tokens=round((row.count("total_output_tokens") or 0) / requests),
@@ -89,9 +90,8 @@ def _server(row: Fields) -> Fields:
 def _engine(row: Fields) -> str:
     """Name the engine that was asked; an OpenAI interface may hide any, mostly vLLM."""
     backend = row.text("backend").casefold()
-    if backend.startswith("sglang"):
-        return "SGLang"
-    return "vLLM" if backend.startswith("vllm") else ""
+    known = (sglang.FRAMEWORK, vllm.FRAMEWORK)
+    return next((name for name in known if backend.startswith(name.casefold())), "")
 
 
 def _streams(row: Fields) -> int | None:
@@ -130,4 +130,4 @@ def read_offline(row: Fields) -> Read:
             )
     except UserError as error:
         return error
-    return replace(run, framework="vLLM", usual_framework="vLLM")
+    return replace(run, framework=vllm.FRAMEWORK, usual_framework=vllm.FRAMEWORK)
