@@ -192,7 +192,7 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
         overlapped=frozenset(n for n, line in engines.items() if line.flag("overlapped")),
         engine_bars={
             name: float(bar) if isinstance(bar, int | float) else None
-            for name, bar in policy.group("engine_bars").found.items()
+            for name, bar in limits.group("engine_bars").found.items()
         },
     )
 
