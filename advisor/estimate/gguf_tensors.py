@@ -6,12 +6,11 @@ Source: tensor lists of llama.cpp 0c1e57098 (``src/llama-model.cpp``, gguf 0.19.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
 from msgspec import Struct
 
 from advisor.memo import by_identity
-from advisor.models.shape import Mla, Moe, Recurrent, Shape
+from advisor.models.shape import Blocks, Mla, Moe, Recurrent, Shape
 
 _LLAMA_3_VOCAB = 128_256
 _GEMMA_3_TEXT_VOCAB = 262_144
@@ -61,96 +60,10 @@ class Layout(Struct, frozen=True):
         return outside + matrices + sum(self.block_elements(kind) for kind in self.kinds)
 
 
-class _Traits(Struct, frozen=True):
-    """How an architecture differs from the Llama block."""
-
-    architecture: str
-    exact: bool = False
-    qkv_bias: bool = False
-    qk_norm: Literal["head", "whole", ""] = ""
-    norms: tuple[str, ...] = ("attn_norm", "ffn_norm")
-    fused_qkv: bool = False
-    fused_up: bool = False
-    gated: bool = True
-    every_bias: bool = False
-
-
-_POST = ("post_attention_norm", "post_ffw_norm")
-_FOUR_NORMS = ("attn_norm", "ffn_norm", *_POST)
-
-_TRAITS: Mapping[str, _Traits] = {
-    "llama": _Traits("llama", exact=True),
-    "mistral": _Traits("llama", exact=True),
-    "mixtral": _Traits("llama", exact=True),
-    "granite": _Traits("granite", exact=True),
-    "qwen2": _Traits("qwen2", exact=True, qkv_bias=True),
-    "qwen2_moe": _Traits("qwen2moe", exact=True, qkv_bias=True),
-    "qwen3": _Traits("qwen3", exact=True, qk_norm="head"),
-    "qwen3_moe": _Traits("qwen3moe", exact=True, qk_norm="head"),
-    "gemma2": _Traits("gemma2", exact=True, norms=_FOUR_NORMS),
-    "gemma3": _Traits("gemma3", exact=True, norms=_FOUR_NORMS, qk_norm="head"),
-    "glm4": _Traits("glm4", exact=True, qkv_bias=True, norms=_FOUR_NORMS, fused_up=True),
-    "olmo2": _Traits("olmo2", exact=True, norms=_POST, qk_norm="whole"),
-    "cohere": _Traits("command-r", exact=True, norms=("attn_norm",)),
-    "phi3": _Traits("phi3", exact=True, fused_qkv=True, fused_up=True),
-    "starcoder2": _Traits("starcoder2", exact=True, qkv_bias=True, gated=False, every_bias=True),
-    "gpt_oss": _Traits(
-        "gpt-oss", exact=True, qkv_bias=True, norms=("attn_norm", "post_attention_norm")
-    ),
-    "deepseek_v2": _Traits("deepseek2", exact=True),
-    "deepseek_v3": _Traits("deepseek2"),
-    "mamba2": _Traits("mamba2", exact=True),
-    "apertus": _Traits("apertus", gated=False, qk_norm="head"),
-    "aquila": _Traits("llama"),
-    "arcee": _Traits("arcee", gated=False),
-    "baichuan": _Traits("baichuan"),
-    "cohere2": _Traits("cohere2", norms=("attn_norm",)),
-    "cwm": _Traits("llama"),
-    "deepseek": _Traits("deepseek"),
-    "dots1": _Traits("dots1", qk_norm="head"),
-    "ernie4_5": _Traits("ernie4_5"),
-    "ernie4_5_moe": _Traits("ernie4_5-moe"),
-    "exaone": _Traits("exaone"),
-    "exaone4": _Traits("exaone4", norms=_POST, qk_norm="head"),
-    "gemma": _Traits("gemma"),
-    "glm": _Traits("chatglm", qkv_bias=True, fused_up=True),
-    "glm4_moe": _Traits("glm4moe", qkv_bias=True, norms=("attn_norm", "post_attention_norm")),
-    "glm4v": _Traits("glm4", qkv_bias=True, norms=_FOUR_NORMS, fused_up=True),
-    "glm4v_moe": _Traits("glm4moe", qkv_bias=True, norms=("attn_norm", "post_attention_norm")),
-    "granitemoe": _Traits("granitemoe"),
-    "granitemoeshared": _Traits("granitemoe"),
-    "helium": _Traits("llama"),
-    "hunyuan_v1_dense": _Traits("hunyuan-dense", qk_norm="head"),
-    "hunyuan_v1_moe": _Traits("hunyuan-moe", qk_norm="head"),
-    "hyperclovax": _Traits("llama"),
-    "internlm2": _Traits("internlm2"),
-    "internlm3": _Traits("llama"),
-    "kimi_k2": _Traits("deepseek2"),
-    "mimo": _Traits("qwen2", qkv_bias=True),
-    "minimax_m2": _Traits("minimax-m2", qk_norm="whole"),
-    "ministral": _Traits("llama"),
-    "ministral3": _Traits("mistral3"),
-    "nemotron": _Traits("nemotron", gated=False),
-    "olmo": _Traits("olmo", norms=()),
-    "olmo3": _Traits("olmo2", norms=_POST, qk_norm="whole"),
-    "olmoe": _Traits("olmoe", qk_norm="whole"),
-    "phi3_v": _Traits("phi3", fused_qkv=True, fused_up=True),
-    "phi4mm": _Traits("phi3", fused_qkv=True, fused_up=True),
-    "qwen2_5_vl": _Traits("qwen2vl", qkv_bias=True),
-    "qwen2_vl": _Traits("qwen2vl", qkv_bias=True),
-    "qwen3_vl": _Traits("qwen3vl", qk_norm="head"),
-    "qwen3_vl_moe": _Traits("qwen3vlmoe", qk_norm="head"),
-    "seed_oss": _Traits("seed_oss", qkv_bias=True),
-    "smollm3": _Traits("smollm3"),
-    "stablelm": _Traits("stablelm"),
-    "yi": _Traits("llama"),
-}
-
-
 @by_identity
 def gguf_layout(shape: Shape) -> Layout | None:
     """List the tensors llama.cpp stores for a model; None for an architecture without a list."""
-    traits = _TRAITS.get(shape.model_type)
+    traits = shape.blocks
     if traits is None or not _covered(shape):
         return None
     vocab = _stored_vocab(shape, traits)
@@ -181,7 +94,7 @@ def _has_output(shape: Shape) -> bool:
     return not shape.tied and (shape.counts is None or shape.counts.output > 0)
 
 
-def _stored_vocab(shape: Shape, traits: _Traits) -> int:
+def _stored_vocab(shape: Shape, traits: Blocks) -> int:
     gemma = traits.architecture == "gemma3"
     return min(shape.vocab, _GEMMA_3_TEXT_VOCAB) if gemma else shape.vocab
 
@@ -203,7 +116,7 @@ def _mixers(shape: Shape) -> str:
     return "".join("R" if kind == "R" else "F" for kind in shape.layer_kinds)
 
 
-def _block(shape: Shape, traits: _Traits, kind: str) -> tuple[Tensor, ...]:
+def _block(shape: Shape, traits: Blocks, kind: str) -> tuple[Tensor, ...]:
     if kind[0] == "R" and shape.recurrent:
         found = [*_mamba2(shape.hidden, shape.recurrent)]
     else:
@@ -215,14 +128,14 @@ def _block(shape: Shape, traits: _Traits, kind: str) -> tuple[Tensor, ...]:
     return tuple(sorted(found, key=lambda tensor: tensor.name))
 
 
-def _norms(shape: Shape, traits: _Traits) -> Iterator[Tensor]:
+def _norms(shape: Shape, traits: Blocks) -> Iterator[Tensor]:
     for name in traits.norms:
         yield Tensor(f"{name}.weight", shape.hidden)
         if traits.every_bias:
             yield Tensor(f"{name}.bias", shape.hidden)
 
 
-def _attention(shape: Shape, traits: _Traits) -> Iterator[Tensor]:
+def _attention(shape: Shape, traits: Blocks) -> Iterator[Tensor]:
     if shape.mla:
         yield from _latent_attention(shape, shape.mla)
         return
@@ -237,7 +150,7 @@ def _attention(shape: Shape, traits: _Traits) -> Iterator[Tensor]:
     yield from _attention_vectors(shape, traits, q, kv)
 
 
-def _attention_vectors(shape: Shape, traits: _Traits, q: int, kv: int) -> Iterator[Tensor]:
+def _attention_vectors(shape: Shape, traits: Blocks, q: int, kv: int) -> Iterator[Tensor]:
     if traits.qkv_bias and shape.config.get("attention_bias") is not False:
         yield Tensor("attn_q.bias", q)
         yield Tensor("attn_k.bias", kv)
@@ -269,9 +182,9 @@ def _latent_attention(shape: Shape, mla: Mla) -> Iterator[Tensor]:
         yield Tensor("attn_q_b.weight", mla.q_lora_rank, queries)
 
 
-def _dense(shape: Shape, traits: _Traits) -> Iterator[Tensor]:
+def _dense(shape: Shape, traits: Blocks) -> Iterator[Tensor]:
     h, ff = shape.hidden, shape.intermediate
-    if traits.gated and not traits.fused_up:
+    if shape.gated and not traits.fused_up:
         yield Tensor("ffn_gate.weight", h, ff)
     yield Tensor("ffn_up.weight", h, 2 * ff if traits.fused_up else ff)
     yield Tensor("ffn_down.weight", ff, h)
@@ -280,7 +193,7 @@ def _dense(shape: Shape, traits: _Traits) -> Iterator[Tensor]:
         yield Tensor("ffn_down.bias", h)
 
 
-def _experts(shape: Shape, moe: Moe, traits: _Traits) -> Iterator[Tensor]:
+def _experts(shape: Shape, moe: Moe, traits: Blocks) -> Iterator[Tensor]:
     h, experts, width = shape.hidden, moe.experts, moe.width
     yield Tensor("ffn_gate_inp.weight", h, experts)
     yield Tensor("ffn_gate_exps.weight", h, width, experts)

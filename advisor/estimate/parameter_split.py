@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from advisor.estimate.gguf_tensors import gguf_layout
 from advisor.estimate.gguf_types import kept_type
 from advisor.memo import by_identity
-from advisor.models.shape import Moe, Shape
+from advisor.models.shape import LLAMA_BLOCKS, Moe, Shape
 
 if TYPE_CHECKING:
     from advisor.models.model import Model
@@ -37,6 +37,9 @@ class ParameterSplit(Struct, frozen=True):
         return replace(
             shape,
             model_type="mixtral" if experts else "llama",
+            blocks=LLAMA_BLOCKS,
+            gated=True,
+            windows=True,
             heads=shape.heads or 1,
             kv_heads=shape.kv_heads or shape.heads or 1,
             head_dim=shape.head_dim or shape.hidden,

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from advisor.models.config_keys import Keys
-from advisor.models.shape import Mla, Moe, Recurrent
+from advisor.models.shape import Blocks, Mla, Moe, Recurrent
 
 
 class Arch(Struct, frozen=True):
@@ -133,6 +133,45 @@ def stated_width(keys: Keys, _: int) -> int:
     return keys.uniform(*INTERMEDIATE) or 0
 
 
+class Gguf(Struct, frozen=True):
+    """One ``general.architecture`` of GGUF files, as llama.cpp reads it.
+
+    The period of a sliding window mostly stands in llama.cpp's code, not in the file.
+    Source: ``src/models/*.cpp`` of llama.cpp (``set_swa_pattern``), names from gguf 0.19.0.
+    Periods of families that no measured model in ``tests/data`` stands for are unconfirmed.
+    """
+
+    architecture: str
+    model_type: str = ""
+    """The ``model_type`` of the same architecture in a config.json."""
+    moe_type: str = ""
+    """The same where the file holds experts."""
+    period: int | None = None
+    """One layer in so many has full attention where a window is stated; 0: none has,
+    None: windows are not used."""
+    full_first: bool = False
+    """The full layer opens its period instead of closing it."""
+    window: int | None = None
+    """Tokens where the file states none."""
+    chunked: bool = False
+    caching: int | None = None
+    """Layers that keep a cache where the file states no shared ones; None: all."""
+    recurrent: Literal["mamba", "mamba2", "deltanet", "conv"] | None = None
+    both: bool = False
+    """Attention and recurrence stand side by side in a layer."""
+    role: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
+    unknown: str = ""
+    """Why its cache cannot be sized."""
+    reads: bool = True
+    """False where a file of this name is read as another family that is stored alike."""
+    blocks: Blocks | None = None
+    windows: bool = True
+    """Whether llama.cpp keeps to the window that is configured."""
+
+
+_NOT_STORED = Gguf("")
+
+
 class Family(Struct, frozen=True):
     """How the parameters and layers of one ``model_type`` follow from its config.
 
@@ -188,3 +227,11 @@ class Family(Struct, frozen=True):
     """Switches that leave the model without an exact count when they are on."""
     uncounted: Callable[[Arch], str] | None = None
     """Gives the reason when this very config has no exact count, else an empty text."""
+    gated: bool = True
+    """Whether the feed-forward blocks have a gate."""
+    gguf: tuple[Gguf, ...] = ()
+    """The GGUF architectures that are this family; it is stored as the first."""
+
+    def stored(self) -> Gguf:
+        """How llama.cpp stores and runs it."""
+        return self.gguf[0] if self.gguf else _NOT_STORED

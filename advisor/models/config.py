@@ -148,6 +148,9 @@ def _shape(outer: Keys, a: Arch, family: Family, model_type: str, wrapper: Wrapp
         encoder_positions=family.encoder_positions(a) if family.encoder_positions else None,
         mtp_layers=_mtp_layers(a.keys),
         cache_unknown=family.cache_unknown,
+        gated=family.gated,
+        blocks=family.stored().blocks,
+        windows=family.stored().windows,
     )
 
 

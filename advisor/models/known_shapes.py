@@ -13,9 +13,9 @@ from msgspec import to_builtins
 from advisor.errors import SourceFileError, UserError
 from advisor.files import compiled
 from advisor.knowledge.types import Knowledge, ModelRecord
-from advisor.models.shape import Counts, Mla, Moe, Recurrent, Shape
+from advisor.models.shape import Blocks, Counts, Mla, Moe, Recurrent, Shape
 
-_PARTS = {"mla": Mla, "moe": Moe, "recurrent": Recurrent}
+_PARTS = {"mla": Mla, "moe": Moe, "recurrent": Recurrent, "blocks": Blocks}
 _stored: dict[int, tuple[Knowledge, Mapping[str, object]]] = {}
 
 

@@ -68,6 +68,28 @@ class Counts(Struct, frozen=True):
     """Routed experts of every layer, 0 where dense."""
 
 
+POST_NORMS = ("post_attention_norm", "post_ffw_norm")
+FOUR_NORMS = ("attn_norm", "ffn_norm", *POST_NORMS)
+
+
+class Blocks(Struct, frozen=True, omit_defaults=True):
+    """How llama.cpp stores the layers of an architecture, and how that differs from Llama's."""
+
+    architecture: str
+    """``general.architecture`` of the file."""
+    exact: bool = False
+    """Whether it was checked against llama.cpp itself."""
+    qkv_bias: bool = False
+    qk_norm: Literal["head", "whole", ""] = ""
+    norms: tuple[str, ...] = ("attn_norm", "ffn_norm")
+    fused_qkv: bool = False
+    fused_up: bool = False
+    every_bias: bool = False
+
+
+LLAMA_BLOCKS = Blocks("llama", exact=True)
+
+
 class Shape(Struct, frozen=True):
     """What the estimator needs to know of an architecture."""
 
@@ -117,6 +139,12 @@ class Shape(Struct, frozen=True):
     cache_unknown: str = ""
     """Why the cache cannot be sized although the parameters can; a clause for a message,
     empty where it can."""
+    gated: bool = True
+    """Whether the feed-forward blocks have a gate."""
+    blocks: Blocks | None = None
+    """None where the tensors of a GGUF file are not listed here."""
+    windows: bool = True
+    """Whether llama.cpp keeps to the window that is configured."""
 
     @property
     def full_layers(self) -> int:

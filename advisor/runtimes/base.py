@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from advisor.scenario.figures import WeightProfile
     from advisor.scenario.scenario import Scenario
 
-UNGATED = frozenset(
-    {"starcoder2", "arcee", "phi", "gpt2", "gpt_neox", "bloom", "opt", "falcon", "gpt_bigcode"}
-)
-"""Architectures whose feed-forward layer has no gate."""
 FLOAT_BYTES = 4
 _HALF_BYTES = 2
 _HALF_BITS = 16
@@ -332,7 +328,7 @@ def _live_elements(shape: Shape) -> int:
     width = shape.intermediate if "D" in shape.ffn_kinds or not shape.moe else 0
     if shape.moe:
         width = max(width, shape.moe.used * shape.moe.width + shape.moe.shared_width)
-    tensors = _PLAIN_TENSORS if shape.model_type in UNGATED else _GATED_TENSORS
+    tensors = _GATED_TENSORS if shape.gated else _PLAIN_TENSORS
     return tensors * width + _HIDDEN_STATES * shape.hidden
 
 

@@ -18,7 +18,6 @@ from advisor.models.shape import Recurrent
 from advisor.runtimes.base import (
     FLOAT_BYTES,
     NO_BYTES,
-    UNGATED,
     CacheShape,
     CardShare,
     Cells,
@@ -44,11 +43,6 @@ LOGICAL_BATCH = 2048
 """Its n_batch."""
 _PAD_TOKENS = 256
 """It rounds the cells of a stream up to a multiple of this."""
-_WITHOUT_WINDOW = frozenset(
-    {"mistral", "mixtral", "ministral", "phi3", "phi3_v", "phi4mm", "phimoe", "starcoder2"}
-    | {"qwen2", "qwen2_moe", "qwen3", "qwen3_moe"}
-)
-"""Architectures whose configured window it does not use."""
 _TAKEN_BACK = frozenset({"qwen3_5", "qwen3_5_moe", "nemotron_h"})
 """Whose recurrent states it keeps per drafted token (``llm_arch_supports_rs_rollback``)."""
 _COMPUTE = "compute buffer: fitted to llama.cpp's own reports"
@@ -76,7 +70,7 @@ class LlamaCpp(Runtime):
 
     def uses_window(self, shape: Shape) -> bool:
         """Whether it keeps the window alone, which it does not for every architecture."""
-        return shape.model_type not in _WITHOUT_WINDOW
+        return shape.windows
 
     def state_bytes(self, state: Recurrent, _key: KvType) -> int:
         """Size the state, in float32 and without the newest column of the convolution."""
@@ -241,7 +235,7 @@ def _recurrent_term(state: Recurrent) -> int:
 def _dense_term(model: Model, attention: int) -> int:
     shape = model.shape
     h, ff = shape.hidden, shape.intermediate
-    if shape.model_type in UNGATED:
+    if not shape.gated:
         return ff + 2 * h + attention
     if shape.model_type == "phi3":
         return 3 * ff + 2 * h

@@ -20,6 +20,7 @@ from advisor.knowledge.types import (
     Split,
     Vendor,
 )
+from advisor.models.architectures import FAMILIES
 from advisor.models.model import Model
 from advisor.models.shape import Counts, Moe, Shape
 from advisor.scenario.figures import Memory, Speed
@@ -105,6 +106,7 @@ def model(
     shape = Shape(
         kind, layers, hidden, vocab, heads, kv_width // head, head, intermediate, tied,
         "F" * layers, ("E" if moe else "D") * layers, moe=moe, counts=counts,
+        blocks=FAMILIES[kind].stored().blocks,
     )  # fmt: skip
     return Model("m", "f", "text", shape, total, active, 0, None, 131072)
 

@@ -9,7 +9,7 @@ import gguf
 import numpy as np
 import pytest
 
-from advisor.estimate.gguf_tensors import _TRAITS
+from advisor.models.architectures import FAMILIES
 from advisor.models.gguf.families import GGUF_FAMILIES
 from advisor.models.gguf.files import read_gguf
 from advisor.models.gguf.formats import FILE_TYPES, TENSOR_TYPES
@@ -38,8 +38,9 @@ def test_type_tables_are_those_of_the_gguf_package() -> None:
 
 def test_architectures_have_the_names_that_the_tensor_lists_use() -> None:
     unlike = {"llama-embed", "gemma-embedding"}
-    for name, family in GGUF_FAMILIES.items():
-        listed = _TRAITS.get(family.model_type)
+    for name, known in GGUF_FAMILIES.items():
+        family = FAMILIES.get(known.model_type)
+        listed = family.stored().blocks if family else None
         assert listed is None or name in unlike or listed.architecture == name
 
 

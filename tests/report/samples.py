@@ -16,7 +16,7 @@ from advisor.advice.document import (
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.knowledge.vocabulary import load_vocabulary
 from advisor.models.model import Model
-from advisor.models.shape import Moe, Shape
+from advisor.models.shape import LLAMA_BLOCKS, Moe, Shape
 from advisor.remedies.option import Option
 from advisor.scenario.figures import CardMemory, Figure, Limits, Memory, Speed
 from advisor.scenario.scenario import Scenario
@@ -123,6 +123,7 @@ def _shape(layers: int, moe: Moe | None = None) -> Shape:
         layer_kinds="F" * layers,
         ffn_kinds=("E" if moe else "D") * layers,
         moe=moe,
+        blocks=LLAMA_BLOCKS,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from advisor.models.architecture import (
     Arch,
     Family,
+    Gguf,
     four_hidden,
     gated,
     projections,
@@ -30,6 +31,7 @@ from advisor.models.parameter_terms import (
     when,
     wide_norms,
 )
+from advisor.models.shape import Blocks
 
 
 def _four_times(keys: Keys, hidden: int) -> int:
@@ -95,6 +97,8 @@ CLASSIC: Final[Mapping[str, Family]] = MappingProxyType(
             tied=True,
             read_width=_four_times,
             defaults={"n_positions": 1024},
+            gguf=(Gguf("gpt2"),),
+            gated=False,
         ),
         "gpt_bigcode": Family(
             attention=_GPT.attention,
@@ -105,6 +109,8 @@ CLASSIC: Final[Mapping[str, Family]] = MappingProxyType(
             tied=True,
             read_width=_four_times,
             read_kv_heads=_multi_query,
+            gguf=(Gguf("starcoder"),),
+            gated=False,
         ),
         "bloom": Family(
             attention=_GPT.attention,
@@ -114,6 +120,8 @@ CLASSIC: Final[Mapping[str, Family]] = MappingProxyType(
             extras=(two_hidden,),
             tied=True,
             read_width=_four_times,
+            gguf=(Gguf("bloom"),),
+            gated=False,
         ),
         "gpt_neox": Family(
             attention=(projections, when("attention_bias", all_bias)),
@@ -121,6 +129,8 @@ CLASSIC: Final[Mapping[str, Family]] = MappingProxyType(
             norms=_GPT.norms,
             final=_GPT.final,
             defaults={"attention_bias": True},
+            gguf=(Gguf("gptneox"),),
+            gated=False,
         ),
         "opt": Family(
             attention=(projections, when("enable_bias", all_bias)),
@@ -132,6 +142,7 @@ CLASSIC: Final[Mapping[str, Family]] = MappingProxyType(
             extras=(positions("max_position_embeddings", 2), _opt_projection),
             tied=True,
             defaults={"enable_bias": True, "do_layer_norm_before": True},
+            gated=False,
         ),
         "biogpt": Family(
             attention=_GPT.attention,
@@ -156,6 +167,8 @@ CLASSIC: Final[Mapping[str, Family]] = MappingProxyType(
             final=_GPT.final,
             extras=(output_bias,),
             read_width=_four_times,
+            gguf=(Gguf("phi2"),),
+            gated=False,
         ),
         "persimmon": Family(
             attention=(projections, all_bias, when("qk_layernorm", _head_layer_norms)),
@@ -180,6 +193,14 @@ CLASSIC: Final[Mapping[str, Family]] = MappingProxyType(
             kinds=stated_or(sliding_everywhere),
             window=stated_window,
             defaults={"use_bias": True},
+            gguf=(
+                Gguf(
+                    "starcoder2",
+                    blocks=Blocks("starcoder2", exact=True, qkv_bias=True, every_bias=True),
+                    windows=False,
+                ),
+            ),
+            gated=False,
         ),
         "stablelm": Family(
             attention=(
@@ -189,12 +210,15 @@ CLASSIC: Final[Mapping[str, Family]] = MappingProxyType(
             ),
             norms=(two_hidden, unless("use_parallel_residual", two_hidden)),
             final=_GPT.final,
+            gguf=(Gguf("stablelm", blocks=Blocks("stablelm")),),
         ),
         "nemotron": Family(
             attention=(projections, when("attention_bias", all_bias)),
             dense=(up_down, when("mlp_bias", up_down_bias)),
             norms=_GPT.norms,
             final=_GPT.final,
+            gguf=(Gguf("nemotron", blocks=Blocks("nemotron")),),
+            gated=False,
         ),
         "falcon": Family(
             attention=(projections, when("bias", qkv_bias), when("bias", out_bias)),
@@ -204,6 +228,8 @@ CLASSIC: Final[Mapping[str, Family]] = MappingProxyType(
             tied=True,
             read_kv_heads=_falcon_kv,
             read_width=_four_times,
+            gguf=(Gguf("falcon"),),
+            gated=False,
         ),
     }
 )

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from msgspec.structs import replace
+
 from advisor.models.architecture import (
     Arch,
     Family,
+    Gguf,
     four_hidden,
     gated,
     one_hidden,
@@ -38,6 +41,7 @@ from advisor.models.parameter_terms import (
     when,
     wide_norms,
 )
+from advisor.models.shape import FOUR_NORMS, POST_NORMS, Blocks
 
 _LLAMA = Family(
     attention=(projections, when("attention_bias", all_bias)),
@@ -161,41 +165,89 @@ def _vision_unknown(_: Arch) -> str:
 
 DENSE: Final[Mapping[str, Family]] = MappingProxyType(
     {
-        "llama": _LLAMA,
-        "aquila": _LLAMA,
-        "yi": _LLAMA,
+        "llama": replace(
+            _LLAMA,
+            gguf=(
+                Gguf("llama", moe_type="mixtral", blocks=Blocks("llama", exact=True)),
+                Gguf("llama-embed", role="encoder"),
+            ),
+        ),
+        "aquila": replace(_LLAMA, gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False),)),
+        "yi": replace(_LLAMA, gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False),)),
         "iquestcoder": _LLAMA,
         "helium": Family(
             attention=(projections, when("attention_bias", qkv_bias)),
             dense=(gated, when("mlp_bias", gate_bias)),
+            gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False),),
         ),
         "cwm": Family(
             attention=(projections, when("attention_bias", all_bias)),
             dense=(gated, when("mlp_bias", gate_bias)),
             kinds=stated_or(sliding_everywhere),
             window=stated_window,
+            gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False),),
         ),
-        "mistral": _MISTRAL,
-        "ministral": _MISTRAL,
-        "ministral3": _MISTRAL,
-        "phi3": Family(kinds=stated_or(sliding_everywhere), window=stated_window),
+        "mistral": replace(
+            _MISTRAL,
+            gguf=(Gguf("llama", blocks=Blocks("llama", exact=True), reads=False, windows=False),),
+        ),
+        "ministral": replace(
+            _MISTRAL, gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False, windows=False),)
+        ),
+        "ministral3": replace(_MISTRAL, gguf=(Gguf("mistral3", blocks=Blocks("mistral3")),)),
+        "phi3": Family(
+            kinds=stated_or(sliding_everywhere),
+            window=stated_window,
+            gguf=(
+                Gguf(
+                    "phi3",
+                    blocks=Blocks("phi3", exact=True, fused_qkv=True, fused_up=True),
+                    windows=False,
+                ),
+            ),
+        ),
         "phi3_v": Family(
-            kinds=stated_or(sliding_everywhere), window=stated_window, uncounted=_vision_unknown
+            kinds=stated_or(sliding_everywhere),
+            window=stated_window,
+            uncounted=_vision_unknown,
+            gguf=(
+                Gguf(
+                    "phi3",
+                    blocks=Blocks("phi3", fused_qkv=True, fused_up=True),
+                    reads=False,
+                    windows=False,
+                ),
+            ),
         ),
         "phi4mm": Family(
             kinds=stated_or(sliding_everywhere),
             window=stated_window,
             tied=True,
             uncounted=_vision_unknown,
+            gguf=(
+                Gguf(
+                    "phi3",
+                    blocks=Blocks("phi3", fused_qkv=True, fused_up=True),
+                    reads=False,
+                    windows=False,
+                ),
+            ),
         ),
         "molmo": Family(attention=(projections, qkv_bias), uncounted=_vision_unknown),
-        "baichuan": Family(),
-        "internlm2": Family(attention=(projections, when("bias", all_bias))),
-        "internlm3": Family(unsupported=("qkv_bias", "bias", "attention_bias", "mlp_bias")),
-        "exaone": Family(),
+        "baichuan": Family(gguf=(Gguf("baichuan", blocks=Blocks("baichuan")),)),
+        "internlm2": Family(
+            attention=(projections, when("bias", all_bias)),
+            gguf=(Gguf("internlm2", blocks=Blocks("internlm2")),),
+        ),
+        "internlm3": Family(
+            unsupported=("qkv_bias", "bias", "attention_bias", "mlp_bias"),
+            gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False),),
+        ),
+        "exaone": Family(gguf=(Gguf("exaone", blocks=Blocks("exaone")),)),
         "granite": Family(
             attention=(projections, when("attention_bias", all_bias)),
             dense=(gated, when("mlp_bias", gate_bias)),
+            gguf=(Gguf("granite", blocks=Blocks("granite", exact=True)),),
         ),
         "granite_swa": Family(
             attention=(projections, sinks, when("attention_bias", all_bias)),
@@ -208,6 +260,7 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
             attention=(projections, when("attention_bias", all_bias)),
             dense=(gated, when("mlp_bias", gate_bias)),
             norms=(two_hidden, when("use_post_norm", two_hidden)),
+            gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False),),
         ),
         "smollm3": Family(
             attention=(projections, when("attention_bias", all_bias)),
@@ -215,6 +268,7 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
             tied=True,
             kinds=stated_or(sliding_above),
             window=stated_window,
+            gguf=(Gguf("smollm3", blocks=Blocks("smollm3")),),
         ),
         "seed_oss": Family(
             attention=(
@@ -224,44 +278,129 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
             ),
             dense=(gated, when("mlp_bias", gate_bias)),
             defaults={"head_dim": 128, "attention_bias": True},
+            gguf=(Gguf("seed_oss", blocks=Blocks("seed_oss", qkv_bias=True)),),
         ),
-        "ernie4_5": _ERNIE,
+        "ernie4_5": replace(_ERNIE, gguf=(Gguf("ernie4_5", blocks=Blocks("ernie4_5")),)),
         "arcee": Family(
             attention=(projections, when("attention_bias", all_bias)),
             dense=(up_down, when("mlp_bias", up_down_bias)),
+            gguf=(Gguf("arcee", blocks=Blocks("arcee")),),
+            gated=False,
         ),
         "apertus": Family(
             attention=(projections, head_norms, when("attention_bias", all_bias)),
             dense=(up_down, activation_pair),
+            gguf=(Gguf("apertus", blocks=Blocks("apertus", qk_norm="head")),),
+            gated=False,
         ),
         "nanochat": Family(dense=(up_down,), norms=(), final=(), unsupported=("attention_bias",)),
-        "qwen2": _QWEN2,
-        "mimo": _QWEN2,
-        "qwen2_vl": _QWEN2,
-        "qwen2_5_vl": _QWEN2,
-        "qwen3": _QWEN3,
-        "qwen3_vl": _QWEN3,
-        "gemma": _GEMMA,
-        "gemma2": _GEMMA2,
-        "gemma3": _GEMMA3,
-        "glm": _GLM,
-        "glm4": _GLM4,
-        "glm4v": Family(attention=(projections, qkv_bias), norms=(four_hidden,)),
+        "qwen2": replace(
+            _QWEN2,
+            gguf=(Gguf("qwen2", blocks=Blocks("qwen2", exact=True, qkv_bias=True), windows=False),),
+        ),
+        "mimo": replace(
+            _QWEN2, gguf=(Gguf("qwen2", blocks=Blocks("qwen2", qkv_bias=True), reads=False),)
+        ),
+        "qwen2_vl": replace(
+            _QWEN2, gguf=(Gguf("qwen2vl", blocks=Blocks("qwen2vl", qkv_bias=True)),)
+        ),
+        "qwen2_5_vl": replace(
+            _QWEN2, gguf=(Gguf("qwen2vl", blocks=Blocks("qwen2vl", qkv_bias=True), reads=False),)
+        ),
+        "qwen3": replace(
+            _QWEN3,
+            gguf=(
+                Gguf("qwen3", blocks=Blocks("qwen3", exact=True, qk_norm="head"), windows=False),
+            ),
+        ),
+        "qwen3_vl": replace(
+            _QWEN3, gguf=(Gguf("qwen3vl", blocks=Blocks("qwen3vl", qk_norm="head")),)
+        ),
+        "gemma": replace(_GEMMA, gguf=(Gguf("gemma", blocks=Blocks("gemma")),)),
+        "gemma2": replace(
+            _GEMMA2,
+            gguf=(
+                Gguf(
+                    "gemma2",
+                    period=2,
+                    window=4096,
+                    blocks=Blocks("gemma2", exact=True, norms=FOUR_NORMS),
+                ),
+            ),
+        ),
+        "gemma3": replace(
+            _GEMMA3,
+            gguf=(
+                Gguf(
+                    "gemma3",
+                    period=6,
+                    blocks=Blocks("gemma3", exact=True, qk_norm="head", norms=FOUR_NORMS),
+                ),
+                Gguf("gemma-embedding", role="encoder"),
+            ),
+        ),
+        "glm": replace(
+            _GLM, gguf=(Gguf("chatglm", blocks=Blocks("chatglm", qkv_bias=True, fused_up=True)),)
+        ),
+        "glm4": replace(
+            _GLM4,
+            gguf=(
+                Gguf(
+                    "glm4",
+                    blocks=Blocks(
+                        "glm4", exact=True, qkv_bias=True, norms=FOUR_NORMS, fused_up=True
+                    ),
+                ),
+            ),
+        ),
+        "glm4v": Family(
+            attention=(projections, qkv_bias),
+            norms=(four_hidden,),
+            gguf=(
+                Gguf(
+                    "glm4",
+                    blocks=Blocks("glm4", qkv_bias=True, norms=FOUR_NORMS, fused_up=True),
+                    reads=False,
+                ),
+            ),
+        ),
         "exaone4": Family(
             attention=(projections, head_norms),
             kinds=sliding_if_windowed(full_every("sliding_window_pattern")),
             window=stated_window,
             defaults={"sliding_window_pattern": 4},
+            gguf=(
+                Gguf(
+                    "exaone4", period=4, blocks=Blocks("exaone4", qk_norm="head", norms=POST_NORMS)
+                ),
+            ),
         ),
         "olmo": Family(
-            attention=(projections, when("attention_bias", all_bias)), norms=(), final=()
+            attention=(projections, when("attention_bias", all_bias)),
+            norms=(),
+            final=(),
+            gguf=(Gguf("olmo", blocks=Blocks("olmo", norms=())),),
         ),
-        "olmo2": _OLMO2,
+        "olmo2": replace(
+            _OLMO2,
+            gguf=(
+                Gguf(
+                    "olmo2",
+                    period=4,
+                    blocks=Blocks("olmo2", exact=True, qk_norm="whole", norms=POST_NORMS),
+                ),
+            ),
+        ),
         "olmo3": Family(
             attention=_OLMO2.attention,
             kinds=full_every("sliding_window_pattern"),
             window=stated_window,
             defaults={"sliding_window": 4096, "sliding_window_pattern": 4},
+            gguf=(
+                Gguf(
+                    "olmo2", blocks=Blocks("olmo2", qk_norm="whole", norms=POST_NORMS), reads=False
+                ),
+            ),
         ),
         "cohere": Family(
             attention=(
@@ -271,6 +410,7 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
             ),
             norms=(one_hidden,),
             tied=True,
+            gguf=(Gguf("command-r", blocks=Blocks("command-r", exact=True, norms=("attn_norm",))),),
         ),
         "cohere2": Family(
             attention=(projections, when("attention_bias", all_bias)),
@@ -279,9 +419,11 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
             kinds=full_every("sliding_window_pattern"),
             window=stated_window,
             defaults={"sliding_window": 4096, "sliding_window_pattern": 4},
+            gguf=(Gguf("cohere2", period=4, blocks=Blocks("cohere2", norms=("attn_norm",))),),
         ),
         "hunyuan_v1_dense": Family(
-            attention=(projections, head_norms, when("attention_bias", all_bias))
+            attention=(projections, head_norms, when("attention_bias", all_bias)),
+            gguf=(Gguf("hunyuan-dense", blocks=Blocks("hunyuan-dense", qk_norm="head")),),
         ),
         "mllama": Family(
             kinds=cross_layers,

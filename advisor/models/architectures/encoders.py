@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from msgspec.structs import replace
+
 from advisor.models.architecture import (
     Arch,
     Family,
+    Gguf,
     four_hidden,
     gated,
     one_hidden,
@@ -100,9 +103,17 @@ _BERT = Family(
     role="encoder",
 )
 
+_CROSS = "its cross-attention is not modelled"
 ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
     {
-        "bert": _BERT,
+        "bert": replace(
+            _BERT,
+            gguf=(
+                Gguf("bert", role="encoder"),
+                Gguf("jina-bert-v2", role="encoder"),
+                Gguf("neo-bert", role="encoder"),
+            ),
+        ),
         "xlm-roberta": Family(
             attention=_BERT.attention,
             mixers=_BERT.mixers,
@@ -114,6 +125,7 @@ ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
             tied=True,
             role="encoder",
             defaults={"type_vocab_size": 1},
+            gguf=(Gguf("jina-bert-v3", role="encoder"),),
         ),
         "distilbert": Family(
             mixers=_BERT.mixers,
@@ -141,6 +153,7 @@ ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
             kinds=_BERT.kinds,
             tied=True,
             role="encoder",
+            gguf=(Gguf("nomic-bert", role="encoder"), Gguf("nomic-bert-moe", role="encoder")),
         ),
         "whisper": Family(
             attention=(_whisper_attention,),
@@ -166,6 +179,7 @@ ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
             role="encoder-decoder",
             read_width=_t5_width,
             encoder_positions=_as_long_as_the_input,
+            gguf=(Gguf("t5", role="encoder-decoder", unknown=_CROSS),),
         ),
     }
 )

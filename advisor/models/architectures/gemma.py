@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from advisor.models.architecture import Arch, Family, four_hidden, gated, one_hidden, projections
+from advisor.models.architecture import (
+    Arch,
+    Family,
+    Gguf,
+    four_hidden,
+    gated,
+    one_hidden,
+    projections,
+)
 from advisor.models.experts import experts
 from advisor.models.layer_patterns import full_every, stated_window
 from advisor.models.parameter_terms import gated_expert, head_norms, router
@@ -115,6 +123,7 @@ GEMMA: Final[Mapping[str, Family]] = MappingProxyType(
                 "altup_num_inputs": 4,
                 "laurel_rank": 64,
             },
+            gguf=(Gguf("gemma3n", period=5, caching=20),),
         ),
         "gemma4": Family(
             attention=(projections, head_norms),
@@ -138,6 +147,7 @@ GEMMA: Final[Mapping[str, Family]] = MappingProxyType(
                 "sliding_window_pattern": 6,
                 "global_head_dim": 512,
             },
+            gguf=(Gguf("gemma4", period=6),),
         ),
     }
 )

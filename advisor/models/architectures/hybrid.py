@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from advisor.models.architecture import (
     Arch,
     Family,
+    Gguf,
     all_dense,
     four_hidden,
     gated,
@@ -78,6 +79,7 @@ from advisor.models.recurrent import (
     short_conv_terms,
     state_width,
 )
+from advisor.models.shape import Blocks
 
 
 def _lfm_width(keys: Keys, _: int) -> int:
@@ -177,9 +179,10 @@ _BAMBA = Family(
     },
 )
 
+_STATE = "its recurrent state is not described here"
 HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
     {
-        "mamba": _PURE,
+        "mamba": replace(_PURE, gguf=(Gguf("mamba", recurrent="mamba"),)),
         "falcon_mamba": replace(_PURE, defaults={**_PURE.defaults}),
         "mamba2": replace(
             _PURE,
@@ -187,6 +190,7 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
             mixers={"R": (mamba2_terms,)},
             tied=False,
             defaults={"conv_kernel": 4, "expand": 2, "n_groups": 8, "state_size": 128},
+            gguf=(Gguf("mamba2", recurrent="mamba2", blocks=Blocks("mamba2", exact=True)),),
         ),
         "rwkv": Family(
             attends=False,
@@ -227,6 +231,7 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
                 "mamba_d_conv": 4,
                 "mamba_expand": 2,
             },
+            gguf=(Gguf("jamba", recurrent="mamba"),),
         ),
         "bamba": _BAMBA,
         "falcon_h1": replace(
@@ -240,6 +245,7 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
                 )
             },
             kinds=always("H"),
+            gguf=(Gguf("falcon-h1", recurrent="mamba2", both=True),),
         ),
         "granitemoehybrid": replace(
             _BAMBA,
@@ -249,6 +255,7 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
             moe=experts(shared="width"),
             kinds=stated_or(must_state),
             ffn_kinds=experts_if_any,
+            gguf=(Gguf("granitehybrid", recurrent="mamba2"),),
         ),
         "nemotron_h": Family(
             mixers={"R": (mamba2_terms,), "N": ()},
@@ -267,11 +274,21 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
             kinds=stated_or(must_state),
             ffn_kinds=one_block_ffn,
             defaults={"conv_kernel": 4, "n_groups": 8, "ssm_state_size": 128, "head_dim": 128},
+            gguf=(
+                Gguf("nemotron_h", recurrent="mamba2"),
+                Gguf("nemotron_h_moe", recurrent="mamba2"),
+            ),
         ),
-        "qwen3_next": _QWEN3_NEXT,
-        "qwen3_5_moe": _QWEN3_NEXT,
-        "qwen3_5": replace(_QWEN3_NEXT, experts=(), moe=no_experts, ffn_kinds=all_dense),
-        "lfm2": _LFM2,
+        "qwen3_next": replace(_QWEN3_NEXT, gguf=(Gguf("qwen3next", recurrent="deltanet"),)),
+        "qwen3_5_moe": replace(_QWEN3_NEXT, gguf=(Gguf("qwen35moe", recurrent="deltanet"),)),
+        "qwen3_5": replace(
+            _QWEN3_NEXT,
+            experts=(),
+            moe=no_experts,
+            ffn_kinds=all_dense,
+            gguf=(Gguf("qwen35", recurrent="deltanet"),),
+        ),
+        "lfm2": replace(_LFM2, gguf=(Gguf("lfm2", recurrent="conv"),)),
         "lfm2_moe": replace(
             _LFM2,
             experts=(router,),
@@ -280,6 +297,7 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
             ffn_kinds=experts_after("num_dense_layers"),
             read_width=stated_width,
             defaults={"conv_L_cache": 3, "num_dense_layers": 2},
+            gguf=(Gguf("lfm2moe", recurrent="conv"),),
         ),
         "minimax": Family(
             mixers={"R": (lightning_terms,)},
@@ -302,6 +320,7 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
             ffn_kinds=experts_after("first_k_dense_replace"),
             unsupported=("attention_bias", "tie_word_embeddings"),
             defaults={"first_k_dense_replace": 1},
+            gguf=(Gguf("kimi-linear", unknown=_STATE),),
         ),
         "olmo_hybrid": Family(
             attention=(projections, wide_norms, when("attention_bias", all_bias)),

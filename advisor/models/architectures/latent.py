@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from advisor.models.architecture import Family, all_dense, gated, one_hidden
+from advisor.models.architecture import Family, Gguf, all_dense, gated, one_hidden
 from advisor.models.experts import experts, latents
 from advisor.models.layer_patterns import experts_after
 from advisor.models.parameter_terms import (
@@ -20,6 +20,7 @@ from advisor.models.parameter_terms import (
     token_index,
     when,
 )
+from advisor.models.shape import Blocks
 
 _V3_SIZES = {"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
 _V3 = Family(
@@ -53,10 +54,13 @@ _DENSE = Family(
     unsupported=("mlp_bias",),
 )
 
+_INDEX = "it keeps a token index beside its cache whose size is not established"
 LATENT: Final[Mapping[str, Family]] = MappingProxyType(
     {
-        "deepseek_v3": _V3,
-        "kimi_k2": _V3,
+        "deepseek_v3": replace(
+            _V3, gguf=(Gguf("deepseek2", blocks=Blocks("deepseek2"), reads=False),)
+        ),
+        "kimi_k2": replace(_V3, gguf=(Gguf("deepseek2", blocks=Blocks("deepseek2"), reads=False),)),
         "deepseek_v2": replace(
             _V3,
             defaults={
@@ -66,6 +70,7 @@ LATENT: Final[Mapping[str, Family]] = MappingProxyType(
                 "first_k_dense_replace": 0,
                 "n_shared_experts": 2,
             },
+            gguf=(Gguf("deepseek2", blocks=Blocks("deepseek2", exact=True)),),
         ),
         "deepseek_v32": _INDEXED,
         "glm_moe_dsa": replace(
@@ -77,6 +82,7 @@ LATENT: Final[Mapping[str, Family]] = MappingProxyType(
                 "q_lora_rank": 2048,
                 "index_n_heads": 32,
             },
+            gguf=(Gguf("glm-dsa", unknown=_INDEX),),
         ),
         "glm4_moe_lite": replace(
             _V3,
@@ -103,7 +109,9 @@ LATENT: Final[Mapping[str, Family]] = MappingProxyType(
                 "qk_nope_head_dim": 64,
             },
         ),
-        "minicpm3": replace(_DENSE, defaults={"kv_lora_rank": 256, "q_lora_rank": 768}),
+        "minicpm3": replace(
+            _DENSE, defaults={"kv_lora_rank": 256, "q_lora_rank": 768}, gguf=(Gguf("minicpm3"),)
+        ),
         "youtu": replace(_DENSE, defaults={**_V3_SIZES, "kv_lora_rank": 512, "q_lora_rank": 1536}),
     }
 )

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from advisor.models.architecture import Arch, Family, four_hidden, projections, two_hidden
+from advisor.models.architecture import Arch, Family, Gguf, four_hidden, projections, two_hidden
 from advisor.models.config_keys import Keys
 from advisor.models.experts import dbrx_moe, experts, llama4_moe
 from advisor.models.layer_patterns import (
@@ -40,6 +40,7 @@ from advisor.models.parameter_terms import (
     when,
     wide_norms,
 )
+from advisor.models.shape import Blocks
 
 
 def _dbrx_kv(keys: Keys, heads: int) -> int:
@@ -86,7 +87,10 @@ _OLMOE = Family(
 )
 MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
     {
-        "mixtral": _MIXTRAL,
+        "mixtral": replace(
+            _MIXTRAL,
+            gguf=(Gguf("llama", blocks=Blocks("llama", exact=True), reads=False, windows=False),),
+        ),
         "minimax_m2": Family(
             attention=(projections, wide_norms),
             experts=(router,),
@@ -94,6 +98,7 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             moe=experts(),
             ffn_kinds=all_experts,
             defaults={"head_dim": 128},
+            gguf=(Gguf("minimax-m2", blocks=Blocks("minimax-m2", qk_norm="whole")),),
         ),
         "granitemoe": Family(
             attention=(projections, when("attention_bias", all_bias)),
@@ -101,6 +106,7 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             expert=gated_expert,
             moe=experts(),
             ffn_kinds=all_experts,
+            gguf=(Gguf("granitemoe", blocks=Blocks("granitemoe")),),
         ),
         "granitemoe_swa": Family(
             attention=(projections, sinks, when("attention_bias", all_bias)),
@@ -117,8 +123,9 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             expert=gated_expert,
             moe=experts(shared="width"),
             ffn_kinds=all_experts,
+            gguf=(Gguf("granitemoe", blocks=Blocks("granitemoe"), reads=False),),
         ),
-        "olmoe": _OLMOE,
+        "olmoe": replace(_OLMOE, gguf=(Gguf("olmoe", blocks=Blocks("olmoe", qk_norm="whole")),)),
         "flex_olmo": _OLMOE,
         "phimoe": Family(
             attention=(projections, when("attention_bias", all_bias)),
@@ -131,6 +138,7 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             extras=(when("lm_head_bias", output_bias),),
             kinds=stated_or(sliding_everywhere),
             window=stated_window,
+            gguf=(Gguf("phimoe", windows=False),),
         ),
         "qwen2_moe": Family(
             attention=(projections, when("qkv_bias", qkv_bias)),
@@ -141,16 +149,31 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             kinds=stated_or(sliding_above),
             window=stated_window,
             defaults={"qkv_bias": True, "shared_expert_intermediate_size": 5632},
+            gguf=(
+                Gguf(
+                    "qwen2moe", blocks=Blocks("qwen2moe", exact=True, qkv_bias=True), windows=False
+                ),
+            ),
         ),
-        "qwen3_moe": _QWEN3_MOE,
-        "qwen3_vl_moe": _QWEN3_MOE,
-        "mellum": replace(_QWEN3_MOE, defaults={"head_dim": 128}),
+        "qwen3_moe": replace(
+            _QWEN3_MOE,
+            gguf=(
+                Gguf(
+                    "qwen3moe", blocks=Blocks("qwen3moe", exact=True, qk_norm="head"), windows=False
+                ),
+            ),
+        ),
+        "qwen3_vl_moe": replace(
+            _QWEN3_MOE, gguf=(Gguf("qwen3vlmoe", blocks=Blocks("qwen3vlmoe", qk_norm="head")),)
+        ),
+        "mellum": replace(_QWEN3_MOE, defaults={"head_dim": 128}, gguf=(Gguf("mellum", period=4),)),
         "dbrx": Family(
             experts=(router,),
             expert=gated_expert,
             moe=dbrx_moe,
             ffn_kinds=all_experts,
             read_kv_heads=_dbrx_kv,
+            gguf=(Gguf("dbrx"),),
         ),
         "gpt_oss": Family(
             attention=(projections, when("attention_bias", all_bias), sinks),
@@ -166,6 +189,18 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
                 "sliding_window": 128,
                 "sliding_window_pattern": 2,
             },
+            gguf=(
+                Gguf(
+                    "gpt-oss",
+                    period=2,
+                    blocks=Blocks(
+                        "gpt-oss",
+                        exact=True,
+                        qkv_bias=True,
+                        norms=("attn_norm", "post_attention_norm"),
+                    ),
+                ),
+            ),
         ),
         "llama4": Family(
             attention=(projections, when("attention_bias", all_bias)),
@@ -182,8 +217,19 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
                 "attention_chunk_size": 8192,
                 "intermediate_size_mlp": 16384,
             },
+            gguf=(Gguf("llama4", period=4, window=8192, chunked=True),),
         ),
-        "glm4_moe": _GLM4_MOE,
+        "glm4_moe": replace(
+            _GLM4_MOE,
+            gguf=(
+                Gguf(
+                    "glm4moe",
+                    blocks=Blocks(
+                        "glm4moe", qkv_bias=True, norms=("attn_norm", "post_attention_norm")
+                    ),
+                ),
+            ),
+        ),
         "solar_open": Family(
             attention=_GLM4_MOE.attention,
             experts=_GLM4_MOE.experts,
@@ -203,6 +249,15 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
                 "n_shared_experts": 1,
                 "attention_bias": True,
             },
+            gguf=(
+                Gguf(
+                    "glm4moe",
+                    blocks=Blocks(
+                        "glm4moe", qkv_bias=True, norms=("attn_norm", "post_attention_norm")
+                    ),
+                    reads=False,
+                ),
+            ),
         ),
         "dots1": Family(
             attention=(projections, head_norms, when("attention_bias", all_bias)),
@@ -212,6 +267,7 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             ffn_kinds=experts_after("first_k_dense_replace"),
             kinds=stated_or(sliding_above),
             window=stated_window,
+            gguf=(Gguf("dots1", blocks=Blocks("dots1", qk_norm="head")),),
         ),
         "deepseek": Family(
             attention=(projections, when("attention_bias", all_bias)),
@@ -219,6 +275,7 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             expert=gated_expert,
             moe=experts(shared="count"),
             ffn_kinds=experts_after("first_k_dense_replace"),
+            gguf=(Gguf("deepseek", blocks=Blocks("deepseek")),),
         ),
         "exaone_moe": Family(
             attention=(projections, head_norms),
@@ -229,6 +286,7 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             kinds=full_every("sliding_window_pattern"),
             window=stated_window,
             defaults={"sliding_window_pattern": 4, "first_k_dense_replace": 1},
+            gguf=(Gguf("exaone-moe", period=4, window=128),),
         ),
         "hy_v3": Family(
             attention=(projections, head_norms),
@@ -246,6 +304,7 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             moe=experts(shared="count"),
             ffn_kinds=all_experts,
             defaults={"num_shared_expert": 1},
+            gguf=(Gguf("hunyuan-moe", blocks=Blocks("hunyuan-moe", qk_norm="head")),),
         ),
         "ernie4_5_moe": Family(
             experts=(router, router_bias, shared),
@@ -255,6 +314,7 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             tied=True,
             unsupported=("use_bias",),
             defaults={"moe_layer_start_index": 1, "moe_num_shared_experts": 2},
+            gguf=(Gguf("ernie4_5-moe", blocks=Blocks("ernie4_5-moe")),),
         ),
         "kolibri1": Family(
             attention=(projections, head_norms, when("attention_bias", all_bias)),

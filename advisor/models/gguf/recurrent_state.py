@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from advisor.models.architecture import Gguf
 from advisor.models.config_keys import Keys
-from advisor.models.gguf.families import GgufFamily
 from advisor.models.shape import Recurrent
 
 
-def recurrent_of(keys: Keys, family: GgufFamily, hidden: int) -> Recurrent | None:
+def recurrent_of(keys: Keys, family: Gguf, hidden: int) -> Recurrent | None:
     """Describe the state of a recurrent layer; None where nobody has described it.
 
     Sizes follow what transformers 5.23.0 keeps, as for a config.json.

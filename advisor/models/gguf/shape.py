@@ -13,8 +13,10 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.models.architecture import Family, Gguf
+from advisor.models.architectures import FAMILIES
 from advisor.models.config_keys import MAX_LAYERS, Keys
-from advisor.models.gguf.families import GGUF_FAMILIES, GgufFamily
+from advisor.models.gguf.families import GGUF_FAMILIES
 from advisor.models.gguf.recurrent_state import recurrent_of
 from advisor.models.shape import Mla, Moe, Shape
 from advisor.models.stored_tensors import ROPE_FREQUENCIES, StoredTensor, counts_of, place_of
@@ -24,6 +26,7 @@ _MAX_HEADS: Final = 100_000
 _LONGEST_CONTEXT: Final = 10**10
 _MIXED: Final = frozenset({"deci", "nemotron_h", "nemotron_h_moe"})
 """Architectures with layers of which no tensor is stored, or only one half."""
+_NO_FAMILY = Family()
 
 
 class _Block(Struct):
@@ -56,7 +59,7 @@ class GgufModel(Struct, frozen=True):
 
     keys: Keys
     """Keys of the architecture, without its name before them."""
-    family: GgufFamily
+    family: Gguf
     blocks: tuple[_Block, ...]
     outside: Mapping[str, StoredTensor]
 
@@ -92,9 +95,9 @@ def shape_of(
 _INSIDE: Final = frozenset({"layer", "spare"})
 
 
-def _unknown(architecture: str) -> GgufFamily:
+def _unknown(architecture: str) -> Gguf:
     why = f"advisor does not know the architecture '{architecture}'"
-    return GgufFamily(architecture, unknown=why)
+    return Gguf(architecture, architecture, unknown=why)
 
 
 def _layers(keys: Keys) -> tuple[int, int]:
@@ -129,8 +132,10 @@ def _shape(model: GgufModel, tensors: tuple[StoredTensor, ...]) -> Shape:
     kinds, window = _kinds(model)
     width, unknown = _head_width(model, hidden, heads, mla)
     tied = "output.weight" not in model.outside and family.role != "encoder"
+    named = _model_type(model, moe)
+    known = FAMILIES.get(named, _NO_FAMILY)
     return Shape(
-        model_type=_model_type(model, moe),
+        model_type=named,
         layers=len(model.blocks),
         hidden=hidden,
         vocab=vocab,
@@ -151,6 +156,9 @@ def _shape(model: GgufModel, tensors: tuple[StoredTensor, ...]) -> Shape:
         counts=counts_of(tensors, len(model.blocks), moe),
         role=family.role,
         cache_unknown=family.unknown or unknown,
+        gated=known.gated,
+        blocks=known.stored().blocks,
+        windows=known.stored().windows,
     )
 
 
