@@ -13,7 +13,6 @@ from advisor.memo import by_identity
 from advisor.models.shape import Blocks, Mla, Moe, Recurrent, Shape
 
 _LLAMA_3_VOCAB = 128_256
-_GEMMA_3_TEXT_VOCAB = 262_144
 
 
 class Tensor(Struct, frozen=True):
@@ -95,8 +94,7 @@ def _has_output(shape: Shape) -> bool:
 
 
 def _stored_vocab(shape: Shape, traits: Blocks) -> int:
-    gemma = traits.architecture == "gemma3"
-    return min(shape.vocab, _GEMMA_3_TEXT_VOCAB) if gemma else shape.vocab
+    return min(shape.vocab, traits.most_vocab or shape.vocab)
 
 
 def _scales_rope(shape: Shape) -> bool:

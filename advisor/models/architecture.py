@@ -229,6 +229,8 @@ class Family(Struct, frozen=True):
     """Gives the reason when this very config has no exact count, else an empty text."""
     gated: bool = True
     """Whether the feed-forward blocks have a gate."""
+    also: tuple[str, ...] = ()
+    """Other names: of its text part inside a wrapper, and of copies."""
     gguf: tuple[Gguf, ...] = ()
     """The GGUF architectures that are this family; it is stored as the first."""
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from advisor.models.architecture import Arch, Family
-from advisor.models.architectures import FAMILIES, SYNONYMS
+from advisor.models.architectures import FAMILIES, WRAPPERS, family_of
 from advisor.models.config_keys import Keys
 from advisor.models.json_file import read_json_object
-from advisor.models.multimodal import WRAPPERS, Wrapper, count_vision
+from advisor.models.multimodal import Wrapper, count_vision
 from advisor.models.parameter_counts import count
 from advisor.models.shape import Counts, Shape
 from advisor.models.text_config import read_text
@@ -83,7 +83,7 @@ def _text_type(text: Keys, outer: Keys, model_type: str, wrapper: Wrapper | None
     named = text.word("model_type") or (wrapper.text if wrapper else model_type)
     if wrapper and text is outer:
         named = wrapper.text
-    return SYNONYMS.get(named, named)
+    return family_of(named)
 
 
 def _unknown(outer: Keys, model_type: str, text_type: str) -> Exception:

@@ -36,20 +36,6 @@ def _with_newline(outer: Keys, t: Tower, a: Arch) -> int:
     return _two_layers(outer, t, a) + a.hidden
 
 
-def _gemma3(_: Keys, t: Tower, a: Arch) -> int:
-    return t.hidden * a.hidden + t.hidden
-
-
-def _plain(_: Keys, t: Tower, a: Arch) -> int:
-    """One matrix (Gemma 4)."""
-    return t.hidden * a.hidden
-
-
-def _paligemma(outer: Keys, t: Tower, a: Arch) -> int:
-    out = t.keys.maybe("projection_dim", least=1) or outer.maybe("projection_dim") or a.hidden
-    return t.hidden * out + out
-
-
 def _mistral3(outer: Keys, t: Tower, a: Arch) -> int:
     """A norm, a patch merger and two layers."""
     merged = t.hidden**2 * outer.number("spatial_merge_size", 2, least=1) ** 2
@@ -112,9 +98,9 @@ class Wrapper(Struct, frozen=True):
     """False where no formula covers the towers."""
 
 
-_NO_HEAD: Final = MappingProxyType({"vision_use_head": False})
+NO_HEAD: Final = MappingProxyType({"vision_use_head": False})
 
-WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
+OTHER_WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
     {
         "llava": Wrapper("llama", "clip_vision_model", _two_layers, text_may_tie=True),
         "llava_next": Wrapper("llama", "clip_vision_model", _with_newline),
@@ -122,14 +108,8 @@ WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
             "qwen2",
             "siglip_vision_model",
             _with_newline,
-            tower_defaults=_NO_HEAD,
+            tower_defaults=NO_HEAD,
             text_may_tie=True,
-        ),
-        "gemma3": Wrapper(
-            "gemma3", "siglip_vision_model", _gemma3, tied=True, tower_defaults=_NO_HEAD
-        ),
-        "paligemma": Wrapper(
-            "gemma", "siglip_vision_model", _paligemma, tied=True, tower_defaults=_NO_HEAD
         ),
         "mistral3": Wrapper("mistral", "pixtral", _mistral3),
         "idefics3": Wrapper("llama", "idefics3_vision", _idefics3),
@@ -148,8 +128,6 @@ WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
         "kimi_k25": Wrapper("deepseek_v3", "kimi_k25_vision", _kimi),
         "mllama": Wrapper("mllama", "mllama_vision_model", _mllama),
         "cohere2_vision": Wrapper("cohere2", "siglip_vision_model", _cohere2, tied=True),
-        "gemma3n": Wrapper("gemma3n", "", tied=True, counted=False),
-        "gemma4": Wrapper("gemma4", "gemma4_vision", _plain, tied=True),
     }
 )
 

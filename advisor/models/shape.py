@@ -85,6 +85,8 @@ class Blocks(Struct, frozen=True, omit_defaults=True):
     fused_qkv: bool = False
     fused_up: bool = False
     every_bias: bool = False
+    most_vocab: int | None = None
+    """Rows of the embedding that are stored at most."""
 
 
 LLAMA_BLOCKS = Blocks("llama", exact=True)

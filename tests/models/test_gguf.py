@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from advisor.models.architectures import FAMILIES
-from advisor.models.gguf.families import GGUF_FAMILIES
+from advisor.models.gguf.families import gguf_families
 from advisor.models.gguf.files import read_gguf
 from advisor.models.gguf.formats import FILE_TYPES, TENSOR_TYPES
 from tests.models.gguf_files import (
@@ -33,12 +33,12 @@ def test_type_tables_are_those_of_the_gguf_package() -> None:
     assert dict(TENSOR_TYPES) == sizes
     known = {kind.value for kind in gguf.LlamaFileType if kind.name != "GUESSED"}
     assert set(FILE_TYPES) == known
-    assert set(GGUF_FAMILIES) <= set(gguf.MODEL_ARCH_NAMES.values()) | {"cohere2moe", "mellum"}
+    assert set(gguf_families()) <= set(gguf.MODEL_ARCH_NAMES.values()) | {"cohere2moe", "mellum"}
 
 
 def test_architectures_have_the_names_that_the_tensor_lists_use() -> None:
     unlike = {"llama-embed", "gemma-embedding"}
-    for name, known in GGUF_FAMILIES.items():
+    for name, known in gguf_families().items():
         family = FAMILIES.get(known.model_type)
         listed = family.stored().blocks if family else None
         assert listed is None or name in unlike or listed.architecture == name

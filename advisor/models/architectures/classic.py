@@ -99,6 +99,7 @@ CLASSIC: Final[Mapping[str, Family]] = MappingProxyType(
             defaults={"n_positions": 1024},
             gguf=(Gguf("gpt2"),),
             gated=False,
+            also=("gpt-sw3",),
         ),
         "gpt_bigcode": Family(
             attention=_GPT.attention,

@@ -87,51 +87,6 @@ _QWEN3 = Family(
     window=stated_window,
     defaults={"head_dim": 128},
 )
-_GEMMA = Family(
-    attention=(projections, when("attention_bias", all_bias)),
-    tied=True,
-    defaults={"head_dim": 256},
-    sizes={
-        "hidden_size": 3072,
-        "intermediate_size": 24576,
-        "num_hidden_layers": 28,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 16,
-        "vocab_size": 256000,
-    },
-)
-_GEMMA2 = Family(
-    attention=(projections, when("attention_bias", all_bias)),
-    norms=(four_hidden,),
-    tied=True,
-    kinds=full_every("sliding_window_pattern"),
-    window=stated_window,
-    defaults={"head_dim": 256, "sliding_window": 4096, "sliding_window_pattern": 2},
-    sizes={
-        "hidden_size": 2304,
-        "intermediate_size": 9216,
-        "num_hidden_layers": 26,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-        "vocab_size": 256000,
-    },
-)
-_GEMMA3 = Family(
-    attention=(projections, head_norms, when("attention_bias", all_bias)),
-    norms=(four_hidden,),
-    tied=True,
-    kinds=full_every("sliding_window_pattern"),
-    window=stated_window,
-    defaults={"head_dim": 256, "sliding_window": 4096, "sliding_window_pattern": 6},
-    sizes={
-        "hidden_size": 2304,
-        "intermediate_size": 9216,
-        "num_hidden_layers": 26,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-        "vocab_size": 262208,
-    },
-)
 _GLM = Family(
     attention=(projections, when("attention_bias", qkv_bias)),
     defaults={"head_dim": 128, "attention_bias": True},
@@ -171,6 +126,7 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
                 Gguf("llama", moe_type="mixtral", blocks=Blocks("llama", exact=True)),
                 Gguf("llama-embed", role="encoder"),
             ),
+            also=("smolvlm_text",),
         ),
         "aquila": replace(_LLAMA, gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False),)),
         "yi": replace(_LLAMA, gguf=(Gguf("llama", blocks=Blocks("llama"), reads=False),)),
@@ -302,10 +258,14 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
             _QWEN2, gguf=(Gguf("qwen2", blocks=Blocks("qwen2", qkv_bias=True), reads=False),)
         ),
         "qwen2_vl": replace(
-            _QWEN2, gguf=(Gguf("qwen2vl", blocks=Blocks("qwen2vl", qkv_bias=True)),)
+            _QWEN2,
+            gguf=(Gguf("qwen2vl", blocks=Blocks("qwen2vl", qkv_bias=True)),),
+            also=("qwen2_vl_text",),
         ),
         "qwen2_5_vl": replace(
-            _QWEN2, gguf=(Gguf("qwen2vl", blocks=Blocks("qwen2vl", qkv_bias=True), reads=False),)
+            _QWEN2,
+            gguf=(Gguf("qwen2vl", blocks=Blocks("qwen2vl", qkv_bias=True), reads=False),),
+            also=("qwen2_5_vl_text",),
         ),
         "qwen3": replace(
             _QWEN3,
@@ -314,30 +274,9 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
             ),
         ),
         "qwen3_vl": replace(
-            _QWEN3, gguf=(Gguf("qwen3vl", blocks=Blocks("qwen3vl", qk_norm="head")),)
-        ),
-        "gemma": replace(_GEMMA, gguf=(Gguf("gemma", blocks=Blocks("gemma")),)),
-        "gemma2": replace(
-            _GEMMA2,
-            gguf=(
-                Gguf(
-                    "gemma2",
-                    period=2,
-                    window=4096,
-                    blocks=Blocks("gemma2", exact=True, norms=FOUR_NORMS),
-                ),
-            ),
-        ),
-        "gemma3": replace(
-            _GEMMA3,
-            gguf=(
-                Gguf(
-                    "gemma3",
-                    period=6,
-                    blocks=Blocks("gemma3", exact=True, qk_norm="head", norms=FOUR_NORMS),
-                ),
-                Gguf("gemma-embedding", role="encoder"),
-            ),
+            _QWEN3,
+            gguf=(Gguf("qwen3vl", blocks=Blocks("qwen3vl", qk_norm="head")),),
+            also=("qwen3_vl_text",),
         ),
         "glm": replace(
             _GLM, gguf=(Gguf("chatglm", blocks=Blocks("chatglm", qkv_bias=True, fused_up=True)),)
@@ -363,6 +302,7 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
                     reads=False,
                 ),
             ),
+            also=("glm4v_text",),
         ),
         "exaone4": Family(
             attention=(projections, head_norms),
@@ -437,6 +377,7 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
                 "num_key_value_heads": 8,
                 "vocab_size": 128256,
             },
+            also=("mllama_text_model",),
         ),
     }
 )

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from msgspec.structs import replace
+
 from advisor.models.architecture import (
     Arch,
     Family,
@@ -15,9 +17,13 @@ from advisor.models.architecture import (
     one_hidden,
     projections,
 )
+from advisor.models.config_keys import Keys
 from advisor.models.experts import experts
 from advisor.models.layer_patterns import full_every, stated_window
-from advisor.models.parameter_terms import gated_expert, head_norms, router
+from advisor.models.multimodal import NO_HEAD, Wrapper
+from advisor.models.parameter_terms import all_bias, gated_expert, head_norms, router, when
+from advisor.models.shape import FOUR_NORMS, Blocks
+from advisor.models.vision_towers import Tower
 
 _BOTH: Final = full_every("sliding_window_pattern")
 
@@ -104,8 +110,80 @@ def _gemma4_gaps(a: Arch) -> str:
 
 _DEFAULTS: Final = {"head_dim": 256, "vocab_size_per_layer_input": 262144}
 
+_GEMMA = Family(
+    attention=(projections, when("attention_bias", all_bias)),
+    tied=True,
+    defaults={"head_dim": 256},
+    sizes={
+        "hidden_size": 3072,
+        "intermediate_size": 24576,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 16,
+        "vocab_size": 256000,
+    },
+)
+_GEMMA2 = Family(
+    attention=(projections, when("attention_bias", all_bias)),
+    norms=(four_hidden,),
+    tied=True,
+    kinds=full_every("sliding_window_pattern"),
+    window=stated_window,
+    defaults={"head_dim": 256, "sliding_window": 4096, "sliding_window_pattern": 2},
+    sizes={
+        "hidden_size": 2304,
+        "intermediate_size": 9216,
+        "num_hidden_layers": 26,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "vocab_size": 256000,
+    },
+)
+_GEMMA3 = Family(
+    attention=(projections, head_norms, when("attention_bias", all_bias)),
+    norms=(four_hidden,),
+    tied=True,
+    kinds=full_every("sliding_window_pattern"),
+    window=stated_window,
+    defaults={"head_dim": 256, "sliding_window": 4096, "sliding_window_pattern": 6},
+    sizes={
+        "hidden_size": 2304,
+        "intermediate_size": 9216,
+        "num_hidden_layers": 26,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "vocab_size": 262208,
+    },
+)
+
 GEMMA: Final[Mapping[str, Family]] = MappingProxyType(
     {
+        "gemma": replace(_GEMMA, gguf=(Gguf("gemma", blocks=Blocks("gemma")),)),
+        "gemma2": replace(
+            _GEMMA2,
+            gguf=(
+                Gguf(
+                    "gemma2",
+                    period=2,
+                    window=4096,
+                    blocks=Blocks("gemma2", exact=True, norms=FOUR_NORMS),
+                ),
+            ),
+        ),
+        "gemma3": replace(
+            _GEMMA3,
+            gguf=(
+                Gguf(
+                    "gemma3",
+                    period=6,
+                    blocks=Blocks(
+                        "gemma3", exact=True, qk_norm="head", norms=FOUR_NORMS, most_vocab=262_144
+                    ),
+                ),
+                Gguf("gemma-embedding", role="encoder"),
+            ),
+            also=("gemma3_text",),
+        ),
         "gemma3n": Family(
             attention=(projections, head_norms),
             mixers={"X": (_reusing_attention,)},
@@ -124,6 +202,7 @@ GEMMA: Final[Mapping[str, Family]] = MappingProxyType(
                 "laurel_rank": 64,
             },
             gguf=(Gguf("gemma3n", period=5, caching=20),),
+            also=("gemma3n_text",),
         ),
         "gemma4": Family(
             attention=(projections, head_norms),
@@ -148,6 +227,35 @@ GEMMA: Final[Mapping[str, Family]] = MappingProxyType(
                 "global_head_dim": 512,
             },
             gguf=(Gguf("gemma4", period=6),),
+            also=("gemma4_text",),
         ),
+    }
+)
+
+
+def _gemma3(_: Keys, t: Tower, a: Arch) -> int:
+    return t.hidden * a.hidden + t.hidden
+
+
+def _plain(_: Keys, t: Tower, a: Arch) -> int:
+    """One matrix (Gemma 4)."""
+    return t.hidden * a.hidden
+
+
+def _paligemma(outer: Keys, t: Tower, a: Arch) -> int:
+    out = t.keys.maybe("projection_dim", least=1) or outer.maybe("projection_dim") or a.hidden
+    return t.hidden * out + out
+
+
+GEMMA_WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
+    {
+        "gemma3": Wrapper(
+            "gemma3", "siglip_vision_model", _gemma3, tied=True, tower_defaults=NO_HEAD
+        ),
+        "paligemma": Wrapper(
+            "gemma", "siglip_vision_model", _paligemma, tied=True, tower_defaults=NO_HEAD
+        ),
+        "gemma3n": Wrapper("gemma3n", "", tied=True, counted=False),
+        "gemma4": Wrapper("gemma4", "gemma4_vision", _plain, tied=True),
     }
 )

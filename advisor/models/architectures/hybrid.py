@@ -278,15 +278,19 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
                 Gguf("nemotron_h", recurrent="mamba2"),
                 Gguf("nemotron_h_moe", recurrent="mamba2"),
             ),
+            also=("nemotron_h_v2",),
         ),
         "qwen3_next": replace(_QWEN3_NEXT, gguf=(Gguf("qwen3next", recurrent="deltanet"),)),
-        "qwen3_5_moe": replace(_QWEN3_NEXT, gguf=(Gguf("qwen35moe", recurrent="deltanet"),)),
+        "qwen3_5_moe": replace(
+            _QWEN3_NEXT, gguf=(Gguf("qwen35moe", recurrent="deltanet"),), also=("qwen3_5_moe_text",)
+        ),
         "qwen3_5": replace(
             _QWEN3_NEXT,
             experts=(),
             moe=no_experts,
             ffn_kinds=all_dense,
             gguf=(Gguf("qwen35", recurrent="deltanet"),),
+            also=("qwen3_5_text",),
         ),
         "lfm2": replace(_LFM2, gguf=(Gguf("lfm2", recurrent="conv"),)),
         "lfm2_moe": replace(

@@ -164,7 +164,9 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             ),
         ),
         "qwen3_vl_moe": replace(
-            _QWEN3_MOE, gguf=(Gguf("qwen3vlmoe", blocks=Blocks("qwen3vlmoe", qk_norm="head")),)
+            _QWEN3_MOE,
+            gguf=(Gguf("qwen3vlmoe", blocks=Blocks("qwen3vlmoe", qk_norm="head")),),
+            also=("qwen3_vl_moe_text",),
         ),
         "mellum": replace(_QWEN3_MOE, defaults={"head_dim": 128}, gguf=(Gguf("mellum", period=4),)),
         "dbrx": Family(
@@ -218,6 +220,7 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
                 "intermediate_size_mlp": 16384,
             },
             gguf=(Gguf("llama4", period=4, window=8192, chunked=True),),
+            also=("llama4_text",),
         ),
         "glm4_moe": replace(
             _GLM4_MOE,
@@ -258,6 +261,7 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
                     reads=False,
                 ),
             ),
+            also=("glm4v_moe_text",),
         ),
         "dots1": Family(
             attention=(projections, head_norms, when("attention_bias", all_bias)),

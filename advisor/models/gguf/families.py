@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -39,8 +37,10 @@ _ONLY_FILES = (
 )
 """Architectures without a family here: sizes follow from the file alone."""
 
-GGUF_FAMILIES: Final[Mapping[str, Gguf]] = MappingProxyType(
-    {
+
+def gguf_families() -> Mapping[str, Gguf]:
+    """Give every GGUF architecture that can be read, by name."""
+    return {
         **{known.architecture: known for known in _ONLY_FILES},
         **{
             known.architecture: replace(known, model_type=name)
@@ -49,4 +49,3 @@ GGUF_FAMILIES: Final[Mapping[str, Gguf]] = MappingProxyType(
             if known.reads
         },
     }
-)

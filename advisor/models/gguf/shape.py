@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from advisor.models.architecture import Family, Gguf
 from advisor.models.architectures import FAMILIES
 from advisor.models.config_keys import MAX_LAYERS, Keys
-from advisor.models.gguf.families import GGUF_FAMILIES
+from advisor.models.gguf.families import gguf_families
 from advisor.models.gguf.recurrent_state import recurrent_of
 from advisor.models.shape import Mla, Moe, Shape
 from advisor.models.stored_tensors import ROPE_FREQUENCIES, StoredTensor, counts_of, place_of
@@ -80,7 +80,7 @@ def shape_of(
     start = f"{architecture}."
     named = {key.removeprefix(start): v for key, v in metadata.items() if key.startswith(start)}
     keys = Keys(named, shown, inside=architecture)
-    family = GGUF_FAMILIES.get(architecture) or _unknown(architecture)
+    family = gguf_families().get(architecture) or _unknown(architecture)
     layers, spare = _layers(keys)
     blocks = _blocks(keys, architecture, listed, layers)
     outside = {t.name: t for t in listed if place_of(t.name, layers).part not in _INSIDE}
