@@ -5,15 +5,149 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from advisor.models.architecture import Arch, Family
+from msgspec.structs import replace
+
+from advisor.models.architecture import Arch, Family, Terms
 from advisor.models.architectures import FAMILIES, WRAPPERS, family_of
-from advisor.models.config_keys import Keys
-from advisor.models.json_file import read_json_object
+from advisor.models.config_keys import MAX_LAYERS, Keys, read_json_object
 from advisor.models.multimodal import Wrapper, count_vision
-from advisor.models.parameter_counts import count
 from advisor.models.shape import Counts, Shape
-from advisor.models.text_config import read_text
 from advisor.suggest import did_you_mean
+
+MOST_PARAMETERS = 10**14
+
+
+def count(a: Arch, family: Family, vision: int, *, output: bool = True) -> Counts:
+    """Count every parameter once; tied matrices once.
+
+    Args:
+        a: The text model.
+        family: Its table entry.
+        vision: Parameters of towers and projectors.
+        output: Whether it has an output matrix at all (an embedding model has none).
+
+    Raises:
+        SourceFileError: The sizes multiply to more than 10^14 parameters.
+    """
+    by_pair = {
+        pair: _layer(a, family, *pair) for pair in set(zip(a.kinds, a.ffn_kinds, strict=True))
+    }
+    layers = [by_pair[pair] for pair in zip(a.kinds, a.ffn_kinds, strict=True)]
+    layers[0] += _sum(a, family.first)
+    routed = a.moe.experts * family.expert(a) if a.moe else 0
+    experts = tuple(routed if kind == "E" else 0 for kind in a.ffn_kinds)
+    embedding = family.embedding(a)
+    head = family.output(a) if output and not a.tied else 0
+    total = embedding + head + sum(layers) + _sum(a, family.final)
+    total += _sum(a, family.extras) + vision
+    if total > MOST_PARAMETERS:
+        raise a.keys.error(f"its sizes multiply to {total} parameters, more than 10^14.")
+    return Counts(
+        total=total,
+        active=_active(a, total, sum(experts)),
+        vision=vision,
+        embedding=embedding,
+        output=head,
+        layers=tuple(layers),
+        experts=experts,
+    )
+
+
+def _layer(a: Arch, family: Family, kind: str, ffn: str) -> int:
+    attention = family.mixers.get(kind, family.attention)
+    blocks = {"D": family.dense, "E": family.experts}.get(ffn, ())
+    routed = a.moe.experts * family.expert(a) if a.moe and ffn == "E" else 0
+    return _sum(a, attention) + _sum(a, blocks) + _sum(a, family.norms) + routed
+
+
+def _active(a: Arch, total: int, routed: int) -> int:
+    return total - routed + routed * a.moe.used // a.moe.experts if a.moe else total
+
+
+def _sum(a: Arch, terms: Terms) -> int:
+    return sum(term(a) for term in terms)
+
+
+_HIDDEN = ("hidden_size", "d_model", "n_embd", "dim")
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
+_T5_LAYERS = ("num_decoder_layers", "num_layers")
+_HEADS = (
+    "num_attention_heads",
+    "n_head",
+    "n_heads",
+    "num_heads",
+    "attention_heads",
+    "decoder_attention_heads",
+)
+_MAX_HEADS = 100_000
+
+
+def read_text(keys: Keys, model_type: str, family: Family, *, tied: bool) -> Arch:
+    """Read and check the sizes of one text model.
+
+    Args:
+        keys: The text part of a config.
+        model_type: Its family name, for messages and rules that need it.
+        family: Its table entry; its switch defaults must already stand behind ``keys``.
+        tied: Whether embedding and output share their matrix.
+
+    Raises:
+        SourceFileError: A size is missing, of a wrong type or impossible.
+    """
+    hidden = keys.whole(*_HIDDEN)
+    heads = keys.whole(*_HEADS, most=_MAX_HEADS) if family.attends else 0
+    kv_heads = family.read_kv_heads(keys, heads) if family.attends else 0
+    _check_heads(keys, heads, kv_heads)
+    bare = Arch(
+        keys=keys,
+        family=model_type,
+        hidden=hidden,
+        layers=keys.whole(*(_T5_LAYERS if model_type == "t5" else _LAYERS), most=MAX_LAYERS),
+        vocab=keys.whole("vocab_size"),
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=_head_dim(keys, hidden, heads),
+        intermediate=family.read_width(keys, hidden),
+        tied=tied,
+    )
+    return _with_layers(bare, family)
+
+
+def _with_layers(bare: Arch, family: Family) -> Arch:
+    blocks = replace(bare, mla=family.mla(bare), moe=family.moe(bare))
+    kinds = family.kinds(blocks)
+    recurrent = family.recurrent(blocks) if set(kinds) & {"R", "H"} else None
+    ffn = family.ffn_kinds(blocks)
+    whole = replace(
+        blocks, kinds=kinds, ffn_kinds=ffn, recurrent=recurrent, window=family.window(blocks)
+    )
+    _check_blocks(whole, family)
+    return whole
+
+
+def _check_blocks(a: Arch, family: Family) -> None:
+    if "E" in a.ffn_kinds and a.moe is None:
+        raise a.keys.error("num_experts is missing, so the model cannot be sized.")
+    if "D" in a.ffn_kinds and not a.intermediate and family.dense:
+        raise a.keys.error("intermediate_size is missing, so the model cannot be sized.")
+    if set(a.kinds) & {"S", "C"} and not a.window:
+        raise a.keys.error("sliding_window is missing, so the cache of its layers is unknown.")
+
+
+def _check_heads(keys: Keys, heads: int, kv_heads: int) -> None:
+    if heads and (kv_heads > heads or heads % kv_heads):
+        text = f"num_key_value_heads is {kv_heads}, which does not divide the {heads}"
+        raise keys.error(f"{text} attention heads.")
+
+
+def _head_dim(keys: Keys, hidden: int, heads: int) -> int:
+    if not heads:
+        return 0
+    stated = keys.maybe("head_dim", "attention_head_dim", "d_kv", least=1)
+    if stated is None and hidden < heads:
+        raise keys.error(f"hidden_size {hidden} is smaller than its {heads} attention heads.")
+    return stated or hidden // heads
+
 
 _TEXT_PARTS = ("text_config", "llm_config", "language_config", "text_model_config")
 _CONTEXT = (

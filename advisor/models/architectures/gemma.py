@@ -18,10 +18,9 @@ from advisor.models.architecture import (
     projections,
 )
 from advisor.models.config_keys import Keys
-from advisor.models.experts import experts
 from advisor.models.layer_patterns import full_every, stated_window
 from advisor.models.multimodal import NO_HEAD, Wrapper
-from advisor.models.parameter_terms import all_bias, gated_expert, head_norms, router, when
+from advisor.models.parameter_terms import all_bias, experts, gated_expert, head_norms, router, when
 from advisor.models.shape import FOUR_NORMS, Blocks
 from advisor.models.vision_towers import Tower
 

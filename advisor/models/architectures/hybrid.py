@@ -22,7 +22,6 @@ from advisor.models.architecture import (
     two_hidden,
 )
 from advisor.models.config_keys import Keys
-from advisor.models.experts import experts, latents
 from advisor.models.layer_patterns import (
     all_experts,
     always,
@@ -44,10 +43,12 @@ from advisor.models.layer_patterns import (
 from advisor.models.parameter_terms import (
     all_bias,
     double_query,
+    experts,
     gate_bias,
     gated_expert,
     head_norms,
     latent_attention,
+    latents,
     out_bias,
     router,
     shared,

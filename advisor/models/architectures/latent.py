@@ -9,12 +9,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from advisor.models.architecture import Family, Gguf, all_dense, gated, one_hidden
-from advisor.models.experts import experts, latents
 from advisor.models.layer_patterns import experts_after
 from advisor.models.parameter_terms import (
+    experts,
     gated_expert,
     latent_attention,
     latent_bias,
+    latents,
     router,
     shared,
     token_index,

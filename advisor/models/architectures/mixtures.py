@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from advisor.models.architecture import Arch, Family, Gguf, four_hidden, projections, two_hidden
 from advisor.models.config_keys import Keys
-from advisor.models.experts import dbrx_moe, experts, llama4_moe
 from advisor.models.layer_patterns import (
     all_experts,
     chunk,
@@ -28,8 +27,11 @@ from advisor.models.layer_patterns import (
 from advisor.models.parameter_terms import (
     all_bias,
     biased_expert,
+    dbrx_moe,
+    experts,
     gated_expert,
     head_norms,
+    llama4_moe,
     output_bias,
     qkv_bias,
     router,

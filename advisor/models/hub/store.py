@@ -2,22 +2,195 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
-from collections.abc import Iterable
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
 from advisor.errors import RequestError
+from advisor.files import user_cache_dir
 from advisor.models.gguf import header as gguf_header
 from advisor.models.gguf.cursor import Budget
-from advisor.models.hub.cache import holds, is_json_object, put
 from advisor.models.hub.client import Client
-from advisor.models.hub.listing import Listing
+from advisor.models.hub.names import is_plain_path
 from advisor.models.safetensors import header as safetensors_header
 from advisor.models.stored_tensors import MAX_TENSORS
+
+if TYPE_CHECKING:
+    from advisor.models.hub.names import HubName
+
+
+MAX_LISTING_BYTES: Final = 20_000_000
+_COMMIT: Final = re.compile(r"[0-9a-f]{40,64}")
+_LARGEST: Final = 1 << 50
+
+
+class Listing(Struct, frozen=True):
+    """The files of a repository."""
+
+    commit: str
+    files: Mapping[str, int | None]
+    """Path -> size in bytes; None where the hub does not state it."""
+
+    def dumped(self) -> bytes:
+        """Give it as JSON, to be read back by ``loaded``."""
+        return json.dumps({"commit": self.commit, "files": dict(self.files)}).encode()
+
+
+def parse_answer(content: bytes, what: str) -> Listing:
+    """Read the hub's answer about a model.
+
+    Raises:
+        RequestError: It is no such answer.
+    """
+    found = _json_object(content)
+    commit = found.get("sha")
+    siblings = found.get("siblings")
+    if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
+        commit = None
+    if commit is None or not isinstance(siblings, list):
+        raise RequestError(
+            f"the server's answer about {what} is not that of a hub",
+            hint="Look at HF_ENDPOINT, or whether a sign-in page stands before the network.",
+        )
+    return Listing(commit, dict(_files(siblings)))
+
+
+def loaded(content: bytes) -> Listing | None:
+    """Read back what ``dumped`` gave; None where it is damaged."""
+    found = _json_object(content)
+    commit, files = found.get("commit"), found.get("files")
+    if not isinstance(commit, str) or not _COMMIT.fullmatch(commit) or not isinstance(files, dict):
+        return None
+    return Listing(commit, {p: _size(n) for p, n in files.items() if is_plain_path(p)})
+
+
+def _json_object(content: bytes) -> Mapping[str, object]:
+    try:
+        found: object = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _files(siblings: list[object]) -> Iterator[tuple[str, int | None]]:
+    """Give every file whose path can be used here as it is; no model file has another."""
+    for entry in siblings:
+        if not isinstance(entry, dict):
+            continue
+        path, stored = entry.get("rfilename"), entry.get("lfs")
+        size = _size(entry.get("size"))
+        if size is None and isinstance(stored, dict):
+            size = _size(stored.get("size"))
+        if isinstance(path, str) and is_plain_path(path):
+            yield path, size
+
+
+def _size(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value <= _LARGEST else None
+
+
+_UNUSUAL: Final = re.compile(r"[^A-Za-z0-9.\-]+")
+_KEY_LENGTH: Final = 12
+
+
+class HubCache:
+    """The place of one model of one hub.
+
+    Args:
+        root: The hub's address.
+        name: The model, at a revision.
+    """
+
+    def __init__(self, root: str, name: HubName) -> None:
+        hub = f"{_UNUSUAL.sub('_', urlsplit(root).netloc)}-{_key(root)}"
+        publisher, _, self._model = name.repository.rpartition("/")
+        self._revision = name.revision
+        self._folder = user_cache_dir() / "hub" / hub / (publisher or "_") / self._model
+        self._reference = self._folder / "refs" / f"{_key(name.revision)}.json"
+
+    def folder(self, commit: str) -> Path:
+        """Give the folder of a commit's files; readers call the model by its last part."""
+        return self._folder / commit / self._model
+
+    def listing(self) -> Listing | None:
+        """Give what the revision held when it was last read."""
+        try:
+            return loaded(self._reference.read_bytes())
+        except OSError:
+            return None
+
+    def remember(self, listing: Listing) -> None:
+        """Note what the revision holds.
+
+        Raises:
+            RequestError: The cache folder cannot be written.
+        """
+        content = listing.dumped()
+        put(self._reference, content, len(content))
+
+
+def holds(path: Path, size: int | None) -> bool:
+    """Whether a file was read before, of the stated size."""
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return size is None or found.st_size == size
+
+
+def put(path: Path, content: bytes, size: int) -> None:
+    """Write a file that starts with ``content`` and is a hole up to ``size`` bytes.
+
+    Raises:
+        RequestError: The cache folder cannot be written, or the disk is full.
+    """
+    import tempfile  # noqa: PLC0415  needed only when something was read
+
+    kept = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
+            kept = Path(file.name)
+            file.write(content)
+            file.truncate(size)
+            file.flush()
+            os.fsync(file.fileno())
+        kept.replace(path)
+        kept = None
+    except OSError as bad:
+        raise _unwritable(path, bad) from None
+    finally:
+        if kept is not None:
+            kept.unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, bad: OSError) -> RequestError:
+    return RequestError(
+        f"'{path.name}' cannot be written to the cache folder {user_cache_dir() / 'hub'} "
+        f"({bad.strerror or bad})",
+        hint="ADVISOR_CACHE_DIR names another place.",
+    )
+
+
+def is_json_object(content: bytes) -> bool:
+    """Whether a small file holds a JSON object."""
+    try:
+        return isinstance(json.loads(content), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _key(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
+
 
 MAX_CONFIG_BYTES: Final = 10_000_000
 MAX_INDEX_BYTES: Final = safetensors_header.MAX_HEADER_BYTES
