@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypedDict
 
 ROOT = Path(__file__).resolve().parent.parent
-BROKEN = sorted(path.name for path in (ROOT / "tests" / "rulefile" / "broken").glob("*.yaml"))
+BROKEN = sorted(path.name for path in (ROOT / "tests" / "rules" / "broken").glob("*.yaml"))
 
 GPUS = """RTX 4090;RTX 3060 12GB;RTX 3090;RTX 4070;RTX 5090;H100 SXM5 80 GB;A100 SXM4 80 GB;Tesla T4
 RTX 4060 Ti 16 GB;RTX 4070 Mobile;GTX 1080 Ti;GTX 1650;RTX 2080 Ti;RX 7900 XTX;RX 6700 XT;Arc A770
