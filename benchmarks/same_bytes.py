@@ -64,8 +64,11 @@ VOLATILE = (
     (re.compile(r'("(?:seconds|per_second)": )[0-9.e+-]+'), r"\g<1>0"),
     (re.compile(r'("code_sha256": ")[0-9a-f]+'), r"\g<1>0"),
 )
-PROGRESS = re.compile(r"^([\w -]+: )?[\d,]+ of [\d,]+( scenarios.*)?\n", re.MULTILINE)
-"""What a slow machine says on standard error every ten seconds."""
+PROGRESS = re.compile(
+    r"^(([\w -]+: )?[\d,]+ of [\d,]+( scenarios.*)?|working out the facts of .*; kept)\n",
+    re.MULTILINE,
+)
+"""What standard error says now and then: every ten seconds, or where nothing was kept."""
 Texts = dict[str, str]
 
 
@@ -136,12 +139,19 @@ def _read(stream: io.TextIOWrapper) -> str:
 # ---- making
 
 
-def make(tree: Path | None, commit: str | None, *, quick: bool, fresh: bool = False) -> Texts:
+def make(
+    tree: Path | None,
+    commit: str | None,
+    *,
+    quick: bool,
+    fresh: bool = False,
+    only: str = "*",
+) -> Texts:
     with tempfile.TemporaryDirectory(prefix="same-bytes-") as made:
         scratch = Path(made).resolve()
         code = _code(scratch, tree, commit)
         _fixtures(scratch / "work")
-        todo = list(chains(quick=quick))
+        todo = [chain for chain in chains(quick=quick) if _asked_for(chain, only)]
         named = Counter(step["name"] for chain in todo for step in chain if "name" in step)
         assert not (twice := [name for name, times in named.items() if times > 1]), twice
         texts: Texts = {}
@@ -149,6 +159,10 @@ def make(tree: Path | None, commit: str | None, *, quick: bool, fresh: bool = Fa
             texts.update(found)
         places = {str(code.resolve()): "<tree>", str(code): "<tree>", str(scratch): "<scratch>"}
         return {name: _normal(texts[name], places) for name in sorted(texts)}
+
+
+def _asked_for(chain: Sequence[Step], only: str) -> bool:
+    return any(fnmatchcase(step["name"], only) for step in chain if "name" in step)
 
 
 def _code(scratch: Path, tree: Path | None, commit: str | None) -> Path:
@@ -326,6 +340,7 @@ def arguments() -> argparse.Namespace:
     source.add_argument("--commit", metavar="REV")
     source.add_argument("--tree", metavar="FOLDER", type=Path)
     making.add_argument("--fresh", action="store_true", help="a new process for every command")
+    making.add_argument("--only", default="*", metavar="GLOB", help="chains with such a document")
     making.add_argument("-o", "--output", metavar="FILE.json", type=Path, required=True)
     comparing = commands.add_parser("compare", help="compare files, commits or folders")
     comparing.add_argument("sides", nargs=2, metavar="SIDE")
@@ -340,7 +355,8 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     if args.command == "make":
-        texts = make(args.tree, args.commit, quick=args.quick, fresh=args.fresh)
+        how = {"quick": args.quick, "fresh": args.fresh, "only": args.only}
+        texts = make(args.tree, args.commit, **how)
         _written(texts, args.output)
         print(f"{len(texts)} documents: {args.output}")
         return
