@@ -13,7 +13,8 @@ with --fresh each has a process of its own, which must give the same. Inputs are
 commit: requests are drawn from the lists in same_bytes_inputs.py, fixtures come from this checkout.
 
 `compare` exits with 1 when a document differs or is missing on one side. --allow GLOB (repeatable)
-declares documents that may; they are counted. --json-order-free ignores the order of keys.
+declares documents that may; they are counted. --json-order-free ignores the order of keys,
+--hash-free the hashes that every report carries of rules, knowledge and templates.
 
 Left out: `--gpu local`, `--hub`, `--watch`, `--dry-run`, `calibrate` (25 s; its --check compares
 bytes) and `rules diff` of a git revision. Times, rates, the hash of the code and paths of the
@@ -45,6 +46,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from same_bytes_inputs import CONFIGS, ROOT, Step, chains
 
@@ -69,6 +71,7 @@ PROGRESS = re.compile(
     re.MULTILINE,
 )
 """What standard error says now and then: every ten seconds, or where nothing was kept."""
+HASH = re.compile(r"\b(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{8,64}\b")
 Texts = dict[str, str]
 
 
@@ -139,23 +142,17 @@ def _read(stream: io.TextIOWrapper) -> str:
 # ---- making
 
 
-def make(
-    tree: Path | None,
-    commit: str | None,
-    *,
-    quick: bool,
-    fresh: bool = False,
-    only: str = "*",
-) -> Texts:
+def make(tree: Path | None, commit: str | None, *, quick: bool, **how: Any) -> Texts:
+    """Every document; how: `only` a glob of chains, `fresh` for a process for each command."""
     with tempfile.TemporaryDirectory(prefix="same-bytes-") as made:
         scratch = Path(made).resolve()
         code = _code(scratch, tree, commit)
         _fixtures(scratch / "work")
-        todo = [chain for chain in chains(quick=quick) if _asked_for(chain, only)]
+        todo = [chain for chain in chains(quick=quick) if _asked_for(chain, how.get("only", "*"))]
         named = Counter(step["name"] for chain in todo for step in chain if "name" in step)
         assert not (twice := [name for name, times in named.items() if times > 1]), twice
         texts: Texts = {}
-        for found in Runner(scratch, code, fresh=fresh).all(todo):
+        for found in Runner(scratch, code, fresh=how.get("fresh", False)).all(todo):
             texts.update(found)
         places = {str(code.resolve()): "<tree>", str(code): "<tree>", str(scratch): "<scratch>"}
         return {name: _normal(texts[name], places) for name in sorted(texts)}
@@ -281,21 +278,25 @@ class Side:
 def compare(one: Side, other: Side, args: argparse.Namespace) -> int:
     names = sorted(one.hashes.keys() | other.hashes.keys())
     differ = [name for name in names if one.hashes.get(name) != other.hashes.get(name)]
-    if args.json_order_free:
-        differ = [n for n in differ if _ordered(one.text(n)) != _ordered(other.text(n))]
+    if args.json_order_free or args.hash_free:
+        differ = [n for n in differ if _told(one.text(n), args) != _told(other.text(n), args)]
     declared = {name for name in differ if any(fnmatchcase(name, glob) for glob in args.allow)}
     wrong = [name for name in differ if name not in declared]
     _counts(names, wrong, declared)
     _named(wrong, one, other)
-    for name in wrong[: args.show]:
+    first = {name.partition("/")[0]: name for name in reversed(wrong)}
+    for name in sorted(first.values())[: args.show]:
         print("\n" + "\n".join(itertools.islice(_diff(name, one, other), SHOWN_LINES)))
     return 1 if wrong else 0
 
 
-def _ordered(text: str) -> str:
-    """JSON with its keys sorted, whole or line by line; anything else as it is."""
-    with contextlib.suppress(ValueError):
-        return json.dumps(json.loads(text), sort_keys=True)
+def _told(text: str, args: argparse.Namespace) -> str:
+    """A document without what is not to be compared: hashes, the order of keys in JSON."""
+    if args.hash_free:
+        text = HASH.sub("#", text)
+    if args.json_order_free:
+        with contextlib.suppress(ValueError):
+            return json.dumps(json.loads(text), sort_keys=True)
     return text
 
 
@@ -345,8 +346,11 @@ def arguments() -> argparse.Namespace:
     comparing = commands.add_parser("compare", help="compare files, commits or folders")
     comparing.add_argument("sides", nargs=2, metavar="SIDE")
     comparing.add_argument("--json-order-free", action="store_true")
+    comparing.add_argument("--hash-free", action="store_true")
     comparing.add_argument("--allow", action="append", default=[], metavar="GLOB")
-    comparing.add_argument("--show", type=int, default=3, metavar="N", help="diffs to print")
+    comparing.add_argument(
+        "--show", type=int, default=3, metavar="N", help="groups to show a diff of"
+    )
     for command in (making, comparing):
         command.add_argument("--quick", action="store_true", help="about a sixth of all")
     return parser.parse_args()
@@ -355,8 +359,8 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     if args.command == "make":
-        how = {"quick": args.quick, "fresh": args.fresh, "only": args.only}
-        texts = make(args.tree, args.commit, **how)
+        how = {"fresh": args.fresh, "only": args.only}
+        texts = make(args.tree, args.commit, quick=args.quick, **how)
         _written(texts, args.output)
         print(f"{len(texts)} documents: {args.output}")
         return
