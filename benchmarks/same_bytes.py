@@ -168,8 +168,10 @@ def _code(scratch: Path, tree: Path | None, commit: str | None) -> Path:
         code.symlink_to((tree or ROOT).resolve())
         return code
     command = ["git", "-C", str(ROOT), "archive", "--format=tar", commit]
-    packed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+    packed = subprocess.run(command, check=False, capture_output=True)
+    if packed.returncode:
+        raise SystemExit(f"'{commit}' is no file, folder or commit: {packed.stderr.decode()}")
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         archive.extractall(code, filter="data")
     return code
 
