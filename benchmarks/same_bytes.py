@@ -13,7 +13,8 @@ with --fresh each has a process of its own, which must give the same. Inputs are
 commit: requests are drawn from the lists in same_bytes_inputs.py, fixtures come from this checkout.
 
 `compare` exits with 1 when a document differs or is missing on one side. --allow GLOB (repeatable)
-declares documents that may; they are counted. --json-order-free ignores the order of keys.
+declares documents that may; they are counted. --json-order-free ignores the order of keys,
+--hash-free the hashes that every report carries of rules, knowledge and templates.
 
 Left out: `--gpu local`, `--hub`, `--watch`, `--dry-run`, `calibrate` (25 s; its --check compares
 bytes) and `rules diff` of a git revision. Times, rates, the hash of the code and paths of the
@@ -45,6 +46,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from same_bytes_inputs import CONFIGS, ROOT, Step, chains
 
@@ -64,8 +66,12 @@ VOLATILE = (
     (re.compile(r'("(?:seconds|per_second)": )[0-9.e+-]+'), r"\g<1>0"),
     (re.compile(r'("code_sha256": ")[0-9a-f]+'), r"\g<1>0"),
 )
-PROGRESS = re.compile(r"^([\w -]+: )?[\d,]+ of [\d,]+( scenarios.*)?\n", re.MULTILINE)
-"""What a slow machine says on standard error every ten seconds."""
+PROGRESS = re.compile(
+    r"^(([\w -]+: )?[\d,]+ of [\d,]+( scenarios.*)?|working out the facts of .*; kept)\n",
+    re.MULTILINE,
+)
+"""What standard error says now and then: every ten seconds, or where nothing was kept."""
+HASH = re.compile(r"\b(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{8,64}\b")
 Texts = dict[str, str]
 
 
@@ -136,19 +142,24 @@ def _read(stream: io.TextIOWrapper) -> str:
 # ---- making
 
 
-def make(tree: Path | None, commit: str | None, *, quick: bool, fresh: bool = False) -> Texts:
+def make(tree: Path | None, commit: str | None, *, quick: bool, **how: Any) -> Texts:
+    """Every document; how: `only` a glob of chains, `fresh` for a process for each command."""
     with tempfile.TemporaryDirectory(prefix="same-bytes-") as made:
         scratch = Path(made).resolve()
         code = _code(scratch, tree, commit)
         _fixtures(scratch / "work")
-        todo = list(chains(quick=quick))
+        todo = [chain for chain in chains(quick=quick) if _asked_for(chain, how.get("only", "*"))]
         named = Counter(step["name"] for chain in todo for step in chain if "name" in step)
         assert not (twice := [name for name, times in named.items() if times > 1]), twice
         texts: Texts = {}
-        for found in Runner(scratch, code, fresh=fresh).all(todo):
+        for found in Runner(scratch, code, fresh=how.get("fresh", False)).all(todo):
             texts.update(found)
         places = {str(code.resolve()): "<tree>", str(code): "<tree>", str(scratch): "<scratch>"}
         return {name: _normal(texts[name], places) for name in sorted(texts)}
+
+
+def _asked_for(chain: Sequence[Step], only: str) -> bool:
+    return any(fnmatchcase(step["name"], only) for step in chain if "name" in step)
 
 
 def _code(scratch: Path, tree: Path | None, commit: str | None) -> Path:
@@ -157,8 +168,10 @@ def _code(scratch: Path, tree: Path | None, commit: str | None) -> Path:
         code.symlink_to((tree or ROOT).resolve())
         return code
     command = ["git", "-C", str(ROOT), "archive", "--format=tar", commit]
-    packed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+    packed = subprocess.run(command, check=False, capture_output=True)
+    if packed.returncode:
+        raise SystemExit(f"'{commit}' is no file, folder or commit: {packed.stderr.decode()}")
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         archive.extractall(code, filter="data")
     return code
 
@@ -267,21 +280,25 @@ class Side:
 def compare(one: Side, other: Side, args: argparse.Namespace) -> int:
     names = sorted(one.hashes.keys() | other.hashes.keys())
     differ = [name for name in names if one.hashes.get(name) != other.hashes.get(name)]
-    if args.json_order_free:
-        differ = [n for n in differ if _ordered(one.text(n)) != _ordered(other.text(n))]
+    if args.json_order_free or args.hash_free:
+        differ = [n for n in differ if _told(one.text(n), args) != _told(other.text(n), args)]
     declared = {name for name in differ if any(fnmatchcase(name, glob) for glob in args.allow)}
     wrong = [name for name in differ if name not in declared]
     _counts(names, wrong, declared)
     _named(wrong, one, other)
-    for name in wrong[: args.show]:
+    first = {name.partition("/")[0]: name for name in reversed(wrong)}
+    for name in sorted(first.values())[: args.show]:
         print("\n" + "\n".join(itertools.islice(_diff(name, one, other), SHOWN_LINES)))
     return 1 if wrong else 0
 
 
-def _ordered(text: str) -> str:
-    """JSON with its keys sorted, whole or line by line; anything else as it is."""
-    with contextlib.suppress(ValueError):
-        return json.dumps(json.loads(text), sort_keys=True)
+def _told(text: str, args: argparse.Namespace) -> str:
+    """A document without what is not to be compared: hashes, the order of keys in JSON."""
+    if args.hash_free:
+        text = HASH.sub("#", text)
+    if args.json_order_free:
+        with contextlib.suppress(ValueError):
+            return json.dumps(json.loads(text), sort_keys=True)
     return text
 
 
@@ -326,12 +343,16 @@ def arguments() -> argparse.Namespace:
     source.add_argument("--commit", metavar="REV")
     source.add_argument("--tree", metavar="FOLDER", type=Path)
     making.add_argument("--fresh", action="store_true", help="a new process for every command")
+    making.add_argument("--only", default="*", metavar="GLOB", help="chains with such a document")
     making.add_argument("-o", "--output", metavar="FILE.json", type=Path, required=True)
     comparing = commands.add_parser("compare", help="compare files, commits or folders")
     comparing.add_argument("sides", nargs=2, metavar="SIDE")
     comparing.add_argument("--json-order-free", action="store_true")
+    comparing.add_argument("--hash-free", action="store_true")
     comparing.add_argument("--allow", action="append", default=[], metavar="GLOB")
-    comparing.add_argument("--show", type=int, default=3, metavar="N", help="diffs to print")
+    comparing.add_argument(
+        "--show", type=int, default=3, metavar="N", help="groups to show a diff of"
+    )
     for command in (making, comparing):
         command.add_argument("--quick", action="store_true", help="about a sixth of all")
     return parser.parse_args()
@@ -340,7 +361,8 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     if args.command == "make":
-        texts = make(args.tree, args.commit, quick=args.quick, fresh=args.fresh)
+        how = {"fresh": args.fresh, "only": args.only}
+        texts = make(args.tree, args.commit, quick=args.quick, **how)
         _written(texts, args.output)
         print(f"{len(texts)} documents: {args.output}")
         return

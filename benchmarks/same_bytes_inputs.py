@@ -148,7 +148,7 @@ rules check --explain no
 rules explain cache-is-large --gpu "RTX 4091" --model phi-3-medium --use chat;rules test nowhere
 templates preview nonsense --gpu "RTX 4090" --model phi-4;rules format broken/tab.yaml --check
 measure add nowhere.csv;measure list;measure remove 12;measure add bad/cells.csv
-calibrate --output;rules diff nowhere;rules mutate --rule nonsense;rules cover --sample 0
+calibrate --output;rules diff;rules mutate --rule nonsense;rules cover --sample 0
 rules docs --format pdf"""
 TOKENS = "--prompt-tokens 32 --gen-tokens 128"
 MEASURED = {
