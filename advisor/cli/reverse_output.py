@@ -15,7 +15,7 @@ from advisor.cli.report_output import write
 from advisor.cli.request_flags import read_bandwidth, read_size
 from advisor.errors import RequestError, raise_problems
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.dates import is_date
+from advisor.knowledge.field_kinds import is_date
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.model import Model
 from advisor.report import figures as f

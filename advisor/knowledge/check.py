@@ -9,7 +9,7 @@ from typing import cast
 
 from advisor.errors import KnowledgeError, UserError
 from advisor.knowledge.entry_provenance import own_record, switched_off_records
-from advisor.knowledge.load import moved_to, parse, read_files
+from advisor.knowledge.load import moved_to, read_files
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType, ModelRecord
 from advisor.units import GIB, format_quantity
 
@@ -28,6 +28,8 @@ def check_knowledge(
         folder: Of knowledge files.
         checks: What more finds problems in the files, by relative path.
     """
+    from advisor.knowledge.parsing import parse  # noqa: PLC0415 - pydantic: looking up does without
+
     try:
         files, own = read_files(folder)
     except KnowledgeError as missing:

@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
-from advisor.errors import KnowledgeError, UserError
-from advisor.knowledge.entry import Parsed
 from advisor.knowledge.tokens import Form, gpu_form, model_core, model_key
-from advisor.knowledge.types import Knowledge
+from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
+
+if TYPE_CHECKING:
+    from advisor.knowledge.entries import Entry
+    from advisor.knowledge.record_links import Read
 
 Spelling = Sequence[str]
 
@@ -44,9 +46,9 @@ class Named(TypedDict):
 def index_of(knowledge: Knowledge) -> Index:
     """Give the stored index, or build one for knowledge that was made by hand."""
     if not knowledge.index:
-        cards = [_named(g.name, g.aliases, vendor=g.vendor) for g in knowledge.gpus.values()]
-        models = [_named(m.name, m.aliases, hf_id=m.hf_id or "") for m in knowledge.models.values()]
-        return build_index(cards, models)
+        return build_index(
+            map(named, knowledge.gpus.values()), map(named, knowledge.models.values())
+        )
     return cast("Index", knowledge.index)
 
 
@@ -61,38 +63,27 @@ def build_index(cards: Iterable[Named], models: Iterable[Named]) -> Index:
     return {"gpus": spellings, "models": _model_index(list(models))}
 
 
-def named(parsed: Parsed) -> Named:
-    """Pick what the index needs from a parsed record."""
-    aliases = parsed.fields.get("aliases", ())
-    assert isinstance(aliases, tuple | list)
-    return _named(
-        str(parsed.fields["name"]),
-        [str(a) for a in aliases],
-        vendor=str(parsed.fields.get("vendor") or ""),
-        hf_id=str(parsed.fields.get("hf_id") or ""),
-    )
+def named(record: Gpu | ModelRecord) -> Named:
+    """Pick what the index needs of a record."""
+    return {
+        "name": record.name,
+        "vendor": getattr(record, "vendor", ""),
+        "hf_id": getattr(record, "hf_id", None) or "",
+        "aliases": record.aliases,
+    }
 
 
-def report_shared_names(
-    cards: Iterable[Parsed], models: Iterable[Parsed], problems: list[UserError]
-) -> None:
+def report_shared_names(cards: Iterable[Read[Gpu]], models: Iterable[Read[ModelRecord]]) -> None:
     """Collect names and aliases that two cards, or two models, have in common."""
-    for what, table, keys in (("gpu", cards, _card_keys), ("model", models, _model_keys)):
-        owner: dict[str, Parsed] = {}
-        for parsed in table:
-            for key, spelling in keys(named(parsed)).items():
-                other = owner.setdefault(key, parsed)
-                if other is not parsed:
-                    message = (
-                        f"{what} '{parsed.fields['name']}': the name '{spelling}' already means "
-                        f"'{other.fields['name']}' ({other.place})"
-                    )
-                    hint = "A name or alias belongs to one record."
-                    problems.append(KnowledgeError(message, source=parsed.place, hint=hint))
-
-
-def _named(name: str, aliases: Sequence[str], *, vendor: str = "", hf_id: str = "") -> Named:
-    return {"name": name, "vendor": vendor, "hf_id": hf_id, "aliases": aliases}
+    for table, keys in ((cards, _card_keys), (models, _model_keys)):
+        owner: dict[str, Entry] = {}
+        for read in table:
+            entry = read.entry
+            for key, spelling in keys(named(read.record)).items():
+                other = owner.setdefault(key, entry)
+                if other is not entry:
+                    message = f"the name '{spelling}' already means '{other.name}' ({other.place})"
+                    entry.problem(message, hint="A name or alias belongs to one record.")
 
 
 def _forms(card: Named) -> list[Form]:

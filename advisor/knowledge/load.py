@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
+
+from msgspec import Raw, Struct, json
 
 from advisor.errors import KnowledgeError, Problems, Source, UserError
 from advisor.files import compiled, data_dir, digest, read_tree
-from advisor.knowledge.entry import Parsed
-from advisor.knowledge.lazy_table import Table
 from advisor.knowledge.overlay_files import Files
 from advisor.knowledge.types import (
     Format,
@@ -21,6 +21,7 @@ from advisor.knowledge.types import (
     ModelRecord,
 )
 
+_R = TypeVar("_R", bound=Struct)
 _SUFFIXES = (".yaml", ".csv")
 _NOT_READ = "measurements/"
 _loaded: dict[str, Knowledge] = {}
@@ -48,7 +49,7 @@ def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowle
         if (key, shown) in _refused:
             raise _refused[key, shown].with_traceback(None)
         try:
-            data = compiled("knowledge", key, lambda: build(files, own, shown), dict[str, object])
+            data = compiled("knowledge", key, lambda: build(files, own, shown), Stored)
         except UserError as error:
             _refused[key, shown] = error
             raise
@@ -56,10 +57,27 @@ def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowle
     return found
 
 
+class Stored(Struct, frozen=True):
+    """Knowledge as it is kept: records by name as JSON, made when they are first looked at."""
+
+    gpus: dict[str, Raw]
+    models: dict[str, Raw]
+    ggml_types: dict[str, Raw]
+    formats: dict[str, Raw]
+    kv_types: dict[str, Raw]
+    frameworks: dict[str, Raw]
+    policy: dict[str, float]
+    second_cards: tuple[str, ...]
+    calibration: dict[str, object]
+    index: dict[str, object]
+    yours: dict[str, object]
+    switched_off: dict[str, object]
+
+
 def build(
     files: Mapping[str, bytes], own: Collection[str] = (), shown: str = "knowledge"
-) -> dict[str, object]:
-    """Parse and check the files; gives JSON-able data.
+) -> Stored:
+    """Parse and check the files.
 
     Args:
         files: Contents by path below the knowledge folder.
@@ -71,12 +89,28 @@ def build(
         Problems: Several are.
     """
     problems: list[UserError] = []
-    from advisor.knowledge.validation import type_problems  # noqa: PLC0415 - pydantic, see parse
+    from advisor.knowledge.parsing import parse  # noqa: PLC0415 - pydantic and pyyaml, which a warm start does without
 
-    made = parse(files, problems)
+    found = parse(files, problems)
     raise_at(problems, shown, own)
-    raise_at(list(type_problems(made)), shown, own)
-    return made
+    return Stored(
+        _raw(found.gpus),
+        _raw(found.models),
+        _raw(found.ggml_types),
+        _raw(found.formats),
+        _raw(found.kv_types),
+        _raw(found.frameworks),
+        dict(found.policy),
+        found.second_cards,
+        dict(found.calibration),
+        dict(found.index),
+        dict(found.yours),
+        dict(found.switched_off),
+    )
+
+
+def _raw(table: Mapping[str, Struct]) -> dict[str, Raw]:
+    return {name: Raw(json.encode(record)) for name, record in table.items()}
 
 
 def raise_at(problems: Sequence[UserError], shown: str, own: Collection[str] = ()) -> None:
@@ -94,54 +128,6 @@ def moved_to(problem: UserError, shown: str, own: Collection[str] = ()) -> UserE
     shown = "knowledge" if own and at.file and at.file not in own else shown
     place = Source(f"{shown}/{at.file}" if at.file else shown, at.line, at.column)
     return KnowledgeError(problem.message, source=place, hint=problem.hint)
-
-
-def parse(files: Mapping[str, bytes], problems: list[UserError]) -> dict[str, object]:
-    """Parse the files into JSON-able tables, collecting every problem."""
-    from advisor.knowledge import (  # noqa: PLC0415 - not needed when the cache is warm
-        gpu_records,
-        index,
-        model_records,
-        runtime_records,
-        second_card_records,
-        tables,
-    )
-
-    problems += tables.unread_problems(files)
-    tables.check_sources(files, problems)
-    ids = tables.source_ids(files)
-    cards = _unique(gpu_records.read_gpus(files, ids, problems), "gpu", problems)
-    models = _unique(model_records.read_models(files, ids, problems), "model", problems)
-    index.report_shared_names(cards, models, problems)
-    names = index.build_index(map(index.named, cards), map(index.named, models))
-    runtime = runtime_records.parse_runtime(files, problems)
-    formats = runtime["formats"]
-    assert isinstance(formats, dict)
-    model_records.check_formats(models, formats, problems)
-    return {
-        "gpus": {str(card.fields["name"]): _json(card.fields) for card in cards},
-        "models": {str(model.fields["name"]): _json(model.fields) for model in models},
-        **runtime,
-        "second_cards": second_card_records.read_second_cards(
-            files, ids, {str(card.fields["name"]) for card in cards}, problems
-        ),
-        "calibration": _calibration(files, problems),
-        "index": {**names, **_catalogue(cards, models)},
-        "yours": files.yours if isinstance(files, Files) else {},
-        "switched_off": files.off if isinstance(files, Files) else {},
-    }
-
-
-def _catalogue(cards: Iterable[Parsed], models: Iterable[Parsed]) -> dict[str, object]:
-    from advisor.knowledge import catalogue  # noqa: PLC0415 - not needed when the cache is warm
-
-    rows = (catalogue.card_row(card.fields) for card in cards)
-    groups: dict[str, dict[str, list[str]]] = {"families": {}, "kin": {}}
-    for model in models:
-        name = str(model.fields["name"])
-        groups["families"].setdefault(catalogue.family_key(model.fields), []).append(name)
-        groups["kin"].setdefault(catalogue.kin_key(model.fields), []).append(name)
-    return {"cards": [row for row in rows if row is not None], **groups}
 
 
 def read_files(
@@ -193,75 +179,48 @@ def _files_of(folder: Path) -> dict[str, bytes]:
     return {name: content for name, content in read.items() if not name.startswith(_NOT_READ)}
 
 
-def _unique(table: Sequence[Parsed], kind: str, problems: list[UserError]) -> list[Parsed]:
-    kept: dict[str, Parsed] = {}
-    for parsed in table:
-        name = str(parsed.fields["name"])
-        if name in kept:
-            message = f"{kind} '{name}' stands twice (first in {kept[name].place})"
-            problems.append(KnowledgeError(message, source=parsed.place))
-        kept.setdefault(name, parsed)
-    return list(kept.values())
-
-
-def _calibration(files: Mapping[str, bytes], problems: list[UserError]) -> dict[str, object]:
-    """Join what people decide, what was fitted, and what was published."""
-    from advisor.knowledge.published_speeds import measured_by_card  # noqa: PLC0415 - not needed when the cache is warm
-    from advisor.knowledge.tables import gone_problems  # noqa: PLC0415 - likewise
-
-    problems += gone_problems(files)
-    found = _mapping(files, "calibration.yaml", problems)
-    if "calibration-fitted.yaml" in files:
-        found["fitted"] = _mapping(files, "calibration-fitted.yaml", problems)
-    if "measured.csv" in files:
-        found["measured"] = measured_by_card(files["measured.csv"], "measured.csv", problems)
-    return found
-
-
-def _mapping(files: Mapping[str, bytes], name: str, problems: list[UserError]) -> dict[str, object]:
-    from advisor.knowledge.fields import read_yaml  # noqa: PLC0415 - pyyaml, see parse
-
-    content = files.get(name)
-    node = None if content is None else read_yaml(content, name, problems)
-    plain = None if node is None else node.plain()
-    if node is not None and not isinstance(plain, dict):
-        problems.append(KnowledgeError("the file must be a mapping", source=node.source))
-    return plain if isinstance(plain, dict) else {}
-
-
-def _json(fields: Mapping[str, object]) -> str:
-    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def _knowledge(data: Mapping[str, object], sha256: str) -> Knowledge:
+def _knowledge(data: Stored, sha256: str) -> Knowledge:
     return Knowledge(
-        gpus=Table(_part(data, "gpus"), Gpu),
-        models=Table(_part(data, "models"), ModelRecord),
-        ggml_types=Table(_part(data, "ggml_types"), GgmlType),
-        formats=Table(_part(data, "formats"), Format),
-        kv_types=Table(_part(data, "kv_types"), KvType),
-        frameworks=Table(_part(data, "frameworks"), Framework),
-        policy=_numbers(_part(data, "policy")),
-        calibration=_part(data, "calibration"),
+        gpus=Table(data.gpus, Gpu),
+        models=Table(data.models, ModelRecord),
+        ggml_types=Table(data.ggml_types, GgmlType),
+        formats=Table(data.formats, Format),
+        kv_types=Table(data.kv_types, KvType),
+        frameworks=Table(data.frameworks, Framework),
+        policy=data.policy,
+        calibration=data.calibration,
         sha256=sha256,
-        index=_part(data, "index"),
-        yours=_part(data, "yours"),
-        switched_off=_part(data, "switched_off"),
-        second_cards=_names(data, "second_cards"),
+        index=data.index,
+        yours=data.yours,
+        switched_off=data.switched_off,
+        second_cards=data.second_cards,
     )
 
 
-def _part(data: Mapping[str, object], key: str) -> Mapping[str, object]:
-    part = data[key]
-    assert isinstance(part, Mapping)
-    return part
+class Table(Mapping[str, _R]):
+    """Name -> record, in file order, each made when it is first looked at."""
 
+    __slots__ = ("_built", "_decoder", "_kind", "_stored")
 
-def _names(data: Mapping[str, object], key: str) -> tuple[str, ...]:
-    found = data[key]
-    assert isinstance(found, list)
-    return tuple(map(str, found))
+    def __init__(self, stored: Mapping[str, Raw], kind: type[_R]) -> None:
+        """Hold the stored records of one type."""
+        self._stored = stored
+        self._kind = kind
+        self._decoder: json.Decoder[_R] | None = None
+        self._built: dict[str, _R] = {}
 
+    def __getitem__(self, name: str) -> _R:
+        found = self._built.get(name)
+        if found is None:
+            self._decoder = self._decoder or json.Decoder(self._kind)
+            found = self._built[name] = self._decoder.decode(self._stored[name])
+        return found
 
-def _numbers(part: Mapping[str, object]) -> dict[str, float]:
-    return {name: value for name, value in part.items() if isinstance(value, int | float)}
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored)
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._stored

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, Source, UserError
+from advisor.knowledge.entries import Entry
 from advisor.knowledge.overlay_files import Files
 from advisor.suggest import did_you_mean
 from advisor.yamlfile import Node
@@ -24,29 +25,6 @@ _OWN_NAMES = ("aliases", "hf_id")
 """Fields that a record based on another one does not take over under a new name."""
 BUILT_IN = "knowledge"
 """How the built-in folder is called in messages."""
-
-
-class Entry(Struct):
-    """One record before its fields are read."""
-
-    node: Node
-    kind: str
-    name: str
-
-    @property
-    def place(self) -> Source:
-        """Where it begins."""
-        return self.node.source
-
-    def text(self, key: str) -> str:
-        """Give a field as written, empty when it is absent."""
-        assert isinstance(self.node.value, Mapping)
-        found = self.node.value.get(key)
-        return found.text.strip() if found is not None else ""
-
-    def at(self, key: str) -> Source:
-        """Where a key stands, or where the record begins."""
-        return (self.node.key_sources or {}).get(key, self.place)
 
 
 class Laying(Struct):
@@ -185,7 +163,8 @@ class Laying(Struct):
                 *_own_keys(entry, base),
             ]
         node = _without(entry.node, ("replaces", "based_on"))
-        return Entry(_based(node, entry, base) if base else node, self.kind, entry.name)
+        made = _based(node, entry, base) if base else node
+        return Entry(made, self.kind, entry.name, self.problems)
 
 
 def _own_keys(entry: Entry, base: Entry | None) -> Sequence[str]:

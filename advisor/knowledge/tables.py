@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from advisor.errors import KnowledgeError, Source, UserError
-from advisor.knowledge.fields import Record, nodes_of, record_of, report_duplicates
-from advisor.knowledge.overlay import Entry, Laying
+from advisor.knowledge.entries import Entry, entry_of, nodes_of, record_of, report_duplicates
+from advisor.knowledge.file_records import Declared
+from advisor.knowledge.overlay import Laying
 from advisor.knowledge.overlay_files import Files
 from advisor.suggest import nearest
 
@@ -60,10 +61,10 @@ def is_table(path: str, table: str) -> bool:
     return stem == table or stem.startswith(f"{table}-")
 
 
-def records_of(
+def entries_of(
     files: Mapping[str, bytes], where: str, problems: list[UserError]
-) -> Iterator[Record]:
-    """Read every record of a table or folder, in file order, overlays laid.
+) -> Iterator[Entry]:
+    """Give every entry of a table or folder, in file order, overlays laid.
 
     Args:
         files: All knowledge files by relative path.
@@ -73,17 +74,16 @@ def records_of(
     kind = FOLDERS.get(where) or TABLES[where]
     own = files.own if isinstance(files, Files) else frozenset[str]()
     wanted = {path: content for path, content in files.items() if _holds(path, where)}
-    entries = [e for path in wanted for e in _entries(wanted[path], path, kind, own, problems)]
+    entries = [e for path in wanted for e in entries_in(wanted[path], path, kind, problems, own)]
     if isinstance(files, Files) and own:
         behind = [
             entry
             for path, content in files.shadowed.items()
             if path in wanted
-            for entry in _entries(content, path, kind, own, [])
+            for entry in entries_in(content, path, kind, [], own)
         ]
         entries = list(Laying(files, kind, entries, behind, problems).result())
-    for entry in entries:
-        yield Record(entry.node, kind, entry.name, problems)
+    yield from entries
 
 
 def _holds(path: str, where: str) -> bool:
@@ -92,16 +92,19 @@ def _holds(path: str, where: str) -> bool:
     return is_table(path, where)
 
 
-def _entries(
-    content: bytes, path: str, kind: str, own: Collection[str], problems: list[UserError]
+def entries_in(
+    content: bytes,
+    path: str,
+    kind: str,
+    problems: list[UserError],
+    own: Collection[str] = (),
 ) -> Iterator[Entry]:
+    """Give the entries of one file; one of the user's may be a ``disable``, which has no name."""
     for node in nodes_of(content, path, kind, problems):
         if path in own and isinstance(node.value, Mapping) and "disable" in node.value:
-            yield Entry(node, kind, "")
-            continue
-        record = record_of(node, kind, problems)
-        if record is not None:
-            yield Entry(node, kind, record.name)
+            yield Entry(node, kind, "", problems)
+        elif (entry := entry_of(node, kind, problems)) is not None:
+            yield entry
 
 
 def source_ids(files: Mapping[str, bytes]) -> frozenset[str]:
@@ -111,29 +114,18 @@ def source_ids(files: Mapping[str, bytes]) -> frozenset[str]:
         entry.name
         for path, content in (*files.items(), *shadowed.items())
         if is_table(path, "sources")
-        for entry in _entries(content, path, "id", (), [])
+        for entry in entries_in(content, path, "id", [])
     )
 
 
 def check_sources(files: Mapping[str, bytes], problems: list[UserError]) -> None:
     """Collect what is wrong in the declarations of sources."""
-    declared = list(records_of(files, "sources", problems))
-    for record in declared:
-        _check_source(record)
-    report_duplicates(((r.name, r.place) for r in declared), "source", problems)
-
-
-def _check_source(record: Record) -> None:
-    if not _ID.fullmatch(record.name):
-        record.problem("an id has lower-case letters, digits, dots and hyphens only")
-    record.text("what", required=True)
-    record.text("url")
-    record.text("licence")
-    record.text("as_of")
-    record.choice(
-        "kind", ("datasheet", "measured", "derived", "background", "community"), required=True
-    )
-    record.finish()
+    declared = list(entries_of(files, "sources", problems))
+    for entry in declared:
+        if not _ID.fullmatch(entry.name):
+            entry.problem("an id has lower-case letters, digits, dots and hyphens only")
+        record_of(Declared, entry)
+    report_duplicates(declared, "source", problems)
 
 
 def unread(paths: Sequence[str]) -> list[tuple[str, str]]:

@@ -1,14 +1,46 @@
 """What the knowledge base holds, as frozen records in base units.
 
-``None`` always means unknown, never zero or "no".
+``None`` always means unknown, never zero or "no". Each field is declared here alone: its type, its
+kind (``field_kinds``: how it is read from a file) and, as ``name``, its key where that differs.
+A field without a kind is not read but worked out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from msgspec import Struct, field
+
+from advisor.knowledge.field_kinds import (
+    Bits,
+    Bytes,
+    BytesPerSecond,
+    Count,
+    Day,
+    Dollars,
+    Flag,
+    Kind,
+    Loss,
+    Losses,
+    Number,
+    Parameters,
+    Text,
+    Texts,
+    Tflops,
+    Tokens,
+    Watts,
+    choice,
+    choices,
+    disputes,
+    mapping,
+    nodes,
+    plain,
+    quantity,
+    sizes,
+    whole,
+    written,
+)
 
 if TYPE_CHECKING:
     from advisor.knowledge.user_measurements import OwnSpeeds
@@ -21,50 +53,66 @@ Split = Literal["layer", "row", "tensor"]
 SPLITS: tuple[Split, ...] = ("layer", "row", "tensor")
 TensorHeads = Literal["copied", "whole", "uneven"]
 """Heads in a split of every tensor: KV heads on several cards, on one each, or uneven numbers."""
+FAMILIES = (
+    "unquantized", "gguf-k", "gguf-i", "gguf-legacy", "gguf-mxfp4", "gguf-nvfp4", "awq", "gptq",
+    "bnb", "int8", "fp8", "mxfp4", "nvfp4", "exl2", "exl3", "hqq", "mlx",
+)  # fmt: skip
+"""Of weight formats."""
+_DISPUTED = dict.fromkeys(
+    ("fp16_tensor", "fp16_tensor_fp32acc", "fp16_shader", "int8", "fp8", "fp4"), "compute"
+) | {
+    "vram": "memory", "bandwidth": "bandwidth", "nvlink": "bandwidth", "tdp": "power",
+    "launch_price": "money",
+}  # fmt: skip
+_VENDOR = Kind(choice(get_args(Vendor)))
+_VENDORS = Kind(choices(get_args(Vendor)))
 
 
 class Gpu(Struct, frozen=True):
     """A graphics card, accelerator or system-on-chip."""
 
-    name: str
-    aliases: tuple[str, ...]
-    vendor: Vendor
-    segment: Segment
-    architecture: str
-    compute_capability: float | None = None
+    name: Text = field(name="gpu")
+    aliases: Texts
+    vendor: Annotated[Vendor, _VENDOR]
+    segment: Annotated[Segment, Kind(choice(get_args(Segment)))]
+    architecture: Text
+    compute_capability: Number | None = None
     """NVIDIA only: 8.9, 9.0, 12.0."""
-    vram_bytes: int | None = None
+    vram_bytes: Bytes | None = field(default=None, name="vram")
     """Memory as sold (binary); for unified memory the whole shared pool."""
-    vram_sizes: tuple[int, ...] = ()
+    vram_sizes: Annotated[tuple[int, ...], Kind(sizes)] = ()
     """Every size it is sold with, where it has several and they are known, the smallest first."""
-    vram_type: str | None = None
-    bus_width_bits: int | None = None
-    bandwidth_bytes_s: float | None = None
-    cores: int | None = None
+    vram_type: Text | None = None
+    bus_width_bits: Annotated[int, Kind(whole("bits"))] | None = field(
+        default=None, name="bus_width"
+    )
+    bandwidth_bytes_s: BytesPerSecond | None = field(default=None, name="bandwidth")
+    cores: Count | None = None
     """Shading units (CUDA cores, stream processors) or Apple GPU cores."""
     multiprocessors: int | None = None
     """Streaming multiprocessors, derived from cores and compute capability."""
-    tensor_cores: int | None = None
-    fp16_tensor_tflops: float | None = None
+    tensor_cores: Count | None = None
+    fp16_tensor_tflops: Tflops | None = field(default=None, name="fp16_tensor")
     """Dense, FP16 accumulate."""
-    fp16_tensor_tflops_fp32acc: float | None = None
+    fp16_tensor_tflops_fp32acc: Tflops | None = field(default=None, name="fp16_tensor_fp32acc")
     """Dense, FP32 accumulate: the one that prefill sees."""
-    fp16_shader_tflops: float | None = None
-    bf16: bool | None = None
-    int8_tops: float | None = None
-    fp8_tflops: float | None = None
-    fp4_tflops: float | None = None
-    tdp_w: float | None = None
-    pcie_gen: int | None = None
-    pcie_lanes: int | None = None
-    nvlink_bytes_s: float | None = None
-    unified_memory: bool | None = None
-    released: str | None = None
-    """ISO date."""
-    launch_price_usd: float | None = None
-    not_for_sale: str | None = None
+    fp16_shader_tflops: Tflops | None = field(default=None, name="fp16_shader")
+    bf16: Flag | None = None
+    int8_tops: Tflops | None = field(default=None, name="int8")
+    fp8_tflops: Tflops | None = field(default=None, name="fp8")
+    fp4_tflops: Tflops | None = field(default=None, name="fp4")
+    tdp_w: Watts | None = field(default=None, name="tdp")
+    pcie_gen: Count | None = None
+    pcie_lanes: Count | None = None
+    nvlink_bytes_s: BytesPerSecond | None = field(default=None, name="nvlink")
+    unified_memory: Flag | None = None
+    released: Day | None = None
+    launch_price_usd: Dollars | None = field(default=None, name="launch_price")
+    not_for_sale: Text | None = None
     """Why it is never proposed as an upgrade: a virtual profile, a market of its own."""
-    disputed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    disputed: Annotated[Mapping[str, tuple[str, ...]], Kind(disputes(_DISPUTED))] = field(
+        default_factory=dict
+    )
     """Field -> the values that sources disagree on."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Field -> source; key ``""`` holds the record's default source."""
@@ -82,39 +130,42 @@ class Gpu(Struct, frozen=True):
 class ModelRecord(Struct, frozen=True):
     """A language model as the knowledge base knows it."""
 
-    name: str
-    hf_id: str | None
-    aliases: tuple[str, ...]
-    family: str
-    modality: Modality
-    config: Mapping[str, object]
+    name: Text = field(name="model")
+    hf_id: Text | None
+    aliases: Texts
+    family: Text
+    modality: Annotated[Modality, Kind(choice(get_args(Modality)))]
+    config: Annotated[Mapping[str, object], Kind(plain)]
     """Architecture facts under Hugging Face config.json keys; read by the reader that
     reads a config.json on disk."""
-    parameters: int | None = None
-    """Stated total (to 1000 parameters); used where no formula covers the architecture."""
-    active_parameters: int | None = None
-    label_parameters_b: float | None = None
-    """The number in the marketing name, in 10^9."""
-    vision_parameters: int | None = None
-    trained_context_tokens: int | None = None
-    image_tokens: str | None = None
-    native_dtype: str | None = None
-    native_formats: tuple[str, ...] = ()
-    """Weight formats that hold what the publisher released, where that is less than 16 bits."""
-    licence: str | None = None
-    released: str | None = None
-    verified: str = ""
+    verified: Text
     """How far the totals were checked; starts with ``exact`` when proven to the parameter."""
-    notes: str = ""
+    parameters: Parameters | None = None
+    """Stated total (to 1000 parameters); used where no formula covers the architecture."""
+    active_parameters: Parameters | None = None
+    label_parameters_b: Annotated[float, Kind(quantity("parameters", per=1e9))] | None = field(
+        default=None, name="label_parameters"
+    )
+    """The number in the marketing name, in 10^9."""
+    vision_parameters: Parameters | None = None
+    trained_context_tokens: Tokens | None = field(default=None, name="trained_context")
+    image_tokens: Text | None = None
+    native_dtype: Text | None = None
+    native_formats: Texts = ()
+    """Weight formats that hold what the publisher released, where that is less than 16 bits."""
+    licence: Text | None = None
+    released: Day | None = None
+    notes: Text = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
 class GgmlType(Struct, frozen=True):
     """One ggml tensor type: ``block_bytes`` hold ``block_elements`` weights."""
 
-    name: str
-    block_elements: int
-    block_bytes: int
+    name: Text = field(name="ggml_type")
+    block_elements: Count
+    block_bytes: Bytes
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def bits_per_weight(self) -> float:
@@ -125,118 +176,124 @@ class GgmlType(Struct, frozen=True):
 class Format(Struct, frozen=True):
     """A weight format a user can ask for (a GGUF file type, FP8, AWQ, NF4, MLX 4-bit ...)."""
 
-    name: str
-    aliases: tuple[str, ...]
-    family: str
+    name: Text = field(name="format")
+    aliases: Texts
+    family: Annotated[str, Kind(choice(FAMILIES))]
     """``unquantized``, ``gguf-k``, ``gguf-i``, ``gguf-legacy``, ``gguf-mxfp4``, ``awq``, ``gptq``,
     ``bnb``, ``int8``, ``fp8``, ``mxfp4``, ``nvfp4``, ``exl2``, ``exl3``, ``hqq``, ``mlx``."""
-    kind: Literal["gguf", "plain"]
+    kind: Annotated[Literal["gguf", "plain"], Kind(choice(("gguf", "plain")))]
     """``gguf``: bytes follow llama.cpp's per-tensor rules for file type ``name``;
     ``plain``: linear weights at ``bits_per_weight``, the rest at 16 bits."""
-    bits_per_weight: float | None
+    bits_per_weight: Bits | None
     """Nominal bits of one quantised weight, scales included."""
-    class_bits: int | None
+    class_bits: Count | None
     """4 for the formats meant by "INT4" or "4-bit", 8 for "INT8" or "8-bit", else its own."""
-    nominal_bytes_per_weight: float | None
+    nominal_bytes_per_weight: Number | None
     """The well-known rule of thumb (FP16 2, INT8 1, 4-bit 0.5, Q3_K_M 0.4); decides nothing."""
-    quality_loss_percent: float | None
+    quality_loss_percent: Loss | None = field(name="quality_loss")
     """Perplexity increase over FP16 in %, see ``sources["quality_loss"]``; None where unknown."""
-    quality_by_size: tuple[tuple[float, float], ...] = ()
+    quality_by_size: Losses = ()
     """The same by parameters of the model it was measured on, where several sizes were."""
-    exam_loss: tuple[tuple[float, float], ...] = ()
+    exam_loss: Losses = ()
     """Points of MMLU lost, in %, by parameters of the model they were measured on."""
-    offered: bool = True
+    offered: Flag = True
     """False for types that exist but are not proposed (internal ggml types, F32)."""
-    min_compute_capability: float | None = None
+    min_compute_capability: Number | None = None
     """Below this the format does not run on NVIDIA cards."""
-    native_compute_capability: float | None = None
+    native_compute_capability: Number | None = None
     """From here the card computes in the format itself instead of unpacking to 16 bits."""
-    vendors: tuple[str, ...] | None = None
+    vendors: Annotated[tuple[str, ...], _VENDORS] | None = None
     """Card vendors it runs on; None: any."""
-    note: str = ""
+    note: Text = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
 class KvType(Struct, frozen=True):
     """A KV-cache element type of a framework."""
 
-    name: str
-    bits: float
-    quality_loss_percent: float | None = None
-    needs_flash_attention: bool = False
-    min_compute_capability: float | None = None
+    name: Text = field(name="kv_type")
+    bits: Bits
+    quality_loss_percent: Loss | None = field(default=None, name="quality_loss")
+    needs_flash_attention: Flag = False
+    min_compute_capability: Number | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
 class FormatLimit(Struct, frozen=True):
     """Where a runtime runs the formats of one family, where that is not wherever it runs."""
 
-    vendors: tuple[str, ...] = ()
+    vendors: Annotated[tuple[str, ...], _VENDORS] = ()
     """Cards of these makers alone; empty: of all."""
-    model_types: tuple[str, ...] = ()
+    model_types: Texts = ()
     """These architectures alone; empty: all."""
-    one_card: bool = False
+    model_types_of: Text | None = None
+    """The framework whose ``model_types`` these are, once the file is read."""
+    one_card: Flag = False
     """Not split over several cards."""
 
 
 class Framework(Struct, frozen=True):
     """An inference runtime."""
 
-    name: str
-    aliases: tuple[str, ...]
-    version: str
-    vendors: tuple[str, ...]
-    formats: tuple[str, ...]
+    name: Text = field(name="framework")
+    aliases: Texts
+    version: Text
+    vendors: Annotated[tuple[str, ...], _VENDORS]
+    formats: Texts
     """Format names it runs, in the order it prefers them."""
-    model_types: tuple[str, ...]
+    model_types: Texts
     """Hugging Face ``model_type``s it supports; ``("*",)`` means any."""
-    kv_types: tuple[str, ...]
-    memory_model: str
+    kv_types: Texts
+    memory_model: Text
     """Which runtime of ``advisor.runtimes`` sizes it; ``none``: not modelled, never a default."""
-    min_compute_capability: float | None = None
-    not_on: tuple[str, ...] = ()
+    min_compute_capability: Number | None = None
+    not_on: Texts = ()
     """Architectures of its vendors that it does not run on (Gaudi for llama.cpp)."""
-    cpu_offload: bool | None = None
+    cpu_offload: Flag | None = None
     """Whole layers can live in system RAM."""
-    expert_offload: bool | None = None
+    expert_offload: Flag | None = None
     """Expert tensors of a mixture of experts can live in system RAM."""
-    multi_gpu: tuple[Split, ...] = ()
+    model_types_of: Text | None = None
+    """The framework whose ``model_types`` these are, once the file is read."""
+    multi_gpu: Annotated[tuple[Split, ...], Kind(choices(SPLITS))] = ()
     """How several cards can share a model, the preferred way first; empty: unknown or none."""
-    not_sized: Mapping[str, str] = field(default_factory=dict)
+    not_sized: Annotated[Mapping[str, str], Kind(mapping(written, SPLITS, "split"))] = field(
+        default_factory=dict
+    )
     """Ways it has that are not sized here, each with why in one clause."""
-    format_limits: Mapping[str, FormatLimit] = field(default_factory=dict)
+    format_limits: Annotated[Mapping[str, FormatLimit], Kind(nodes)] = field(default_factory=dict)
     """Family of weight formats -> where they run."""
-    embedding_in_ram: bool | None = None
+    embedding_in_ram: Flag | None = None
     """The input embedding stays in system RAM unless it is also the output."""
-    flash_attention: bool | None = None
-    paged_kv: bool | None = None
-    speculative: bool | None = None
-    mtp_model_types: tuple[str, ...] = ()
+    flash_attention: Flag | None = None
+    paged_kv: Flag | None = None
+    speculative: Flag | None = None
+    mtp_model_types: Texts = ()
     """``model_type``s of the text part whose own draft head it runs."""
-    vision: bool | None = None
-    serves_batches: bool | None = None
+    vision: Flag | None = None
+    serves_batches: Flag | None = None
     """Built for many users: new requests join the batch while others are answered."""
-    card_free: bool = False
+    card_free: Flag = False
     """Its buffers are known apart from any card."""
-    places_layers: bool = False
+    places_layers: Flag = False
     """A request can say which layers, and whose experts, lie on the cards."""
-    pipeline: bool = False
+    pipeline: Flag = False
     """A split by layer is a pipeline of ranks, each of which needs a layer."""
-    tensor_heads: TensorHeads = "copied"
-    sized_states: tuple[str, ...] = ()
+    tensor_heads: Annotated[TensorHeads, Kind(choice(get_args(TensorHeads)))] = "copied"
+    sized_states: Annotated[tuple[str, ...], Kind(choices(("encoder", "rwkv")))] = ()
     """What it keeps beside keys and values that is sized: ``encoder``, ``rwkv``."""
-    whole_inputs: bool = False
+    whole_inputs: Flag = False
     """An encoder computes an input at once."""
-    one_latent_type: bool = False
+    one_latent_type: Flag = False
     """A latent cache has one type for K and V."""
-    draft_padding: int = 0
+    draft_padding: Count = 0
     """Tokens by which the vocabulary of a draft model may differ."""
-    memory_fraction: float | None = None
+    memory_fraction: Annotated[float, Kind(quantity("share", per=100))] | None = None
     """Share of the card it claims by default (vLLM 0.92); None: it takes what it needs."""
     commands: tuple[Mapping[str, object], ...] = ()
     """How it is started: the records of commands.yaml, read by ``advisor.runtimes.commands``."""
-    licence: str | None = None
-    notes: str = ""
+    licence: Text | None = None
+    notes: Text = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @property

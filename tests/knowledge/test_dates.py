@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.knowledge.dates import is_date
+from advisor.knowledge.field_kinds import is_date
 
 
 @pytest.mark.parametrize("text", ["2025", "2025-02", "2025-02-28", "2024-02-29"])

@@ -10,10 +10,8 @@ from advisor.errors import KnowledgeError, Problems, UserError
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.check import check_knowledge, find
-from advisor.knowledge.gpu_records import read_gpus
-from advisor.knowledge.index import report_shared_names
-from advisor.knowledge.model_records import read_models, unfold
-from advisor.knowledge.tables import check_sources, source_ids
+from advisor.knowledge.parsing import parse
+from advisor.knowledge.record_checks import unfold
 from advisor.knowledge.types import Knowledge
 
 SOURCES = b"- id: page\n  what: A page.\n  kind: datasheet\n"
@@ -60,10 +58,7 @@ def problems_of(card: str = CARD, model: str = MODEL, sources: bytes = SOURCES) 
         "sources.yaml": sources,
     }
     problems: list[UserError] = []
-    check_sources(files, problems)
-    ids = source_ids(files)
-    cards, models = read_gpus(files, ids, problems), read_models(files, ids, problems)
-    report_shared_names(cards, models, problems)
+    parse(files, problems)
     return [str(problem) for problem in problems]
 
 

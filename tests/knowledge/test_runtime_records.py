@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import cast
-
 import pytest
 
 from advisor.errors import UserError
-from advisor.knowledge.runtime_records import parse_runtime
-
-Tables = Mapping[str, Mapping[str, Mapping[str, object]]]
+from advisor.knowledge.parsing import parse as parse_files
+from advisor.knowledge.types import FormatLimit, GgmlType, Knowledge
 
 SOURCES = "- {id: book, what: A book, kind: datasheet}\n"
 GGML = "- {ggml_type: Q8_0, block_elements: 32, block_bytes: 34 bytes, source: book}\n"
@@ -59,34 +55,35 @@ GOOD = {
 }
 
 
-def parse(**changed: str) -> tuple[Tables, list[str]]:
+def parse(**changed: str) -> tuple[Knowledge, list[str]]:
     texts = GOOD | {f"{name}.yaml": text for name, text in changed.items()}
     problems: list[UserError] = []
-    made = parse_runtime({name: text.encode() for name, text in texts.items()}, problems)
-    return cast("Tables", made), [str(problem) for problem in problems]
+    made = parse_files({name: text.encode() for name, text in texts.items()}, problems)
+    return made, [str(problem) for problem in problems]
 
 
 def test_good_files_give_plain_records_in_base_units() -> None:
     made, problems = parse()
     assert problems == []
-    formats, frameworks = made["formats"], made["frameworks"]
-    assert formats["Q8_0"]["bits_per_weight"] == 8.5
-    assert formats["Q8_0"]["aliases"] == ()
-    assert formats["Q8_0"]["min_compute_capability"] is None
-    assert made["ggml_types"] == {"Q8_0": {"name": "Q8_0", "block_elements": 32, "block_bytes": 34}}
-    assert frameworks["runner"]["memory_fraction"] == 0.9
-    assert frameworks["runner"]["speculative"] is None
-    (command,) = cast("Sequence[Mapping[str, object]]", frameworks["runner"]["commands"])
+    weights, runner = made.formats["Q8_0"], made.frameworks["runner"]
+    assert weights.bits_per_weight == 8.5
+    assert weights.aliases == ()
+    assert weights.min_compute_capability is None
+    book = {"": "book"}
+    assert made.ggml_types == {"Q8_0": GgmlType("Q8_0", 32, 34, book)}
+    assert runner.memory_fraction == 0.9
+    assert runner.speculative is None
+    (command,) = runner.commands
     assert command["name"] == "start"
-    assert command["sources"] == {"": "book"}
-    assert cast("Mapping[str, object]", made["policy"])["reserve_bytes"] == 2**30
+    assert command["sources"] == book
+    assert made.policy["reserve_bytes"] == 2**30
 
 
 def test_a_second_file_of_the_same_table_adds_to_the_first() -> None:
     more = FORMAT.replace("Q8_0", "Q9_0")
     made, problems = parse(**{"formats-mine": more})
     assert problems == []
-    assert list(made["formats"]) == ["Q8_0", "Q9_0"]
+    assert list(made.formats) == ["Q8_0", "Q9_0"]
 
 
 def test_a_framework_may_support_what_another_does() -> None:
@@ -94,7 +91,7 @@ def test_a_framework_may_support_what_another_does() -> None:
     twin = twin.replace("model_types: [llama]", "model_types_of: runner")
     made, problems = parse(frameworks=FRAMEWORK + twin)
     assert problems == []
-    assert made["frameworks"]["twin"]["model_types"] == ("llama",)
+    assert made.frameworks["twin"].model_types == ("llama",)
 
 
 def test_a_framework_may_run_a_family_of_formats_in_fewer_places() -> None:
@@ -102,9 +99,9 @@ def test_a_framework_may_run_a_family_of_formats_in_fewer_places() -> None:
     twin = FRAMEWORK.replace("runner", "twin").replace("[rn]", "[tw]")
     made, problems = parse(frameworks=FRAMEWORK + twin + limits)
     assert problems == []
-    assert made["frameworks"]["runner"]["format_limits"] == {}
-    assert made["frameworks"]["twin"]["format_limits"] == {
-        "exl2": {"vendors": ("AMD",), "model_types": ("llama",), "one_card": True}
+    assert made.frameworks["runner"].format_limits == {}
+    assert made.frameworks["twin"].format_limits == {
+        "exl2": FormatLimit(("AMD",), ("llama",), "runner", one_card=True)
     }
 
 

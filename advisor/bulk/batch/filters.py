@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct
 
-from advisor.knowledge.dates import is_date
+from advisor.knowledge.field_kinds import is_date
 from advisor.knowledge.yaml_fields import Collector, Fields, guess
 from advisor.units import UnitError
 from advisor.yamlfile import Node

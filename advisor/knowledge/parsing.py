@@ -1,0 +1,178 @@
+"""Knowledge files -> records, every problem collected; a warm start does without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from advisor.errors import KnowledgeError, UserError
+from advisor.knowledge import catalogue, tables
+from advisor.knowledge.entries import record_of, report_duplicates
+from advisor.knowledge.file_records import Multiprocessor, Policy, Program, SecondCard
+from advisor.knowledge.index import build_index, named, report_shared_names
+from advisor.knowledge.overlay_files import Files
+from advisor.knowledge.published_speeds import measured_by_card
+from advisor.knowledge.record_checks import check_formats, finished_card, finished_model
+from advisor.knowledge.record_links import (
+    Read,
+    check_names,
+    link_frameworks,
+    link_programs,
+    names_of,
+)
+from advisor.knowledge.types import (
+    Format,
+    Framework,
+    GgmlType,
+    Gpu,
+    Knowledge,
+    KvType,
+    ModelRecord,
+)
+from advisor.suggest import did_you_mean
+from advisor.yamlfile import read_yaml
+
+_R = TypeVar("_R", bound=Struct)
+_SECOND_CARDS = "second_cards.yaml"
+
+
+def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
+    """Read every record of the files, checked; ``sha256`` is left empty.
+
+    Args:
+        files: Contents by path below the knowledge folder.
+        problems: Takes what is wrong; a field that is wrong is left at its default.
+    """
+    problems += tables.unread_problems(files)
+    tables.check_sources(files, problems)
+    reading = _Reading(files, tables.source_ids(files), problems)
+    cards, models = reading.cards(), reading.models()
+    report_shared_names(cards, models)
+    runtime = reading.runtime()
+    for model in models:
+        check_formats(model.record, model.entry, runtime.formats)
+    gpus, known = _table(cards), _table(models)
+    names = build_index(map(named, gpus.values()), map(named, known.values()))
+    return Knowledge(
+        gpus,
+        known,
+        runtime.ggml_types,
+        runtime.formats,
+        runtime.kv_types,
+        runtime.frameworks,
+        reading.policy(),
+        reading.calibration(),
+        "",
+        {**names, **catalogue.groups(gpus.values(), known.values())},
+        files.yours if isinstance(files, Files) else {},
+        files.off if isinstance(files, Files) else {},
+        reading.second_cards(gpus),
+    )
+
+
+class _Runtime(Struct):
+    ggml_types: Mapping[str, GgmlType]
+    formats: Mapping[str, Format]
+    kv_types: Mapping[str, KvType]
+    frameworks: Mapping[str, Framework]
+
+
+class _Reading(Struct):
+    """Files that are read, the sources they may name, and what is wrong so far."""
+
+    files: Mapping[str, bytes]
+    ids: frozenset[str]
+    problems: list[UserError]
+
+    def read(self, where: str, kind: type[_R]) -> list[Read[_R]]:
+        """Read the records of a table or folder."""
+        entries = tables.entries_of(self.files, where, self.problems)
+        return [Read(record_of(kind, entry, self.ids), entry) for entry in entries]
+
+    def cards(self) -> list[Read[Gpu]]:
+        """Read gpus/ with the multiprocessors of each card."""
+        capabilities = self.read("compute_capabilities", Multiprocessor)
+        cores = {each.record.capability: each.record.cores for each in capabilities}
+        found = self.read("gpus", Gpu)
+        for card in found:
+            card.record = finished_card(card.record, card.entry, cores)
+        return _unique(found)
+
+    def models(self) -> list[Read[ModelRecord]]:
+        """Read models/."""
+        found = self.read("models", ModelRecord)
+        for model in found:
+            model.record = finished_model(model.record, model.entry)
+        return _unique(found)
+
+    def runtime(self) -> _Runtime:
+        """Read formats, cache types and frameworks with their programs."""
+        ggml, formats = self.read("ggml_types", GgmlType), self.read("formats", Format)
+        kinds, frameworks = self.read("kv_types", KvType), self.read("frameworks", Framework)
+        programs = self.read("commands", Program)
+        link_frameworks(frameworks, names_of(formats), names_of(kinds))
+        link_programs(programs, frameworks, names_of(formats), names_of(kinds))
+        for table in (ggml, formats, kinds, frameworks, programs):
+            self._report_duplicates(table)
+        check_names(formats, frameworks, self.problems)
+        return _Runtime(_table(ggml), _table(formats), _table(kinds), _table(frameworks))
+
+    def policy(self) -> dict[str, float]:
+        """Read the named numbers, in base units."""
+        found = self.read("policy", Policy)
+        self._report_duplicates(found)
+        return {read.entry.name: read.record.value for read in found}
+
+    def second_cards(self, gpus: Mapping[str, Gpu]) -> tuple[str, ...]:
+        """Read the names of the cards that are tried beside others, in file order."""
+        content = self.files.get(_SECOND_CARDS)
+        if content is None:
+            return ()
+        entries = list(tables.entries_in(content, _SECOND_CARDS, "second_card", self.problems))
+        for entry in entries:
+            record_of(SecondCard, entry, self.ids)
+            if entry.name not in gpus:
+                hint = did_you_mean(entry.name, gpus) or "Write the name as in gpus/."
+                entry.problem("no such card in gpus/", hint=hint)
+        return tuple(entry.name for entry in entries)
+
+    def calibration(self) -> dict[str, object]:
+        """Join what people decide, what was fitted, and what was published."""
+        self.problems += tables.gone_problems(self.files)
+        found = self._mapping("calibration.yaml")
+        if "calibration-fitted.yaml" in self.files:
+            found["fitted"] = self._mapping("calibration-fitted.yaml")
+        if (speeds := self.files.get("measured.csv")) is not None:
+            found["measured"] = measured_by_card(speeds, "measured.csv", self.problems)
+        return found
+
+    def _mapping(self, name: str) -> dict[str, object]:
+        content = self.files.get(name)
+        node = None if content is None else read_yaml(content, name, KnowledgeError, self.problems)
+        plain = None if node is None else node.plain()
+        if node is not None and not isinstance(plain, dict):
+            message = "the file must be a mapping"
+            self.problems.append(KnowledgeError(message, source=node.source))
+        return plain if isinstance(plain, dict) else {}
+
+    def _report_duplicates(self, table: Iterable[Read[Any]]) -> None:
+        entries = [read.entry for read in table]
+        report_duplicates(entries, entries[0].kind if entries else "", self.problems)
+
+
+def _table(table: Iterable[Read[_R]]) -> dict[str, _R]:
+    return {read.entry.name: read.record for read in table}
+
+
+def _unique(table: Iterable[Read[_R]]) -> list[Read[_R]]:
+    """Keep the first of each name."""
+    kept: dict[str, Read[_R]] = {}
+    for read in table:
+        first = kept.setdefault(read.entry.name, read).entry
+        if first is not read.entry:
+            message = f"stands twice (first in {first.place})"
+            shown = f"{first.kind} '{first.name}' {message}"
+            first.problems.append(KnowledgeError(shown, source=read.entry.place))
+    return list(kept.values())

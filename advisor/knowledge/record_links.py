@@ -1,0 +1,224 @@
+"""What tables of knowledge say of each other: names that must exist, and records that meet."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.errors import KnowledgeError, UserError
+from advisor.knowledge.entries import Entry, record_of
+from advisor.knowledge.field_kinds import Flaw, items_of, unknown_keys
+from advisor.knowledge.file_records import Piece, Program
+from advisor.knowledge.tokens import plain_key
+from advisor.knowledge.types import FAMILIES, Format, FormatLimit, Framework
+from advisor.suggest import did_you_mean
+from advisor.yamlfile import Node
+
+CLASS_NAMES = frozenset({"int8", "8bit", "q8", "w8", "int4", "4bit", "q4", "w4"})
+"""Names that stand for every format of a class, so that no format may claim them."""
+_ENGINE = (
+    "card_free", "places_layers", "pipeline", "whole_inputs", "one_latent_type", "tensor_heads",
+    "sized_states", "draft_padding",
+)  # fmt: skip
+"""What belongs to the engine inside a framework."""
+_R = TypeVar("_R", bound=Struct)
+
+
+class Read(Struct, Generic[_R]):
+    """A record and the entry it was read from."""
+
+    record: _R
+    entry: Entry
+
+
+def names_of(table: Iterable[Read[_R]]) -> list[str]:
+    """Name the entries of a table."""
+    return [read.entry.name for read in table]
+
+
+# ---- frameworks
+
+
+def link_frameworks(
+    frameworks: Sequence[Read[Framework]], formats: Collection[str], kinds: Collection[str]
+) -> None:
+    """Check what frameworks name, read their limits, and fill in ``model_types_of``."""
+    earlier: dict[str, tuple[str, ...]] = {}
+    for read in frameworks:
+        entry = read.entry
+        if not {"model_types", "model_types_of"} & entry.values.keys():
+            hint = "List them, write [\"*\"] for any, or name a framework in 'model_types_of'."
+            entry.problem("'model_types' is missing", hint=hint)
+        if (read.record.memory_fraction or 0) > 1:
+            message = "'memory_fraction' is above 100 %"
+            entry.problem(message, at=entry.at("memory_fraction"))
+        _check_known(entry, "formats", "weight format", formats)
+        _check_known(entry, "kv_types", "KV-cache type", kinds)
+        _check_known(entry, "model_types_of", "framework before it", earlier)
+        types = earlier.get(read.record.model_types_of or "", read.record.model_types)
+        limits = _limits(entry, earlier)
+        read.record = replace(read.record, model_types=types, format_limits=limits)
+        earlier[entry.name] = types
+    _share_engines(frameworks)
+
+
+def _share_engines(frameworks: Sequence[Read[Framework]]) -> None:
+    """Give what is not said of an engine from the first framework of its memory model."""
+    said = [
+        {name: getattr(read.record, name) for name in _ENGINE if name in read.entry.values}
+        for read in frameworks
+    ]
+    engines: dict[str, dict[str, object]] = {}
+    for read, stated in zip(frameworks, said, strict=True):
+        engine = engines.setdefault(read.record.memory_model, {})
+        engine.update({name: value for name, value in stated.items() if name not in engine})
+    for read, stated in zip(frameworks, said, strict=True):
+        read.record = replace(read.record, **engines[read.record.memory_model] | stated)
+
+
+def _limits(entry: Entry, earlier: Mapping[str, tuple[str, ...]]) -> dict[str, FormatLimit]:
+    """Read where a framework runs the formats of one family."""
+    key = "format_limits"
+    found: dict[str, FormatLimit] = {}
+    stated = entry.values.get(key)
+    if stated is None or not isinstance(stated.value, Mapping):
+        return found
+    entry.flaws(unknown_keys(stated, "family of weight formats", FAMILIES))
+    for family, node in stated.value.items():
+        if not isinstance(node.value, Mapping):
+            message = f"'{key}': '{family}' must be a mapping of keys to values"
+            entry.problem(message, at=node.source)
+            continue
+        inner = Entry(node, "format limit", f"{entry.name}, {family}", entry.problems)
+        limit = record_of(FormatLimit, inner)
+        other = limit.model_types_of
+        if other and other not in earlier:
+            message = f"'{key}': there is no framework before it '{other}'."
+            entry.problem(message, at=entry.at(key), hint=did_you_mean(other, earlier))
+        found[family] = replace(limit, model_types=earlier.get(other or "", limit.model_types))
+    return found
+
+
+def _check_known(entry: Entry, key: str, what: str, names: Collection[str]) -> None:
+    node = entry.values.get(key)
+    for item in items_of(node) if node is not None and node.value is not None else ():
+        if item.text not in names:
+            hint = did_you_mean(item.text, names) or f"Known: {', '.join(names)}."
+            entry.problem(f"there is no {what} '{item.text}'.", at=item.source, hint=hint)
+
+
+# ---- programs
+
+
+def link_programs(
+    programs: Sequence[Read[Program]],
+    frameworks: Sequence[Read[Framework]],
+    formats: Collection[str],
+    kinds: Collection[str],
+) -> None:
+    """Check the programs, and give every framework its own, in file order."""
+    words = [*FAMILIES, *formats]
+    for read in programs:
+        program, entry = read.record, read.entry
+        _check_known(entry, "framework", "framework", names_of(frameworks))
+        entry.flaws(_key_flaws(entry.values.get("kv_types"), "KV-cache type", kinds))
+        for key in ("by_format", "on_load"):
+            inside = entry.values.get(key)
+            tables = inside.value.values() if inside and isinstance(inside.value, Mapping) else ()
+            for node in tables:
+                entry.flaws(_key_flaws(node, "weight format or family", words))
+        lines = [*program.python, *(piece for line in program.lines or () for piece in line)]
+        for piece in lines:
+            entry.flaws(piece.flaws(program.placeholders))
+        entry.flaws(() if program.python else _shell_flaws(lines))
+    for runtime in frameworks:
+        records = (p.record for p in programs if p.record.framework == runtime.entry.name)
+        runtime.record = replace(runtime.record, commands=tuple(map(_stored, records)))
+
+
+def _key_flaws(node: Node | None, what: str, names: Collection[str]) -> Sequence[Flaw]:
+    return unknown_keys(node, what, names) if node and isinstance(node.value, Mapping) else ()
+
+
+def _shell_flaws(pieces: Iterable[Piece]) -> Iterator[Flaw]:
+    for piece in pieces:
+        try:
+            shlex.split(piece.text)
+        except ValueError as error:
+            yield Flaw(f"a quote is left open: {error}", piece.node.source)
+
+
+def _stored(program: Program) -> Mapping[str, object]:
+    fields = {name: getattr(program, name) for name in program.__struct_fields__}
+    lines = [[_written(piece) for piece in line] for line in program.lines or ()]
+    return fields | {"python": [_written(piece) for piece in program.python], "lines": lines}
+
+
+def _written(piece: Piece) -> Mapping[str, str]:
+    return {"when": piece.when, "text": piece.text}
+
+
+# ---- names
+
+
+def check_names(
+    formats: Sequence[Read[Format]],
+    frameworks: Sequence[Read[Framework]],
+    problems: list[UserError],
+) -> None:
+    """Collect class names used as names, and names that two records share.
+
+    Two formats may share a name when no framework runs both: the framework then decides.
+    """
+    runners: dict[str, set[str]] = {}
+    for read in frameworks:
+        for name in read.record.formats:
+            runners.setdefault(name, set()).add(read.entry.name)
+    for weights in formats:
+        for spelling in _spellings(weights):
+            if plain_key(spelling) in CLASS_NAMES:
+                _say_class(weights.entry, spelling, problems)
+    _check_shared(formats, runners, problems)
+    _check_shared(frameworks, {}, problems)
+
+
+def _check_shared(
+    table: Sequence[Read[Format]] | Sequence[Read[Framework]],
+    runners: Mapping[str, Collection[str]],
+    problems: list[UserError],
+) -> None:
+    owners: dict[str, list[Entry]] = {}
+    for read in table:
+        for spelling in _spellings(read):
+            others = owners.setdefault(plain_key(spelling), [])
+            for other in others:
+                if other is not read.entry and not _apart(read.entry, other, runners):
+                    _say_shared(read.entry, other, spelling, problems)
+            others.append(read.entry)
+
+
+def _spellings(read: Read[Format] | Read[Framework]) -> Iterator[str]:
+    yield read.entry.name
+    yield from read.record.aliases
+
+
+def _apart(one: Entry, other: Entry, runners: Mapping[str, Collection[str]]) -> bool:
+    if not runners.get(one.name) or not runners.get(other.name):
+        return False
+    return not set(runners[one.name]) & set(runners[other.name])
+
+
+def _say_class(entry: Entry, spelling: str, problems: list[UserError]) -> None:
+    message = f"format '{entry.name}': '{spelling}' stands for a whole class of formats"
+    hint = "Leave it out; class_bits already says which class this format is in."
+    problems.append(KnowledgeError(message, source=entry.at("aliases"), hint=hint))
+
+
+def _say_shared(entry: Entry, other: Entry, spelling: str, problems: list[UserError]) -> None:
+    message = f"{entry.kind} '{entry.name}': the name '{spelling}' already means '{other.name}'"
+    hint = f"It stands at {other.place}; a name belongs to one {entry.kind}."
+    problems.append(KnowledgeError(message, source=entry.at("aliases"), hint=hint))
