@@ -55,11 +55,17 @@ def runtime_named(memory_model: str) -> Runtime:
 
 def memory_model_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:
     """Say of every framework in files of knowledge where it names a memory model that none has."""
-    from advisor.knowledge.tables import records_of  # noqa: PLC0415 - pyyaml, for checks alone
+    from advisor.knowledge.field_kinds import FlawedError, choice  # noqa: PLC0415 - likewise
+    from advisor.knowledge.tables import entries_of  # noqa: PLC0415 - pyyaml, for checks alone
 
     problems: list[UserError] = []
-    records = [*records_of(files, "frameworks", problems)]
+    entries = [*entries_of(files, "frameworks", problems)]
     problems.clear()
-    for record in records:
-        record.choice("memory_model", (*_RUNTIMES, "none"))
+    read = choice((*_RUNTIMES, "none"))
+    for entry in entries:
+        node = entry.values.get("memory_model")
+        try:
+            _ = node and node.text and read(node)
+        except FlawedError as flawed:
+            entry.flaws(flawed.flaws, "memory_model")
     return problems
