@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -9,8 +10,8 @@ from msgspec import Struct
 
 from advisor.errors import KnowledgeError, UserError
 from advisor.knowledge import catalogue, tables
-from advisor.knowledge.entries import record_of, report_duplicates
-from advisor.knowledge.file_records import Multiprocessor, Policy, Program, SecondCard
+from advisor.knowledge.entries import report_duplicates
+from advisor.knowledge.file_records import Declared, Multiprocessor, Policy, Program, SecondCard
 from advisor.knowledge.index import build_index, named, report_shared_names
 from advisor.knowledge.overlay_files import Files
 from advisor.knowledge.published_speeds import measured_by_card
@@ -31,10 +32,12 @@ from advisor.knowledge.types import (
     KvType,
     ModelRecord,
 )
+from advisor.knowledge.validation import record_of
 from advisor.suggest import did_you_mean
 from advisor.yamlfile import read_yaml
 
 _R = TypeVar("_R", bound=Struct)
+_ID = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _SECOND_CARDS = "second_cards.yaml"
 
 
@@ -46,8 +49,8 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
         problems: Takes what is wrong; a field that is wrong is left at its default.
     """
     problems += tables.unread_problems(files)
-    tables.check_sources(files, problems)
     reading = _Reading(files, tables.source_ids(files), problems)
+    reading.check_sources()
     cards, models = reading.cards(), reading.models()
     report_shared_names(cards, models)
     runtime = reading.runtime()
@@ -90,6 +93,14 @@ class _Reading(Struct):
         """Read the records of a table or folder."""
         entries = tables.entries_of(self.files, where, self.problems)
         return [Read(record_of(kind, entry, self.ids), entry) for entry in entries]
+
+    def check_sources(self) -> None:
+        """Collect what is wrong in the declarations of sources."""
+        declared = self.read("sources", Declared)
+        for read in declared:
+            if not _ID.fullmatch(read.entry.name):
+                read.entry.problem("an id has lower-case letters, digits, dots and hyphens only")
+        report_duplicates([read.entry for read in declared], "source", self.problems)
 
     def cards(self) -> list[Read[Gpu]]:
         """Read gpus/ with the multiprocessors of each card."""

@@ -10,11 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, UserError
-from advisor.knowledge.entries import Entry, record_of
+from advisor.knowledge.entries import Entry
 from advisor.knowledge.field_kinds import Flaw, items_of, unknown_keys
 from advisor.knowledge.file_records import Piece, Program
 from advisor.knowledge.tokens import plain_key
 from advisor.knowledge.types import FAMILIES, Format, FormatLimit, Framework
+from advisor.knowledge.validation import record_of
 from advisor.suggest import did_you_mean
 from advisor.yamlfile import Node
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from advisor.errors import KnowledgeError, Source, UserError
-from advisor.knowledge.entries import Entry, entry_of, nodes_of, record_of, report_duplicates
-from advisor.knowledge.file_records import Declared
+from advisor.knowledge.entries import Entry, entry_of, nodes_of
 from advisor.knowledge.overlay import Laying
 from advisor.knowledge.overlay_files import Files
 from advisor.suggest import nearest
@@ -48,7 +46,6 @@ _GONE = {
 }
 UNREAD = "measurements/"
 """Raw measurements: ``advisor calibrate`` alone reads them."""
-_ID = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _DATA = (".yaml", ".yml", ".csv", ".json", ".jsonl", ".toml")
 """Endings of what is meant as data; a README beside it is not."""
 
@@ -108,7 +105,7 @@ def entries_in(
 
 
 def source_ids(files: Mapping[str, bytes]) -> frozenset[str]:
-    """List the ids that are declared; ``check_sources`` says what is wrong with them."""
+    """List the ids that are declared."""
     shadowed = files.shadowed if isinstance(files, Files) else {}
     return frozenset(
         entry.name
@@ -116,16 +113,6 @@ def source_ids(files: Mapping[str, bytes]) -> frozenset[str]:
         if is_table(path, "sources")
         for entry in entries_in(content, path, "id", [])
     )
-
-
-def check_sources(files: Mapping[str, bytes], problems: list[UserError]) -> None:
-    """Collect what is wrong in the declarations of sources."""
-    declared = list(entries_of(files, "sources", problems))
-    for entry in declared:
-        if not _ID.fullmatch(entry.name):
-            entry.problem("an id has lower-case letters, digits, dots and hyphens only")
-        record_of(Declared, entry)
-    report_duplicates(declared, "source", problems)
 
 
 def unread(paths: Sequence[str]) -> list[tuple[str, str]]:
