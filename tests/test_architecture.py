@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from importlinter.cli import lint_imports
 
+from advisor.remedies.registry import actions
+
 PACKAGE = Path(__file__).resolve().parent.parent / "advisor"
 
 
@@ -139,3 +141,12 @@ def test_heavy_packages_are_imported_where_they_are_used() -> None:
                 else []
             )
             assert not heavy & {name.split(".")[0] for name in names}, named(path)
+
+
+def test_actions_are_named_by_remedies_and_data_alone() -> None:
+    known = set(actions())
+    for path in modules():
+        if part(path) in {"remedies", "knowledge"}:
+            continue
+        said = {n.value for n in ast.walk(tree(path)) if isinstance(n, ast.Constant)}
+        assert not known & {text for text in said if isinstance(text, str)}, named(path)

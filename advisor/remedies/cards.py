@@ -260,6 +260,6 @@ def _pair(knowledge: Knowledge, gpu: Gpu, second: Gpu) -> Cards | None:
 
 
 MORE = Remedy("add-gpus", frozenset({"gpus"}), "purchase", _more)
-SECOND = Remedy(MORE.action, frozenset({"gpus"}), "purchase", _second)
+SECOND = Remedy(MORE.action, frozenset({"gpu", "gpus"}), "purchase", _second)
 LARGER = Remedy("upgrade-gpu", frozenset({"gpu", "gpus"}), "purchase", _others, told_by="gpu")
 RENTED = Remedy("cloud", frozenset({"gpu", "gpus"}), "purchase", told_by="gpu")
