@@ -9,15 +9,17 @@ from msgspec import Struct
 from advisor.advice.facts import break_even_facts, scenario_facts
 from advisor.advice.option_facts import option_facts
 from advisor.errors import RequestError, UserError, raise_problems
+from advisor.estimate.break_even import first_batch_too_large, smallest_capacity_bytes
 from advisor.estimate.limits import find_limits
 from advisor.estimate.system_ram import timed
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Knowledge
 from advisor.remedies.assessment import outlook_of
 from advisor.remedies.baseline import Base
-from advisor.remedies.break_even import break_even
+from advisor.remedies.cards import fewest_cards
 from advisor.remedies.impossible import expected_options
 from advisor.remedies.option import Option
+from advisor.remedies.quantize import largest_format
 from advisor.remedies.registry import build_options
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario.figures import BreakEven, Limits
@@ -58,9 +60,24 @@ def prepare(request: Request, knowledge: Knowledge) -> Prepared:
     base = estimate(request, knowledge)
     limits = find_limits(base.scenario, knowledge, base.memory)
     options = build_options(base, limits)
-    edges = break_even(base, limits, options)
+    edges = _break_even(base, limits, options)
     facts = {**scenario_facts(base, limits, options), **break_even_facts(edges)}
     return Prepared(base, limits, options, edges, facts, option_facts(base, options))
+
+
+def _break_even(base: Base, limits: Limits, options: Sequence[Option]) -> BreakEven:
+    """Say where a request tips over, all else as it is; what was sized already is not again."""
+    if base.memory.usable_bytes is None:
+        return BreakEven()
+    largest = largest_format(base, options)
+    smallest = smallest_capacity_bytes(base.scenario, base.knowledge, base.memory)
+    return BreakEven(
+        too_large_batch=first_batch_too_large(base.scenario, limits, base.memory),
+        largest_format=largest[0].name if largest else None,
+        largest_format_bits=largest[1].bits_per_weight if largest else None,
+        fewest_gpus=fewest_cards(base, options),
+        smallest_capacity_bytes=smallest,
+    )
 
 
 def all_option_facts(ready: Prepared) -> Sequence[OptionFacts]:

@@ -37,14 +37,28 @@ def find_limits(scenario: Scenario, knowledge: Knowledge, memory: Memory) -> Lim
     if memory.usable_bytes is None:
         return Limits(None, None)
     start = (memory.headroom_bytes or 0) - (memory.deficit_bytes or 0)
+    most = runtime_of(scenario.framework).most_sequences
+    batch = largest_batch(scenario, knowledge, most, start)
+    return Limits(_largest_context(scenario, knowledge, start), batch)
+
+
+def largest_batch(
+    scenario: Scenario, knowledge: Knowledge, most: int, start: int | None = None
+) -> int | None:
+    """Find the largest batch up to ``most`` that fits; None when none does.
+
+    Args:
+        scenario: The situation, on a card.
+        knowledge: As for ``estimate_memory``.
+        most: Where the search ends.
+        start: Bytes left as the scenario stands, where known.
+    """
 
     def free(batch: int) -> int:
         rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
         return _free(replace(scenario, batch=batch, logits_rows=rows), knowledge)
 
-    most = runtime_of(scenario.framework).most_sequences
-    batch = largest_that_fits(free, most, (scenario.batch, start))
-    return Limits(_largest_context(scenario, knowledge, start), batch)
+    return largest_that_fits(free, most, None if start is None else (scenario.batch, start))
 
 
 def largest_fitting_context(scenario: Scenario, knowledge: Knowledge) -> int | None:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from advisor.estimate.limits import largest_that_fits
-from advisor.estimate.memory import free_bytes
+from advisor.estimate.limits import largest_batch
 from advisor.knowledge.types import Knowledge
 from advisor.remedies.baseline import Base, Remedy, make_option
 from advisor.remedies.option import Option
@@ -41,14 +40,9 @@ def _with(base: Base, scenario: Scenario, batch: int) -> Scenario:
 
 
 def _exact(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | None:
-    def free(batch: int) -> int:
-        rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
-        return free_bytes(replace(scenario, batch=batch, logits_rows=rows), knowledge) or 0
-
-    batch = largest_that_fits(free, scenario.batch)
-    if batch is None or batch >= scenario.batch or batch < limits.batch(scenario):
-        return None
-    return batch
+    batch = largest_batch(scenario, knowledge, scenario.batch)
+    fewer = batch is not None and limits.batch(scenario) <= batch < scenario.batch
+    return batch if fewer else None
 
 
 SMALLER = Remedy("shrink-batch", frozenset({"batch"}), "setting", _fewer)

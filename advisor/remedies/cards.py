@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from advisor.errors import UserError
-from advisor.estimate.break_even import MOST_CARDS, can_double
+from advisor.estimate.break_even import MOST_CARDS, can_double, fewest_gpus
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge import catalogue
 from advisor.knowledge.cards import TOGETHER, Cards, find_cards
@@ -31,7 +31,7 @@ from advisor.scenario.splits import is_usual_split, split_of
 _PER_SEGMENT = {True: 2, False: 1}
 """What-ifs per market segment, by whether the card is of the usual vendor: the present one's, and
 of cards in data centres the one that most clouds rent."""
-_MOSTLY_RENTED = "NVIDIA"
+MOSTLY_RENTED = "NVIDIA"
 _MUCH_FASTER = 1.3
 _MOST_SECOND_CARDS = 2
 _LEAST_ON_CARDS = 0.75
@@ -113,7 +113,7 @@ def _others(base: Base, *_: object) -> Iterator[Option]:
     found: dict[tuple[str, bool], int] = {}
     for row in _worth_a_look(base, gpu):
         kind = "unified" if row.unified_memory else row.segment
-        usual = row.vendor == (_MOSTLY_RENTED if row.segment == "datacenter" else gpu.vendor)
+        usual = row.vendor == (MOSTLY_RENTED if row.segment == "datacenter" else gpu.vendor)
         slot = (kind, usual)
         if found.get(slot, 0) < (1 if row.unified_memory else _PER_SEGMENT[usual]):
             scenario = on_card(base, base.knowledge.gpus[row.name])
@@ -174,17 +174,11 @@ def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | No
     )
 
 
-_sorted: dict[int, tuple[Knowledge, Sequence[CardRow]]] = {}
-
-
+@by_identity
 def current_cards(knowledge: Knowledge) -> Sequence[CardRow]:
     """Cards and machines one could still buy or rent, smallest and cheapest first; sorted once."""
-    found = _sorted.get(id(knowledge))
-    if found is None or found[0] is not knowledge:
-        rows = [row for row in catalogue.cards(knowledge) if _is_current(row, knowledge)]
-        rows.sort(key=_smallest_and_cheapest)
-        found = _sorted[id(knowledge)] = (knowledge, rows)
-    return found[1]
+    rows = (row for row in catalogue.cards(knowledge) if _is_current(row, knowledge))
+    return sorted(rows, key=_smallest_and_cheapest)
 
 
 def _is_current(row: CardRow, knowledge: Knowledge) -> bool:
@@ -257,6 +251,25 @@ def _pair(knowledge: Knowledge, gpu: Gpu, second: Gpu) -> Cards | None:
         return find_cards(knowledge, f"{gpu.name}{TOGETHER}{second.name}")
     except UserError:
         return None
+
+
+def fewest_cards(base: Base, options: Sequence[Option]) -> int | None:
+    """The fewest equal cards that hold the request; those that were tried are not sized again."""
+    scenario = base.scenario
+    if not base.card_fits:
+        return min(_tried(base, options), default=None)
+    if scenario.gpus == 1 or not can_double(scenario):
+        return scenario.gpus
+    return min(fewest_gpus(scenario, base.knowledge) or scenario.gpus, scenario.gpus)
+
+
+def _tried(base: Base, options: Sequence[Option]) -> Iterator[int]:
+    """List the numbers of equal cards that were tried because these are too few, and that fit."""
+    for option in options:
+        gpus = option.scenario.gpus
+        fits = option.action == MORE.action and option.memory.deficit_bytes == 0
+        if fits and option.scenario == replace(base.scenario, gpus=gpus):
+            yield gpus
 
 
 MORE = Remedy("add-gpus", frozenset({"gpus"}), "purchase", _more)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from advisor.estimate.system_ram import host_fits
 from advisor.knowledge.types import Format, KvType
-from advisor.remedies.baseline import Base, Remedy, cards_hold, make_option, stored_bytes
+from advisor.remedies.baseline import Base, Remedy, cards_hold, stored_bytes
 from advisor.remedies.batch import DEGREE as BATCH
 from advisor.remedies.cards import LARGER, MORE, RENTED
 from advisor.remedies.context import DEGREE as CONTEXT
@@ -35,6 +35,7 @@ from advisor.remedies.search import (
     Plan,
     bounds,
     least_decode,
+    proved,
     ram_limit,
     solved,
     stretched,
@@ -142,14 +143,7 @@ def _fewest_steps(
 
 def _proved(search: _Search, steps: int) -> Iterator[Option]:
     for plan in search.sets(steps):
-        option = make_option(
-            search.base,
-            REMEDY,
-            plan.change,
-            plan.scenario,
-            effort=plan.effort,
-            steps=plan.steps,
-        )
+        option = proved(search.base, REMEDY, plan)
         if option.fits and bearable(search.base, option, search.limits):
             yield option
 

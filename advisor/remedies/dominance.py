@@ -46,17 +46,11 @@ def dominators_in_kind(options: Sequence[Option]) -> Mapping[str, Sequence[str]]
     return dict(pair for group in groups for pair in _beaten(group))
 
 
-def undominated(options: Iterable[Option]) -> list[Option]:
-    """The options that no other of them dominates, in their order."""
-    those = list(options)
-    pointless = dominated(those)
-    return [option for option in those if option.key not in pointless]
-
-
 def best_of(options: Iterable[Option], most: int) -> list[Option]:
     """The undominated of several combinations: fewest steps, least loss, least cost first."""
     unique = {option.key: option for option in options}
-    return sorted(undominated(unique.values()), key=_first)[:most]
+    pointless = dominated(unique.values())
+    return sorted((o for o in unique.values() if o.key not in pointless), key=_first)[:most]
 
 
 def _first(option: Option) -> tuple[float | bool | str, ...]:

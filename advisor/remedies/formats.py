@@ -6,7 +6,8 @@ vendor, capability and architecture decide what runs on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from itertools import groupby
 from typing import TypeVar
 
@@ -24,96 +25,79 @@ from advisor.scenario.speculation import without_lost_drafts
 from advisor.scenario.splits import can_split
 
 Pair = tuple[Format, Framework]
-_T = TypeVar("_T")
+Sized = tuple[Format, int]
+"""A format, and the bytes of the model's weights in it."""
+_Item = TypeVar("_Item")
+_Listed = Callable[[Scenario, Knowledge], Sequence[_Item]]
 _MOST = 20_000
 _FLOAT_UNITS = frozenset({"fp8", "nvfp4", "mxfp4"})
-_kept: dict[tuple[object, ...], tuple[tuple[object, ...], object]] = {}
+_kept: dict[tuple[object, ...], tuple[tuple[object, ...], Sequence[object]]] = {}
 
 
-def _keep(
-    name: str, scenario: Scenario, records: tuple[object, ...], build: Callable[[], _T]
-) -> _T:
-    """Build a list once per kind of card, framework and ``records``, which the entry holds."""
-    gpu, model = scenario.gpu, scenario.model
-    card = (gpu.vendor, gpu.compute_capability, gpu.architecture) if gpu else None
-    kind = model.shape.outer_type or model.shape.model_type
-    key = (
-        name,
-        scenario.framework.name,
-        card,
-        kind,
-        bool(model.vision_parameters),
-        model.native_formats,
-        *map(id, records),
-    )
-    found = _kept.get(key)
-    if found is None:
-        if len(_kept) >= _MOST:
-            _kept.clear()
-        found = _kept[key] = (records, build())
-    return found[1]  # type: ignore[return-value]  # written by the same name's build
+def _once(*parts: str) -> Callable[[_Listed[_Item]], _Listed[_Item]]:
+    """Build a list once per kind of card, framework and these parts of a scenario."""
+
+    def decorated(build: _Listed[_Item]) -> _Listed[_Item]:
+        @wraps(build)
+        def found(scenario: Scenario, knowledge: Knowledge) -> Sequence[_Item]:
+            gpu, model = scenario.gpu, scenario.model
+            records = (knowledge, *(getattr(scenario, part) for part in parts))
+            key = (
+                build,
+                scenario.framework.name,
+                (gpu.vendor, gpu.compute_capability, gpu.architecture) if gpu else None,
+                model.shape.outer_type or model.shape.model_type,
+                bool(model.vision_parameters),
+                model.native_formats,
+                *map(id, records),
+            )
+            entry = _kept.get(key)
+            if entry is None:
+                if len(_kept) >= _MOST:
+                    _kept.clear()
+                entry = _kept[key] = (records, build(scenario, knowledge))
+            return entry[1]  # type: ignore[return-value]  # written by the same build
+
+        return found
+
+    return decorated
 
 
 def worth_having(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
-    """Formats of the present framework, without those both larger and worse than another."""
-    return _keep(
-        "own", scenario, (knowledge, scenario.model), lambda: _undominated(scenario, knowledge)
-    )
+    """Formats of the present framework, without those both larger and worse than another.
+
+    The smallest first.
+    """
+    return [precision for precision, _ in reversed(sized_formats(scenario, knowledge))]
 
 
-def _undominated(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
+@_once("model")
+def sized_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
+    """The formats worth having with what the weights take in each, bytes; the largest first."""
     framework, model = scenario.framework, scenario.model
-    formats = [
-        precision
+    sized = [
+        (precision, weight_profile(model, precision, framework, knowledge.ggml_types).total_bytes)
         for name in framework.formats
         if (precision := knowledge.formats[name]).offered
         and support.runs(framework, precision, scenario.gpu, model)
         and (model.shape.moe or precision.family not in support.EXPERTS_ONLY)
     ]
-    sizes = {
-        f.name: weight_profile(model, f, framework, knowledge.ggml_types).total_bytes
-        for f in formats
-    }
-    formats.sort(key=lambda f: (sizes[f.name], support.quality_order(f)))
-    kept: list[Format] = []
+    sized.sort(key=lambda one: (one[1], support.quality_order(one[0])))
+    kept: list[Sized] = []
     best = float("inf")
-    for precision in formats:
+    for precision, size in sized:
         loss = support.format_loss(precision, model)
-        if precision.family == "unquantized" and any(f.family == "unquantized" for f in kept):
+        if precision.family == "unquantized" and any(f.family == "unquantized" for f, _ in kept):
             continue
         if (loss is None and best > 0) or (loss is not None and loss < best):
-            kept.append(precision)
+            kept.append((precision, size))
             best = best if loss is None else loss
-    return kept
+    return kept[::-1]
 
 
-Sized = tuple[Format, int]
-"""A format, and the bytes of the model's weights in it."""
-
-
-def sized_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
-    """The formats worth having with what the weights take in each, bytes; the largest first."""
-    return _keep(
-        "sized", scenario, (knowledge, scenario.model), lambda: _with_sizes(scenario, knowledge)
-    )
-
-
-def _with_sizes(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
-    model, framework, types = scenario.model, scenario.framework, knowledge.ggml_types
-    return [
-        (precision, weight_profile(model, precision, framework, types).total_bytes)
-        for precision in reversed(worth_having(scenario, knowledge))
-    ]
-
-
+@_once("model")
 def faithful_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
     """Those of them below 16 bits that lose little, or are likely to."""
-    return _keep(
-        "faithful", scenario, (knowledge, scenario.model), lambda: _faithful(scenario, knowledge)
-    )
-
-
-def _faithful(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
     return [
         (precision, size)
         for precision, size in sized_formats(scenario, knowledge)
@@ -139,12 +123,9 @@ def _loses_little(precision: Format, scenario: Scenario, knowledge: Knowledge) -
     return likes and (precision.class_bits or 0) >= _FOUR_BITS
 
 
+@_once()
 def families_elsewhere(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sequence[Pair]]:
     """Format families that only other frameworks run, each from its largest format down."""
-    return _keep("elsewhere", scenario, (knowledge,), lambda: _families(scenario, knowledge))
-
-
-def _families(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sequence[Pair]]:
     own = set(scenario.framework.formats)
     formats = [f for f in knowledge.formats.values() if f.offered and f.name not in own]
     pairs = [
@@ -159,17 +140,9 @@ def _family_order(precision: Format) -> tuple[str, float]:
     return (precision.family, -(precision.bits_per_weight or 0.0))
 
 
+@_once("precision")
 def other_frameworks(scenario: Scenario, knowledge: Knowledge) -> Sequence[Pair]:
     """Other modelled frameworks, each with the format it would run in place of this one."""
-    return _keep(
-        "frameworks",
-        scenario,
-        (knowledge, scenario.precision),
-        lambda: _frameworks(scenario, knowledge),
-    )
-
-
-def _frameworks(scenario: Scenario, knowledge: Knowledge) -> Sequence[Pair]:
     return [
         (precision, framework)
         for framework in knowledge.frameworks.values()
@@ -193,15 +166,19 @@ def _same_class(scenario: Scenario, knowledge: Knowledge, framework: Framework) 
     own, gpu, model = scenario.precision, scenario.gpu, scenario.model
     if own.family not in _SLOW_KERNELS and support.runs(framework, own, gpu, model):
         return own
-    formats = (knowledge.formats[name] for name in framework.formats)
-    equal = [
-        f
-        for f in formats
-        if f.offered
-        and f.class_bits == own.class_bits is not None
-        and support.runs(framework, f, gpu, model)
-    ]
-    return min(equal, key=lambda f: _preference(f, gpu, model)) if equal else None
+    equal = of_equal_bits(scenario, knowledge, framework, own)
+    return min(equal, key=lambda f: _preference(f, gpu, model), default=None)
+
+
+def of_equal_bits(
+    scenario: Scenario, knowledge: Knowledge, framework: Framework, precision: Format
+) -> Iterator[Format]:
+    """Formats of a framework that run here, of the same number of bits."""
+    for name in framework.formats:
+        other = knowledge.formats[name]
+        equal = other.offered and other.class_bits == precision.class_bits is not None
+        if equal and support.runs(framework, other, scenario.gpu, scenario.model):
+            yield other
 
 
 def _preference(

@@ -13,6 +13,7 @@ from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.memo import Kept
 from advisor.remedies.baseline import Base, Remedy, option_key
 from advisor.remedies.cards import MORE
+from advisor.remedies.formats import of_equal_bits
 from advisor.remedies.framework import FRAMEWORK
 from advisor.remedies.kv_cache import REMEDY as KV_CACHE
 from advisor.remedies.offload import EXPERTS, LAYERS
@@ -138,26 +139,14 @@ def _elsewhere(
     facts: Facts = {}
     if names := [f.name for f in runners][:2]:
         facts["option.runs_in"] = " and ".join(names)
-    if instead := _instead(base, framework, precision):
+    equal = of_equal_bits(base.scenario, base.knowledge, framework, precision)
+    if instead := next(equal, None):
         facts["option.instead"] = instead.name
     if vendors := support.vendors_for(framework, precision):
         facts["option.made_for"] = " and ".join(
             [", ".join(vendors[:-1]), vendors[-1]] if len(vendors) > 1 else vendors
         )
     return facts
-
-
-def _instead(base: Base, framework: Framework, precision: Format) -> Format | None:
-    scenario = base.scenario
-    formats = (base.knowledge.formats[name] for name in framework.formats)
-    equal = [
-        f
-        for f in formats
-        if f.offered
-        and f.class_bits == precision.class_bits is not None
-        and support.runs(framework, f, scenario.gpu, scenario.model)
-    ]
-    return equal[0] if equal else None
 
 
 def _frameworks(base: Base) -> Iterator[Expected]:

@@ -16,7 +16,7 @@ from advisor.estimate.break_even import MOST_CARDS
 from advisor.estimate.memory import estimate_memory
 from advisor.knowledge.types import Format, Framework, Gpu
 from advisor.models.model import Model
-from advisor.remedies.baseline import Base, Remedy, cards_hold, make_option, stored_bytes
+from advisor.remedies.baseline import Base, Remedy, cards_hold, stored_bytes
 from advisor.remedies.batch import DEGREE as BATCH
 from advisor.remedies.cards import current_cards
 from advisor.remedies.combine import REMEDY as COMBINE
@@ -24,7 +24,16 @@ from advisor.remedies.context import DEGREE as CONTEXT
 from advisor.remedies.kv_cache import smaller_caches, with_cache
 from advisor.remedies.offload import LAYERS_DEGREE as LAYERS
 from advisor.remedies.option import Option
-from advisor.remedies.search import Bounds, Plan, bounds, ram_limit, solved, stretched, within_reach
+from advisor.remedies.search import (
+    Bounds,
+    Plan,
+    bounds,
+    proved,
+    ram_limit,
+    solved,
+    stretched,
+    within_reach,
+)
 from advisor.scenario import support
 from advisor.scenario.resolve import BACKENDS_OF_VENDOR, default_backend
 from advisor.scenario.speculation import without_lost_drafts
@@ -52,10 +61,7 @@ def _propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opt
             held = solved(base, plan, LAYERS, limits)
         if held is None:
             continue
-        steps = max(held.steps, 2)
-        option = make_option(
-            base, REMEDY, held.change, held.scenario, effort=held.effort, steps=steps
-        )
+        option = proved(base, REMEDY, held, steps=2)
         if within_reach(base, option):
             yield option
             return
@@ -104,12 +110,9 @@ def _largest_cards(base: Base) -> Sequence[Gpu]:
     for row in current_cards(base.knowledge):
         largest[row.vendor] = base.knowledge.gpus[row.name]
     asked = base.request.backend
-    usable = [g for g in largest.values() if not asked or _takes(g, base.scenario.backend)]
+    now = base.scenario.backend
+    usable = [g for g in largest.values() if not asked or now in BACKENDS_OF_VENDOR[g.vendor]]
     return sorted(usable, key=lambda g: (-(g.vram_bytes or 0), g.name))
-
-
-def _takes(gpu: Gpu, backend: str | None) -> bool:
-    return backend in BACKENDS_OF_VENDOR[gpu.vendor]
 
 
 def _smallest_format(base: Base, framework: Framework, card: Gpu, limits: Bounds) -> Format | None:

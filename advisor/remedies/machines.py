@@ -7,7 +7,8 @@ Machines are tried from the smallest memory up, those smaller than the weights a
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -15,16 +16,25 @@ from msgspec.structs import replace
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge.catalogue import CardRow
 from advisor.knowledge.types import Format, Knowledge
-from advisor.remedies.baseline import Base, Remedy, make_option, stored_bytes
-from advisor.remedies.cards import LEAST_RENTED_BANDWIDTH, can_grow, current_cards, on_card
+from advisor.memo import by_identity
+from advisor.remedies.baseline import Base, Remedy, stored_bytes
+from advisor.remedies.cards import (
+    LEAST_RENTED_BANDWIDTH,
+    MOSTLY_RENTED,
+    can_grow,
+    current_cards,
+    on_card,
+)
 from advisor.remedies.dominance import best_of
 from advisor.remedies.formats import families_elsewhere, in_framework, with_format, worth_having
 from advisor.remedies.option import Option
-from advisor.remedies.search import Plan, bounds
+from advisor.remedies.search import Plan, bounds, proved
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario
 
-_COUNTS = {"datacenter": (1, 2, 4, 8), "workstation": (1, 2, 3, 4), "consumer": (1, 2, 3, 4)}
+_RENTED = {"datacenter": (1, 2, 4, 8)}
+_BOUGHT = {"workstation": (1, 2, 3, 4), "consumer": (1, 2, 3, 4)}
+"""Segment -> numbers of cards that are tried."""
 _MOST_OFFERED = 8
 _MOST_TRIED = 12
 _LEAST_FREE = 0.03
@@ -88,30 +98,24 @@ def _kinds(base: Base) -> Iterator[Sequence[Machine]]:
         own = gpu.vram_bytes
         yield [Machine(own * n, n, own, gpu.name) for n in range(base.scenario.gpus + 1, 9)]
     if gpu.segment != "mobile" and not gpu.unified_memory:
-        yield _machines(base.knowledge, "buy", gpu.vendor)
-    yield _machines(base.knowledge, "rent", "NVIDIA")
+        yield _machines(base.knowledge, _BOUGHT, gpu.vendor)
+    yield _machines(base.knowledge, _RENTED, MOSTLY_RENTED)
 
 
-_kept: dict[tuple[int, str, str], tuple[Knowledge, Sequence[Machine]]] = {}
-
-
-def _machines(knowledge: Knowledge, how: str, vendor: str) -> Sequence[Machine]:
+@by_identity
+def _machines(
+    knowledge: Knowledge, counts: Mapping[str, Sequence[int]], vendor: str
+) -> Sequence[Machine]:
     """Every number of every card of a vendor that one could buy or rent, smallest first."""
-    key = (id(knowledge), how, vendor)
-    found = _kept.get(key)
-    if found is None or found[0] is not knowledge:
-        segments = {"datacenter"} if how == "rent" else {"consumer", "workstation"}
-        rows = [row for row in current_cards(knowledge) if _usable(row, segments, vendor)]
-        made = [
-            Machine(row.vram_bytes * count, count, row.vram_bytes, row.name)
-            for row in rows
-            for count in _COUNTS[row.segment]
-        ]
-        found = _kept[key] = (knowledge, sorted(made))
-    return found[1]
+    rows = [row for row in current_cards(knowledge) if _usable(row, counts, vendor)]
+    return sorted(
+        Machine(row.vram_bytes * count, count, row.vram_bytes, row.name)
+        for row in rows
+        for count in counts[row.segment]
+    )
 
 
-def _usable(row: CardRow, segments: set[str], vendor: str) -> bool:
+def _usable(row: CardRow, segments: Collection[str], vendor: str) -> bool:
     fast = row.bandwidth_bytes_s is not None and row.bandwidth_bytes_s >= LEAST_RENTED_BANDWIDTH
     cards = row.segment in segments and not row.unified_memory
     return cards and row.vendor == vendor and fast
@@ -127,7 +131,7 @@ class _Way(NamedTuple):
 def _smallest(base: Base, machines: Sequence[Machine], way: _Way) -> tuple[Plan, Machine] | None:
     """The smallest machine that holds the model put there in this way."""
     tried, floor = 0, way.floor
-    for machine in machines[bisect_left(machines, floor, key=_total) :]:
+    for machine in machines[bisect_left(machines, floor, key=itemgetter(0)) :]:
         if machine.total_bytes < floor:
             continue
         plan = way.put(base, machine)
@@ -144,10 +148,6 @@ def _smallest(base: Base, machines: Sequence[Machine], way: _Way) -> tuple[Plan,
         if tried == _MOST_TRIED:
             break
     return None
-
-
-def _total(machine: Machine) -> int:
-    return machine.total_bytes
 
 
 def _within(loss: float | None) -> Callable[[Base, Machine], Plan | None]:
@@ -223,15 +223,7 @@ def _free(base: Base, scenario: Scenario) -> int:
 
 def _proved(base: Base, remedy: Remedy, found: tuple[Plan, Machine]) -> Option | None:
     plan, machine = found
-    option = make_option(
-        base,
-        remedy,
-        plan.change,
-        plan.scenario,
-        effort=plan.effort,
-        cost_usd=_price(base, machine),
-        steps=plan.steps,
-    )
+    option = proved(base, remedy, plan, _price(base, machine))
     return option if option.fits else None
 
 

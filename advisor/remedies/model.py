@@ -11,6 +11,7 @@ from advisor.errors import UserError
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge import catalogue
 from advisor.knowledge.types import Format, Knowledge
+from advisor.memo import by_identity
 from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
 from advisor.remedies.baseline import Base, Remedy, make_option, stored_bytes
@@ -160,22 +161,17 @@ def _peers(base: Base) -> Sequence[str]:
     return [name for size, name in _recent(base.knowledge, own.modality) if size <= most]
 
 
-_recent_models: dict[tuple[int, str], Sequence[tuple[int, str]]] = {}
-
-
+@by_identity
 def _recent(knowledge: Knowledge, modality: str) -> Sequence[tuple[int, str]]:
     """Parameters and names of the recent models of a kind, the largest first; sorted once."""
-    key = (id(knowledge), modality)
-    if key not in _recent_models:
-        oldest = knowledge.policy["peer_oldest_year"]
-        found = [
-            (model.parameters, model.name)
-            for model in knowledge.models.values()
-            if model.modality == modality and model.parameters
-            if model.released and int(model.released[:4]) >= oldest
-        ]
-        _recent_models[key] = sorted(found, reverse=True)
-    return _recent_models[key]
+    oldest = knowledge.policy["peer_oldest_year"]
+    found = (
+        (model.parameters, model.name)
+        for model in knowledge.models.values()
+        if model.modality == modality and model.parameters
+        if model.released and int(model.released[:4]) >= oldest
+    )
+    return sorted(found, reverse=True)
 
 
 def _with_model(base: Base, scenario: Scenario, model: Model) -> Scenario | None:
@@ -196,28 +192,22 @@ def _with_model(base: Base, scenario: Scenario, model: Model) -> Scenario | None
     return without_lost_drafts(replace(scenario, model=model, context_tokens=context))
 
 
-_relatives: dict[tuple[int, str], Sequence[Model]] = {}
-
-
+@by_identity
 def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:
     """Models of the family, or of the publisher with the same vocabulary, largest first.
 
     Of the same kind of input; those of unknown size are left out.
     """
-    key = (id(knowledge), model.name)
-    if key not in _relatives:
-        names = dict.fromkeys(
-            [
-                *catalogue.siblings(knowledge, model.family, model.modality),
-                *catalogue.siblings(knowledge, f"{model.family} Distill", model.modality),
-                *catalogue.kin(knowledge, model.name),
-            ]
-        )
-        sized = (m for name in names if (m := _sized(name, knowledge)) is not None)
-        found = [m for m in sized if m.modality == model.modality]
-        found.sort(key=lambda m: (-m.parameters, m.name))
-        _relatives[key] = found
-    return _relatives[key]
+    names = dict.fromkeys(
+        [
+            *catalogue.siblings(knowledge, model.family, model.modality),
+            *catalogue.siblings(knowledge, f"{model.family} Distill", model.modality),
+            *catalogue.kin(knowledge, model.name),
+        ]
+    )
+    sized = (m for name in names if (m := _sized(name, knowledge)) is not None)
+    found = (m for m in sized if m.modality == model.modality)
+    return sorted(found, key=lambda m: (-m.parameters, m.name))
 
 
 def _sized(name: str, knowledge: Knowledge) -> Model | None:

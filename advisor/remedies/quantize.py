@@ -10,6 +10,7 @@ from advisor.knowledge.types import Format
 from advisor.remedies.baseline import Base, Remedy, cards_hold, make_option, whole_if_held
 from advisor.remedies.formats import Pair, families_elsewhere, in_framework, worth_having
 from advisor.remedies.option import Option
+from advisor.scenario.figures import Memory
 from advisor.scenario.scenario import Scenario
 
 
@@ -72,6 +73,30 @@ def _first_fitting(base: Base, family: Sequence[Pair]) -> Option | None:
 def _elsewhere(base: Base, other: Scenario) -> Option:
     change = {"precision": other.precision.name, "framework": other.framework.name}
     return make_option(base, REMEDY, change, other, effort="rebuild")
+
+
+def largest_format(base: Base, options: Sequence[Option]) -> tuple[Format, Memory] | None:
+    """Take the largest of the request's own format, if it fits, and those tried that fit."""
+    fitting = [
+        option
+        for option in options
+        if option.action == REMEDY.action
+        and option.memory.deficit_bytes == 0
+        and option.scenario.framework is base.scenario.framework
+    ]
+    own = _weights(base.memory) if base.card_fits else -1
+    for option in sorted(fitting, key=lambda option: -_weights(option.memory)):
+        if _weights(option.memory) <= own:
+            break
+        after = option.scenario
+        same = {"gpu_layers": base.scenario.gpu_layers, "cpu_experts": base.scenario.cpu_experts}
+        if replace(after, **same) == replace(base.scenario, precision=after.precision):
+            return after.precision, option.memory
+    return (base.scenario.precision, base.memory) if base.card_fits else None
+
+
+def _weights(memory: Memory) -> int:
+    return memory.weights_bytes + memory.host_weights_bytes
 
 
 REMEDY = Remedy("quantize", frozenset({"precision"}), "download", propose, told_by="precision")

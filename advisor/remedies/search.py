@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct, field
 
 from advisor.knowledge.types import Format, Knowledge, KvType
-from advisor.remedies.baseline import Base
+from advisor.remedies.baseline import Base, Remedy, make_option
 from advisor.remedies.option import EFFORTS, Effort, Option
 from advisor.scenario.scenario import Scenario, offloads
 
@@ -144,3 +144,19 @@ def stretched(base: Base, plan: Plan, degree: Degree, limits: Bounds) -> Plan:
 
 def _with(base: Base, plan: Plan, degree: Degree, value: int) -> Plan:
     return plan.then(degree.put(base, plan.scenario, value), {degree.key: value}, "setting")
+
+
+def proved(
+    base: Base, remedy: Remedy, plan: Plan, cost_usd: float | None = None, steps: int = 1
+) -> Option:
+    """Estimate a plan; it counts as at least so many single changes."""
+    steps = max(plan.steps, steps)
+    return make_option(
+        base,
+        remedy,
+        plan.change,
+        plan.scenario,
+        effort=plan.effort,
+        cost_usd=cost_usd,
+        steps=steps,
+    )
