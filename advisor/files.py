@@ -11,7 +11,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Literal, TextIO, TypeVar
@@ -79,13 +79,26 @@ def user_cache_dir() -> Path:
     """The folder for this version's compiled overlays (``ADVISOR_CACHE_DIR`` overrides)."""
     if stated := os.environ.get("ADVISOR_CACHE_DIR"):
         return Path(stated)
+    return _base("LOCALAPPDATA", "Local", "Caches", "XDG_CACHE_HOME", ".cache") / __version__
+
+
+def user_data_dir() -> Path:
+    """The folder for what the user adds (``ADVISOR_DATA_DIR`` overrides)."""
+    if stated := os.environ.get("ADVISOR_DATA_DIR"):
+        return Path(stated)
+    return _base("APPDATA", "Roaming", "Application Support", "XDG_DATA_HOME", ".local/share")
+
+
+def _base(windows: str, roaming: str, mac: str, linux: str, usual: str) -> Path:
+    """The user's folder for this program: on Windows and Linux where a variable says."""
+    home = Path.home()
     if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        base = Path(os.environ.get(windows) or home / "AppData" / roaming)
     elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
+        base = home / "Library" / mac
     else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "advisor" / __version__
+        base = Path(os.environ.get(linux) or home / usual)
+    return base / "advisor"
 
 
 def compiled(kind: str, sha256: str, build: Callable[[], _Form], form: type[_Form]) -> _Form:
@@ -109,7 +122,7 @@ def compiled(kind: str, sha256: str, build: Callable[[], _Form], form: type[_For
     if found is not None:
         return found
     made = json.encode(build())
-    _write(kept, made)
+    write_kept(kept, [made], f"{kind}-*.json", _KEPT)
     return decoder.decode(made)
 
 
@@ -143,25 +156,46 @@ def _read(path: Path, decoder: json.Decoder[_Form]) -> _Form | None:
         return None
 
 
-def _write(path: Path, made: bytes) -> None:
+def write_whole(path: Path, parts: Iterable[bytes], *, size: int | None = None) -> None:
+    """Write a file whole or not at all, its folder too.
+
+    Args:
+        path: The file; what stood there stays where this fails.
+        parts: Its content.
+        size: With it the rest up to so many bytes is a hole, and all is on the disk at the end.
+
+    Raises:
+        OSError: It cannot be written.
+    """
     import tempfile  # noqa: PLC0415 - 5 ms that a warm cache does not need
 
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part: Path | None = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False, suffix=".tmp") as file:
-            file.write(made)
-        Path(file.name).replace(path)
-        _prune(path)
-    except OSError:
-        return
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
+            part = Path(file.name)
+            file.writelines(parts)
+            if size is not None:
+                file.truncate(size)
+                file.flush()
+                os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        if part is not None:
+            part.unlink(missing_ok=True)
+        raise
 
 
-def _prune(newest: Path) -> None:
-    """Keep the files of this kind that were written last."""
-    kind = newest.name.partition("-")[0]
-    written = sorted(newest.parent.glob(f"{kind}-*.json"), key=lambda path: path.stat().st_mtime)
-    for path in written[:-_KEPT]:
-        path.unlink(missing_ok=True)
+def write_kept(path: Path, parts: Iterable[bytes], alike: str, most: int) -> None:
+    """Write a file of a cache and remove the oldest of those that match ``alike`` beyond ``most``.
+
+    What cannot be written costs time later and nothing else.
+    """
+    with suppress(OSError):
+        write_whole(path, parts)
+        written = sorted(path.parent.glob(alike), key=lambda one: one.stat().st_mtime)
+        for old in written[:-most]:
+            old.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -179,3 +179,8 @@ def percent(part: float | None, whole: float | None) -> float | None:
 def steady(value: float) -> float:
     """Drop noise below 1e-4, which the rule engine would refuse to read."""
     return round(value, 4) + 0.0
+
+
+def counted(number: int, word: str) -> str:
+    """Write ``1 page`` or ``2,000 pages``."""
+    return f"{number:,} {word}{'s' * (number != 1)}"

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from msgspec.structs import replace
 
-from advisor.cli.hub import local_model
+from advisor.cli.options import Hub, NoMeasurements, Offline, local_model, measurements_of
 from advisor.cli.request_flags import Asked, takes_request
-from advisor.cli.user_measurements import NoMeasurements, measurements_of
 from advisor.errors import raise_problems
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ LENGTHS: Mapping[Length, Literal["short", "standard", "full"]] = {
 
 
 _OUTPUT = "The report"
-_HUB = "Models that are not in the knowledge base"
 _FILES = "Your own files"
 
 
@@ -105,22 +103,8 @@ def advise(
             rich_help_panel=_OUTPUT,
         ),
     ] = False,
-    hub: Annotated[
-        bool,
-        typer.Option(
-            "--hub",
-            help="Read an unknown model from Hugging Face: headers only. Needs the extra 'hub'.",
-            rich_help_panel=_HUB,
-        ),
-    ] = False,
-    offline: Annotated[
-        bool,
-        typer.Option(
-            "--offline",
-            help="Take only what --hub read before; never use the network.",
-            rich_help_panel=_HUB,
-        ),
-    ] = False,
+    hub: Hub = False,
+    offline: Offline = False,
     rules: Annotated[
         Path | None,
         typer.Option(help="Folder of rules, over the built-in ones.", rich_help_panel=_FILES),

@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import Struct
 
-from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
-from advisor.cli.steps import STOPPED
-from advisor.cli.user_measurements import NoMeasurements, measurements_of
+from advisor.cli.options import (
+    KnowledgeFolder,
+    NoMeasurements,
+    RulesFolder,
+    TemplatesFolder,
+    measurements_of,
+)
+from advisor.cli.progress import STOPPED
 
 if TYPE_CHECKING:
     from advisor.bulk.audit.run import Now

@@ -13,8 +13,8 @@ from advisor.bulk.audit.pages import check_site
 from advisor.bulk.audit.run import Likeness, Now, Result, audit
 from advisor.bulk.audit.work import Setup
 from advisor.bulk.batch.readback import Batch
-from advisor.cli.counts import counted
-from advisor.cli.steps import Steps
+from advisor.cli.progress import Steps
+from advisor.units import counted
 
 _SHOWN = 10
 _SHOWN_GROUPS, _SHOWN_MEMBERS = 5, 3

@@ -10,8 +10,13 @@ import typer
 
 from advisor.cli.advise import LENGTHS, Length
 from advisor.cli.batch_run import Asked, Folders, execute
-from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
-from advisor.cli.user_measurements import NoMeasurements, measurements_of
+from advisor.cli.options import (
+    KnowledgeFolder,
+    NoMeasurements,
+    RulesFolder,
+    TemplatesFolder,
+    measurements_of,
+)
 from advisor.errors import RequestError, raise_problems
 
 _DEFAULT = "markdown,jsonl"
@@ -110,7 +115,7 @@ def _cores() -> int:
 
 def _foretell(asked: Asked, workers: int) -> None:
     from advisor.bulk.batch.cost_sample import measure  # noqa: PLC0415  as above
-    from advisor.cli.batch_forecast import foretold  # noqa: PLC0415
+    from advisor.cli.batch_run import foretold  # noqa: PLC0415
 
     for line in foretold(asked.plan, measure(asked.plan, asked.making()), workers):
         typer.echo(line)

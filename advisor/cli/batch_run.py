@@ -1,4 +1,4 @@
-"""A batch under way: its folder, its manifest, signals, and what is said at the end."""
+"""A batch under way or foretold: its folder, its manifest, signals, and what is said of it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ import typer
 from msgspec import Struct
 
 from advisor.errors import EngineError, RequestError
+from advisor.units import counted
 
 if TYPE_CHECKING:
     from advisor.advice.pipeline import Advisor
+    from advisor.bulk.batch.cost_sample import Cost
     from advisor.bulk.batch.executors import Place
     from advisor.bulk.batch.manifest import Manifest
     from advisor.bulk.batch.plan import Plan
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from advisor.bulk.batch.shard import Making
     from advisor.bulk.batch.worker import Job
     from advisor.report.prose import Length
+
 
 _STOPPING = b"stopping after the shards in flight; once more ends at once\n"
 _GO_ON = "Run the same command with --resume to go on."
@@ -151,10 +154,10 @@ def _same(root: Path, made: Manifest) -> None:
 
 def _run(plan: Plan, job: Job, place: Place) -> _Ended:
     from advisor.bulk.batch.run import Stop, run  # noqa: PLC0415  as above
-    from advisor.cli.progress import Progress  # noqa: PLC0415
+    from advisor.cli.progress import BatchProgress  # noqa: PLC0415
 
     stop, started = Stop(), time.monotonic()
-    progress = Progress(plan.scenarios)
+    progress = BatchProgress(plan.scenarios)
     with _signals(stop), progress.shown():
         totals = run(plan, job, place, stop=stop, tell=progress.tell)
     return _Ended(totals, stop.signal, time.monotonic() - started)
@@ -210,3 +213,45 @@ def _conclude(root: Path, ended: _Ended) -> None:
         if totals.bugs:
             raise EngineError(message)
         raise RequestError(message)
+
+
+_MINUTE, _HOUR = 60, 3600
+_MOST_REASONS = 12
+
+
+def foretold(plan: Plan, cost: Cost, workers: int) -> Iterator[str]:
+    """Say how much a plan is and what it will take, line by line."""
+    from advisor.bulk.batch.plan import shard_count  # noqa: PLC0415  as above
+
+    shards = shard_count(plan)
+    yield f"{counted(plan.scenarios, 'scenario')} in {counted(shards, 'shard')}"
+    skipped = sum(plan.skipped.values())
+    if skipped:
+        yield f"{counted(skipped, 'combination')} skipped:"
+        reasons = list(plan.skipped.items())
+        yield from (f"  {count:,}  {why}" for why, count in reasons[:_MOST_REASONS])
+        rest = reasons[_MOST_REASONS:]
+        if rest:
+            yield f"  {sum(count for _, count in rest):,}  for {len(rest)} other reasons"
+    cpu_s, written, disk = cost.of(plan.scenarios)
+    each = 1000 * cost.cpu_s / cost.scenarios
+    measured = counted(cost.scenarios, "scenario")
+    yield f"measured on {measured}: {each:.1f} ms of processor time each"
+    plural = "" if workers == 1 else "s"
+    yield f"expected time: {_time(cpu_s / workers)} with {workers} worker{plural}"
+    yield f"expected size: {_size(written)}, about {_size(disk)} on the disk"
+
+
+def _time(seconds: float) -> str:
+    if seconds < _MINUTE:
+        return f"{seconds:.0f} s" if seconds >= 1 else "under a second"
+    if seconds < _HOUR:
+        return f"{seconds / _MINUTE:.0f} min"
+    return f"{seconds / _HOUR:.1f} h"
+
+
+def _size(count_bytes: float) -> str:
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if count_bytes >= size:
+            return f"{count_bytes / size:.1f} {unit}"
+    return f"{count_bytes / 1e3:.0f} kB"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.folders import KnowledgeFolder
+from advisor.cli.options import KnowledgeFolder
 from advisor.errors import RequestError
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
 import typer
 from msgspec import Struct
 
-from advisor.cli.folders import KnowledgeFolder
-from advisor.cli.user_measurements import NoMeasurements, measurements_of
+from advisor.cli.options import KnowledgeFolder, NoMeasurements, measurements_of
 from advisor.errors import EngineError, RequestError
 
 if TYPE_CHECKING:

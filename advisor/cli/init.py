@@ -26,6 +26,7 @@ def init(
 
     Everything is written, or nothing; a file that is there already is never replaced.
     """
+    from advisor.report.figures import aligned  # noqa: PLC0415  start-up
     from advisor.workbench.starter import write_starter  # noqa: PLC0415  start-up
 
     written = write_starter(folder)
@@ -35,9 +36,8 @@ def init(
     typer.echo("\nNext:")
     if folder.resolve() != Path.cwd():
         typer.echo(f"  cd {shlex.quote(str(folder))}")
-    wide = max(len(command) for command, _ in _NEXT)
-    for command, why in _NEXT:
-        typer.echo(f"  {command.ljust(wide)}  {why}")
+    for line in aligned(_NEXT, "  "):
+        typer.echo(line)
     typer.echo(
         "\nadvisor.toml there makes every command use the three folders; README.md says more."
     )

@@ -22,9 +22,9 @@ def find(
     knowledge: Annotated[Path | None, typer.Option(help="Folder of knowledge files.")] = None,
 ) -> None:
     """List what the knowledge base has under a name."""
-    from advisor.cli.tables import aligned  # noqa: PLC0415
     from advisor.knowledge import load_knowledge  # noqa: PLC0415
     from advisor.knowledge.check import find as search  # noqa: PLC0415
+    from advisor.report.figures import aligned  # noqa: PLC0415
 
     rows = [tuple(row) for row in search(load_knowledge(knowledge), text)]
     if not rows:

@@ -21,10 +21,10 @@ from advisor.calibration.user.effect import laid_over
 from advisor.calibration.user.overlay import with_measurements
 from advisor.calibration.user.plausibility import Given
 from advisor.calibration.user.store import Stored, file_of
-from advisor.cli.tables import aligned
 from advisor.errors import RequestError, UserError
 from advisor.estimate.measurement import Measurement
 from advisor.knowledge import load_knowledge
+from advisor.report.figures import aligned
 from advisor.scenario.figures import Figure
 
 _METRICS = {

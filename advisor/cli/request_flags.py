@@ -43,15 +43,25 @@ class Asked(Struct, frozen=True):
 
 def takes_request(command: Callable[..., None]) -> Callable[..., None]:
     """Replace the parameter ``asked`` of a command by the flags that state a request."""
+    return spread(command, "asked", [_flag(setting) for setting in FLAGS], read_flags)
+
+
+def spread(
+    command: Callable[..., None],
+    taken: str,
+    flags: Sequence[inspect.Parameter],
+    read: Callable[[Mapping[str, object]], object],
+) -> Callable[..., None]:
+    """Replace a parameter of a command by flags, from whose values ``read`` makes its value."""
     hints = get_type_hints(command, include_extras=True)
     parameters: list[inspect.Parameter] = []
     for one in inspect.signature(command).parameters.values():
         other = one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
-        parameters += map(_flag, FLAGS) if one.name == "asked" else [other]
+        parameters += flags if one.name == taken else [other]
 
     def wrapped(**values: object) -> None:
-        stated = {flag.typed_name: values.pop(flag.typed_name) for flag in FLAGS}
-        command(asked=read_flags(stated), **values)
+        stated = {flag.name: values.pop(flag.name) for flag in flags}
+        command(**values, **{taken: read(stated)})
 
     wrapped.__name__ = command.__name__
     wrapped.__doc__ = command.__doc__
@@ -70,20 +80,19 @@ def _flag(setting: Setting) -> inspect.Parameter:
     )
 
 
-def flag_of(name: str, *, panel: str = "", more: str = "", default: str = "") -> OptionInfo:
+def flag_of(name: str, *, panel: str | None = "", default: str = "") -> OptionInfo:
     """Describe the flag of a setting, with another panel and default where a command has them.
 
     Args:
         name: The setting.
-        panel: Group in the help.
-        more: What its help says beyond that of the setting.
+        panel: Group in the help; None: that of flags without one.
         default: What holds where it is not stated, in words.
     """
     setting = SETTINGS[name]
     default = default or setting.default
     found: OptionInfo = typer.Option(
-        help=setting.help + more + (f" (default: {default})" if default else ""),
-        rich_help_panel=panel or setting.panel,
+        help=setting.help + (f" (default: {default})" if default else ""),
+        rich_help_panel=setting.panel if panel == "" else panel,
         metavar="<word>" if setting.words else None,
     )
     return found

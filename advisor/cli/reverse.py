@@ -1,12 +1,38 @@
-"""``advisor models-for`` and ``advisor gpus-for``: the reverse questions."""
+"""``advisor models-for`` and ``advisor gpus-for``: the reverse questions, read and asked."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
+
+from advisor.cli.options import Hub, Offline
+from advisor.cli.request_flags import flag_of, read_bandwidth, read_size, spread
+from advisor.errors import RequestError, raise_problems
+from advisor.knowledge.field_kinds import is_date
+from advisor.units import UnitError, parse_quantity
+
+if TYPE_CHECKING:
+    from advisor.reverse import Settings
+    from advisor.reverse.criteria import Reader
+
+_RUN = "How it is to run"
+_ENOUGH = "What is good enough"
+_HOST = "The computer around the card"
+_WHICH = "Which ones"
+_HUB = "Models that are not in the knowledge base"
+_OUTPUT = "The answer"
+_PREFER = (
+    "quality: the least measured loss that fits. balanced and speed: the smallest format that "
+    "loses little. Models are ranked by parameters, or with speed by tokens/s."
+)
+_PANELS = (None, _RUN, _ENOUGH, _HOST, _WHICH, _HUB, _OUTPUT)
 
 
 class Form(StrEnum):
@@ -17,215 +43,175 @@ class Form(StrEnum):
     csv = "csv"
 
 
-_RUN = "How it is to run"
-_ENOUGH = "What is good enough"
-_HOST = "The computer around the card"
-_WHICH = "Which ones"
-_OUTPUT = "The answer"
-_HUB = "Models that are not in the knowledge base"
+class Given(Struct, frozen=True, kw_only=True):
+    """The flags both commands share, as typed."""
 
-_Precision = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Weight format to be tried: Q4_K_M, AWQ, INT4 ...; repeatable. (default: all formats "
-        "with a measured loss)",
-        rich_help_panel=_RUN,
-    ),
-]
-_Context = Annotated[
-    int | None,
-    typer.Option(
-        help="Tokens per sequence. (default: 4096 or the trained length)", rich_help_panel=_RUN
-    ),
-]
-_Batch = Annotated[
-    int | None, typer.Option(help="Sequences held at once. (default: 1)", rich_help_panel=_RUN)
-]
-_KvCache = Annotated[
-    str | None,
-    typer.Option(help="KV-cache type: f16, q8_0, fp8 ... (default: f16)", rich_help_panel=_RUN),
-]
-_Framework = Annotated[
-    str | None,
-    typer.Option(
-        help="llama.cpp, vLLM, transformers ... (default: for each format the first that runs it)",
-        rich_help_panel=_RUN,
-    ),
-]
-_Prefer = Annotated[
-    str,
-    typer.Option(
-        help="quality: the least measured loss that fits. balanced and speed: the smallest format "
-        "that loses little. Models are ranked by parameters, or with speed by tokens/s.",
-        rich_help_panel=_ENOUGH,
-    ),
-]
-_MinSpeed = Annotated[
-    str | None,
-    typer.Option(help="Tokens/s of one sequence, at least.", rich_help_panel=_ENOUGH),
-]
-_MaxLoss = Annotated[
-    str | None,
-    typer.Option(
-        help="Perplexity increase of the weight format over FP16 in %, at most; or any. "
-        "(default: 12, or any with --precision)",
-        rich_help_panel=_ENOUGH,
-    ),
-]
-_Unmeasured = Annotated[
-    bool,
-    typer.Option(
-        "--unmeasured",
-        help="Take formats whose loss nobody measured too. Always so with --framework or "
-        "--precision.",
-        rich_help_panel=_ENOUGH,
-    ),
-]
-_Ram = Annotated[
-    str | None,
-    typer.Option(
-        help="System RAM, for example 64GB: a part of what does not fit may lie there.",
-        rich_help_panel=_HOST,
-    ),
-]
-_RamBandwidth = Annotated[
-    str | None, typer.Option(help="RAM bandwidth, for example 80GB/s.", rich_help_panel=_HOST)
-]
-_ReleasedAfter = Annotated[
-    str | None,
-    typer.Option(
-        help="Released on this date or later: 2025, 2025-06 or 2025-06-30.", rich_help_panel=_WHICH
-    ),
-]
-_Limit = Annotated[
-    str, typer.Option(help="Most rows, or all.", metavar="N|all", rich_help_panel=_OUTPUT)
-]
-_Format = Annotated[
-    Form, typer.Option("--format", help="How the answer is written.", rich_help_panel=_OUTPUT)
-]
-_Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="Write to this file.", rich_help_panel=_OUTPUT),
-]
-_Knowledge = Annotated[
-    Path | None,
-    typer.Option(help="Folder of knowledge, over the built-in one.", rich_help_panel=_OUTPUT),
-]
-_Gpu = Annotated[
-    str,
-    typer.Option(help='The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local.'),
-]
-_Gpus = Annotated[
-    int | None, typer.Option(help="Number of equal cards. (default: 1)", rich_help_panel=_RUN)
-]
-_MinParams = Annotated[
-    str | None,
-    typer.Option(help="Parameters, at least: 7B, 500M.", rich_help_panel=_WHICH),
-]
-_MaxParams = Annotated[
-    str | None, typer.Option(help="Parameters, at most.", rich_help_panel=_WHICH)
-]
-_Family = Annotated[
-    str | None, typer.Option(help="Only this model family.", rich_help_panel=_WHICH)
-]
-_Modality = Annotated[
-    str | None,
-    typer.Option(help="text, vision, audio or embedding.", rich_help_panel=_WHICH),
-]
-_AllFormats = Annotated[
-    bool,
-    typer.Option(
-        "--all-formats",
-        help="A row for every format that fits, not only the best.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-_Model = Annotated[
-    str,
-    typer.Option(
-        help="A known name or Hugging Face id, a folder with a config.json, or a .gguf or "
-        ".safetensors file.",
-    ),
-]
-_MostGpus = Annotated[
-    int | None,
-    typer.Option(
-        help="Up to this many equal cards; the fewest that run it are listed. (default: 1)",
-        rich_help_panel=_RUN,
-    ),
-]
-_Vendor = Annotated[
-    str | None, typer.Option(help="NVIDIA, AMD, Intel or Apple.", rich_help_panel=_WHICH)
-]
-_Form = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="desktop, workstation, laptop, datacenter, edge or unified (shared memory); "
-        "repeatable.",
-        rich_help_panel=_WHICH,
-    ),
-]
-_MaxPrice = Annotated[
-    str | None,
-    typer.Option(
-        help="Launch price of all cards together in US dollars, at most.",
-        rich_help_panel=_WHICH,
-    ),
-]
-_MaxPower = Annotated[
-    str | None,
-    typer.Option(help="Board power of all cards together in W, at most.", rich_help_panel=_WHICH),
-]
-_Hub = Annotated[
-    bool,
-    typer.Option(
-        "--hub",
-        help="Read an unknown model from Hugging Face: headers only. Needs the extra 'hub'.",
-        rich_help_panel=_HUB,
-    ),
-]
-_Offline = Annotated[
-    bool,
-    typer.Option(
-        "--offline",
-        help="Take only what --hub read before; never use the network.",
-        rich_help_panel=_HUB,
-    ),
-]
-_Sort = Annotated[
-    str,
-    typer.Option(
-        help="price, memory, speed or power; unknown figures come last.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
+    framework: Annotated[
+        str | None,
+        flag_of("framework", panel=_RUN, default="for each format the first that runs it"),
+    ] = None
+    precision: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Weight format to be tried: Q4_K_M, AWQ, INT4 ...; repeatable. (default: all "
+            "formats with a measured loss)",
+            rich_help_panel=_RUN,
+        ),
+    ] = None
+    context: Annotated[int | None, flag_of("context", panel=_RUN)] = None
+    batch: Annotated[int | None, flag_of("batch", panel=_RUN)] = None
+    kv_cache: Annotated[str | None, flag_of("kv_cache", panel=_RUN)] = None
+    min_speed: Annotated[
+        str | None,
+        typer.Option(help="Tokens/s of one sequence, at least.", rich_help_panel=_ENOUGH),
+    ] = None
+    max_loss: Annotated[
+        str | None,
+        typer.Option(
+            help="Perplexity increase of the weight format over FP16 in %, at most; or any. "
+            "(default: 12, or any with --precision)",
+            rich_help_panel=_ENOUGH,
+        ),
+    ] = None
+    unmeasured: Annotated[
+        bool,
+        typer.Option(
+            "--unmeasured",
+            help="Take formats whose loss nobody measured too. Always so with --framework or "
+            "--precision.",
+            rich_help_panel=_ENOUGH,
+        ),
+    ] = False
+    ram: Annotated[
+        str | None,
+        typer.Option(
+            help="System RAM, for example 64GB: a part of what does not fit may lie there.",
+            rich_help_panel=_HOST,
+        ),
+    ] = None
+    ram_bandwidth: Annotated[str | None, flag_of("ram_bandwidth_gb_s", panel=_HOST)] = None
+    released_after: Annotated[
+        str | None,
+        typer.Option(
+            help="Released on this date or later: 2025, 2025-06 or 2025-06-30.",
+            rich_help_panel=_WHICH,
+        ),
+    ] = None
+    limit: Annotated[
+        str, typer.Option(help="Most rows, or all.", metavar="N|all", rich_help_panel=_OUTPUT)
+    ] = "20"
+    format_: Annotated[
+        Form, typer.Option("--format", help="How the answer is written.", rich_help_panel=_OUTPUT)
+    ] = Form.table
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write to this file.", rich_help_panel=_OUTPUT),
+    ] = None
+    knowledge: Annotated[
+        Path | None,
+        typer.Option(help="Folder of knowledge, over the built-in one.", rich_help_panel=_OUTPUT),
+    ] = None
 
 
-def models_for(
-    gpu: _Gpu,
-    gpus: _Gpus = None,
-    framework: _Framework = None,
-    precision: _Precision = None,
-    context: _Context = None,
-    batch: _Batch = None,
-    kv_cache: _KvCache = None,
-    prefer: _Prefer = "quality",
-    min_speed: _MinSpeed = None,
-    max_loss: _MaxLoss = None,
-    unmeasured: _Unmeasured = False,
-    ram: _Ram = None,
-    ram_bandwidth: _RamBandwidth = None,
-    min_params: _MinParams = None,
-    max_params: _MaxParams = None,
-    family: _Family = None,
-    modality: _Modality = None,
-    released_after: _ReleasedAfter = None,
-    all_formats: _AllFormats = False,
-    limit: _Limit = "20",
-    format_: _Format = Form.table,
-    output: _Output = None,
-    knowledge: _Knowledge = None,
-) -> None:
+class GivenModels(Given, frozen=True, kw_only=True):
+    """The flags of ``models-for``."""
+
+    gpu: Annotated[
+        str,
+        typer.Option(help='The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local.'),
+    ]
+    gpus: Annotated[int | None, flag_of("gpus", panel=_RUN)] = None
+    prefer: Annotated[str, typer.Option(help=_PREFER, rich_help_panel=_ENOUGH)] = "quality"
+    min_params: Annotated[
+        str | None, typer.Option(help="Parameters, at least: 7B, 500M.", rich_help_panel=_WHICH)
+    ] = None
+    max_params: Annotated[
+        str | None, typer.Option(help="Parameters, at most.", rich_help_panel=_WHICH)
+    ] = None
+    family: Annotated[
+        str | None, typer.Option(help="Only this model family.", rich_help_panel=_WHICH)
+    ] = None
+    modality: Annotated[
+        str | None,
+        typer.Option(help="text, vision, audio or embedding.", rich_help_panel=_WHICH),
+    ] = None
+    all_formats: Annotated[
+        bool,
+        typer.Option(
+            "--all-formats",
+            help="A row for every format that fits, not only the best.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False
+
+
+class GivenCards(Given, frozen=True, kw_only=True):
+    """The flags of ``gpus-for``."""
+
+    model: Annotated[str, flag_of("model", panel=None)]
+    gpus: Annotated[
+        int | None,
+        typer.Option(
+            help="Up to this many equal cards; the fewest that run it are listed. (default: 1)",
+            rich_help_panel=_RUN,
+        ),
+    ] = None
+    prefer: Annotated[str, typer.Option(help=_PREFER, rich_help_panel=_ENOUGH)] = "balanced"
+    vendor: Annotated[
+        str | None, typer.Option(help="NVIDIA, AMD, Intel or Apple.", rich_help_panel=_WHICH)
+    ] = None
+    form: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="desktop, workstation, laptop, datacenter, edge or unified (shared memory); "
+            "repeatable.",
+            rich_help_panel=_WHICH,
+        ),
+    ] = None
+    max_price: Annotated[
+        str | None,
+        typer.Option(
+            help="Launch price of all cards together in US dollars, at most.",
+            rich_help_panel=_WHICH,
+        ),
+    ] = None
+    max_power: Annotated[
+        str | None,
+        typer.Option(
+            help="Board power of all cards together in W, at most.", rich_help_panel=_WHICH
+        ),
+    ] = None
+    hub: Hub = False
+    offline: Offline = False
+    sort: Annotated[
+        str,
+        typer.Option(
+            help="price, memory, speed or power; unknown figures come last.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = "price"
+
+
+def _takes_given(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter ``given`` by its fields as flags, in the order of panels."""
+    kind: type[Given] = get_type_hints(command)["given"]
+    hints = get_type_hints(kind, include_extras=True)
+    defaults = {one.name: one.default for one in fields(kind)}
+    flags = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            annotation=hints[name],
+            default=Parameter.empty if defaults[name] is NODEFAULT else defaults[name],
+        )
+        for name in (*kind.__annotations__, *Given.__annotations__)
+    ]
+    flags.sort(key=lambda flag: _PANELS.index(flag.annotation.__metadata__[0].rich_help_panel))
+    return spread(command, "given", flags, lambda values: kind(**values))  # type: ignore[arg-type]  # its fields
+
+
+@_takes_given
+def models_for(given: GivenModels) -> None:
     """List the best models and formats that run on a card.
 
     Quality here is only what the knowledge base holds: parameters, and how
@@ -233,57 +219,134 @@ def models_for(
     benchmark scores are used: compare like with like by --released-after,
     --family and --modality.
     """
-    from advisor.cli.reverse_output import Given, write_models  # noqa: PLC0415  start-up
+    from advisor import reverse  # noqa: PLC0415  start-up, as below
+    from advisor.cli.reverse_output import write_models  # noqa: PLC0415
+    from advisor.knowledge import load_knowledge  # noqa: PLC0415
+    from advisor.reverse.criteria import Reader  # noqa: PLC0415
 
-    given = Given(
-        framework, precision or (), context, batch, gpus, kv_cache, prefer, min_speed, max_loss,
-        unmeasured, ram, ram_bandwidth, released_after, limit, format_.value, output, knowledge,
-    )  # fmt: skip
-    write_models(
-        given, gpu, sizes=(min_params, max_params), family=family, modality=modality,
-        all_formats=all_formats,
-    )  # fmt: skip
+    reader, known = Reader(), load_knowledge(given.knowledge)
+    settings = _settings(given, given.gpus, given.prefer, reader)
+    limit = _limit(reader, given.limit)
+    wanted = reverse.ModelFilter(
+        family=given.family,
+        modality=given.modality,
+        min_parameters=_number(reader, "--min-params", given.min_params, "parameters", 1e9),
+        max_parameters=_number(reader, "--max-params", given.max_params, "parameters", 1e9),
+        released_from=_date(reader, given.released_after),
+    )
+    answer = reader.attempt(
+        lambda: reverse.models_for(
+            given.gpu, settings, wanted, known, limit=limit, all_formats=given.all_formats
+        )
+    )
+    raise_problems(reader.errors)
+    assert answer
+    write_models(*answer, known, form=given.format_.value, output=given.output)
 
 
-def gpus_for(
-    model: _Model,
-    gpus: _MostGpus = None,
-    framework: _Framework = None,
-    precision: _Precision = None,
-    context: _Context = None,
-    batch: _Batch = None,
-    kv_cache: _KvCache = None,
-    prefer: _Prefer = "balanced",
-    min_speed: _MinSpeed = None,
-    max_loss: _MaxLoss = None,
-    unmeasured: _Unmeasured = False,
-    ram: _Ram = None,
-    ram_bandwidth: _RamBandwidth = None,
-    vendor: _Vendor = None,
-    form: _Form = None,
-    max_price: _MaxPrice = None,
-    max_power: _MaxPower = None,
-    released_after: _ReleasedAfter = None,
-    hub: _Hub = False,
-    offline: _Offline = False,
-    sort: _Sort = "price",
-    limit: _Limit = "20",
-    format_: _Format = Form.table,
-    output: _Output = None,
-    knowledge: _Knowledge = None,
-) -> None:
+@_takes_given
+def gpus_for(given: GivenCards) -> None:
     """List the cards that run a model: the cheapest, smallest, fastest, and at which format.
 
     Prices are launch prices, and only those that a source states: most
     cards have none and stand behind those that have one.
     """
-    from advisor.cli.reverse_output import Given, write_cards  # noqa: PLC0415  start-up
+    from advisor import reverse  # noqa: PLC0415  start-up, as below
+    from advisor.cli.options import local_model  # noqa: PLC0415
+    from advisor.cli.reverse_output import write_cards  # noqa: PLC0415
+    from advisor.knowledge import load_knowledge  # noqa: PLC0415
+    from advisor.reverse.criteria import Reader  # noqa: PLC0415
 
-    given = Given(
-        framework, precision or (), context, batch, gpus, kv_cache, prefer, min_speed, max_loss,
-        unmeasured, ram, ram_bandwidth, released_after, limit, format_.value, output, knowledge,
-    )  # fmt: skip
-    write_cards(
-        given, model, hub=hub, offline=offline, vendor=vendor, forms=form or (),
-        most=(max_price, max_power), sort=sort,
-    )  # fmt: skip
+    reader, known = Reader(), load_knowledge(given.knowledge)
+    settings = _settings(given, given.gpus, given.prefer, reader)
+    limit = _limit(reader, given.limit)
+    wanted = reverse.CardFilter(
+        vendor=given.vendor,
+        forms=given.form or (),
+        max_price_usd=_number(reader, "--max-price", given.max_price, "money"),
+        max_power_w=_number(reader, "--max-power", given.max_power, "power"),
+        released_from=_date(reader, given.released_after),
+    )
+    answer = reader.attempt(
+        lambda: reverse.gpus_for(
+            local_model(given.model, known, hub=given.hub, offline=given.offline),
+            settings,
+            wanted,
+            known,
+            sort=given.sort,
+            limit=limit,
+        )
+    )
+    raise_problems(reader.errors)
+    assert answer
+    write_cards(*answer, known, form=given.format_.value, output=given.output)
+
+
+def _settings(given: Given, gpus: int | None, prefer: str, reader: Reader) -> Settings:
+    from advisor.reverse import Settings  # noqa: PLC0415  start-up
+    from advisor.reverse.criteria import NO_LIMIT  # noqa: PLC0415
+
+    loss = given.max_loss
+    any_loss = loss is not None and loss.strip().casefold() == "any"
+    return Settings(
+        framework=given.framework,
+        precisions=given.precision or (),
+        context=given.context,
+        batch=given.batch,
+        gpus=gpus,
+        kv_cache=given.kv_cache,
+        ram_gib=reader.attempt(lambda: read_size("--ram", given.ram)),
+        ram_bandwidth_gb_s=reader.attempt(
+            lambda: read_bandwidth("--ram-bandwidth", given.ram_bandwidth)
+        ),
+        min_speed_tok_s=_number(reader, "--min-speed", given.min_speed, "rate"),
+        max_loss_percent=NO_LIMIT if any_loss else _number(reader, "--max-loss", loss, "share"),
+        unmeasured=given.unmeasured,
+        prefer=prefer,
+    )
+
+
+def _number(
+    reader: Reader, flag: str, text: str | None, dimension: str, bare: float = 1.0
+) -> float | None:
+    """Read a quantity; a number without a unit counts ``bare`` base units."""
+    if text is None:
+        return None
+    try:
+        quantity = parse_quantity(text.strip().removeprefix("$"))
+    except UnitError as error:
+        reader.errors.append(RequestError(f"{flag}: {error}"))
+        return None
+    if quantity.dimension == "count":
+        return quantity.value * bare
+    if quantity.dimension == dimension:
+        return quantity.value
+    hint = f"Write a number, for example {_EXAMPLES[dimension]}."
+    reader.errors.append(RequestError(f"{flag} is '{text}'", hint=hint))
+    return None
+
+
+_EXAMPLES = {
+    "parameters": "7B",
+    "money": "2000",
+    "power": "300W",
+    "rate": "20",
+    "share": "5",
+}
+
+
+def _limit(reader: Reader, text: str) -> int | None:
+    if text.strip().casefold() == "all":
+        return None
+    if text.strip().isdecimal() and int(text) > 0:
+        return int(text)
+    reader.errors.append(RequestError(f"--limit is '{text}'", hint="Write 1 or more, or all."))
+    return None
+
+
+def _date(reader: Reader, text: str | None) -> str | None:
+    if text is None or is_date(text.strip()):
+        return text and text.strip()
+    hint = "Write 2025, 2025-06 or 2025-06-30."
+    reader.errors.append(RequestError(f"--released-after is '{text}'", hint=hint))
+    return None

@@ -8,21 +8,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from advisor.cli.hub import local_model
 from advisor.cli.report_output import write
-from advisor.cli.request_flags import read_bandwidth, read_size
-from advisor.errors import RequestError, raise_problems
-from advisor.knowledge import load_knowledge
-from advisor.knowledge.field_kinds import is_date
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.model import Model
 from advisor.report import figures as f
 from advisor.report.text import wrapped
-from advisor.reverse import CardFilter, Found, ModelFilter, Settings, gpus_for, models_for
+from advisor.reverse import Found
 from advisor.reverse.answers import Cause
-from advisor.reverse.criteria import NO_LIMIT, Reader
+from advisor.reverse.contract import ReverseDoc
 from advisor.reverse.documents import reverse_doc, written_csv, written_json
 from advisor.reverse.provenance import marked, whose
 from advisor.reverse.remarks import left_out_words, ranking_words
@@ -41,7 +34,6 @@ from advisor.reverse.view import (
     writes,
 )
 from advisor.scenario.resolve import DEFAULT_CONTEXT_TOKENS, default_context
-from advisor.units import UnitError, parse_quantity
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -63,189 +55,50 @@ _BEST = {
 }
 
 
-class Given(Struct, frozen=True):
-    """The flags both commands share, as typed."""
-
-    framework: str | None
-    precision: Sequence[str]
-    context: int | None
-    batch: int | None
-    gpus: int | None
-    kv_cache: str | None
-    prefer: str
-    min_speed: str | None
-    max_loss: str | None
-    unmeasured: bool
-    ram: str | None
-    ram_bandwidth: str | None
-    released_after: str | None
-    limit: str
-    form: str
-    output: Path | None
-    knowledge: Path | None
-
-
 def write_models(
-    given: Given,
-    gpu: str,
-    *,
-    sizes: tuple[str | None, str | None],
-    family: str | None,
-    modality: str | None,
-    all_formats: bool,
+    card: Gpu, found: Found, knowledge: Knowledge, *, form: str, output: Path | None
 ) -> None:
-    """Answer ``models-for``.
+    """Write the answer to ``models-for`` as a table, ``json`` or ``csv``.
 
     Raises:
-        UserError: Flags are wrong, all of them at once; or the file cannot be written.
+        UserError: The file cannot be written.
     """
-    reader, knowledge = Reader(), load_knowledge(given.knowledge)
-    settings, limit, since = _read(given, reader)
-    wanted = ModelFilter(
-        family=family,
-        modality=modality,
-        min_parameters=_number(reader, "--min-params", sizes[0], "parameters", 1e9),
-        max_parameters=_number(reader, "--max-params", sizes[1], "parameters", 1e9),
-        released_from=since,
-    )
-    answer = reader.attempt(
-        lambda: models_for(gpu, settings, wanted, knowledge, limit=limit, all_formats=all_formats)
-    )
-    raise_problems(reader.errors)
-    assert answer
-    card, found = answer
-    head = _model_head(card, found)
-    _write(given, "models-for", card.name, head, model_columns(found), found, knowledge)
+    if form == "table":
+        _write_table(_model_head(card, found), model_columns(found), found, knowledge, output)
+    else:
+        _write_data(reverse_doc("models-for", card.name, found, knowledge), form, output)
 
 
 def write_cards(
-    given: Given,
-    model: str,
-    *,
-    hub: bool,
-    offline: bool,
-    vendor: str | None,
-    forms: Sequence[str],
-    most: tuple[str | None, str | None],
-    sort: str,
+    model: Model, found: Found, knowledge: Knowledge, *, form: str, output: Path | None
 ) -> None:
-    """Answer ``gpus-for``.
+    """Write the answer to ``gpus-for``, as ``write_models`` does.
 
     Raises:
-        UserError: Flags are wrong, all of them at once; or the file cannot be written.
+        UserError: The file cannot be written.
     """
-    reader, knowledge = Reader(), load_knowledge(given.knowledge)
-    settings, limit, since = _read(given, reader)
-    wanted = CardFilter(
-        vendor=vendor,
-        forms=forms,
-        max_price_usd=_number(reader, "--max-price", most[0], "money"),
-        max_power_w=_number(reader, "--max-power", most[1], "power"),
-        released_from=since,
-    )
-    answer = reader.attempt(
-        lambda: gpus_for(
-            local_model(model, knowledge, hub=hub, offline=offline),
-            settings,
-            wanted,
-            knowledge,
-            sort=sort,
-            limit=limit,
-        )
-    )
-    raise_problems(reader.errors)
-    assert answer
-    known, found = answer
-    head = _card_head(known, found)
-    _write(given, "gpus-for", known.name, head, card_columns(found), found, knowledge)
+    if form == "table":
+        _write_table(_card_head(model, found), card_columns(found), found, knowledge, output)
+    else:
+        _write_data(reverse_doc("gpus-for", model.name, found, knowledge), form, output)
 
 
-def _read(given: Given, reader: Reader) -> tuple[Settings, int | None, str | None]:
-    loss = given.max_loss
-    any_loss = loss is not None and loss.strip().casefold() == "any"
-    settings = Settings(
-        framework=given.framework,
-        precisions=given.precision,
-        context=given.context,
-        batch=given.batch,
-        gpus=given.gpus,
-        kv_cache=given.kv_cache,
-        ram_gib=reader.attempt(lambda: read_size("--ram", given.ram)),
-        ram_bandwidth_gb_s=reader.attempt(
-            lambda: read_bandwidth("--ram-bandwidth", given.ram_bandwidth)
-        ),
-        min_speed_tok_s=_number(reader, "--min-speed", given.min_speed, "rate"),
-        max_loss_percent=NO_LIMIT if any_loss else _number(reader, "--max-loss", loss, "share"),
-        unmeasured=given.unmeasured,
-        prefer=given.prefer,
-    )
-    return settings, _limit(reader, given.limit), _date(reader, given.released_after)
+def _write_data(doc: ReverseDoc, form: str, output: Path | None) -> None:
+    write((written_json if form == "json" else written_csv)(doc), output)
 
 
-def _number(
-    reader: Reader, flag: str, text: str | None, dimension: str, bare: float = 1.0
-) -> float | None:
-    """Read a quantity; a number without a unit counts ``bare`` base units."""
-    if text is None:
-        return None
-    try:
-        quantity = parse_quantity(text.strip().removeprefix("$"))
-    except UnitError as error:
-        reader.errors.append(RequestError(f"{flag}: {error}"))
-        return None
-    if quantity.dimension == "count":
-        return quantity.value * bare
-    if quantity.dimension == dimension:
-        return quantity.value
-    hint = f"Write a number, for example {_EXAMPLES[dimension]}."
-    reader.errors.append(RequestError(f"{flag} is '{text}'", hint=hint))
-    return None
-
-
-_EXAMPLES = {
-    "parameters": "7B",
-    "money": "2000",
-    "power": "300W",
-    "rate": "20",
-    "share": "5",
-}
-
-
-def _limit(reader: Reader, text: str) -> int | None:
-    if text.strip().casefold() == "all":
-        return None
-    if text.strip().isdecimal() and int(text) > 0:
-        return int(text)
-    reader.errors.append(RequestError(f"--limit is '{text}'", hint="Write 1 or more, or all."))
-    return None
-
-
-def _date(reader: Reader, text: str | None) -> str | None:
-    if text is None or is_date(text.strip()):
-        return text and text.strip()
-    hint = "Write 2025, 2025-06 or 2025-06-30."
-    reader.errors.append(RequestError(f"--released-after is '{text}'", hint=hint))
-    return None
-
-
-def _write(
-    given: Given,
-    question: str,
-    subject: str,
+def _write_table(
     head: Sequence[str],
     columns: Sequence[Column],
     found: Found,
     knowledge: Knowledge,
+    output: Path | None,
 ) -> None:
-    if given.form == "table":
-        columns = marked(columns, found, knowledge)
-        if given.output is None and sys.stdout.isatty():
-            _print_rich(head, columns, found, knowledge)
-        else:
-            write("\n".join(_plain(head, columns, found, knowledge)) + "\n", given.output)
-        return
-    doc = reverse_doc(question, subject, found, knowledge)
-    write((written_json if given.form == "json" else written_csv)(doc), given.output)
+    columns = marked(columns, found, knowledge)
+    if output is None and sys.stdout.isatty():
+        _print_rich(head, columns, found, knowledge)
+    else:
+        write("\n".join(_plain(head, columns, found, knowledge)) + "\n", output)
 
 
 def _plain(
@@ -321,10 +174,8 @@ def _firsts(found: Found) -> Iterator[str]:
 def _tail(found: Found, knowledge: Knowledge) -> Iterator[str]:
     if found.left_out:
         yield f"Left out, {sum(found.left_out.values())} of {found.tried}:"
-    rows = list(left_out_words(found))
-    width = max((len(str(count)) for count, _ in rows), default=0)
-    for count, why in rows:
-        yield f"  {str(count).rjust(width)}  {why}"
+    rows = [(str(count), why) for count, why in left_out_words(found)]
+    yield from f.aligned(rows, "  ", right=(0,))
     yield from whose(found, knowledge)
 
 

@@ -1,18 +1,153 @@
-"""``advisor rules``: check, test and describe rule files."""
+"""``advisor rules``: check, test, explain and describe rule files."""
 
 from __future__ import annotations
 
 import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
-from advisor.cli.rules_check import check
-from advisor.cli.rules_docs import docs
-from advisor.cli.rules_explain import explain, facts
-from advisor.cli.rules_format import format_
-from advisor.cli.rules_mutate import mutate
-from advisor.cli.rules_sample import cover, diff
+from advisor.cli.options import KnowledgeFolder, RulesFolder, TemplatesFolder
+from advisor.cli.progress import progress_line
+from advisor.cli.request_flags import Asked, takes_request
+from advisor.cli.rules_check import check, format_
+from advisor.cli.rules_sample import Workers, cover, diff, mutate
 from advisor.cli.rules_test import test
+from advisor.errors import UserError
+
+if TYPE_CHECKING:
+    from advisor.advice.pipeline import Advisor
+    from advisor.workbench.dependencies import FactUse
+    from advisor.workbench.rulebook.material import Measured
+
+
+class Format(StrEnum):
+    """How it is written."""
+
+    text = "text"
+    json = "json"
+
+
+@takes_request
+def explain(
+    rule: Annotated[str, typer.Argument(help="Name of the rule.")],
+    asked: Asked,
+    rules: RulesFolder = None,
+    templates: TemplatesFolder = None,
+    knowledge: KnowledgeFolder = None,
+    search: Annotated[
+        bool, typer.Option(help="Look for the smallest change that makes a silent rule fire.")
+    ] = True,
+) -> None:
+    """Say whether a rule fires here; if not, what failed by how much, and what makes it fire."""
+    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
+    from advisor.workbench.explanation import explanation  # noqa: PLC0415
+    from advisor.workbench.nearest import smallest_changes  # noqa: PLC0415
+    from advisor.workbench.rule_names import find_any_rule  # noqa: PLC0415
+
+    advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
+    try:
+        found = find_any_rule(advisor.ruleset, rule)
+    except UserError as error:
+        replace(asked, wrong=[*asked.wrong, error]).checked(advisor.knowledge)
+        raise
+    request = asked.checked(advisor.knowledge)
+    advice = advisor.advise(request)
+    counts = found.id in advisor.ruleset.by_id
+    silent = counts and found.id not in {rule_id for rule_id, _ in advice.fired}
+    changes = smallest_changes(advisor, request, found) if silent and search else None
+    typer.echo(explanation(advisor, advice, found, changes), nl=False)
+
+
+def facts(
+    fact: Annotated[str | None, typer.Argument(help="Name of a fact. [default: all]")] = None,
+    format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.text,
+    rules: RulesFolder = None,
+    templates: TemplatesFolder = None,
+    knowledge: KnowledgeFolder = None,
+) -> None:
+    """Show a fact: unit or values, origin, what concludes it, what depends on it; or list all."""
+    from advisor.remedies.registry import rule_vocabulary  # noqa: PLC0415
+    from advisor.workbench.fact_views import facts_json, facts_list, use_json, use_text  # noqa: PLC0415
+
+    vocabulary = rule_vocabulary(knowledge)
+    as_json = format_ is Format.json
+    if fact is None:
+        text = facts_json(vocabulary) if as_json else facts_list(vocabulary)
+        typer.echo(text, nl=False)
+        return
+    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
+    from advisor.workbench.dependencies import fact_use  # noqa: PLC0415
+
+    vocabulary.fact(fact)
+    advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
+    use: FactUse = fact_use(fact, vocabulary, advisor.ruleset)
+    typer.echo(use_json(use) if as_json else use_text(use), nl=False)
+
+
+_SAMPLE = 400
+
+
+class BookFormat(StrEnum):
+    """How the rulebook is written."""
+
+    html = "html"
+    md = "md"
+
+
+def docs(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")] = Path(
+        "rulebook"
+    ),
+    format_: Annotated[
+        BookFormat, typer.Option("--format", help="Static pages, or Markdown.")
+    ] = BookFormat.html,
+    cover: Annotated[
+        Path | None,
+        typer.Option(help="What 'rules cover --format json' wrote. [default: measured now]"),
+    ] = None,
+    sample: Annotated[
+        int,
+        typer.Option(help="Scenarios to measure how often rules fire; 0: none.", min=0),
+    ] = _SAMPLE,
+    rules: RulesFolder = None,
+    templates: TemplatesFolder = None,
+    knowledge: KnowledgeFolder = None,
+    workers: Workers = None,
+) -> None:
+    """Write a rulebook: a page per rule, the facts, and pictures of what depends on what.
+
+    The pages need no network and no other files, so they can be opened from a folder or served
+    from anywhere. The same rules give the same bytes.
+    """
+    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
+    from advisor.workbench.rulebook.book import Sources, make_book, write_book  # noqa: PLC0415
+    from advisor.workbench.rulebook.material import read_cover_file  # noqa: PLC0415
+
+    advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
+    measured = read_cover_file(cover) if cover else _measured(advisor, sample, knowledge, workers)
+    book = make_book(advisor, Sources(rules, templates), measured)
+    pages = write_book(book, output, format_.value)
+    typer.echo(f"{pages} pages in {output}, beginning with index.{format_.value}")
+
+
+def _measured(
+    advisor: Advisor, sample: int, knowledge: Path | None, workers: int | None
+) -> Measured | None:
+    if not sample:
+        return None
+    from advisor.workbench.bulk import evaluate_all  # noqa: PLC0415
+    from advisor.workbench.cover import cover as measure  # noqa: PLC0415
+    from advisor.workbench.cover_views import cover_json  # noqa: PLC0415
+    from advisor.workbench.fact_store_files import Origin, sampled_facts  # noqa: PLC0415
+    from advisor.workbench.rulebook.material import read_cover  # noqa: PLC0415
+
+    store = sampled_facts(sample, Origin(knowledge, workers=workers), progress=progress_line())
+    return read_cover(cover_json(measure(evaluate_all(store, advisor.ruleset))))
+
 
 rules_app = typer.Typer(name="rules", help="Check and test rule files.", no_args_is_help=True)
 rules_app.command()(check)

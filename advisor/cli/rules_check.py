@@ -1,4 +1,4 @@
-"""``advisor rules check``: what is wrong with rule files, for people, editors and CI."""
+"""``advisor rules check`` and ``format``: what is wrong with rule files, and their form."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.folders import KnowledgeFolder, TemplatesFolder
-from advisor.cli.rules_sample import Workers, progress_line
+from advisor.cli.options import KnowledgeFolder, TemplatesFolder
+from advisor.cli.progress import progress_line
+from advisor.cli.rules_sample import Workers
+from advisor.units import counted
 
 if TYPE_CHECKING:
     from advisor.workbench.lint.check import Asked, Checked, Means
+
 
 _SAMPLE = 400
 Paths = Annotated[
@@ -92,7 +95,7 @@ def _correct(asked: Sequence[Asked], means: Means, *, write: bool) -> None:
     typer.echo(differences(found.files), nl=False, err=write)
     if write:
         replace_files(found.files)
-        what = f"{_many(found.made, 'mistake')} in {_many(len(found.files), 'file')}"
+        what = f"{counted(found.made, 'mistake')} in {counted(len(found.files), 'file')}"
         typer.echo(f"{what if found.made else 'nothing'} corrected", err=True)
 
 
@@ -120,20 +123,49 @@ def _shown(checked: Checked, form: CheckFormat, fixable: int) -> str:
 def _summary(checked: Checked, fixable: int) -> str:
     errors = sum(one.is_error for one in checked.problems)
     warnings = len(checked.problems) - errors
-    looked = f"{_many(checked.rules, 'rule')} in {_many(checked.files, 'file')}"
+    looked = f"{counted(checked.rules, 'rule')} in {counted(checked.files, 'file')}"
     if checked.scenarios:
-        looked += f", tried on {_many(checked.scenarios, 'scenario')}"
+        looked += f", tried on {counted(checked.scenarios, 'scenario')}"
     counts = ((errors, "error"), (warnings, "warning"))
-    said = " and ".join(_many(n, word) for n, word in counts if n) or "no problem found"
+    said = " and ".join(counted(n, word) for n, word in counts if n) or "no problem found"
     lines = [f"{looked}: {said}" if checked.rules else said]
     lines += [checked.own] if checked.own else []
     if checked.elsewhere:
-        errors_there = _many(checked.elsewhere, "error")
+        errors_there = counted(checked.elsewhere, "error")
         lines.append(f"not tried: {errors_there} in files that were not named")
     if fixable:
         lines.append(f"--diff shows how {fixable} of them can be corrected, --fix does it")
     return "\n".join(lines) + "\n"
 
 
-def _many(number: int, word: str) -> str:
-    return f"{number:,} {word}{'s' * (number != 1)}"
+def format_(
+    paths: Paths = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit 1 when a file would change.")
+    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Write nothing; show the edits.")] = False,
+) -> None:
+    """Write rule files in the canonical form: order of keys, indentation, spacing.
+
+    Comments, values and the order of conditions stay. A file that is not YAML is named and left
+    alone. Scenario files are written by 'advisor rules test --accept' and are not touched.
+    """
+    from advisor.errors import raise_problems  # noqa: PLC0415
+    from advisor.workbench.lint.corrections import (  # noqa: PLC0415
+        differences,
+        reformatted,
+        replace_files,
+    )
+
+    edited, same, errors = reformatted(paths or [])
+    if diff:
+        typer.echo(differences(edited), nl=False)
+    elif check:
+        typer.echo("".join(f"would reformat {file.shown}\n" for file in edited), nl=False)
+    else:
+        replace_files(edited)
+    told = "would change" if check or diff else "reformatted"
+    typer.echo(f"{counted(len(edited), 'file')} {told}, {same} unchanged", err=diff)
+    raise_problems(errors)
+    if check and edited:
+        raise typer.Exit(1)

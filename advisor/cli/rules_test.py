@@ -1,20 +1,25 @@
-"""``advisor rules test``: are the rules right?"""
+"""``advisor rules test``: are the rules right, now and, with ``--watch``, at every save?"""
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
-from advisor.cli.case_results import json_of, placed, text_of
-from advisor.cli.folders import KnowledgeFolder, TemplatesFolder
+from advisor.cli.options import KnowledgeFolder, TemplatesFolder
 from advisor.errors import RequestError, UserError
 
 if TYPE_CHECKING:
     from advisor.rules.language.file_places import Places
-    from advisor.workbench.watch import Session
+    from advisor.workbench.cases import CaseResult
+    from advisor.workbench.watch import Concerned, Session, Stamp
+
 
 Folder = Annotated[
     Path | None, typer.Argument(help="Folder of rule files. [default: the built-in rules]")
@@ -73,7 +78,7 @@ def test(
     if junit:
         write(junit_xml(results), junit)
     if watch:
-        from advisor.cli.rules_watch import watch_files  # noqa: PLC0415
+        from advisor.cli.rules_test import watch_files  # noqa: PLC0415
 
         watch_files(session, only, begun, places)
     if not all(result.ok for result in results):
@@ -129,3 +134,143 @@ def must_hold_rules(folder: Path | None) -> None:
         problem = RequestError(f"{folder} holds no rule file (*.yaml)")
     if problem:
         raise problem
+
+
+_LOOK_EVERY_S = 0.2
+
+
+def watch_files(session: Session, only: frozenset[str] | None, seen: Stamp, places: Places) -> None:
+    """Run tests again at every save, until Ctrl-C."""
+    from advisor.workbench.watch import until_changed  # noqa: PLC0415
+
+    typer.echo("watching rules, templates and knowledge; Ctrl-C ends it")
+    while True:
+        seen = until_changed(session.folders, seen, lambda: time.sleep(_LOOK_EVERY_S))
+        begun = time.perf_counter()
+        try:
+            concerned = session.reload()
+        except UserError as error:
+            for line in str(places.error(error)).splitlines():
+                typer.echo(f"error: {line}")
+            continue
+        rerun(session, concerned, only, places)
+        rules = concerned.rules if only is None else concerned.rules & only
+        typer.echo(f"({len(rules)} rules concerned, {time.perf_counter() - begun:.2f} s)")
+        _later(session, concerned, only, places, seen)
+
+
+def rerun(
+    session: Session, concerned: Concerned, only: frozenset[str] | None, places: Places
+) -> None:
+    """Run at once what an edit concerns most, and write the outcome."""
+    if concerned.texts:
+        for line in _template_problems(session.runner.templates, session.rules, session.knowledge):
+            typer.echo(line)
+    wanted = concerned.rules if only is None else concerned.rules & only
+    found = session.run(wanted, concerned.scenarios if only is None else ())
+    typer.echo(text_of(placed(found, places)), nl=False)
+
+
+def _template_problems(
+    templates: Path | None, rules: Path | None, knowledge: Path | None
+) -> Iterator[str]:
+    """What is wrong with the texts; a rule that asks for words would only show one of them."""
+    from advisor.workbench.lint.output import as_text  # noqa: PLC0415
+    from advisor.workbench.lint.templates import check_templates  # noqa: PLC0415
+
+    checked = check_templates(templates, rules=rules, knowledge=knowledge)
+    many = f"{checked.files} template{'s' * (checked.files != 1)}"
+    yield from as_text(checked.problems).splitlines()
+    yield f"{many}: {len(checked.problems) or 'no'} problem{'s' * (len(checked.problems) > 1)}"
+
+
+def _later(
+    session: Session,
+    concerned: Concerned,
+    only: frozenset[str] | None,
+    places: Places,
+    seen: Stamp,
+) -> None:
+    """Run the rest, whose facts must be worked out again, until the next save."""
+    from advisor.workbench.watch import stamp  # noqa: PLC0415
+
+    rest = concerned.later if only is None else concerned.later & only
+    if not rest:
+        return
+    typer.echo("the other cases, as facts may differ ...")
+    found: list[CaseResult] = []
+    looked = time.perf_counter()
+    for result in session.run(rest, ()):
+        found.append(result)
+        if time.perf_counter() - looked > _LOOK_EVERY_S:
+            if stamp(session.folders) != seen:
+                return
+            looked = time.perf_counter()
+    typer.echo(text_of(placed(found, places)), nl=False)
+
+
+_MOST_ALIKE = 3
+"""Cases without an answer that are listed one by one, where one contradiction fails many."""
+
+
+def placed(results: Iterable[CaseResult], places: Places) -> list[CaseResult]:
+    """Give results with paths that can be opened."""
+    return [
+        replace(
+            result,
+            source=places.source(result.source) if result.source else None,
+            problem=places.text(result.problem),
+            details=tuple(places.text(line) for line in result.details),
+        )
+        for result in results
+    ]
+
+
+def text_of(results: Sequence[CaseResult]) -> str:
+    """Write the failures and how many tests hold."""
+    lines: list[str] = []
+    alike: dict[str, int] = {}
+    for result in results:
+        if result.unanswered and result.rule:
+            alike[result.problem] = alike.get(result.problem, 0) + 1
+        if not result.ok and not (result.rule and alike.get(result.problem, 0) > _MOST_ALIKE):
+            lines.append(f"FAILED {result.source}: {result.title}: {result.problem}")
+            lines += [f"    {line}" for line in result.details]
+    for problem, number in alike.items():
+        if number > _MOST_ALIKE:
+            lines.append(f"FAILED {number - _MOST_ALIKE} more in the same way: {problem}")
+    lines.append(_summary(results))
+    return "\n".join(lines) + "\n"
+
+
+def _summary(results: Sequence[CaseResult]) -> str:
+    parts = [
+        f"{sum(r.ok for r in own)} of {len(own)} {what} hold"
+        for what, own in (
+            ("cases", [r for r in results if r.rule]),
+            ("scenarios", [r for r in results if not r.rule]),
+        )
+        if own
+    ]
+    return ", ".join(parts) or "nothing to run again"
+
+
+def json_of(results: Sequence[CaseResult]) -> str:
+    """Write every result."""
+    made = {
+        "schema_version": 1,
+        "run": len(results),
+        "failed": sum(not result.ok for result in results),
+        "results": [
+            {
+                "rule": result.rule or None,
+                "name": result.name,
+                "at": str(result.source) if result.source else None,
+                "ok": result.ok,
+                "problem": result.problem or None,
+                "details": list(result.details),
+            }
+            for result in results
+        ],
+    }
+    return json.dumps(made, indent=2) + "\n"

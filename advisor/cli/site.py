@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from advisor.cli.folders import TemplatesFolder
-from advisor.cli.steps import STOPPED
+from advisor.cli.options import TemplatesFolder
+from advisor.cli.progress import STOPPED
 from advisor.errors import RequestError, raise_problems
 
 Output = Annotated[
@@ -48,7 +48,7 @@ def site(
     from advisor.bulk.site.catalogue import read_catalogue  # noqa: PLC0415
     from advisor.bulk.site.folder import check_place, place_for  # noqa: PLC0415
     from advisor.bulk.site.run import Asked, make_site  # noqa: PLC0415
-    from advisor.cli.steps import Steps  # noqa: PLC0415
+    from advisor.cli.progress import Steps  # noqa: PLC0415
     from advisor.report.templates import template_problems  # noqa: PLC0415
 
     if templates and templates.is_dir():

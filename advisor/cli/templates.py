@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.folders import KnowledgeFolder, RulesFolder, TemplatesFolder
+from advisor.cli.options import KnowledgeFolder, RulesFolder, TemplatesFolder
 from advisor.cli.request_flags import Asked, takes_request
 from advisor.cli.rules_sample import Output
 

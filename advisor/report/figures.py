@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -215,3 +215,16 @@ def listed(items: Sequence[str], joiner: Literal["and", "or"] = "and") -> str:
 def flag(value: object) -> str:
     """Write yes, or nothing."""
     return "yes" if value else ""
+
+
+def aligned(
+    rows: Sequence[Sequence[str]], indent: str = "", *, right: Collection[int] = ()
+) -> Iterator[str]:
+    """Lay rows out in columns, two spaces apart; those numbered in ``right`` end in line."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            cell.rjust(width) if number in right else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield (indent + "  ".join(cells)).rstrip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
@@ -14,6 +15,7 @@ from advisor.report.proof import proof_view
 from advisor.report.unequal_cards import cards_named, disputed_figures, unequal_view
 from advisor.report.variants import SEED, variation
 from advisor.report.words import Words, known, say, words
+from advisor.scenario.settings import STATED
 
 if TYPE_CHECKING:
     from advisor.report.contract import Document, GpuDoc, ModelDoc
@@ -279,6 +281,13 @@ def _when(depth_tokens: int) -> str:
     return say("when.start")
 
 
+def _as_stated(doc: Document) -> Strings:
+    """The facts that are whole numbers as the user stated them."""
+    stated: Mapping[str, object] = doc["scenario"]
+    values = {one.fact: stated.get(one.name) for one in STATED if one.fact}
+    return {fact: f.count(n if isinstance(n, int | float) else None) for fact, n in values.items()}
+
+
 def _host(doc: Document) -> Strings:
     asked = doc["scenario"]
     needed = doc["facts"].get("host.ram_needed")
@@ -294,7 +303,7 @@ def _host(doc: Document) -> Strings:
         "host.ram_short": flag(alone or (too_big and lacking and places_layers(doc))),
         "host.ram_alone": flag(alone),
         "host.ram_bandwidth": f.quantity(asked["ram_bandwidth_bytes_s"], "GB/s"),
-        "host.cpu_cores": f.count(asked["cpu_cores"]),
+        **_as_stated(doc),
         "request.missing_figures": f.listed(
             [known("missing", name) or f.plain(name.replace("_", " ")) for name in doc["missing"]]
         ),

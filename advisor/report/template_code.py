@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import marshal
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import CodeType
 
 from advisor.errors import Source, TemplateError
-from advisor.files import user_cache_dir
+from advisor.files import user_cache_dir, write_whole
 from advisor.report.variants import picked
 
 Rendering = Callable[[Mapping[str, object]], str]
@@ -130,14 +129,8 @@ def kept(name: str, source: bytes) -> CodeType | None:
 def keep(name: str, source: bytes, code: CodeType) -> None:
     """Write a compiled template whole or not at all; an unusable folder costs time only."""
     place, content = _place(name, source), marshal.dumps(code)
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(dir=place.parent, suffix=".tmp")
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(content).digest() + content)
-        Path(part).replace(place)
-    except OSError:
-        return
+    with suppress(OSError):
+        write_whole(place, [hashlib.sha256(content).digest(), content])
 
 
 def _place(name: str, source: bytes) -> Path:

@@ -5,7 +5,9 @@ All others carry their unit with them (``24 GiB``, ``about 61 tok/s``) or are wo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from advisor.scenario.settings import STATED
 
 _TOKENS = ("tokens", "token")
 _SEQUENCES = ("sequences", "sequence", "request", "conversation", "stream", "user")
@@ -13,7 +15,7 @@ _CARDS = ("gpu.cards", "card", "gpu", "of", "x")
 _LAYERS = ("layers", "layer")
 _EXPERTS = ("experts", "expert")
 
-BARE: Mapping[str, tuple[str, ...]] = {
+BARE: Mapping[str, Sequence[str]] = {
     "gpu.release_year": ("as the year", "in", "since", "from", "year"),
     "gpu.tensor_cores": ("tensor cores", "tensor"),
     "request.gpus": _CARDS,
@@ -37,7 +39,7 @@ BARE: Mapping[str, tuple[str, ...]] = {
     "break_even.gpus": _CARDS,
     "speed.prompt": _TOKENS,
     "speed.depth": _TOKENS,
-    "host.cpu_cores": ("cores", "core"),
+    **{one.fact: one.counts for one in STATED if one.fact},
     "option.context": _TOKENS,
     "option.batch": _SEQUENCES,
     "option.gpus": _CARDS,

@@ -97,13 +97,8 @@ def tight_rows(found: Found, tight_below_percent: float) -> list[bool]:
 
 def lines(columns: Sequence[Column]) -> Iterator[str]:
     """Lay columns out as plain text, two spaces apart."""
-    widths = [column.width for column in columns]
-    for row in zip(*((c.name, *c.cells) for c in columns), strict=True):
-        cells = (
-            cell.rjust(width) if column.right else cell.ljust(width)
-            for cell, width, column in zip(row, widths, columns, strict=True)
-        )
-        yield (" " * GAP).join(cells).rstrip()
+    rows = list(zip(*((c.name, *c.cells) for c in columns), strict=True))
+    yield from f.aligned(rows, right={i for i, column in enumerate(columns) if column.right})
 
 
 def _column(name: str, found: Found, cell: Callable[[Row], str], *, right: bool = False) -> Column:

@@ -54,7 +54,9 @@ class Setting(Struct, frozen=True):
     drawn: Sequence[float | None] = ()
     """Values in a sample of requests, in step with those of the other settings of a computer."""
     fact: str = ""
-    """The fact that is the value as stated."""
+    """The fact that is the value as stated, a whole number."""
+    counts: Sequence[str] = ()
+    """Words that may say what that fact counts, where a text prints it."""
     needed: bool = False
     """Whether its flag must be given."""
     listed_before: str = ""
@@ -84,6 +86,7 @@ class Stated(Struct, frozen=True, kw_only=True):
             tried=(2, 4, 6, 8, 16, 32),
             drawn=(None, None, None, None, 4, 8, None, 7, 64),
             fact="host.cpu_cores",
+            counts=("cores", "core"),
             listed_before="draft_model",
         ),
     ] = None

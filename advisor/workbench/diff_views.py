@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from advisor.report.figures import aligned
 from advisor.workbench.comparison import Beside, Prose
 from advisor.workbench.diff import CHANGES, Change, Difference, Edit, Group
 from advisor.workbench.layout import count, request_line, share
@@ -136,9 +137,7 @@ def _side_by_side(change: Change) -> Iterator[str]:
             news = _news if name in _ORDERED else _only_here
             none = _NONE if name in _ORDERED else ""
             rows += _row(name, news(before, after) or [none], news(after, before) or [none])
-    wide = [max(len(row[i]) for row in rows) for i in range(2)]
-    for name, left, right in rows:
-        yield f"{name.ljust(wide[0])}  {left.ljust(wide[1])}  {right}".rstrip()
+    yield from aligned(rows)
 
 
 def _news(own: Sequence[str], other: Sequence[str]) -> Sequence[str]:

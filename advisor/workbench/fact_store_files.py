@@ -19,7 +19,7 @@ from typing import cast
 
 from msgspec import Struct
 
-from advisor.files import code_sha256, user_cache_dir
+from advisor.files import code_sha256, user_cache_dir, write_kept
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.workbench.columns import Column
@@ -171,8 +171,6 @@ def _worker_part(origin: Origin, easing: bool, chunk: Sequence[Given]) -> Part: 
 
 def _write(path: Path, store: FactStore) -> None:
     """Write a header of JSON and then the columns; what cannot be written costs time later."""
-    import tempfile  # noqa: PLC0415
-
     blobs: list[bytes] = []
     header = {
         "requests": [dict(given) for given in store.requests],
@@ -181,18 +179,8 @@ def _write(path: Path, store: FactStore) -> None:
         "columns": {name: _column_form(column, blobs) for name, column in store.columns.items()},
     }
     head = zlib.compress(json.dumps(header, separators=(",", ":")).encode(), 1)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False, suffix=".tmp") as file:
-            file.write(len(head).to_bytes(8, "little") + head)
-            for blob in blobs:
-                file.write(blob)
-        Path(file.name).replace(path)
-        written = sorted(path.parent.glob("facts-*.bin"), key=lambda p: p.stat().st_mtime)
-        for old in written[:-_KEPT]:
-            old.unlink(missing_ok=True)
-    except OSError:
-        return
+    start = len(head).to_bytes(8, "little") + head
+    write_kept(path, [start, *blobs], "facts-*.bin", _KEPT)
 
 
 def _column_form(column: Column, blobs: list[bytes]) -> list[object]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from advisor.advice.provenance import own_rule
 from advisor.knowledge.vocabulary import FactType, Vocabulary, show
+from advisor.report.figures import aligned
 from advisor.rules.language.model import Rule
 from advisor.workbench.dependencies import FactUse, by_group
 
@@ -74,17 +75,15 @@ def _concluded(use: FactUse, fact: FactType) -> Iterator[str]:
     made = use.concluded_by
     if not made:
         yield "  no rule"
-    wide = max((len(rule.id) for rule, _ in made), default=0)
-    for rule, value in made:
-        yield f"  {rule.id.ljust(wide)}  {show(fact, value)}  {_place(use, rule)}".rstrip()
+    rows = [(rule.id, f"{show(fact, value)}  {_place(use, rule)}") for rule, value in made]
+    yield from aligned(rows, "  ")
 
 
 def _uses(use: FactUse, found: Sequence[tuple[Rule, Sequence[str]]]) -> Iterator[str]:
     if not found:
         yield "  no rule"
-    wide = max((len(rule.id) for rule, _ in found), default=0)
-    for rule, texts in found:
-        yield f"  {rule.id.ljust(wide)}  {'; '.join(texts)}  {_place(use, rule)}".rstrip()
+    rows = [(rule.id, f"{'; '.join(texts)}  {_place(use, rule)}") for rule, texts in found]
+    yield from aligned(rows, "  ")
 
 
 def _place(use: FactUse, rule: Rule) -> str:

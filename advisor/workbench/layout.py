@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-_FLAGS = {
-    "ram_gib": ("--ram", "GB"),
-    "ram_bandwidth_gb_s": ("--ram-bandwidth", "GB/s"),
-}
+from advisor.report.figures import aligned
+from advisor.scenario.settings import SETTINGS
 
 
 def share(part: int, whole: int) -> str:
@@ -33,7 +31,8 @@ def request_line(given: Mapping[str, object]) -> str:
 
 
 def _flag(key: str, value: object) -> str:
-    name, unit = _FLAGS.get(key, (f"--{key.replace('_', '-')}", ""))
+    setting = SETTINGS[key]
+    name, unit = f"--{setting.typed_name.replace('_', '-')}", setting.unit.replace("GiB", "GB")
     if isinstance(value, bool):
         return f"{name} {'on' if value else 'off'}"
     text = f"{value:g}{unit}" if isinstance(value, float) else f"{value}{unit}"
@@ -80,14 +79,8 @@ def table(rows: Sequence[Sequence[str]], indent: str = "") -> Iterator[str]:
     """Lay rows out in columns; those of numbers are set to the right."""
     if not rows:
         return
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    right = [_numeric([row[i] for row in rows[1:]]) for i in range(len(rows[0]))]
-    for row in rows:
-        cells = (
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(row, widths, right, strict=True)
-        )
-        yield (indent + "  ".join(cells)).rstrip()
+    right = {i for i in range(len(rows[0])) if _numeric([row[i] for row in rows[1:]])}
+    yield from aligned(rows, indent, right=right)
 
 
 def _numeric(cells: Sequence[str]) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli.config import own_folders
+from advisor.cli.app import own_folders
 from advisor.workbench.starter import starter_files
 from tests.cli.running import Outcome, advise, run
 

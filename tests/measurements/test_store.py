@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from advisor.calibration.user import store
 from advisor.calibration.user.simple_table import COLUMNS
-from advisor.calibration.user.store import file_of, user_data_dir
+from advisor.calibration.user.store import file_of
 from advisor.errors import UserError
 from advisor.estimate.measurement import Measurement
+from advisor.files import user_data_dir
 
 ONE = Measurement(
     gpu="GeForce RTX 4080", gpus=1, model="Llama-3.1-8B", precision="Q4_K_M", framework="llama.cpp",

@@ -10,9 +10,10 @@ from advisor.bulk.batch.file_names import folder_names
 from advisor.bulk.batch.shard import File
 from advisor.bulk.site.catalogue import Setting, Setup, Subject
 from advisor.bulk.site.parts import in_parts
-from advisor.bulk.site.tables import CARD, MODEL, Shown, counted, sizes_for
+from advisor.bulk.site.tables import CARD, MODEL, Shown, sizes_for
 from advisor.bulk.site.words import Row, gib, setting_text, size_text
 from advisor.report import figures as f
+from advisor.units import counted
 
 _ROWS, _COLUMNS = 24, 16
 """The most of a part; a page of that many cells stays well below its largest size."""

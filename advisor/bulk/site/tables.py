@@ -13,7 +13,7 @@ from advisor.bulk.site.page import Site
 from advisor.bulk.site.parts import in_parts, numbered, pager, part_text
 from advisor.bulk.site.words import Row, facts, setup_row, size_text, size_value
 from advisor.report import figures as f
-from advisor.units import GIB
+from advisor.units import GIB, counted
 
 _MEMORY_GIB = (8, 12, 16, 24, 32, 48, 80, 128)
 _BILLIONS = (1, 3, 7, 13, 30, 70, 200)
@@ -33,11 +33,6 @@ class Kind(Struct, frozen=True):
 
 CARD = Kind("card", "card", "cards.html", "cards", "Cards")
 MODEL = Kind("model", "model", "models.html", "models", "Models")
-
-
-def counted(number: int, word: str) -> str:
-    """Write ``1 card`` or ``2,000 cards``."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 class Shown(Struct, frozen=True):

@@ -24,21 +24,9 @@ from advisor.calibration.user.benchmark_file import csv_lines, parted_by
 from advisor.calibration.user.simple_table import COLUMNS, day, metric_of
 from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.estimate.measurement import Measurement
+from advisor.files import user_data_dir
 
 FILE = "measurements.csv"
-
-
-def user_data_dir() -> Path:
-    """The folder for what the user adds (``ADVISOR_DATA_DIR`` overrides)."""
-    if stated := os.environ.get("ADVISOR_DATA_DIR"):
-        return Path(stated)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    else:
-        base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    return base / "advisor"
 
 
 def file_of(knowledge: Path | None) -> Path:

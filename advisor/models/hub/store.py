@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from msgspec import Struct
 
 from advisor.errors import RequestError
-from advisor.files import user_cache_dir
+from advisor.files import user_cache_dir, write_whole
 from advisor.models.gguf import header as gguf_header
 from advisor.models.gguf.cursor import Budget
 from advisor.models.hub.client import Client
@@ -152,24 +151,10 @@ def put(path: Path, content: bytes, size: int) -> None:
     Raises:
         RequestError: The cache folder cannot be written, or the disk is full.
     """
-    import tempfile  # noqa: PLC0415  needed only when something was read
-
-    kept = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-            kept = Path(file.name)
-            file.write(content)
-            file.truncate(size)
-            file.flush()
-            os.fsync(file.fileno())
-        kept.replace(path)
-        kept = None
+        write_whole(path, [content], size=size)
     except OSError as bad:
         raise _unwritable(path, bad) from None
-    finally:
-        if kept is not None:
-            kept.unlink(missing_ok=True)
 
 
 def _unwritable(path: Path, bad: OSError) -> RequestError:

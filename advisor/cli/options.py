@@ -1,14 +1,64 @@
-"""``--hub`` and ``--offline``: models that only the hub knows become local files."""
+"""Options that several commands take, and what they name."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from advisor.errors import RequestError
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
+
+
+RulesFolder = Annotated[Path | None, typer.Option(help="Folder of rules, over the built-in ones.")]
+TemplatesFolder = Annotated[
+    Path | None, typer.Option(help="Folder of templates, over the built-in ones.")
+]
+KnowledgeFolder = Annotated[
+    Path | None, typer.Option(help="Folder of knowledge, over the built-in one.")
+]
+NoMeasurements = Annotated[
+    bool,
+    typer.Option(
+        "--no-measurements",
+        help="Leave your own measurements out, as ADVISOR_NO_MEASUREMENTS=1 does.",
+        rich_help_panel="Your own files",
+    ),
+]
+_HUB = "Models that are not in the knowledge base"
+Hub = Annotated[
+    bool,
+    typer.Option(
+        "--hub",
+        help="Read an unknown model from Hugging Face: headers only. Needs the extra 'hub'.",
+        rich_help_panel=_HUB,
+    ),
+]
+Offline = Annotated[
+    bool,
+    typer.Option(
+        "--offline",
+        help="Take only what --hub read before; never use the network.",
+        rich_help_panel=_HUB,
+    ),
+]
+
+
+def measurements_of(knowledge: Path | None) -> Path | None:
+    """Give the file to read: beside the user's knowledge where that is named, else their own.
+
+    None where the environment leaves measurements out.
+    """
+    from advisor.calibration.user.store import file_of  # noqa: PLC0415  start-up
+
+    if os.environ.get("ADVISOR_NO_MEASUREMENTS", "").casefold() not in {"", "0", "false", "no"}:
+        return None
+    return file_of(knowledge)
+
 
 _HINT = "Add --hub to read it from Hugging Face."
 
