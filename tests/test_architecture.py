@@ -119,7 +119,7 @@ _JINJA = frozenset({"template_compiler.py", "grammar.py", "template_places.py", 
 """Imported when a template has to be compiled, never before."""
 
 
-@pytest.mark.parametrize("kind", ["runtime"])
+@pytest.mark.parametrize("kind", ["runtime", "vendor", "back end"])
 def test_what_data_names_has_a_home(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(PACKAGE.parent / "benchmarks"))
     structure = importlib.import_module("structure")

@@ -12,6 +12,7 @@ from advisor.estimate.memory import partly_guessed
 from advisor.estimate.server_cache import sequences_at_once
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Framework, Gpu
+from advisor.knowledge.vendors import MAKERS
 from advisor.models.model import Model
 from advisor.remedies import combine, quantize, speculative
 from advisor.remedies.assessment import exam_loss, quality_loss
@@ -75,6 +76,7 @@ def _request(request: Request, scenario: Scenario) -> Pairs:
 
 
 def _gpu(gpu: Gpu) -> Pairs:
+    by_capability = MAKERS[gpu.vendor].by_capability
     yield "gpu.name", gpu.name
     yield "gpu.vendor", gpu.vendor
     yield "gpu.segment", gpu.segment
@@ -92,8 +94,8 @@ def _gpu(gpu: Gpu) -> Pairs:
     yield "gpu.unified_memory", gpu.unified_memory
     yield "gpu.laptop", gpu.segment == "mobile"
     yield "gpu.bf16", gpu.bf16
-    yield "gpu.fp8", _has(gpu, 8.9) if gpu.vendor == "NVIDIA" else (gpu.fp8_tflops and True)
-    yield "gpu.fp4", _has(gpu, 10.0) if gpu.vendor == "NVIDIA" else (gpu.fp4_tflops and True)
+    yield "gpu.fp8", _has(gpu, 8.9) if by_capability else (gpu.fp8_tflops and True)
+    yield "gpu.fp4", _has(gpu, 10.0) if by_capability else (gpu.fp4_tflops and True)
     yield "gpu.nvlink", gpu.nvlink_bytes_s
     yield "gpu.pcie_gen", gpu.pcie_gen
     yield "gpu.disputed", bool(gpu.disputed)

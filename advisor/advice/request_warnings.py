@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from advisor.knowledge import names
 from advisor.knowledge.types import Gpu, Knowledge
+from advisor.knowledge.vendors import MAKERS
 from advisor.models.model import Model
 from advisor.remedies.baseline import Base
 from advisor.scenario import support
@@ -63,7 +64,7 @@ def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
 def card_warnings(knowledge: Knowledge, text: str, gpu: Gpu) -> Iterator[str]:
     """Say which other cards a name may mean, unless it states a size."""
     if not _SIZED.search(text):
-        if gpu.segment == "apple" and gpu.vram_bytes:
+        if MAKERS[gpu.vendor].one_memory and gpu.vram_bytes:
             most = f"{gpu.vram_bytes / GIB:g} GB"
             yield f"{gpu.name} is taken with {most}, the most it is sold with. Else give NAME:SIZE."
         yield from _siblings(knowledge, gpu)

@@ -12,13 +12,11 @@ from advisor.calibration.fits import Material
 from advisor.calibration.held_out import LEAST_CARDS, LEAST_GROUPS, Held, Spread, fitted_ranges
 from advisor.calibration.power import power_section
 from advisor.calibration.strata import Result, noise_floor, off_by, percentile
+from advisor.knowledge.vendors import BACKENDS
 
 _SIZE, _LEFT, _TOP, _AXIS = 360, 56, 34, 300
 _BAND = 0.3
-_COLOURS = {
-    "CUDA": "#2f7d32", "ROCm": "#b3261e", "Vulkan": "#7b3fa0", "Metal": "#455a64",
-    "SYCL": "#0b63a5",
-}  # fmt: skip
+_COLOURS = dict(zip(BACKENDS, ("#2f7d32", "#b3261e", "#7b3fa0", "#455a64", "#0b63a5"), strict=True))
 
 
 def scatter_svg(title: str, held: Sequence[Held]) -> str:

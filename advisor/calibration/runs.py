@@ -26,6 +26,7 @@ from advisor.estimate.speed_step import Reads, is_split, reads_of
 from advisor.estimate.speed_tables import Policy
 from advisor.estimate.weights import weights_of
 from advisor.knowledge.types import Knowledge
+from advisor.knowledge.vendors import MAKERS
 from advisor.models.resolution import model_from_record
 from advisor.runtimes import runtime_of
 from advisor.scenario.figures import Memory
@@ -263,7 +264,7 @@ def _implausible(
         return "the card's bandwidth is not known"
     share = _MOST_FILLED_SELF_REPORTED if observation.self_reported else _MOST_FILLED
     room = share * (gpu.vram_bytes or 0) * scenario.gpus
-    if not is_split(scenario) and room and gpu.vendor != "Apple" and weights > room:
+    if not is_split(scenario) and room and not MAKERS[gpu.vendor].one_memory and weights > room:
         return (
             f"the weights take more than {_MOST_FILLED:.0%} of the card"
             f" ({_MOST_FILLED_SELF_REPORTED:.0%} where self-reported), so some may lie in RAM"

@@ -16,7 +16,9 @@ from advisor.errors import UserError
 from advisor.knowledge import names
 from advisor.knowledge.tokens import model_key
 from advisor.knowledge.types import Knowledge
+from advisor.knowledge.vendors import BACKEND_OF_WORD, MAKERS
 from advisor.runtimes import runtime_of
+from advisor.runtimes.llamacpp import FRAMEWORK
 
 _FILE_END = re.compile(r"\.gguf$|[-_]GGUF$", re.IGNORECASE)
 _FORMAT_END = re.compile(
@@ -25,14 +27,8 @@ _FORMAT_END = re.compile(
 _OLLAMA_END = re.compile(r"[:-](latest|instruct|\w*q\d\w*)$")
 _RECIPE = re.compile(r"^UD-|_(XL|L|P)$|bpw$|custom|reap|dynamic", re.IGNORECASE)
 _LEAST_NAME = 6
-_BACKENDS = (
-    ("cuda", "CUDA"), ("rocm", "ROCm"), ("llama.cpp-hip", "ROCm"), ("llama.cpp-rocwmma", "ROCm"),
-    ("vulkan", "Vulkan"), ("llama.cpp-vulkan", "Vulkan"), ("metal", "Metal"), ("mtl", "Metal"),
-    ("sycl", "SYCL"),
-)  # fmt: skip
 _NOT_A_CARD = re.compile(r"cpu|rpc|section|tensorrt", re.IGNORECASE)
 _UNSTATED = frozenset({"", "linux", "macos", "windows", "gguf", "mlx", "nvfp4", "mxfp4", "int4"})
-_BACKEND_OF_VENDOR = {"NVIDIA": "CUDA", "AMD": "ROCm", "Intel": "SYCL", "Apple": "Metal"}
 
 
 class Spelling(Struct):
@@ -100,10 +96,11 @@ class Spelling(Struct):
         if known is not None:
             return known
         if text in _UNSTATED:
-            return table.get(f"{framework} {vendor}", _BACKEND_OF_VENDOR.get(vendor)) or None
+            return table.get(f"{framework} {vendor}", MAKERS[vendor].backends[0]) or None
         if _NOT_A_CARD.search(text):
             return None
-        return next((name for begin, name in _BACKENDS if text.startswith(begin)), None)
+        text = text.removeprefix(f"{FRAMEWORK}-")
+        return next((name for word, name in BACKEND_OF_WORD.items() if text.startswith(word)), None)
 
     def _memory(self, key: tuple[str, ...], find: Callable[[str, str], str | None]) -> str | None:
         if key not in self.found:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.knowledge.vendors import BACKENDS
 from advisor.memo import by_identity_up_to
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import NO_BYTES, Range
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from advisor.knowledge.types import Framework, Gpu, Knowledge
     from advisor.scenario.scenario import Scenario
 
-_LIBRARIES = {"CUDA": "nccl", "ROCm": "rccl"}
 _PERCENT = 100
 _MOST_CARDS = 16_384
 """Room for every card of a catalogue in every framework."""
@@ -113,8 +113,8 @@ def communication(backend: str | None, policy: Mapping[str, float]) -> Range:
 
     Nothing where no figure is published: ``Memory.approximate`` then says that it is left out.
     """
-    library = _LIBRARIES.get(backend or "")
-    return _named(f"{library}_communication", policy) if library else NO_BYTES
+    known = BACKENDS.get(backend or "")
+    return _named(f"{known.library}_communication", policy) if known and known.library else NO_BYTES
 
 
 def _share(fraction: float) -> float:
@@ -136,7 +136,11 @@ def _overhead(
 ) -> Range:
     if backend is None or backend == "CPU":
         return NO_BYTES
-    total = _cuda(gpu, policy) if backend == "CUDA" else _named("other_backend_overhead", policy)
+    known = BACKENDS.get(backend)
+    if known and known.sized:
+        total = _cuda(gpu, policy)
+    else:
+        total = _named("other_backend_overhead", policy)
     for name in runtime_of(framework).overheads:
         total += _named(name, policy)
     return total

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from advisor.estimate.speed_fields import Fields
 from advisor.knowledge.types import Format, Gpu
+from advisor.knowledge.vendors import MAKERS
 from advisor.memo import by_identity
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ def reached_by_engine(
 
 def _is_native(gpu: Gpu, precision: Format) -> bool:
     if gpu.compute_capability is None:
-        return gpu.vendor == "AMD"
+        return MAKERS[gpu.vendor].computes_in_formats
     needed = precision.native_compute_capability
     return needed is not None and gpu.compute_capability >= needed
 
@@ -281,7 +282,7 @@ def card_size(gpu: Gpu, falls: float) -> tuple[Unit, float | None]:
 def _peak(gpu: Gpu) -> tuple[Unit, float | None]:
     if gpu.fp16_tensor_tflops is not None:
         return "tensor", gpu.fp16_tensor_tflops
-    if gpu.vendor == "Apple":
+    if MAKERS[gpu.vendor].one_memory:
         return "core", gpu.cores
     return "shader", gpu.fp16_shader_tflops
 

@@ -7,12 +7,9 @@ from difflib import get_close_matches
 
 from msgspec import Struct
 
-_BRANDS = {
-    "NVIDIA": frozenset({"nvidia", "geforce", "tesla"}),
-    "AMD": frozenset({"amd", "radeon", "instinct"}),
-    "Intel": frozenset({"intel", "arc"}),
-    "Apple": frozenset({"apple"}),
-}
+from advisor.knowledge.vendors import MAKERS
+
+_BRANDS = {name: maker.words for name, maker in MAKERS.items()}
 _FILLER = frozenset({"gpu", "graphics", "generation", "card", "r", "tm"})
 _SERIES = frozenset({"rtx", "gtx", "rx"})
 _BOARD = re.compile(

@@ -13,6 +13,7 @@ from advisor.knowledge import catalogue
 from advisor.knowledge.cards import TOGETHER, Cards, find_cards
 from advisor.knowledge.catalogue import CardRow
 from advisor.knowledge.types import Gpu, Knowledge
+from advisor.knowledge.vendors import MOSTLY_RENTED
 from advisor.memo import by_identity
 from advisor.remedies.baseline import (
     Base,
@@ -31,7 +32,6 @@ from advisor.scenario.splits import is_usual_split, split_of
 _PER_SEGMENT = {True: 2, False: 1}
 """What-ifs per market segment, by whether the card is of the usual vendor: the present one's, and
 of cards in data centres the one that most clouds rent."""
-MOSTLY_RENTED = "NVIDIA"
 _MUCH_FASTER = 1.3
 _MOST_SECOND_CARDS = 2
 _LEAST_ON_CARDS = 0.75

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from advisor.estimate.break_even import MOST_CARDS
 from advisor.estimate.memory import estimate_memory
 from advisor.knowledge.types import Format, Framework, Gpu
+from advisor.knowledge.vendors import MAKERS
 from advisor.models.model import Model
 from advisor.remedies.baseline import Base, Remedy, cards_hold, stored_bytes
 from advisor.remedies.batch import DEGREE as BATCH
@@ -35,7 +36,7 @@ from advisor.remedies.search import (
     within_reach,
 )
 from advisor.scenario import support
-from advisor.scenario.resolve import BACKENDS_OF_VENDOR, default_backend
+from advisor.scenario.resolve import default_backend
 from advisor.scenario.speculation import without_lost_drafts
 
 
@@ -111,7 +112,7 @@ def _largest_cards(base: Base) -> Sequence[Gpu]:
         largest[row.vendor] = base.knowledge.gpus[row.name]
     asked = base.request.backend
     now = base.scenario.backend
-    usable = [g for g in largest.values() if not asked or now in BACKENDS_OF_VENDOR[g.vendor]]
+    usable = [g for g in largest.values() if not asked or now in MAKERS[g.vendor].backends]
     return sorted(usable, key=lambda g: (-(g.vram_bytes or 0), g.name))
 
 

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge.catalogue import CardRow
 from advisor.knowledge.types import Format, Knowledge
+from advisor.knowledge.vendors import MOSTLY_RENTED
 from advisor.memo import by_identity
 from advisor.remedies.baseline import Base, Remedy, stored_bytes
 from advisor.remedies.cards import (
     LEAST_RENTED_BANDWIDTH,
-    MOSTLY_RENTED,
     can_grow,
     current_cards,
     on_card,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
+from advisor.knowledge.vendors import MAKERS
 from advisor.remedies.offload import EXPERTS, LAYERS
 from advisor.report import clauses
 from advisor.report import figures as f
@@ -108,7 +109,7 @@ def _card_texts(
         "gpu.cards": cards_named(name, gpus),
         "gpu.name": name,
         "gpu.vendor": gpu["vendor"],
-        "gpu.architecture": "" if gpu["vendor"] == "Apple" else gpu["architecture"],
+        "gpu.architecture": "" if MAKERS[gpu["vendor"]].one_memory else gpu["architecture"],
         "gpu.vram": memory,
         "gpu.memory": say("memory.of", size=memory, kind=kind or say("memory.plain"))
         if memory

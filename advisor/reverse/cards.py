@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from advisor.advice.request_warnings import model_warnings
 from advisor.errors import raise_problems
+from advisor.knowledge.vendors import MAKERS
 from advisor.reverse.answers import Cause, Found, ascending, counted, descending, row_of
 from advisor.reverse.criteria import Reader, Settings, read_wish
 from advisor.reverse.search import Answer, Reason, Search
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
 
 Sort = Literal["price", "memory", "speed", "power"]
 SORTS: Sequence[Sort] = ("price", "memory", "speed", "power")
-VENDORS = ("NVIDIA", "AMD", "Intel", "Apple")
 FORMS = ("desktop", "workstation", "laptop", "datacenter", "edge", "unified")
-_FORM_OF = {"consumer": "desktop", "mobile": "laptop", "apple": "unified"}
+_FORM_OF = {"consumer": "desktop", "mobile": "laptop"}
 _MOST_HOPEFUL: Sequence[Reason] = (
     "too_slow",
     "speed_unknown",
@@ -121,7 +121,7 @@ def _checked(wanted: CardFilter, reader: Reader) -> CardFilter:
     forms = [reader.one_of("form", text, FORMS) for text in wanted.forms]
     return replace(
         wanted,
-        vendor=reader.one_of("vendor", wanted.vendor, VENDORS),
+        vendor=reader.one_of("vendor", wanted.vendor, tuple(MAKERS)),
         forms=[form for form in forms if form],
     )
 

@@ -14,6 +14,7 @@ from advisor.errors import Problems, RequestError, UserError, raise_problems
 from advisor.knowledge import names
 from advisor.knowledge.cards import Cards, check_beside, find_cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
+from advisor.knowledge.vendors import BACKENDS, MAKERS
 from advisor.models.model import Model
 from advisor.models.resolution import model_from_path, model_from_record
 from advisor.scenario import support
@@ -29,13 +30,6 @@ from advisor.units import GB, GIB
 DEFAULT_CONTEXT_TOKENS = 4096
 DEFAULT_UBATCH = 512
 _MODEL_FILES = frozenset({".json", ".gguf", ".safetensors"})
-BACKENDS_OF_VENDOR = {
-    "NVIDIA": ("CUDA", "Vulkan"),
-    "AMD": ("ROCm", "Vulkan"),
-    "Intel": ("SYCL", "Vulkan"),
-    "Apple": ("Metal", "Vulkan"),
-}
-BACKENDS = ("CUDA", "ROCm", "Vulkan", "Metal", "SYCL")
 _T = TypeVar("_T")
 
 
@@ -198,12 +192,12 @@ def _kv_types(request: Request, knowledge: Knowledge) -> tuple[KvType, KvType]:
 
 def _backend(request: Request, gpu: Gpu | None) -> str | None:
     if not request.backend:
-        return BACKENDS_OF_VENDOR[gpu.vendor][0] if gpu else None
+        return default_backend(gpu) if gpu else None
     word = (request.backend.split() or [""])[0].casefold()
     for backend in BACKENDS:
         if backend.casefold() == word:
-            if gpu and backend not in BACKENDS_OF_VENDOR[gpu.vendor]:
-                runs = " or ".join(BACKENDS_OF_VENDOR[gpu.vendor])
+            if gpu and backend not in MAKERS[gpu.vendor].backends:
+                runs = " or ".join(MAKERS[gpu.vendor].backends)
                 raise RequestError(f"{backend} does not run on {gpu.name}", hint=f"Use {runs}.")
             return backend
     raise RequestError(
@@ -229,7 +223,7 @@ def default_ubatch(model: Model, framework: Framework, context_tokens: int) -> i
 
 def default_backend(gpu: Gpu) -> str:
     """The backend of a vendor's cards."""
-    return BACKENDS_OF_VENDOR[gpu.vendor][0]
+    return MAKERS[gpu.vendor].backends[0]
 
 
 def assembled(

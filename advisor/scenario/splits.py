@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.errors import RequestError
+from advisor.knowledge.vendors import BACKENDS
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Format, Framework, Split
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from advisor.models.shape import Shape
     from advisor.scenario.scenario import Scenario
 
-ROW_BACKENDS = frozenset({"CUDA", "ROCm", "SYCL"})
-"""Back ends with a buffer that holds rows of a matrix (ggml's ``split_buffer_type``)."""
+_ROW_BACKENDS = [backend.name for backend in BACKENDS.values() if backend.holds_rows]
 
 
 def split_of(scenario: Scenario) -> Split | None:
@@ -40,7 +40,7 @@ def split_ways(scenario: Scenario) -> Sequence[Split]:
         way
         for way in ways_for(framework, scenario.precision)
         if divides(way, framework, model, cards)
-        and (way != "row" or backend is None or backend in ROW_BACKENDS)
+        and (way != "row" or backend is None or backend in _ROW_BACKENDS)
     ]
 
 
@@ -83,7 +83,7 @@ def _why_not_split(scenario: Scenario) -> str:
     if stated not in framework.multi_gpu:
         return f"does not split a model by {stated}"
     if stated == "row":
-        return f"splits rows with {', '.join(sorted(ROW_BACKENDS))}, not with {scenario.backend}"
+        return f"splits rows with {', '.join(sorted(_ROW_BACKENDS))}, not with {scenario.backend}"
     shape = scenario.model.shape
     if stated == "tensor":
         kind = f"{shape.kv_heads} KV" if shape.heads % cards == 0 else f"{shape.heads} attention"

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
+from advisor.knowledge.vendors import MAKERS
 from advisor.models.model import Model
 from advisor.models.shape import Shape
 from advisor.scenario.scenario import Scenario
@@ -370,7 +371,7 @@ def is_native(precision: Format, gpu: Gpu) -> bool | None:
     """Whether the card computes in the format itself; None where that is not known."""
     if precision.family == "unquantized":
         return gpu.bf16 if precision.name == "BF16" else True
-    if gpu.vendor != "NVIDIA":
+    if not MAKERS[gpu.vendor].by_capability:
         return None
     return bool(_native(gpu.compute_capability, precision.native_compute_capability))
 

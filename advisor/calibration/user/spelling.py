@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from advisor.knowledge.vendors import BACKEND_OF_WORD
+
 _PART = re.compile(r"-\d{5}-of-\d{5}$")
 _GGUF_END = re.compile(
     r"[-_.](?:UD-)?((?:I?Q\d|TQ\d)(?:_[0-9A-Z]+)*|BF16|F16|FP16|F32|FP32|MXFP4(?:_MOE)?|NVFP4)$",
@@ -25,10 +27,6 @@ _HUB_ENDS = (
     (r"nvfp4", "NVFP4"),
     (r"mxfp4", "MXFP4"),
 )
-_BACKENDS = {
-    "cuda": "CUDA", "hip": "ROCm", "rocm": "ROCm", "vulkan": "Vulkan", "metal": "Metal",
-    "mtl": "Metal", "sycl": "SYCL",
-}  # fmt: skip
 
 
 def of_gguf(filename: str) -> tuple[tuple[str, ...], str]:
@@ -91,5 +89,5 @@ def backend_of(text: str) -> tuple[str, bool]:
     Empty when none of them drives a card.
     """
     words = [word.strip().casefold() for word in re.split(r"[,/+ ]", text)]
-    found = next((_BACKENDS[word] for word in words if word in _BACKENDS), "")
+    found = next((BACKEND_OF_WORD[word] for word in words if word in BACKEND_OF_WORD), "")
     return found, "rpc" in words
