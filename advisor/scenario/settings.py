@@ -73,219 +73,114 @@ class Setting(Struct, frozen=True):
         return self.with_unit or self.name
 
 
+# fmt: off
 class Stated(Struct, frozen=True, kw_only=True):
     """Settings that a scenario has as they were stated."""
 
-    cpu_cores: Annotated[
-        int | None,
-        Setting(
-            "CPU cores.",
-            _HOST,
-            most=4096,
-            effort=1,
-            tried=(2, 4, 6, 8, 16, 32),
-            drawn=(None, None, None, None, 4, 8, None, 7, 64),
-            fact="host.cpu_cores",
-            counts=("cores", "core"),
-            listed_before="draft_model",
-        ),
-    ] = None
-    split: Annotated[
-        Split | None,
-        Setting(
-            "How several cards share the model: whole layers (a pipeline in servers), rows of "
-            "every matrix (llama.cpp) or every tensor.",
-            _RUN,
-            "as the framework does",
-            shown_before="prefer",
-        ),
-    ] = None
+    cpu_cores: Annotated[int | None, Setting(
+        "CPU cores.", _HOST, most=4096, effort=1, tried=(2, 4, 6, 8, 16, 32),
+        drawn=(None, None, None, None, 4, 8, None, 7, 64), fact="host.cpu_cores",
+        counts=("cores", "core"), listed_before="draft_model",
+    )] = None
+    split: Annotated[Split | None, Setting(
+        "How several cards share the model: whole layers (a pipeline in servers), rows of every "
+        "matrix (llama.cpp) or every tensor.", _RUN, "as the framework does", shown_before="prefer",
+    )] = None
     """``splits.split_of`` says how the cards of a scenario then share the model."""
 
 
 class Request(Stated, frozen=True):
     """What the user typed; None: not stated, the documented default applies."""
 
-    gpu: Annotated[
-        str | None,
-        Setting(
-            'The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local. Several: '
-            '"2x RTX 3090", "RTX 3090 + RTX 3060:12GB".',
-            _RUN,
-            fixed=False,
-            effort=6,
-            needed=True,
-        ),
-    ] = None
-    model: Annotated[
-        str | None,
-        Setting(
-            "A known name or Hugging Face id, a folder with a config.json, or a .gguf or "
-            ".safetensors file.",
-            _RUN,
-            fixed=False,
-            effort=4,
-            needed=True,
-        ),
-    ] = None
-    precision: Annotated[
-        str | None,
-        Setting(
-            "Weight format: FP16, Q4_K_M, AWQ ..., or INT8 or INT4 for the best that runs.",
-            _RUN,
-            "FP16",
-            fixed=False,
-            effort=2,
-        ),
-    ] = None
-    context: Annotated[
-        int | None,
-        Setting(
-            "Tokens per sequence.",
-            _RUN,
-            "4096 or the trained length",
-            most=2**27,
-            fixed=False,
-            effort=1,
-        ),
-    ] = None
-    batch: Annotated[
-        int | None,
-        Setting("Sequences held at once.", _RUN, "1", most=65_536, fixed=False, effort=1),
-    ] = None
-    kv_cache: Annotated[
-        str | None,
-        Setting("KV-cache type: f16, q8_0, fp8 ...", _MEMORY, "f16", fixed=False, effort=1),
-    ] = None
-    kv_cache_k: Annotated[
-        str | None, Setting("Type of the K half alone.", _MEMORY, fixed=False)
-    ] = None
-    kv_cache_v: Annotated[
-        str | None, Setting("Type of the V half alone.", _MEMORY, fixed=False)
-    ] = None
-    framework: Annotated[
-        str | None,
-        Setting(
-            "llama.cpp, vLLM, transformers ...",
-            _RUN,
-            "the first that runs it",
-            fixed=False,
-            effort=3,
-        ),
-    ] = None
-    backend: Annotated[
-        str | None,
-        Setting(
-            "CUDA, ROCm, Vulkan, Metal, SYCL.",
-            _MEMORY,
-            "by vendor",
-            fixed=False,
-            shown_before="depth",
-        ),
-    ] = None
-    gpus: Annotated[
-        int | None,
-        Setting("Number of equal cards.", _RUN, "1", most=64, fixed=False, effort=5),
-    ] = None
-    flash_attention: Annotated[
-        bool | None, Setting("on or off.", _MEMORY, "on where supported", fixed=False, effort=1)
-    ] = None
-    ubatch: Annotated[
-        int | None, Setting("Tokens computed at once.", _MEMORY, "512", most=65_536)
-    ] = None
-    kv_unified: Annotated[
-        bool | None, Setting("One cache for all sequences: on or off.", _MEMORY, "on")
-    ] = None
-    swa_full: Annotated[
-        bool | None, Setting("Full cache for sliding-window layers: on or off.", _MEMORY, "off")
-    ] = None
-    gpu_layers: Annotated[
-        int | str | None,
-        Setting(
-            "Layers on the card, a number or all.",
-            _MEMORY,
-            "all",
-            fixed=False,
-            effort=1,
-            shown_before="flash_attention",
-        ),
-    ] = None
-    cpu_experts: Annotated[
-        int | str | None,
-        Setting(
-            "Layers whose experts stay in RAM, a number or all.",
-            _MEMORY,
-            "0",
-            fixed=False,
-            effort=1,
-            shown_before="flash_attention",
-        ),
-    ] = None
-    logits_rows: Annotated[
-        int | None, Setting("Rows of logits kept.", _MEMORY, "the batch", most=2**20, fixed=False)
-    ] = None
-    depth: Annotated[
-        int | None,
-        Setting("Tokens already cached when speed is stated.", _MEMORY, "0", least=0, most=2**27),
-    ] = None
-    ram_gib: Annotated[
-        float | None,
-        Setting(
-            "System RAM, for example 64GB.",
-            _HOST,
-            most=1_048_576,
-            unit="GiB",
-            with_unit="ram",
-            effort=1,
-            drawn=(None, None, None, 16, 32, 64, 128, 256, 512),
-        ),
-    ] = None
-    ram_bandwidth_gb_s: Annotated[
-        float | None,
-        Setting(
-            "RAM bandwidth, for example 80GB/s.",
-            _HOST,
-            most=100_000,
-            unit="GB/s",
-            with_unit="ram_bandwidth",
-            effort=1,
-            drawn=(None, None, None, None, 50, 80, 80, 50, 300),
-        ),
-    ] = None
-    draft_model: Annotated[
-        str | None, Setting("A small model that drafts tokens.", _MEMORY, fixed=False)
-    ] = None
-    mtp: Annotated[
-        int | None,
-        Setting(
-            "Tokens that the model's own head drafts at once (multi-token prediction).",
-            _MEMORY,
-            least=0,
-            most=16,
-            fixed=False,
-        ),
-    ] = None
+    gpu: Annotated[str | None, Setting(
+        'The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local. Several: "2x RTX '
+        '3090", "RTX 3090 + RTX 3060:12GB".', _RUN, fixed=False, effort=6, needed=True,
+    )] = None
+    model: Annotated[str | None, Setting(
+        "A known name or Hugging Face id, a folder with a config.json, or a .gguf or .safetensors"
+        " file.", _RUN, fixed=False, effort=4, needed=True,
+    )] = None
+    precision: Annotated[str | None, Setting(
+        "Weight format: FP16, Q4_K_M, AWQ ..., or INT8 or INT4 for the best that runs.", _RUN,
+        "FP16", fixed=False, effort=2,
+    )] = None
+    context: Annotated[int | None, Setting(
+        "Tokens per sequence.", _RUN, "4096 or the trained length", most=2**27, fixed=False,
+        effort=1,
+    )] = None
+    batch: Annotated[int | None, Setting(
+        "Sequences held at once.", _RUN, "1", most=65_536, fixed=False, effort=1,
+    )] = None
+    kv_cache: Annotated[str | None, Setting(
+        "KV-cache type: f16, q8_0, fp8 ...", _MEMORY, "f16", fixed=False, effort=1,
+    )] = None
+    kv_cache_k: Annotated[str | None, Setting(
+        "Type of the K half alone.", _MEMORY, fixed=False,
+    )] = None
+    kv_cache_v: Annotated[str | None, Setting(
+        "Type of the V half alone.", _MEMORY, fixed=False,
+    )] = None
+    framework: Annotated[str | None, Setting(
+        "llama.cpp, vLLM, transformers ...", _RUN, "the first that runs it", fixed=False, effort=3,
+    )] = None
+    backend: Annotated[str | None, Setting(
+        "CUDA, ROCm, Vulkan, Metal, SYCL.", _MEMORY, "by vendor", fixed=False, shown_before="depth",
+    )] = None
+    gpus: Annotated[int | None, Setting(
+        "Number of equal cards.", _RUN, "1", most=64, fixed=False, effort=5,
+    )] = None
+    flash_attention: Annotated[bool | None, Setting(
+        "on or off.", _MEMORY, "on where supported", fixed=False, effort=1,
+    )] = None
+    ubatch: Annotated[int | None, Setting(
+        "Tokens computed at once.", _MEMORY, "512", most=65_536,
+    )] = None
+    kv_unified: Annotated[bool | None, Setting(
+        "One cache for all sequences: on or off.", _MEMORY, "on",
+    )] = None
+    swa_full: Annotated[bool | None, Setting(
+        "Full cache for sliding-window layers: on or off.", _MEMORY, "off",
+    )] = None
+    gpu_layers: Annotated[int | str | None, Setting(
+        "Layers on the card, a number or all.", _MEMORY, "all", fixed=False, effort=1,
+        shown_before="flash_attention",
+    )] = None
+    cpu_experts: Annotated[int | str | None, Setting(
+        "Layers whose experts stay in RAM, a number or all.", _MEMORY, "0", fixed=False, effort=1,
+        shown_before="flash_attention",
+    )] = None
+    logits_rows: Annotated[int | None, Setting(
+        "Rows of logits kept.", _MEMORY, "the batch", most=2**20, fixed=False,
+    )] = None
+    depth: Annotated[int | None, Setting(
+        "Tokens already cached when speed is stated.", _MEMORY, "0", least=0, most=2**27,
+    )] = None
+    ram_gib: Annotated[float | None, Setting(
+        "System RAM, for example 64GB.", _HOST, most=1_048_576, unit="GiB", with_unit="ram",
+        effort=1, drawn=(None, None, None, 16, 32, 64, 128, 256, 512),
+    )] = None
+    ram_bandwidth_gb_s: Annotated[float | None, Setting(
+        "RAM bandwidth, for example 80GB/s.", _HOST, most=100_000, unit="GB/s",
+        with_unit="ram_bandwidth", effort=1, drawn=(None, None, None, None, 50, 80, 80, 50, 300),
+    )] = None
+    draft_model: Annotated[str | None, Setting(
+        "A small model that drafts tokens.", _MEMORY, fixed=False,
+    )] = None
+    mtp: Annotated[int | None, Setting(
+        "Tokens that the model's own head drafts at once (multi-token prediction).", _MEMORY,
+        least=0, most=16, fixed=False,
+    )] = None
     config: Annotated[str | None, Setting("The path of a config.json.", fixed=False)] = None
-    prefer: Annotated[
-        Prefer | None,
-        Setting(
-            "What matters most: balanced, quality, speed or cost.",
-            _RUN,
-            "balanced",
-            fixed=False,
-            effort=0,
-        ),
-    ] = None
-    use: Annotated[
-        Use | None,
-        Setting(
-            "How fast it has to be: interactive (read along), batch (left to run) or none.",
-            _RUN,
-            "interactive",
-            fixed=False,
-        ),
-    ] = None
+    prefer: Annotated[Prefer | None, Setting(
+        "What matters most: balanced, quality, speed or cost.", _RUN, "balanced", fixed=False,
+        effort=0,
+    )] = None
+    use: Annotated[Use | None, Setting(
+        "How fast it has to be: interactive (read along), batch (left to run) or none.", _RUN,
+        "interactive", fixed=False,
+    )] = None
 
+    # fmt: on
     def stated(self) -> Mapping[str, object]:
         """The keys the user gave, in the order of ``SETTINGS``."""
         pairs = ((name, getattr(self, name)) for name in SETTINGS)

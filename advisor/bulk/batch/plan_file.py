@@ -61,6 +61,17 @@ class Block(Struct, frozen=True):
     beyond_trained: bool
     """Whether contexts longer than a model was trained for are reported too."""
 
+    @property
+    def lists(self) -> Mapping[str, Sequence[object]]:
+        """What varies beside card, model, format and framework, by key of a request."""
+        return {
+            "gpus": self.gpu_counts,
+            "context": self.contexts,
+            "batch": self.batch,
+            "kv_cache": self.kv_cache,
+            "prefer": self.prefer,
+        }
+
 
 class PlanFile(Struct, frozen=True):
     """What a YAML plan says."""

@@ -97,14 +97,7 @@ def expand(plan: PlanFile, knowledge: Knowledge) -> Product:
 
 def _inner(block: Block) -> list[Inner]:
     """The combinations of everything but card, model, format and framework."""
-    lists: dict[str, Sequence[object]] = {
-        "gpus": block.gpu_counts,
-        "context": block.contexts,
-        "batch": block.batch,
-        "kv_cache": block.kv_cache,
-        "prefer": block.prefer,
-    }
-    stated = {key: values for key, values in lists.items() if values}
+    stated = {key: values for key, values in block.lists.items() if values}
     return [
         dict(zip(stated, one, strict=True)) | dict(block.fixed) for one in product(*stated.values())
     ]
@@ -272,20 +265,10 @@ def _shares(earlier: Block, block: Block, head: tuple[str, str, str]) -> bool:
         and any(choice.text == model for choice in earlier.models)
         and precision in (earlier.formats or ("",))
         and framework in (earlier.frameworks or ("",))
-        and all(
-            bool(getattr(earlier, key)) == bool(getattr(block, key))
-            for key in ("contexts", "batch", "kv_cache", "gpu_counts", "prefer")
-        )
+        and all(bool(earlier.lists[key]) == bool(values) for key, values in block.lists.items())
     )
 
 
 def _has(earlier: Block, card: Card, inner: Inner) -> bool:
-    lists = {
-        "gpus": earlier.gpu_counts,
-        "context": earlier.contexts,
-        "batch": earlier.batch,
-        "kv_cache": earlier.kv_cache,
-        "prefer": earlier.prefer,
-    }
-    same = all(inner.get(key) in values for key, values in lists.items() if values)
+    same = all(inner.get(key) in values for key, values in earlier.lists.items() if values)
     return same and any(one.text == card.text for one in earlier.cards)
