@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.knowledge.fact_type import FactValue
-from advisor.knowledge.types import Format, Framework, KvType
+from advisor.knowledge.types import Format, Framework
 from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.memo import Kept
 from advisor.remedies.baseline import Base, Remedy, option_key
@@ -24,6 +24,8 @@ from advisor.scenario.scenario import Key
 
 _FULL_BITS = 16
 _USUAL_BITS = 4
+_ASKED_FOR = frozenset({"q8_0", "q4_0", "fp8"})
+"""Cache types."""
 Facts = dict[str, FactValue]
 
 
@@ -80,14 +82,11 @@ def _formats(base: Base) -> Iterator[Expected]:
 
 def _well_known(base: Base) -> Iterator[Format]:
     """Of each family the four-bit format, else the one with the fewest bits above that."""
-    families: dict[str, Format] = {}
+    families: dict[str, list[Format]] = {}
     for precision in base.knowledge.formats.values():
-        if not precision.offered or precision.family in {"unquantized", *support.EXPERTS_ONLY}:
-            continue
-        known = families.get(precision.family)
-        if known is None or _distance(precision) < _distance(known):
-            families[precision.family] = precision
-    yield from families.values()
+        if precision.offered and precision.family not in {"unquantized", *support.EXPERTS_ONLY}:
+            families.setdefault(precision.family, []).append(precision)
+    return (min(group, key=_distance) for group in families.values())
 
 
 def _distance(precision: Format) -> tuple[bool, float]:
@@ -166,7 +165,7 @@ def _cache_types(base: Base) -> Iterator[Expected]:
     """8-bit cache types of other runtimes, asked of this one."""
     framework = base.scenario.framework
     for kind in base.knowledge.kv_types.values():
-        if kind.bits < _FULL_BITS and kind.name not in framework.kv_types and _asked_for(kind):
+        if kind.bits < _FULL_BITS and kind.name in _ASKED_FOR - set(framework.kv_types):
             facts: Facts = {
                 "option.framework": framework.name,
                 "option.barrier": "cache_type",
@@ -176,10 +175,6 @@ def _cache_types(base: Base) -> Iterator[Expected]:
             if instead := _cache_instead(base):
                 facts["option.instead"] = instead
             yield _made(KV_CACHE, {"kv_cache": kind.name}, facts)
-
-
-def _asked_for(kind: KvType) -> bool:
-    return kind.name in {"q8_0", "q4_0", "fp8"}
 
 
 def _cache_instead(base: Base) -> str:

@@ -58,7 +58,9 @@ def on_machines(base: Base, remedy: Remedy) -> Iterator[Option]:
 
 def _plans(base: Base) -> Iterator[tuple[Plan, Machine]]:
     kinds = list(_kinds(base))
-    ways = [_Way(_within(loss), _floor(base, loss)) for loss in _losses(base)]
+    policy = base.knowledge.policy
+    losses = (None, policy["barely_lossy_percent"], policy["little_loss_percent"])
+    ways = [_Way(_within(loss), _floor(base, loss)) for loss in losses]
     if not base.request.framework and base.scenario.precision.family != _FP8:
         ways.append(_Way(_native_fp8, base.scenario.model.parameters))
     found = [p for machines in kinds for way in ways if (p := _smallest(base, machines, way))]
@@ -70,7 +72,12 @@ def _plans(base: Base) -> Iterator[tuple[Plan, Machine]]:
 
 
 def _floor(base: Base, loss: float | None) -> int:
-    """The least that weights within a loss can take, bytes: every weight in the fewest bits."""
+    """The least that weights within a loss can take, bytes: every weight in the fewest bits.
+
+    Args:
+        base: The request.
+        loss: Perplexity increase to stay within, %; None: the format stays.
+    """
     if loss is None:
         return stored_bytes(base, base.scenario)
     bits = [
@@ -81,12 +88,6 @@ def _floor(base: Base, loss: float | None) -> int:
         and precision.quality_loss_percent <= loss
     ]
     return int(base.scenario.model.parameters * min(bits, default=0.0) / 8)
-
-
-def _losses(base: Base) -> Sequence[float | None]:
-    """Perplexity increases to stay within, %; None: the format stays."""
-    policy = base.knowledge.policy
-    return (None, policy["barely_lossy_percent"], policy["little_loss_percent"])
 
 
 def _kinds(base: Base) -> Iterator[Sequence[Machine]]:

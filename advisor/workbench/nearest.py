@@ -231,13 +231,12 @@ def _refined(
     """Halve the gap between the nearest value that works and its neighbour that does not."""
     now = getattr(request, key)
     distances = dict(values)
-    steps = sorted(v for v, d in values if isinstance(v, int) and d < distances[works])
-    above = [v for v in steps if v < works]
-    below = [v for v in steps if v > works]
+    nearer = [v for v, d in values if isinstance(v, int) and d < distances[works]]
     stated = int(now) if now else None
-    fails = max(above, default=stated) if _rises(works, stated, key) else min(below, default=stated)
-    least = _ROUND if key == "context" else 1
-    good, bad = works, fails
+    usual, least = (4096, _ROUND) if key == "context" else (1, 1)
+    rises = works > (stated or usual)
+    between = (v for v in nearer if v != works and (v < works) == rises)
+    good, bad = works, (max if rises else min)(between, default=stated)
     while bad is not None and abs(good - bad) > least:
         middle = (good + bad) // 2 // least * least
         if middle in {good, bad}:
@@ -247,8 +246,3 @@ def _refined(
         else:
             bad = middle
     return SingleChange(key, good, now, distances[works])
-
-
-def _rises(works: int, now: int | None, key: str) -> bool:
-    usual = 4096 if key == "context" else 1
-    return works > (now or usual)
