@@ -1,4 +1,4 @@
-"""Compiles rules and knowledge while the wheel is built, so that the first run is fast.
+"""Compiles rules, knowledge and templates while the wheel is built, so that the first run is fast.
 
 Run by hatchling (pyproject.toml); not imported by the program.
 """
@@ -32,10 +32,15 @@ class CompiledData(BuildHookInterface[Any]):
         os.environ["ADVISOR_CACHE_DIR"] = str(folder)
         sys.path.insert(0, self.root)
         from advisor.advice.pipeline import Advisor  # noqa: PLC0415  needs the path above
+        from advisor.files import data_dir, read_tree  # noqa: PLC0415
         from advisor.models.known_shapes import stored_shapes  # noqa: PLC0415
+        from advisor.report.templates import templates_for  # noqa: PLC0415
 
         advisor = Advisor.load(engine="reference")
         stored_shapes(advisor.knowledge)
+        texts = templates_for(None)
+        for name in read_tree(data_dir("templates"), [".j2"]):
+            texts.tree(name)
         for file in sorted(folder.glob("*.json")):
             kind, key, _code = file.stem.split("-")
             build_data["force_include"][str(file)] = f"advisor/data/compiled/{kind}-{key}.json"

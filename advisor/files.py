@@ -101,7 +101,9 @@ def _base(windows: str, roaming: str, mac: str, linux: str, usual: str) -> Path:
     return base / "advisor"
 
 
-def compiled(kind: str, sha256: str, build: Callable[[], _Form], form: type[_Form]) -> _Form:
+def compiled(
+    kind: str, sha256: str, build: Callable[[], _Form], form: type[_Form], most: int = _KEPT
+) -> _Form:
     """Give the compiled form of files with this hash, building it at most once.
 
     Args:
@@ -109,6 +111,7 @@ def compiled(kind: str, sha256: str, build: Callable[[], _Form], form: type[_For
         sha256: Hash of the files' names and contents.
         build: Parses and validates; what it gives is stored as JSON.
         form: The type that the JSON is read back as.
+        most: Files of this kind that are kept.
 
     Returns:
         What JSON makes of it, the same on the first call as on later ones.
@@ -122,7 +125,7 @@ def compiled(kind: str, sha256: str, build: Callable[[], _Form], form: type[_For
     if found is not None:
         return found
     made = json.encode(build())
-    write_kept(kept, [made], f"{kind}-*.json", _KEPT)
+    write_kept(kept, [made], f"{kind}-*.json", most)
     return decoder.decode(made)
 
 

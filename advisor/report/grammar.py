@@ -19,10 +19,10 @@ from msgspec import Struct
 
 from advisor.knowledge.fact_type import FactType, Folder
 from advisor.knowledge.vocabulary import load_vocabulary
+from advisor.report.template_writer import FILTERS
 from advisor.report.variants import PICKS, SEED, place
 from advisor.suggest import did_you_mean
 
-FILTERS = frozenset({"capitalize", "first_upper", "lower", "join"})
 LOOP = frozenset({"index", "index0", "first", "last", "length"})
 """What a loop may be asked."""
 FORBIDDEN, UNKNOWN = "template-forbidden", "unknown-placeholder"
@@ -191,23 +191,6 @@ class _Dotted(NodeTransformer):
         if isinstance(group, nodes.Name) and group.name in self._groups:
             return nodes.Name(f"{group.name}.{node.attr}", "load", lineno=node.lineno)
         return self.generic_visit(node)
-
-
-class _Looked(NodeTransformer):
-    """Makes what jinja2 looks up in its context of names with a dot, which no variable can have."""
-
-    def visit_Name(self, node: nodes.Name) -> nodes.Node:  # noqa: N802 - as jinja2 calls it
-        if "." not in node.name:
-            return node
-        line = node.lineno
-        context, name = nodes.ContextReference(lineno=line), nodes.Const(node.name, lineno=line)
-        return nodes.Getitem(context, name, "load", lineno=line)
-
-
-def looked_up(tree: nodes.Template) -> nodes.Template:
-    """Give a template as jinja2 takes it, where ``dotted`` made names of its own."""
-    found: nodes.Template = _Looked().visit(tree)
-    return found
 
 
 def dotted(tree: nodes.Template) -> nodes.Template:

@@ -1,21 +1,26 @@
 """Templates by name, from the built-in folder and a user's own in front of it.
 
-jinja2 is imported when a template has to be compiled, never before.
+jinja2 is imported when a template has to be read anew, never before.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 from advisor.errors import Source, TemplateError
-from advisor.files import data_dir
-from advisor.report.template_code import MAX_BYTES, Rendering, keep, kept, place_of, rendering
+from advisor.files import compiled, data_dir
+from advisor.report.template_tree import Tree
+from advisor.report.template_writer import Writer
 from advisor.report.words import forget_words, read_words
 
 SUFFIX = ".md.j2"
 _TITLE = "# "
+_KEPT = 512
+"""Templates that stay stored."""
 
 
 class Templates:
@@ -23,7 +28,7 @@ class Templates:
 
     def __init__(self, folder: Path | None) -> None:
         self._folders = ([folder] if folder else []) + [data_dir("templates")]
-        self._made: dict[str, Rendering] = {}
+        self._made: dict[str, Writer] = {}
 
     def page(self, name: str, context: Mapping[str, object]) -> str:
         """Render a template as it stands.
@@ -31,44 +36,35 @@ class Templates:
         Raises:
             TemplateError: Missing, broken, or not allowed.
         """
-        made = self._made.get(name) or self._make(name)
-        try:
-            return made(context)
-        except TemplateError as bad:
-            place = bad.source or place_of(bad, name)
-            raise TemplateError(bad.message, source=place, hint=bad.hint) from None
-        except LookupError as bad:
-            raise TemplateError(f"{bad} is not given here", source=place_of(bad, name)) from None
-        except (ArithmeticError, TypeError, ValueError) as bad:
-            raise TemplateError(f"{bad}", source=place_of(bad, name)) from None
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = Writer(self.tree(name), name)
+        return made(context)
 
-    def _make(self, name: str) -> Rendering:
-        """Take a template from the cache of compiled ones or compile it, once in a process."""
+    def tree(self, name: str) -> Tree:
+        """Give a template as data, stored since it was first read.
+
+        Raises:
+            TemplateError: Missing, broken, or not allowed.
+        """
         source = self._source(name)
-        code = kept(name, source) if source is not None else None
-        if code is None or source is None:
-            from advisor.report import sandbox  # noqa: PLC0415
+        if source is None:
+            return self._read(name)
+        key = hashlib.sha256(f"{name}\0".encode() + source).hexdigest()
+        return compiled("template", key, lambda: self._read(name), Tree, most=_KEPT)
 
-            found = sandbox.Sandbox(self._folders)
-            code = sandbox.compiled(found, name)
-            if code is None or source is None:
-                self._made[name] = partial(sandbox.rendered, found, name)
-                return self._made[name]
-            keep(name, source, code)
-        self._made[name] = rendering(code)
-        return self._made[name]
+    def _read(self, name: str) -> Tree:
+        from advisor.report.template_reader import TemplateReader, tree_of  # noqa: PLC0415 - start-up
+
+        return tree_of(TemplateReader(self._folders).checked(name))
 
     def _source(self, name: str) -> bytes | None:
-        """Read the first file of this name; None leaves it to jinja2 to say what is wrong."""
+        """Read the first file of this name; None leaves it to the reader to say what is wrong."""
         if ".." in name.split("/"):
             return None
         for folder in self._folders:
-            path = folder / name
-            try:
-                if path.is_file():
-                    return path.read_bytes() if path.stat().st_size <= MAX_BYTES else None
-            except OSError:
-                continue
+            with suppress(OSError):
+                return (folder / name).read_bytes()
         return None
 
     def text(self, name: str, context: Mapping[str, object]) -> str:
@@ -111,11 +107,11 @@ def template_names(folder: Path) -> frozenset[str]:
 
 def template_problems(folder: Path) -> list[TemplateError]:
     """Find every mistake in every template of a folder, in order of files and lines."""
-    from advisor.report import sandbox  # noqa: PLC0415
+    from advisor.report.template_reader import TemplateReader, problems_in  # noqa: PLC0415
 
-    checked = sandbox.Sandbox([folder])
+    reader = TemplateReader([folder])
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.j2"))
-    problems = [found for name in names for found in sandbox.problems_in(checked, name)]
+    problems = [found for name in names for found in problems_in(reader, name)]
     problems += [_no_title(name) for name in names if _lacks_title(folder / name, name)]
     return problems + read_words(folder)[1]
 

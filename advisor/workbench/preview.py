@@ -15,18 +15,98 @@ from advisor.advice.option_facts import option_facts
 from advisor.advice.pipeline import Advisor
 from advisor.advice.ranking import scorer
 from advisor.errors import RequestError
-from advisor.files import data_dir
 from advisor.remedies.baseline import Base
 from advisor.remedies.registry import actions
 from advisor.report.assembly import document_and_views
-from advisor.report.placeholder_use import WORDINGS, Use, use_of
 from advisor.report.prose import Length, report
-from advisor.report.templates import templates_for
+from advisor.report.template_tree import If, Output, Stmt
+from advisor.report.template_writer import value_of
+from advisor.report.templates import Templates, templates_for
 from advisor.report.variants import SEED
 from advisor.rules.language.model import Rule
 from advisor.rules.language.texts import text_name, text_of
 from advisor.suggest import did_you_mean
 from advisor.workbench.explanation import nearest_miss, why_not_lines
+
+WORDINGS: Sequence[str] = tuple(digit * 64 for digit in "0123456789abcdef")
+"""Values of ``request.variation`` that together pick every wording of blocks of up to 16."""
+
+
+class Use(Struct, frozen=True):
+    """What a template does with its placeholders in one situation."""
+
+    printed: Mapping[str, str]
+    """Placeholders in the text, with their values, in order."""
+    asked: Mapping[str, str]
+    """Placeholders that conditions looked at and the text does not hold."""
+    reached: frozenset[int]
+    """Lines with text that was written."""
+    lines: frozenset[int]
+    """All lines with text."""
+    pieces: frozenset[tuple[int, str]] = frozenset()
+    """Line and text of what was written, which tells wordings apart."""
+
+
+class _Seen(dict[str, str]):
+    """What is given, as far as it was asked for."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = given
+
+    def __missing__(self, name: str) -> str:
+        self[name] = self._given.get(name, "")
+        return self[name]
+
+
+def use_of(texts: Templates, name: str, given: Mapping[str, str]) -> Use:
+    """Follow a template of actions/ or notes/ with these values: only branches taken count.
+
+    Args:
+        texts: Where templates are looked for.
+        name: The template, as ``actions/quantize.md.j2``.
+        given: Value of every placeholder.
+
+    Raises:
+        TemplateError: It is missing or not as it must be.
+    """
+    tree, printed, asked = texts.tree(name), _Seen(given), _Seen(given)
+    written = list(_written(tree.body, printed, asked))
+    reached = frozenset(line for line, _ in written)
+    pieces = frozenset((line, text) for line, text in written if text)
+    lines = frozenset(_lines(tree.body))
+    only = {n: v for n, v in asked.items() if n not in printed and n != SEED}
+    return Use(dict(printed), only, reached, lines, pieces)
+
+
+def _written(found: Sequence[Stmt], printed: _Seen, asked: _Seen) -> Iterator[tuple[int, str]]:
+    """Give line and text of what is written; the text is empty for a placeholder."""
+    for node in found:
+        if isinstance(node, Output):
+            for line, part in node.parts:
+                if isinstance(part, str):
+                    yield from _text_lines(line, part)
+                else:
+                    value_of(part)(printed)
+                    yield line, ""
+        elif isinstance(node, If):
+            branches = (body for test, body in node.branches if value_of(test)(asked))
+            yield from _written(next(branches, node.otherwise), printed, asked)
+
+
+def _text_lines(line: int, text: str) -> Iterator[tuple[int, str]]:
+    lines = enumerate(text.split("\n"), start=line)
+    return ((number, one) for number, one in lines if one.strip())
+
+
+def _lines(found: Sequence[Stmt]) -> Iterator[int]:
+    for node in found:
+        if isinstance(node, Output):
+            for line, part in node.parts:
+                yield from (n for n, _ in _text_lines(line, part if isinstance(part, str) else "x"))
+        elif isinstance(node, If):
+            for _, body in node.branches:
+                yield from _lines(body)
+            yield from _lines(node.otherwise)
 
 
 class Variant(Struct, frozen=True):
@@ -155,7 +235,7 @@ class _Stage(Struct, frozen=True, dict=True):
         seen = set[tuple[int, str]]()
         for seed in (given[SEED], *(WORDINGS if self.every else ())):
             values = {**given, SEED: seed}
-            use = use_of(self._folders, template, values)
+            use = use_of(texts, template, values)
             if seen and use.pieces <= seen:
                 continue
             seen |= use.pieces
@@ -166,10 +246,6 @@ class _Stage(Struct, frozen=True, dict=True):
             )
             shown = self._shown(template)
             yield replace(blank, template=shown, title=title, text=text, use=use)
-
-    @property
-    def _folders(self) -> Sequence[Path]:
-        return ([self.templates] if self.templates else []) + [data_dir("templates")]
 
     def _shown(self, template: str) -> str:
         if self.templates is not None and (self.templates / template).is_file():

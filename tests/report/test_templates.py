@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -19,9 +20,9 @@ from advisor.report.document_view import Views
 from advisor.report.grammar import placeholders
 from advisor.report.remedy_view import option_view
 from advisor.report.report_view import situation_view
-from advisor.report.sandbox import Sandbox, rendered
 from advisor.report.templates import template_names, template_problems, templates_for
 from advisor.report.variants import picked, place, variation
+from tests.report.native_jinja import Native
 from tests.report.placeholder_lists import PAGE, lists
 from tests.report.runs import reference_hashes, run_hashes
 from tests.report.samples import SAMPLES, does_not_fit
@@ -204,6 +205,22 @@ def test_importing_the_package_does_not_import_jinja2() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_what_is_stored_of_a_template_is_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADVISOR_CACHE_DIR", str(tmp_path / "cache"))
+    document(does_not_fit(), templates=write(tmp_path / "a", "# One\n{{ option.format }}.\n"))
+    (stored,) = (
+        json.loads(p.read_bytes())
+        for p in (tmp_path / "cache").rglob("template-*")
+        if b"# One" in p.read_bytes()
+    )
+    assert stored == [
+        [["output", [[1, "# One\n"], [2, ["name", "option.format"]], [2, "."]]]],
+        False,
+    ]
+
+
 THREE = "# T\n{% vary %}\nOne.\n{% or %}\nTwo.\n{% or %}\nThree.\n{% endvary %}\n"
 
 
@@ -244,19 +261,19 @@ def test_a_wrong_vary_block_is_refused(tmp_path: Path, text: str, message: str) 
     assert message.lower() in str(template_problems(tmp_path)[0]).lower()
 
 
-def test_compiled_templates_say_what_jinja2_says() -> None:
+def test_templates_say_what_jinja2_says() -> None:
     advice = [make() for make in SAMPLES.values()]
-    sandbox = Sandbox([FOLDER])
+    native = Native([FOLDER])
     texts = templates_for(None)
     for doc in map(document, advice):
         views = Views.of(doc)
         for path in sorted((FOLDER / "notes").glob("*.j2")):
             name = f"notes/{path.name}"
-            assert texts.page(name, views.situation) == rendered(sandbox, name, views.situation)
+            assert texts.page(name, views.situation) == native.written(name, views.situation)
         for item in doc["recommendations"]:
             for path in sorted((FOLDER / "actions").glob("*.j2")):
                 name, context = f"actions/{path.name}", views.told(item)
-                assert texts.page(name, context) == rendered(sandbox, name, context)
+                assert texts.page(name, context) == native.written(name, context)
 
 
 def test_a_filled_cache_does_without_jinja2(tmp_path: Path) -> None:

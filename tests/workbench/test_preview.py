@@ -11,10 +11,9 @@ from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
 from advisor.report.assembly import document
-from advisor.report.placeholder_use import WORDINGS
 from advisor.report.variants import picked
 from advisor.scenario.settings import Request
-from advisor.workbench.preview import preview
+from advisor.workbench.preview import WORDINGS, preview
 from advisor.workbench.preview_views import preview_text
 from tests.cli.running import run
 

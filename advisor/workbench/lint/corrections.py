@@ -125,13 +125,13 @@ def renamed_texts(folder: Path) -> Sequence[Edited]:
 
     Comments and white space stay. Templates that cannot be taken apart are left as they are.
     """
-    from advisor.report.sandbox import Sandbox  # noqa: PLC0415 - start-up
+    from advisor.report.template_reader import TemplateReader  # noqa: PLC0415 - start-up
 
-    sandbox = Sandbox([folder])
+    reader = TemplateReader([folder])
     found: list[Edited] = []
     for name, content in read_tree(folder, [".j2"]).items():
         text = _decoded(content)
-        after = sandbox.renamed(text, name) if text is not None else None
+        after = reader.renamed(text, name) if text is not None else None
         if text is not None and after is not None and after != text:
             found.append(Edited(folder / name, openable(folder / name), text, after))
     return found

@@ -72,11 +72,11 @@ class _Folder:
     """The templates of one folder, each checked by itself."""
 
     def __init__(self, folder: Path, given: Path | None) -> None:
-        from advisor.report.sandbox import Sandbox  # noqa: PLC0415 - start-up
+        from advisor.report.template_reader import TemplateReader  # noqa: PLC0415 - start-up
 
         self._folder = folder
         self._given = given
-        self._sandbox = Sandbox([folder])
+        self._reader = TemplateReader([folder])
 
     def place(self, name: str, line: int = 0, column: int = 0) -> Source:
         """Give a place in a file, named as the user names the folder."""
@@ -85,10 +85,10 @@ class _Folder:
 
     def problems(self, name: str) -> Iterator[Problem]:
         """Find what is wrong with one template."""
-        from advisor.report.sandbox import problems_in  # noqa: PLC0415 - likewise
         from advisor.report.template_places import too_much  # noqa: PLC0415 - start-up
+        from advisor.report.template_reader import problems_in  # noqa: PLC0415 - likewise
 
-        wrong = problems_in(self._sandbox, name)
+        wrong = problems_in(self._reader, name)
         for error in wrong:
             at = error.source or Source("")
             place = self.place(name, at.line, at.column)
@@ -102,7 +102,7 @@ class _Folder:
         unread = {error.lint for error in wrong} & {"template-syntax", "encoding"}
         if not unread and name.endswith(SUFFIX) and name.startswith(_SENTENCES):
             source = text.decode()
-            if too_much(self._sandbox, source) is None:
+            if too_much(self._reader, source) is None:
                 yield from self._numbers(name, source)
 
     def _numbers(self, name: str, source: str) -> Iterator[Problem]:
@@ -110,12 +110,12 @@ class _Folder:
         from advisor.report.template_places import located  # noqa: PLC0415 - likewise
         from advisor.workbench.lint.numbers import numbers_without_unit  # noqa: PLC0415 - start-up
 
-        for bare in numbers_without_unit(self._sandbox.tree(source, name)):
+        for bare in numbers_without_unit(self._reader.tree(source, name)):
             if bare.written:
                 column = source.splitlines()[bare.line - 1].find(bare.word) + 1
                 place = self.place(name, bare.line, column)
             else:
-                at = located(self._sandbox, source, Violation(bare.line, "", word=bare.word))
+                at = located(self._reader, source, Violation(bare.line, "", word=bare.word))
                 place = self.place(name, at.line, at.column)
             message = f"'{bare.word}' is a number, and nothing near it says of what."
             yield problem("number-without-unit", message, place, bare.hint)

@@ -1,96 +1,94 @@
-"""The jinja2 environment: sandboxed, strict, restricted to ``grammar``.
+"""Template files -> trees: what jinja2 takes apart and ``grammar`` allows.
 
-Imported only when a template is rendered: jinja2 costs about 50 ms of start-up.
+Imported only where a template is not stored yet: jinja2 costs about 60 ms of start-up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import CodeType
 from typing import get_args
 
 import jinja2
 from jinja2 import nodes
-from jinja2.runtime import Context, LoopContext
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from advisor.errors import Source, TemplateError
 from advisor.knowledge.fact_type import Folder
-from advisor.report.grammar import (
-    FILTERS,
-    LOOP,
-    Vary,
-    Violation,
-    dotted,
-    looked_up,
-    placeholders,
-    renamed,
-    violations,
-)
-from advisor.report.template_code import ESCAPED, MAX_BYTES, Writer, first_upper, place_of
-from advisor.report.template_code import attribute as attribute_of
-from advisor.report.template_compiler import Unsupported, code_of
+from advisor.report.grammar import Vary, Violation, dotted, placeholders, renamed, violations
 from advisor.report.template_places import located, tokens_of, too_much
-from advisor.report.variants import PICKS, picked
+from advisor.report.template_tree import (
+    Both,
+    Choice,
+    Compared,
+    Const,
+    Either,
+    Expr,
+    Filtered,
+    For,
+    If,
+    Name,
+    Not,
+    Output,
+    Part,
+    Several,
+    Stmt,
+    Tested,
+    Tree,
+)
 from advisor.suggest import did_you_mean
 
-_UNDEFINED = jinja2.StrictUndefined
+MAX_BYTES = 64 * 1024
+"""Of one template; the largest built-in one has 9 KiB."""
 SYNTAX = "template-syntax"
 
 
-class Sandbox(ImmutableSandboxedEnvironment):
-    """Renders templates of the restricted grammar from one or more folders, first one first."""
+class TemplateReader(jinja2.Environment):
+    """Reads templates of the restricted grammar from one or more folders, first one first.
+
+    jinja2 takes them apart and does no more: it never makes code of them.
+    """
 
     def __init__(self, folders: Sequence[Path]) -> None:
         super().__init__(
             loader=_Files([str(folder) for folder in folders]),
-            undefined=_UNDEFINED,
-            autoescape=lambda name: bool(name and name.endswith(ESCAPED)),
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=False,
             extensions=(Vary,),
             auto_reload=False,
         )
-        self.folders = tuple(folders)
         self.globals.clear()
-        allowed = {name: self.filters[name] for name in FILTERS if name in self.filters}
-        self.filters = allowed | {"first_upper": first_upper}
-        self.tests[PICKS] = picked
 
-    def getattr(self, obj: object, attribute: str) -> object:
-        """Look into data, and into nothing else: no methods, no classes, no modules."""
-        if isinstance(obj, LoopContext) and attribute in LOOP:
-            return getattr(obj, attribute)
-        return attribute_of(obj, attribute)
+    def source(self, name: str) -> str:
+        """Read the first file of this name.
 
-    def getitem(self, obj: object, argument: object) -> object:
-        """Take a fact, or an item as an attribute; filters ask in this way."""
-        if isinstance(obj, Context):
-            return obj[str(argument)]
-        return self.getattr(obj, str(argument))
+        Raises:
+            TemplateNotFound: There is none.
+            TemplateSyntaxError: It is too large, or a link out of its folder.
+            UnicodeDecodeError: It is not UTF-8.
+        """
+        assert self.loader is not None
+        return self.loader.get_source(self, name)[0]
 
-    def _parse(
-        self,
-        source: str,
-        name: str | None,
-        filename: str | None,  # noqa: ARG002  jinja2 hands it over
-    ) -> nodes.Template:
-        """Refuse what the grammar does not allow before any code is made of it."""
-        found = self.violations(source, name or "")
-        if found:
-            raise Refused(found[0], name)
-        return self.tree(source, name or "")
+    def checked(self, name: str) -> nodes.Template:
+        """Read a template and refuse what the grammar does not allow.
 
-    def _generate(
-        self,
-        source: nodes.Template,
-        name: str | None,
-        filename: str | None,
-        defer_init: bool = False,  # noqa: FBT001, FBT002 - as jinja2 hands it over
-    ) -> str:
-        return super()._generate(looked_up(source), name, filename, defer_init)
+        Raises:
+            TemplateError: It is missing, not UTF-8, broken or not allowed.
+        """
+        try:
+            source = self.source(name)
+            found = self.violations(source, name)
+            if found:
+                raise Refused(found[0], name)
+            return self.tree(source, name)
+        except jinja2.TemplateNotFound:
+            hint = did_you_mean(name, self.list_templates(extensions=["j2"]))
+            raise TemplateError(f"there is no template '{name}'.", hint=hint) from None
+        except jinja2.TemplateSyntaxError as bad:
+            raise _as_error(bad, name) from None
+        except UnicodeDecodeError:
+            raise _not_utf8(name) from None
 
     def violations(self, source: str, name: str) -> list[Violation]:
         """List everything in a template that is not allowed, with lines and columns.
@@ -132,7 +130,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             TemplateSyntaxError: It cannot be parsed.
         """
         try:
-            found = super()._parse(source, name, None)
+            found = self.parse(source, name)
             return found if folder_of(name) == "site" else dotted(found)
         except jinja2.TemplateSyntaxError:
             raise
@@ -180,53 +178,6 @@ def folder_of(name: str) -> Folder:
     return next((folder for folder in get_args(Folder) if folder == top), "notes")
 
 
-def compiled(sandbox: Sandbox, name: str) -> CodeType | None:
-    """Compile one template; None where only jinja2 renders it.
-
-    Raises:
-        TemplateError: It is missing, not UTF-8, broken or not allowed.
-    """
-    try:
-        source, _, _ = sandbox.loader.get_source(sandbox, name)  # type: ignore[union-attr]  # set
-        return code_of(sandbox._parse(source, name, None), name)  # noqa: SLF001 - no public way
-    except Unsupported:
-        return None
-    except jinja2.TemplateNotFound:
-        raise TemplateError(f"there is no template '{name}'.", hint=_near(sandbox, name)) from None
-    except jinja2.TemplateSyntaxError as bad:
-        raise _as_error(bad, name) from None
-    except UnicodeDecodeError:
-        raise _not_utf8(name) from None
-
-
-def rendered(sandbox: Sandbox, name: str, context: Mapping[str, object]) -> str:
-    """Render one template.
-
-    Raises:
-        TemplateError: It is missing, not UTF-8, broken, not allowed, or failed.
-    """
-    try:
-        return _limited(sandbox.get_template(name).generate(dict(context)))
-    except jinja2.TemplateNotFound:
-        raise TemplateError(f"there is no template '{name}'.", hint=_near(sandbox, name)) from None
-    except jinja2.TemplateSyntaxError as bad:
-        raise _as_error(bad, name) from None
-    except UnicodeDecodeError:
-        raise _not_utf8(name) from None
-    except TemplateError as bad:
-        raise TemplateError(bad.message, source=place_of(bad, name), hint=bad.hint) from None
-    except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as bad:
-        raise TemplateError(f"{bad}", source=place_of(bad, name)) from None
-
-
-def _limited(pieces: Iterator[str]) -> str:
-    """Put what a template writes together, as long as it stays within bounds."""
-    written = Writer()
-    for piece in pieces:
-        written.add(piece)
-    return "".join(written.out)
-
-
 def _not_utf8(name: str) -> TemplateError:
     return TemplateError(
         "the file is not UTF-8",
@@ -234,10 +185,6 @@ def _not_utf8(name: str) -> TemplateError:
         hint="Save it as UTF-8.",
         lint=SYNTAX,
     )
-
-
-def _near(sandbox: Sandbox, name: str) -> str:
-    return did_you_mean(name, sandbox.list_templates(extensions=["j2"]))
 
 
 def _as_error(bad: jinja2.TemplateSyntaxError, name: str, source: str = "") -> TemplateError:
@@ -258,16 +205,72 @@ def _tag_column(source: str, line: int) -> int:
     return min((at for at in map(text.find, ("{{", "{%", "{#")) if at >= 0), default=0) + 1
 
 
-def problems_in(sandbox: Sandbox, name: str) -> list[TemplateError]:
+def problems_in(reader: TemplateReader, name: str) -> list[TemplateError]:
     """Find everything wrong with one template without rendering it."""
-    if sandbox.loader is None:
-        return []
     source = ""
     try:
-        source, _, _ = sandbox.loader.get_source(sandbox, name)
-        found = sandbox.violations(source, name)
+        source = reader.source(name)
+        found = reader.violations(source, name)
     except jinja2.TemplateSyntaxError as bad:
         return [_as_error(bad, name, source)]
     except UnicodeDecodeError:
         return [_not_utf8(name)]
     return [_as_error(Refused(violation, name), name) for violation in found]
+
+
+def tree_of(found: nodes.Template) -> Tree:
+    """Give a checked template as data."""
+    return Tree(_block(found.body), found.find(nodes.For) is not None)
+
+
+def _block(found: Sequence[nodes.Node]) -> list[Stmt]:
+    return [_statement(node) for node in found]
+
+
+def _statement(node: nodes.Node) -> Stmt:
+    if isinstance(node, nodes.Output):
+        return Output([(part.lineno, _part(part)) for part in node.nodes])
+    if isinstance(node, nodes.If):
+        branches = [(_expr(one.test), _block(one.body)) for one in (node, *node.elif_)]
+        return If(node.lineno, branches, _block(node.else_))
+    assert isinstance(node, nodes.For)
+    names = [
+        name.name
+        for name in (node.target, *node.target.find_all(nodes.Name))
+        if isinstance(name, nodes.Name)
+    ]
+    test = _expr(node.test) if node.test else None
+    body, otherwise = _block(node.body), _block(node.else_)
+    return For(node.lineno, names, _expr(node.iter), test, body, otherwise)
+
+
+def _part(node: nodes.Node) -> str | Expr:
+    return node.data if isinstance(node, nodes.TemplateData) else _expr(node)
+
+
+def _expr(node: nodes.Node) -> Expr:  # noqa: C901 - one line per node
+    match node:
+        case nodes.Name():
+            return Name(node.name)
+        case nodes.Const():
+            return Const(node.value)
+        case nodes.And():
+            return Both(_expr(node.left), _expr(node.right))
+        case nodes.Or():
+            return Either(_expr(node.left), _expr(node.right))
+        case nodes.Not():
+            return Not(_expr(node.node))
+        case nodes.Compare():
+            return Compared(_expr(node.expr), [(one.op, _expr(one.expr)) for one in node.ops])
+        case nodes.Filter() if node.node is not None:
+            return Filtered(node.name, _expr(node.node), [_expr(one) for one in node.args])
+        case nodes.Test():
+            return Tested(node.name, _expr(node.node), [_expr(one) for one in node.args])
+        case nodes.CondExpr():
+            other = _expr(node.expr2) if node.expr2 else Const("")
+            return Choice(_expr(node.test), _expr(node.expr1), other)
+        case nodes.Getattr():
+            return Part(_expr(node.node), node.attr)
+        case nodes.Tuple() | nodes.List():
+            return Several([_expr(item) for item in node.items])
+    raise AssertionError(type(node))  # the grammar allows nothing else

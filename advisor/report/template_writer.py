@@ -1,0 +1,335 @@
+"""How a template is written out: its tree becomes functions; jinja2 is not needed."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+from advisor.errors import Source, TemplateError
+from advisor.report.template_tree import (
+    Both,
+    Choice,
+    Compared,
+    Const,
+    Either,
+    Expr,
+    Filtered,
+    For,
+    If,
+    Name,
+    Not,
+    Output,
+    Part,
+    Several,
+    Stmt,
+    Tested,
+    Tree,
+)
+from advisor.report.variants import PICKS, picked
+
+_MOST_WRITTEN = 4_000_000
+"""Characters of one rendering; the largest reports have a tenth of it."""
+ESCAPED = (".html.j2", ".svg.j2")
+"""Endings of templates in which placeholders are escaped."""
+
+Given = Mapping[str, object]
+Value = Callable[[Given], object]
+Add = Callable[[str], None]
+Write = Callable[[Given, Add], None]
+
+
+def first_upper(text: str) -> str:
+    """Make the first letter a capital and leave the rest (``lower`` would spoil names)."""
+    return text[:1].upper() + text[1:]
+
+
+def _join(items: Iterable[object], between: str = "") -> str:
+    return between.join(map(str, items))
+
+
+FILTERS: Mapping[str, Callable[..., str]] = {
+    "capitalize": str.capitalize,
+    "first_upper": first_upper,
+    "join": _join,
+    "lower": str.lower,
+}
+_COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "in": lambda a, b: a in b,
+    "notin": lambda a, b: a not in b,
+}
+
+
+def part_of(of: object, key: str) -> object:
+    """Look a field up in a row of a table or in a record; nothing else has parts here.
+
+    Raises:
+        TemplateError: There is none of this name.
+    """
+    if isinstance(of, dict):
+        try:
+            return of[key]
+        except KeyError:
+            known = tuple(of)
+    else:
+        known = tuple(getattr(type(of), "__struct_fields__", getattr(type(of), "_fields", ())))
+        if key in known:
+            return getattr(of, key)
+    from advisor.suggest import did_you_mean  # noqa: PLC0415 - for mistakes only
+
+    raise TemplateError(f"there is no '{key}' here", hint=did_you_mean(key, known))
+
+
+def value_of(node: Expr) -> Value:  # noqa: C901 - one branch per node
+    """Give the function that takes what is given and gives the value of an expression."""
+    match node:
+        case Name():
+            return itemgetter(node.name)
+        case Const():
+            constant = node.value
+            return lambda _: constant
+        case Both():
+            left, right = value_of(node.left), value_of(node.right)
+            return lambda given: left(given) and right(given)
+        case Either():
+            first, second = value_of(node.left), value_of(node.right)
+            return lambda given: first(given) or second(given)
+        case Not():
+            of = value_of(node.of)
+            return lambda given: not of(given)
+        case Compared():
+            return _compared(node)
+        case Filtered():
+            filtered, *values = FILTERS[node.name], *map(value_of, (node.of, *node.given))
+            return lambda given: filtered(*(value(given) for value in values))
+        case Tested():
+            return _tested(node)
+        case Choice():
+            test, yes, no = value_of(node.test), value_of(node.yes), value_of(node.no)
+            return lambda given: yes(given) if test(given) else no(given)
+        case Part():
+            whole, key = value_of(node.of), node.key
+            return lambda given: part_of(whole(given), key)
+        case Several():
+            items = [value_of(item) for item in node.items]
+            return lambda given: tuple(item(given) for item in items)
+
+
+def _compared(node: Compared) -> Value:
+    if len(node.others) == 1:
+        left, (name, other) = value_of(node.first), node.others[0]
+        holds, right = _COMPARED[name], value_of(other)
+        if isinstance(other, Const):
+            constant = other.value
+            return lambda given: holds(left(given), constant)
+        return lambda given: holds(left(given), right(given))
+    tests = [_COMPARED[name] for name, _ in node.others]
+    values = [value_of(one) for one in (node.first, *(other for _, other in node.others))]
+
+    def all_hold(given: Given) -> bool:
+        found = [value(given) for value in values]
+        return all(test(a, b) for test, a, b in zip(tests, found, found[1:], strict=False))
+
+    return all_hold
+
+
+def _tested(node: Tested) -> Value:
+    of = value_of(node.of)
+    if node.name == PICKS:
+        at, choices, choice = (int(str(one.value)) for one in node.given if isinstance(one, Const))
+        return lambda given: picked(str(of(given)), at, choices, choice)
+    if node.name == "none":
+        return lambda given: of(given) is None
+    return lambda _: True  # what a template may name is always given
+
+
+class _Failed(Exception):  # noqa: N818 - carries a line to where the template is known
+    def __init__(self, line: int) -> None:
+        self.line = line
+
+
+_MISTAKES = (TemplateError, LookupError, ArithmeticError, TypeError, ValueError)
+
+
+class Writer:
+    """A template that can be written out."""
+
+    def __init__(self, tree: Tree, name: str) -> None:
+        """Make functions of the tree.
+
+        Args:
+            tree: The template.
+            name: What it is called in messages; its ending says whether values are escaped.
+        """
+        self._name, self._loops = name, tree.loops
+        self._body = _block(tree.body, escapes=name.endswith(ESCAPED))
+
+    def __call__(self, given: Given) -> str:
+        """Write it with what is given.
+
+        Raises:
+            TemplateError: Something is not given, or it writes too much.
+        """
+        out: list[str] = []
+        add = _Bounded(out) if self._loops else out.append
+        try:
+            for write in self._body:
+                write(given, add)
+        except _Failed as failed:
+            raise self._error(failed.__cause__, failed.line) from None
+        except TemplateError as bad:
+            raise self._error(bad, 0) from None
+        return "".join(out)
+
+    def _error(self, cause: BaseException | None, line: int) -> TemplateError:
+        place = Source(f"templates/{self._name}", line)
+        if isinstance(cause, TemplateError):
+            return TemplateError(cause.message, source=cause.source or place, hint=cause.hint)
+        missing = f"{cause} is not given here" if isinstance(cause, LookupError) else f"{cause}"
+        return TemplateError(missing, source=place)
+
+
+class _Bounded:
+    """Takes what a template with loops writes, as long as it stays within bounds."""
+
+    def __init__(self, out: list[str]) -> None:
+        self._out, self._left = out, _MOST_WRITTEN
+
+    def __call__(self, piece: str) -> None:
+        self._left -= len(piece)
+        if self._left < 0:
+            message = f"the template writes more than {_MOST_WRITTEN:,} characters"
+            raise TemplateError(message, hint="A loop writes too much.")
+        self._out.append(piece)
+
+
+def _block(found: Sequence[Stmt], *, escapes: bool) -> list[Write]:
+    return [_written(node, escapes=escapes) for node in found]
+
+
+def _written(node: Stmt, *, escapes: bool) -> Write:
+    if isinstance(node, Output):
+        return _output(node, escapes=escapes)
+    return _if(node, escapes=escapes) if isinstance(node, If) else _for(node, escapes=escapes)
+
+
+def _output(node: Output, *, escapes: bool) -> Write:
+    shape = "".join(p.replace("%", "%%") if isinstance(p, str) else "%s" for _, p in node.parts)
+    found = [part for _, part in node.parts if not isinstance(part, str)]
+    if not found:
+        text = shape % ()
+        return lambda _, add: add(text)
+    values = _values(found, escapes=escapes)
+
+    def write(given: Given, add: Add) -> None:
+        try:
+            add(shape % values(given))
+        except _MISTAKES as bad:
+            raise _Failed(_line_of(node, given)) from bad
+
+    return write
+
+
+def _values(found: Sequence[Expr], *, escapes: bool) -> Callable[[Given], tuple[object, ...]]:
+    names = [node.name for node in found if isinstance(node, Name)]
+    if len(names) == len(found) > 1 and not escapes:
+        return itemgetter(*names)
+    shown = [value_of(node) for node in found]
+    if escapes:
+        return lambda given: tuple([_escape(value(given)) for value in shown])
+    if len(shown) == 1:
+        only = shown[0]
+        return lambda given: (only(given),)
+    return lambda given: tuple([value(given) for value in shown])
+
+
+def _line_of(node: Output, given: Given) -> int:
+    """Find the line of the part that cannot be written."""
+    for line, part in node.parts:
+        try:
+            if not isinstance(part, str):
+                str(value_of(part)(given))
+        except _MISTAKES:
+            return line
+    return node.parts[0][0]
+
+
+def _escape(value: object) -> str:
+    from markupsafe import escape  # noqa: PLC0415 - for HTML alone
+
+    return escape(value)
+
+
+def _if(node: If, *, escapes: bool) -> Write:
+    branches = [(value_of(test), _block(body, escapes=escapes)) for test, body in node.branches]
+    otherwise = _block(node.otherwise, escapes=escapes)
+
+    def write(given: Given, add: Add) -> None:
+        try:
+            for test, body in branches:  # noqa: B007 - used below
+                if test(given):
+                    break
+            else:
+                body = otherwise
+        except _MISTAKES as bad:
+            raise _Failed(node.line) from bad
+        for one in body:
+            one(given, add)
+
+    return write
+
+
+class _Scope(dict[str, object]):
+    """What a loop is at, in front of what is given."""
+
+    def __init__(self, given: Given) -> None:
+        self._given = given
+
+    def __missing__(self, name: str) -> object:
+        return self._given[name]
+
+
+def _for(node: For, *, escapes: bool) -> Write:
+    over, body = value_of(node.over), _block(node.body, escapes=escapes)
+    test = value_of(node.test) if node.test else None
+    otherwise = _block(node.otherwise, escapes=escapes)
+
+    def rounds(given: Given, scope: _Scope) -> list[object]:
+        try:
+            found: list[object] = list(over(given))  # type: ignore[call-overload]  # as it says
+            if test is None:
+                return found
+            return [one for one in found if _bound(scope, node.targets, one) and test(scope)]
+        except _MISTAKES as bad:
+            raise _Failed(node.line) from bad
+
+    def write(given: Given, add: Add) -> None:
+        scope = _Scope(given)
+        found = rounds(given, scope)
+        last = len(found) - 1
+        for index, one in enumerate(found):
+            _bound(scope, node.targets, one)
+            scope["loop"] = {
+                "index": index + 1,
+                "index0": index,
+                "first": index == 0,
+                "last": index == last,
+                "length": last + 1,
+            }
+            for inner in body:
+                inner(scope, add)
+        for other in () if found else otherwise:
+            other(given, add)
+
+    return write
+
+
+def _bound(scope: _Scope, targets: Sequence[str], one: object) -> bool:
+    if len(targets) == 1:
+        scope[targets[0]] = one
+    else:
+        scope.update(zip(targets, one, strict=True))  # type: ignore[call-overload]  # likewise
+    return True
