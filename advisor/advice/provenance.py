@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
-from advisor.knowledge.entry_provenance import own_record
-from advisor.knowledge.provenance import SwitchedOff, Yours
+from advisor.knowledge.provenance import SwitchedOff, Yours, own_record
 
 if TYPE_CHECKING:
     from advisor.errors import Source

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError, raise_problems
-from advisor.knowledge.lookup import by_text
+from advisor.knowledge.index import by_text
 from advisor.knowledge.names import find_gpu
 from advisor.knowledge.types import Gpu, Knowledge
 

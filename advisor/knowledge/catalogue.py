@@ -1,4 +1,4 @@
-"""What-ifs look through the catalogue by these few figures, without building every record."""
+"""The catalogue by a few figures, without building every record; the sizes that machines have."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
+from advisor.units import GIB
 
 
 class CardRow(NamedTuple):
@@ -82,3 +83,25 @@ def siblings(knowledge: Knowledge, family: str, modality: str) -> Sequence[str]:
     if stored is None:
         return [m.name for m in knowledge.models.values() if family_key(m) == key]
     return cast("Mapping[str, Sequence[str]]", stored).get(key, ())
+
+
+def can_have(knowledge: Knowledge, gpu: Gpu, size: int) -> bool:
+    """Whether a card that shares its memory is sold with this much, as far as that is known."""
+    if gpu.vram_sizes:
+        return size in gpu.vram_sizes
+    least, most = open_range(knowledge)
+    if gpu.vram_bytes is not None:
+        return bool(gpu.unified_memory) and min(least, gpu.vram_bytes) <= size <= gpu.vram_bytes
+    return least <= size <= most
+
+
+def open_range(knowledge: Knowledge) -> tuple[int, int]:
+    """Give the smallest and the largest memory that a known machine shares, in bytes."""
+    machines = [gpu for gpu in knowledge.gpus.values() if gpu.unified_memory]
+    shared = [size for gpu in machines for size in sizes_of(gpu)]
+    return min(shared, default=GIB), max(shared, default=1024 * GIB)
+
+
+def sizes_of(gpu: Gpu) -> tuple[int, ...]:
+    """Give the sizes a card is sold with, in bytes; none where not even the largest is known."""
+    return gpu.vram_sizes or ((gpu.vram_bytes,) if gpu.vram_bytes else ())

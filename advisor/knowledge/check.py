@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import cast
 
 from advisor.errors import KnowledgeError, UserError
-from advisor.knowledge.entry_provenance import own_record, switched_off_records
 from advisor.knowledge.load import moved_to, read_files
+from advisor.knowledge.provenance import own_record, switched_off_records
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType, ModelRecord
 from advisor.units import GIB, format_quantity
 

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
+from advisor.errors import UserError
 from advisor.knowledge.tokens import Form, gpu_form, model_core, model_key
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
 
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from advisor.knowledge.entries import Entry
     from advisor.knowledge.record_links import Read
 
+_Found = TypeVar("_Found")
+
+_MOST_ENTRIES = 8192
+_LONGEST_TEXT = 200
 Spelling = Sequence[str]
 
 
@@ -113,3 +119,42 @@ def _model_index(models: Sequence[Named]) -> ModelIndex:
         cores += [[model["name"], core] for core in texts if core]
     hf = {model["hf_id"].casefold(): model["name"] for model in models if model["hf_id"]}
     return {"exact": exact, "hf": hf, "cores": cores}
+
+
+# ---- look-ups, remembered: a bulk run asks for the same few names many thousand times
+
+
+def by_text(
+    find: Callable[[Knowledge, str], _Found],
+) -> Callable[[Knowledge, str], _Found]:
+    """Remember what ``find`` gave, or refused, for the same knowledge and the same text.
+
+    An entry holds its knowledge, so an identity cannot be reused while the entry lives.
+    """
+    kept: dict[tuple[int, str], tuple[Knowledge, _Found | UserError]] = {}
+
+    @wraps(find)
+    def remembered(knowledge: Knowledge, text: str) -> _Found:
+        if len(text) > _LONGEST_TEXT:
+            return find(knowledge, text)
+        key = (id(knowledge), text)
+        entry = kept.get(key)
+        if entry is None:
+            if len(kept) >= _MOST_ENTRIES:
+                kept.clear()
+            entry = kept[key] = (knowledge, _outcome(find, knowledge, text))
+        found = entry[1]
+        if isinstance(found, UserError):
+            raise found.with_traceback(None)
+        return found
+
+    return remembered
+
+
+def _outcome(
+    find: Callable[[Knowledge, str], _Found], knowledge: Knowledge, text: str
+) -> _Found | UserError:
+    try:
+        return find(knowledge, text)
+    except UserError as error:
+        return error

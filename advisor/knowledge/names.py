@@ -14,9 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.index import Spelling, index_of
-from advisor.knowledge.lookup import by_text
-from advisor.knowledge.sizes import can_have, open_range, sizes_of
+from advisor.knowledge.catalogue import can_have, open_range, sizes_of
+from advisor.knowledge.index import Spelling, by_text, index_of
 from advisor.knowledge.tokens import (
     gpu_core,
     gpu_form,

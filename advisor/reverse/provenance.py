@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from advisor.knowledge.entry_provenance import own_record
+from advisor.knowledge.provenance import own_record
 from advisor.report.provenance import named
 from advisor.reverse.documents import yours_docs
 from advisor.reverse.view import Column

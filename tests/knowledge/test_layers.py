@@ -9,7 +9,7 @@ import pytest
 from advisor.errors import Problems, UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.check import check_knowledge, find, own_line
-from advisor.knowledge.entry_provenance import own_record
+from advisor.knowledge.provenance import own_record
 from advisor.knowledge.types import Knowledge
 
 HOUSE = "- {id: house, what: Ours., kind: background}\n"
