@@ -13,7 +13,7 @@ from advisor.remedies.option import Expected, Option
 from advisor.scenario.figures import BreakEven
 
 if TYPE_CHECKING:
-    from advisor.knowledge.provenance import SwitchedOff, Yours
+    from advisor.knowledge.provenance import SwitchedOff, UserEntry
     from advisor.scenario.figures import Limits, Memory, Speed
     from advisor.scenario.scenario import Scenario
     from advisor.scenario.settings import Request
@@ -94,7 +94,7 @@ class Provenance(Struct, frozen=True):
     engine: str
     measurements_sha256: str | None = None
     """Of the user's own measurements; None without any."""
-    yours: tuple[Yours, ...] = ()
+    yours: tuple[UserEntry, ...] = ()
     """What of the user's own rules and knowledge it rests on."""
     switched_off: tuple[SwitchedOff, ...] = ()
     """Built-in rules that the user disabled."""

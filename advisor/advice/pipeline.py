@@ -275,22 +275,24 @@ class Advisor(Struct, frozen=True):
             knowledge_sha256=self.knowledge.sha256,
             templates_sha256=self.templates_sha256,
             engine=self.engine.name,
-            measurements_sha256=self.knowledge.own.sha256 if self.knowledge.own else None,
+            measurements_sha256=self.knowledge.user_speeds.sha256
+            if self.knowledge.user_speeds
+            else None,
         )
 
     def _provenance_of(self, run: _Run) -> Provenance:
         """Add what of the user's own files this answer rests on."""
         made = self.provenance()
-        if not (self.ruleset.disabled or self.ruleset.own or self.knowledge.yours):
+        if not (self.ruleset.disabled or self.ruleset.own or self.knowledge.user_entries):
             return made
-        from advisor.advice.provenance import own_entries, switched_off  # noqa: PLC0415 - overlays alone
+        from advisor.advice.provenance import switched_off, user_entries  # noqa: PLC0415 - overlays alone
 
         fired = {firing.rule for firing in run.outcome.firings}
         options = (run.options[item.option] for item in run.ranking.recommended)
         scenarios = [run.base.scenario, *(option.scenario for option in options)]
         return replace(
             made,
-            yours=own_entries(self.ruleset, self.knowledge, fired, scenarios),
+            yours=user_entries(self.ruleset, self.knowledge, fired, scenarios),
             switched_off=switched_off(self.ruleset),
         )
 
@@ -298,9 +300,9 @@ class Advisor(Struct, frozen=True):
         """Add the user's rules among those that fired on what cannot run."""
         if not self.ruleset.own:
             return made
-        from advisor.advice.provenance import own_rule  # noqa: PLC0415 - overlays alone
+        from advisor.advice.provenance import user_rule  # noqa: PLC0415 - overlays alone
 
-        found = (own_rule(rule) for rule in fired)
+        found = (user_rule(rule) for rule in fired)
         new = dict.fromkeys(entry for entry in found if entry and entry not in made.yours)
         return replace(made, yours=(*made.yours, *new))
 

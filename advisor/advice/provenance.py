@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
-from advisor.knowledge.provenance import SwitchedOff, Yours, own_record
+from advisor.knowledge.provenance import SwitchedOff, UserEntry, user_record
 
 if TYPE_CHECKING:
     from advisor.errors import Source
@@ -17,20 +17,20 @@ _EVERYWHERE = "policy"
 """Numbers that every answer rests on."""
 
 
-def own_rule(rule: Rule) -> Yours | None:
+def user_rule(rule: Rule) -> UserEntry | None:
     """Say that a rule is the user's; None for a built-in one."""
     if rule.own is None:
         return None
-    return Yours("rule", rule.id, _place(rule.source), rule.own.replaces, _place(rule.own.at))
+    return UserEntry("rule", rule.id, _place(rule.source), rule.own.replaces, _place(rule.own.at))
 
 
 def _place(source: Source | None) -> str:
     return f"{source.file}:{source.line}" if source and source.line else str(source or "")
 
 
-def own_entries(
+def user_entries(
     ruleset: RuleSet, knowledge: Knowledge, fired: Collection[str], scenarios: Collection[Scenario]
-) -> tuple[Yours, ...]:
+) -> tuple[UserEntry, ...]:
     """List what of the user's an answer rests on.
 
     Args:
@@ -39,19 +39,19 @@ def own_entries(
         fired: Ids of the rules that fired.
         scenarios: The situation and those that are recommended.
     """
-    found = (own_rule(rule) for rule in ruleset.rules if rule.own and rule.id in fired)
+    found = (user_rule(rule) for rule in ruleset.rules if rule.own and rule.id in fired)
     rules = tuple(entry for entry in found if entry is not None)
-    return (*rules, *own_records(knowledge, scenarios))
+    return (*rules, *user_records(knowledge, scenarios))
 
 
-def own_records(knowledge: Knowledge, scenarios: Collection[Scenario]) -> tuple[Yours, ...]:
+def user_records(knowledge: Knowledge, scenarios: Collection[Scenario]) -> tuple[UserEntry, ...]:
     """List the user's entries of knowledge that some situations rest on."""
-    if not knowledge.yours:
+    if not knowledge.user_entries:
         return ()
     records = dict.fromkeys(r for scenario in scenarios for r in _records(scenario))
-    numbers = cast("Mapping[str, object]", knowledge.yours.get(_EVERYWHERE) or {})
+    numbers = cast("Mapping[str, object]", knowledge.user_entries.get(_EVERYWHERE) or {})
     records |= dict.fromkeys((_EVERYWHERE, name) for name in numbers)
-    found = (own_record(knowledge, kind, name) for kind, name in records)
+    found = (user_record(knowledge, kind, name) for kind, name in records)
     return tuple(entry for entry in found if entry is not None)
 
 
@@ -77,7 +77,7 @@ def switched_off_rule(item: Disabled) -> SwitchedOff:
     return SwitchedOff(item.rule.id, _place(item.source), item.reason)
 
 
-def own_line(ruleset: RuleSet) -> str:
+def provenance_line(ruleset: RuleSet) -> str:
     """Count what is the user's; empty where nothing is."""
     counts = {
         "added": sum(not rule.own.replaces for rule in ruleset.own if rule.own),

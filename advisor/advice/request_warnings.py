@@ -23,7 +23,7 @@ def request_warnings(base: Base) -> tuple[str, ...]:
     scenario = base.scenario
     found = list(model_warnings(scenario.model, scenario.context_tokens))
     found += published_warnings(base.request, scenario)
-    own = base.knowledge.own
+    own = base.knowledge.user_speeds
     if own and scenario.gpu and any(scenario.gpu.name == key.gpu for key in own.factors):
         found.append(
             f"Speeds on the {scenario.gpu.name} follow your own measurements; "

@@ -61,9 +61,9 @@ def estimate(
 
 def _say_whose(knowledge: Knowledge) -> None:
     """Say where figures are not what another machine would give."""
-    if knowledge.own:
+    if knowledge.user_speeds:
         sys.stderr.write(
-            f"with your measurements {knowledge.own.sha256[:12]}; "
+            f"with your measurements {knowledge.user_speeds.sha256[:12]}; "
             "--no-measurements leaves them out\n"
         )
 

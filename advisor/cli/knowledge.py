@@ -45,7 +45,7 @@ def check(
     """Check every knowledge file, over the built-in ones; every problem at once."""
     from advisor.files import data_dir  # noqa: PLC0415
     from advisor.knowledge import load_knowledge  # noqa: PLC0415
-    from advisor.knowledge.check import check_knowledge, own_line  # noqa: PLC0415
+    from advisor.knowledge.check import check_knowledge, provenance_line  # noqa: PLC0415
     from advisor.runtimes import memory_model_problems  # noqa: PLC0415
 
     folder = folder or knowledge
@@ -56,5 +56,5 @@ def check(
         f"{len(known.gpus)} GPUs, {len(known.models)} models, {len(known.formats)} formats, "
         f"{len(known.frameworks)} frameworks: no problem found"
     )
-    if own := own_line(known):
+    if own := provenance_line(known):
         typer.echo(own)

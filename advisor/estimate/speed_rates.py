@@ -20,7 +20,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.scenario.figures import Evidence
 
 if TYPE_CHECKING:
-    from advisor.knowledge.user_measurements import OwnSpeeds
+    from advisor.knowledge.user_measurements import UserSpeeds
 
 MODELLED_FROM_GPUS = 3
 _SIXTEEN_BITS_ABOVE = 8.6
@@ -65,7 +65,7 @@ class Speeds(Struct, frozen=True):
     rates: dict[tuple[str, ...], Rate | None]
     widest: dict[tuple[str, ...], tuple[float, float]]
     """Ranges of situations that were combined before."""
-    own: OwnSpeeds | None = None
+    own: UserSpeeds | None = None
 
     def rate(
         self, gpu: Gpu, backend: str, framework: Framework, precision: Format, *, moe: bool = False
@@ -98,15 +98,15 @@ def speeds_of(knowledge: Knowledge) -> Speeds | None:
         KnowledgeError: A calibration file is wrong.
     """
     calibration = knowledge.calibration
-    key = f"{knowledge.sha256} {knowledge.own.sha256 if knowledge.own else ''}"
+    key = f"{knowledge.sha256} {knowledge.user_speeds.sha256 if knowledge.user_speeds else ''}"
     found = _KEPT.get(key)
-    if found and found.source is calibration and found.own is knowledge.own:
+    if found and found.source is calibration and found.own is knowledge.user_speeds:
         return found
     if not calibration or not calibration.get("fitted"):
         return None
     measured = MeasuredSpeeds(calibration.get("measured"))
     tables = read_tables(calibration)
-    made = Speeds(calibration, tables, measured, knowledge.gpus, {}, {}, knowledge.own)
+    made = Speeds(calibration, tables, measured, knowledge.gpus, {}, {}, knowledge.user_speeds)
     _KEPT[key] = made
     return made
 

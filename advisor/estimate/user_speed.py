@@ -15,7 +15,7 @@ from advisor.scenario.scenario import Scenario
 from advisor.scenario.splits import is_usual_split
 
 if TYPE_CHECKING:
-    from advisor.knowledge.user_measurements import OwnFigure, Setup
+    from advisor.knowledge.user_measurements import Setup, UserFigure
 
 
 def with_own(scenario: Scenario, speeds: Speeds, speed: Speed) -> Speed:
@@ -67,8 +67,8 @@ def _setup(scenario: Scenario) -> Setup | None:
 
 
 def _own(
-    found: Mapping[Setup, tuple[OwnFigure, ...]], setup: Setup, depth: int, most_apart: int
-) -> Sequence[OwnFigure]:
+    found: Mapping[Setup, tuple[UserFigure, ...]], setup: Setup, depth: int, most_apart: int
+) -> Sequence[UserFigure]:
     """Give the figures of the nearest depth, none when that is too far off."""
     figures = found.get(setup, ())
     apart = min((abs(f.depth_tokens - depth) for f in figures), default=most_apart + 1)
@@ -77,7 +77,7 @@ def _own(
     return [f for f in figures if abs(f.depth_tokens - depth) == apart]
 
 
-def _figure(figures: Sequence[OwnFigure], spread: Range, estimate: Figure) -> Figure:
+def _figure(figures: Sequence[UserFigure], spread: Range, estimate: Figure) -> Figure:
     """Take the median; the source is that of the newest line."""
     from statistics import median  # noqa: PLC0415 - 5 ms for those who measured nothing
 

@@ -9,7 +9,7 @@ from typing import cast
 
 from advisor.errors import KnowledgeError, UserError
 from advisor.knowledge.load import moved_to, read_files
-from advisor.knowledge.provenance import own_record, switched_off_records
+from advisor.knowledge.provenance import switched_off_records, user_record
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType, ModelRecord
 from advisor.units import GIB, format_quantity
 
@@ -31,21 +31,21 @@ def check_knowledge(
     from advisor.knowledge.parsing import parse  # noqa: PLC0415 - pydantic: looking up does without
 
     try:
-        files, own = read_files(folder)
+        files, user = read_files(folder)
     except KnowledgeError as missing:
         return [missing]
     problems: list[UserError] = []
     parse(files, problems)
     problems += [problem for check in checks for problem in check(files)]
     return sorted(
-        (moved_to(problem, str(folder), own) for problem in problems),
+        (moved_to(problem, str(folder), user) for problem in problems),
         key=lambda problem: (str(problem.source), problem.message),
     )
 
 
-def own_line(knowledge: Knowledge) -> str:
+def provenance_line(knowledge: Knowledge) -> str:
     """Count what is the user's: what is added, replaced or changed, and switched off."""
-    tables = cast("Mapping[str, Mapping[str, Sequence[str | None]]]", knowledge.yours)
+    tables = cast("Mapping[str, Mapping[str, Sequence[str | None]]]", knowledge.user_entries)
     rows = [row for kind, table in tables.items() if kind != "id" for row in table.values()]
     counts = {
         "added": sum(row[1] is None for row in rows),
@@ -73,8 +73,8 @@ def find(knowledge: Knowledge, text: str) -> list[Row]:
 
 
 def _whose(knowledge: Knowledge, table: str, name: str) -> str:
-    own = own_record(knowledge, table, name)
-    return f"; {own}" if own else ""
+    entry = user_record(knowledge, table, name)
+    return f"; {entry}" if entry else ""
 
 
 def _begins(wanted: Sequence[str], spelling: str) -> bool:

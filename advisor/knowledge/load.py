@@ -40,16 +40,16 @@ def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowle
         KnowledgeError: One thing is wrong in a file.
         Problems: Several are.
     """
-    files, own = read_files(folder, alone=alone)
+    files, user = read_files(folder, alone=alone)
     sha256 = digest(files)
-    key = layers_key(files) if own else sha256
+    key = layers_key(files) if user else sha256
     found = _loaded.get(key)
     if found is None:
         shown = str(folder or "knowledge")
         if (key, shown) in _refused:
             raise _refused[key, shown].with_traceback(None)
         try:
-            data = compiled("knowledge", key, lambda: build(files, own, shown), Stored)
+            data = compiled("knowledge", key, lambda: build(files, user, shown), Stored)
         except UserError as error:
             _refused[key, shown] = error
             raise
@@ -70,18 +70,18 @@ class Stored(Struct, frozen=True):
     second_cards: tuple[str, ...]
     calibration: dict[str, object]
     index: dict[str, object]
-    yours: dict[str, object]
+    user_entries: dict[str, object]
     switched_off: dict[str, object]
 
 
 def build(
-    files: Mapping[str, bytes], own: Collection[str] = (), shown: str = "knowledge"
+    files: Mapping[str, bytes], user: Collection[str] = (), shown: str = "knowledge"
 ) -> Stored:
     """Parse and check the files.
 
     Args:
         files: Contents by path below the knowledge folder.
-        own: Paths of the user's files, whose records replace others of the same name.
+        user: Paths of the user's files, whose records replace others of the same name.
         shown: The folder as messages show it.
 
     Raises:
@@ -92,7 +92,7 @@ def build(
     from advisor.knowledge.parsing import parse  # noqa: PLC0415 - pydantic and pyyaml, which a warm start does without
 
     found = parse(files, problems)
-    raise_at(problems, shown, own)
+    raise_at(problems, shown, user)
     return Stored(
         _raw(found.gpus),
         _raw(found.models),
@@ -104,7 +104,7 @@ def build(
         found.second_cards,
         dict(found.calibration),
         dict(found.index),
-        dict(found.yours),
+        dict(found.user_entries),
         dict(found.switched_off),
     )
 
@@ -113,19 +113,19 @@ def _raw(table: Mapping[str, Struct]) -> dict[str, Raw]:
     return {name: Raw(json.encode(record)) for name, record in table.items()}
 
 
-def raise_at(problems: Sequence[UserError], shown: str, own: Collection[str] = ()) -> None:
+def raise_at(problems: Sequence[UserError], shown: str, user: Collection[str] = ()) -> None:
     """Raise what was collected, with the folder before every file name."""
-    moved = [moved_to(problem, shown, own) for problem in problems]
+    moved = [moved_to(problem, shown, user) for problem in problems]
     if len(moved) == 1:
         raise moved[0]
     if moved:
         raise Problems(moved)
 
 
-def moved_to(problem: UserError, shown: str, own: Collection[str] = ()) -> UserError:
+def moved_to(problem: UserError, shown: str, user: Collection[str] = ()) -> UserError:
     """Write the folder before the file name of a problem: the user's, or the built-in one."""
     at = problem.source or Source("")
-    shown = "knowledge" if own and at.file and at.file not in own else shown
+    shown = "knowledge" if user and at.file and at.file not in user else shown
     place = Source(f"{shown}/{at.file}" if at.file else shown, at.line, at.column)
     return KnowledgeError(problem.message, source=place, hint=problem.hint)
 
@@ -146,14 +146,14 @@ def read_files(
         raise KnowledgeError(
             f"there is no folder '{folder}': it is {what}", hint="Name one with knowledge files."
         )
-    own = _files_of(folder)
-    every = dict(sorted((built_in | own).items()))
+    user = _files_of(folder)
+    every = dict(sorted((built_in | user).items()))
     if not built_in or folder.resolve() == data_dir("knowledge").resolve():
-        return every, frozenset(own)
+        return every, frozenset(user)
     unread = _unread(folder)
-    names = frozenset([*own, *(path for path, _ in unread)])
-    whole = all(name in own for name in built_in)
-    shadowed = {name: built_in[name] for name in own if name in built_in}
+    names = frozenset([*user, *(path for path, _ in unread)])
+    whole = all(name in user for name in built_in)
+    shadowed = {name: built_in[name] for name in user if name in built_in}
     return Files(every, names, shadowed, whole=whole, unread=unread), names
 
 
@@ -170,7 +170,7 @@ def layers_key(files: Mapping[str, bytes]) -> str:
     if not isinstance(files, Files):
         return digest(files)
     behind = {f"behind {name}": content for name, content in files.shadowed.items()}
-    return digest({**files, **behind, "": "\n".join(sorted(files.own)).encode()})
+    return digest({**files, **behind, "": "\n".join(sorted(files.user)).encode()})
 
 
 def _files_of(folder: Path) -> dict[str, bytes]:
@@ -191,7 +191,7 @@ def _knowledge(data: Stored, sha256: str) -> Knowledge:
         calibration=data.calibration,
         sha256=sha256,
         index=data.index,
-        yours=data.yours,
+        user_entries=data.user_entries,
         switched_off=data.switched_off,
         second_cards=data.second_cards,
     )

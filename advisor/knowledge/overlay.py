@@ -21,7 +21,7 @@ from advisor.yamlfile import Node
 _SHOWN = 3
 _CAN_GO = ("gpu", "model")
 """Kinds that nothing else in knowledge/ names, so that one of them can be switched off."""
-_OWN_NAMES = ("aliases", "hf_id")
+_ITS_NAMES = ("aliases", "hf_id")
 """Fields that a record based on another one does not take over under a new name."""
 BUILT_IN = "knowledge"
 """How the built-in folder is called in messages."""
@@ -48,25 +48,25 @@ class Laying(Struct):
     def result(self) -> Iterator[Entry]:
         """Give the entries that count, each user's one where the one it replaces stood."""
         built_in = {entry.name: entry for entry in self.hidden}
-        built_in |= {entry.name: entry for entry in self.entries if not self._is_own(entry)}
+        built_in |= {entry.name: entry for entry in self.entries if not self._is_users(entry)}
         behind = {id(entry) for entry in self.hidden}
         for entry in self.entries:
-            if self._is_own(entry):
+            if self._is_users(entry):
                 self._take(entry, built_in)
         self._left_out()
         moved = {id(e) for name, e in self.taken.items() if id(built_in[name]) not in behind}
         for entry in self.entries:
-            own = None if self._is_own(entry) else self.taken.get(entry.name)
-            if own is not None:
-                yield self._finished(own, built_in)
-            elif self._is_own(entry):
+            over = None if self._is_users(entry) else self.taken.get(entry.name)
+            if over is not None:
+                yield self._finished(over, built_in)
+            elif self._is_users(entry):
                 if not _disables(entry) and id(entry) not in moved | self.broken:
                     yield self._finished(entry, built_in)
             elif entry.name not in self.off:
                 yield entry
 
-    def _is_own(self, entry: Entry) -> bool:
-        return entry.place.file in self.files.own
+    def _is_users(self, entry: Entry) -> bool:
+        return entry.place.file in self.files.user
 
     def _say(self, message: str, at: Source, hint: str = "") -> None:
         self.problems.append(KnowledgeError(message, source=at, hint=hint))
@@ -149,25 +149,25 @@ class Laying(Struct):
 
     def _finished(self, entry: Entry, built_in: Mapping[str, Entry]) -> Entry:
         """Take what is ours out of the record, and note whose it is."""
-        replaced = next((name for name, own in self.taken.items() if own is entry), "")
+        replaced = next((name for name, over in self.taken.items() if over is entry), "")
         base = built_in.get(entry.text("based_on"))
         known = built_in.get(replaced)
         if known is None or known.node.plain() != entry.node.plain():
             behind = _shown(known) if known else None
             place = f"{entry.place.file}:{entry.place.line}"
-            self.files.yours.setdefault(self.kind, {})[entry.name] = [
+            self.files.replaced.setdefault(self.kind, {})[entry.name] = [
                 place,
                 replaced or None,
                 behind,
                 base.name if base else None,
-                *_own_keys(entry, base),
+                *_stated_keys(entry, base),
             ]
         node = _without(entry.node, ("replaces", "based_on"))
         made = _based(node, entry, base) if base else node
         return Entry(made, self.kind, entry.name, self.problems)
 
 
-def _own_keys(entry: Entry, base: Entry | None) -> Sequence[str]:
+def _stated_keys(entry: Entry, base: Entry | None) -> Sequence[str]:
     """The figures that an entry based on another one states itself."""
     assert isinstance(entry.node.value, Mapping)
     about = {entry.kind, "replaces", "based_on", "source", "sources"}
@@ -197,18 +197,18 @@ def _based(node: Node, entry: Entry, base: Entry) -> Node:
     """Fill in the fields of the base, each with the source it has there."""
     assert isinstance(node.value, Mapping)
     assert isinstance(base.node.value, Mapping)
-    own, theirs = node.value, base.node.value
-    skipped = {entry.kind, "source", "sources", *own}
-    skipped |= set(_OWN_NAMES) if entry.name != base.name else set()
+    stated, theirs = node.value, base.node.value
+    skipped = {entry.kind, "source", "sources", *stated}
+    skipped |= set(_ITS_NAMES) if entry.name != base.name else set()
     kept = {key: value for key, value in theirs.items() if key not in skipped}
     sources = dict.fromkeys(kept, theirs["source"]) if "source" in theirs else {}
-    sources |= {k: v for k, v in _mapping(theirs.get("sources")).items() if k not in own}
-    sources |= _mapping(own.get("sources"))
+    sources |= {k: v for k, v in _mapping(theirs.get("sources")).items() if k not in stated}
+    sources |= _mapping(stated.get("sources"))
     if "disputed" in kept:
-        left = {k: v for k, v in _mapping(kept["disputed"]).items() if k not in own}
+        left = {k: v for k, v in _mapping(kept["disputed"]).items() if k not in stated}
         kept["disputed"] = replace(kept["disputed"], value=left)
-    place = own["sources"].source if "sources" in own else node.source
-    found = {**own, **kept, "sources": Node(sources, place)}
+    place = stated["sources"].source if "sources" in stated else node.source
+    found = {**stated, **kept, "sources": Node(sources, place)}
     return replace(node, value=found)
 
 

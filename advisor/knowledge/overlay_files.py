@@ -11,14 +11,14 @@ class Files(dict[str, bytes]):
     def __init__(
         self,
         files: Mapping[str, bytes],
-        own: frozenset[str] = frozenset(),
+        user: frozenset[str] = frozenset(),
         shadowed: Mapping[str, bytes] | None = None,
         *,
         whole: bool = False,
         unread: Sequence[tuple[str, str]] = (),
     ) -> None:
         super().__init__(files)
-        self.own = own
+        self.user = user
         """Paths of the user's files."""
         self.shadowed = shadowed or {}
         """Built-in files at the same paths."""
@@ -26,7 +26,7 @@ class Files(dict[str, bytes]):
         """Whether the user has a file for every built-in one: an edited copy of the whole."""
         self.unread = unread
         """Files that nothing reads, each with what to do."""
-        self.yours: dict[str, dict[str, list[str | None]]] = {}
+        self.replaced: dict[str, dict[str, list[str | None]]] = {}
         """Kind -> name -> where the user's entry stands, what it replaces, where that
         stands, what it is based on, and the fields that it then states itself."""
         self.off: dict[str, dict[str, list[str]]] = {}

@@ -77,7 +77,7 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
         reading.calibration(),
         "",
         {**names, **catalogue.groups(gpus.values(), known.values())},
-        files.yours if isinstance(files, Files) else {},
+        files.replaced if isinstance(files, Files) else {},
         files.off if isinstance(files, Files) else {},
         reading.second_cards(gpus),
     )

@@ -12,7 +12,7 @@ from advisor.knowledge.types import Knowledge
 _FOLDER = "knowledge/"
 
 
-class Yours(Struct, frozen=True):
+class UserEntry(Struct, frozen=True):
     """One entry of the user's."""
 
     what: str
@@ -55,7 +55,7 @@ class SwitchedOff(Struct, frozen=True):
         return f"switched off by yours: {self.at}: {self.reason}"
 
 
-def own_record(knowledge: Knowledge, kind: str, name: str) -> Yours | None:
+def user_record(knowledge: Knowledge, kind: str, name: str) -> UserEntry | None:
     """Say that an entry of the knowledge is the user's; None for a built-in one.
 
     Args:
@@ -63,12 +63,14 @@ def own_record(knowledge: Knowledge, kind: str, name: str) -> Yours | None:
         kind: ``gpu``, ``model``, ``format``, ``kv_type``, ``framework``, ``policy`` ...
         name: Its canonical name.
     """
-    table = cast("Mapping[str, Sequence[str | None]]", knowledge.yours.get(kind) or {})
+    table = cast("Mapping[str, Sequence[str | None]]", knowledge.user_entries.get(kind) or {})
     if name not in table:
         return None
     at, replaces, behind, based_on, *fields = table[name]
-    own = tuple(str(key) for key in fields)
-    return Yours(kind, name, f"{_FOLDER}{at}", replaces or "", behind or "", based_on or "", own)
+    stated = tuple(str(key) for key in fields)
+    return UserEntry(
+        kind, name, f"{_FOLDER}{at}", replaces or "", behind or "", based_on or "", stated
+    )
 
 
 def switched_off_records(knowledge: Knowledge) -> Iterator[tuple[str, SwitchedOff]]:

@@ -69,15 +69,15 @@ def entries_of(
         problems: Takes what is wrong.
     """
     kind = FOLDERS.get(where) or TABLES[where]
-    own = files.own if isinstance(files, Files) else frozenset[str]()
+    user = files.user if isinstance(files, Files) else frozenset[str]()
     wanted = {path: content for path, content in files.items() if _holds(path, where)}
-    entries = [e for path in wanted for e in entries_in(wanted[path], path, kind, problems, own)]
-    if isinstance(files, Files) and own:
+    entries = [e for path in wanted for e in entries_in(wanted[path], path, kind, problems, user)]
+    if isinstance(files, Files) and user:
         behind = [
             entry
             for path, content in files.shadowed.items()
             if path in wanted
-            for entry in entries_in(content, path, kind, [], own)
+            for entry in entries_in(content, path, kind, [], user)
         ]
         entries = list(Laying(files, kind, entries, behind, problems).result())
     yield from entries
@@ -94,11 +94,11 @@ def entries_in(
     path: str,
     kind: str,
     problems: list[UserError],
-    own: Collection[str] = (),
+    user: Collection[str] = (),
 ) -> Iterator[Entry]:
     """Give the entries of one file; one of the user's may be a ``disable``, which has no name."""
     for node in nodes_of(content, path, kind, problems):
-        if path in own and isinstance(node.value, Mapping) and "disable" in node.value:
+        if path in user and isinstance(node.value, Mapping) and "disable" in node.value:
             yield Entry(node, kind, "", problems)
         elif (entry := entry_of(node, kind, problems)) is not None:
             yield entry

@@ -43,7 +43,7 @@ from advisor.knowledge.field_kinds import (
 )
 
 if TYPE_CHECKING:
-    from advisor.knowledge.user_measurements import OwnSpeeds
+    from advisor.knowledge.user_measurements import UserSpeeds
 
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "apple"]
@@ -318,13 +318,13 @@ class Knowledge(Struct, frozen=True):
     sha256: str
     index: Mapping[str, object] = field(default_factory=dict)
     """Precomputed lookup of names (``advisor.knowledge.index``)."""
-    yours: Mapping[str, object] = field(default_factory=dict)
+    user_entries: Mapping[str, object] = field(default_factory=dict)
     """Kind -> name -> where the user's entry stands, what it replaces, where that stands."""
     switched_off: Mapping[str, object] = field(default_factory=dict)
     """Kind -> name of a built-in entry -> where the user switches it off, and why."""
     second_cards: tuple[str, ...] = ()
     """Names of cards that are tried beside another one (second_cards.yaml)."""
-    own: OwnSpeeds | None = None
+    user_speeds: UserSpeeds | None = None
     """What the user measured (``advisor.calibration.user``); not part of ``sha256``."""
 
     def names(self) -> Mapping[str, tuple[str, ...]]:

@@ -27,7 +27,7 @@ class CardEngine(Struct, frozen=True, order=True):
     engine: str
 
 
-class OwnFigure(Struct, frozen=True):
+class UserFigure(Struct, frozen=True):
     """What was measured on one setup, tokens/s of one stream."""
 
     depth_tokens: int
@@ -46,13 +46,13 @@ class CardFactors(Struct, frozen=True):
     """Arithmetic over what is published or modelled."""
 
 
-class OwnSpeeds(Struct, frozen=True):
+class UserSpeeds(Struct, frozen=True):
     """The user's measurements, laid over the calibration."""
 
     sha256: str
     models: frozenset[tuple[str, str]]
     """Every card and model that was measured together."""
-    decode: Mapping[Setup, tuple[OwnFigure, ...]]
-    prefill: Mapping[Setup, tuple[OwnFigure, ...]]
+    decode: Mapping[Setup, tuple[UserFigure, ...]]
+    prefill: Mapping[Setup, tuple[UserFigure, ...]]
     """Of prompts as long as the calibration's."""
     factors: Mapping[CardEngine, CardFactors]

@@ -14,7 +14,7 @@ from advisor.report.document_view import Views
 from advisor.report.figures import plain, typed
 from advisor.report.not_recommended import title
 from advisor.report.picture import picture_doc
-from advisor.report.provenance import own_entries, own_rule_doc, switched_off_docs
+from advisor.report.provenance import switched_off_docs, user_entry_docs, user_rule_doc
 from advisor.report.quoted_facts import QUOTED_FACTS
 from advisor.report.remedy_view import caveats_of
 from advisor.report.request_view import scenario_doc, setup_doc
@@ -85,7 +85,7 @@ def document_and_views(
     with spoken(templates):
         doc = _numbers(advice)
         doc["memory_picture"] = picture_doc(picture) if picture else None
-        doc["provenance"]["yours"] = own_entries(advice, templates)
+        doc["provenance"]["yours"] = user_entry_docs(advice, templates)
         views = Views.of(doc)
         _write_sentences(views, advice, templates_for(templates))
     return doc, views
@@ -123,12 +123,12 @@ def _numbers(advice: Advice) -> Document:
         "verdict": {"state": advice.state, "sentence": ""},
         "commands": _commands(advice.scenario, advice.memory) if _runs(advice) else [],
         "recommendations": [
-            _recommendation(item, required, decode, own_rule_doc(made, item.rule))
+            _recommendation(item, required, decode, user_rule_doc(made, item.rule))
             for item in advice.recommendations
         ],
         "notes": [],
         "not_recommended": [
-            _barred(item, own_rule_doc(made, item.rule)) for item in advice.not_recommended
+            _barred(item, user_rule_doc(made, item.rule)) for item in advice.not_recommended
         ],
         "warnings": [plain(text) for text in advice.warnings],
         "missing": list(advice.missing),
@@ -181,7 +181,7 @@ def _write_sentences(views: Views, advice: Advice, texts: Templates) -> None:
         caveats = [texts.text(f"report/{caveat}.md.j2", context) for caveat in caveats_of(context)]
         shown["text"] = " ".join([shown["text"], *filter(None, caveats)])
     doc["notes"] = [
-        {"rule": note.rule, "yours": own_rule_doc(advice.provenance, note.rule), "text": text}
+        {"rule": note.rule, "yours": user_rule_doc(advice.provenance, note.rule), "text": text}
         for note in advice.notes
         if (text := _note_text(note, situation, texts))
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.files import data_dir
-from advisor.knowledge.provenance import Yours
+from advisor.knowledge.provenance import UserEntry
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice, Provenance
@@ -18,7 +18,7 @@ _REPORT = "report"
 _WORDS = {"gpu": "card", "format": "weight format", "kv_type": "KV-cache type"}
 
 
-def yours_doc(entry: Yours | None) -> YoursDoc | None:
+def yours_doc(entry: UserEntry | None) -> YoursDoc | None:
     """Put one entry as the result document has it."""
     if entry is None:
         return None
@@ -33,7 +33,7 @@ def yours_doc(entry: Yours | None) -> YoursDoc | None:
     }
 
 
-def own_rule_doc(made: Provenance, rule: str) -> YoursDoc | None:
+def user_rule_doc(made: Provenance, rule: str) -> YoursDoc | None:
     """Say of a rule that it is the user's; None for a built-in one."""
     for entry in made.yours:
         if entry.what == "rule" and entry.name == rule:
@@ -41,13 +41,13 @@ def own_rule_doc(made: Provenance, rule: str) -> YoursDoc | None:
     return None
 
 
-def own_entries(advice: Advice, templates: Path | None) -> list[YoursDoc]:
+def user_entry_docs(advice: Advice, templates: Path | None) -> list[YoursDoc]:
     """List what of the user's own files a report rests on, templates included."""
     entries = [*advice.provenance.yours, *(_templates(advice, templates) if templates else ())]
     return [doc for entry in entries if (doc := yours_doc(entry))]
 
 
-def _templates(advice: Advice, folder: Path) -> Iterator[Yours]:
+def _templates(advice: Advice, folder: Path) -> Iterator[UserEntry]:
     actions = (f"actions/{item.text_template}" for item in advice.recommendations)
     notes = (f"notes/{note.text_template}" for note in advice.notes if note.text_template)
     pages = (p.relative_to(folder).as_posix() for p in sorted((folder / _REPORT).glob("*.j2")))
@@ -55,7 +55,7 @@ def _templates(advice: Advice, folder: Path) -> Iterator[Yours]:
         if (folder / path).is_file():
             known = (data_dir("templates") / path).is_file()
             behind = (path, f"templates/{path}") if known else ("", "")
-            yield Yours("template", path, f"templates/{path}", *behind)
+            yield UserEntry("template", path, f"templates/{path}", *behind)
 
 
 def switched_off_docs(made: Provenance) -> list[SwitchedOffDoc]:
@@ -71,8 +71,8 @@ def said(entry: YoursDoc | None) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _entry(doc: YoursDoc) -> Yours:
-    return Yours(
+def _entry(doc: YoursDoc) -> UserEntry:
+    return UserEntry(
         doc["what"],
         doc["name"],
         doc["at"],

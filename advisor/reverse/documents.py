@@ -8,7 +8,7 @@ import json
 from math import isinf
 from typing import TYPE_CHECKING
 
-from advisor.advice.provenance import own_records
+from advisor.advice.provenance import user_records
 from advisor.estimate.margin import headroom_percent
 from advisor.files import __version__
 from advisor.report.assembly import memory_doc, speed_doc
@@ -67,7 +67,7 @@ def reverse_doc(question: str, subject: str, found: Found, knowledge: Knowledge)
 
 def yours_docs(found: Found, knowledge: Knowledge) -> list[YoursDoc]:
     """List what of the user's own knowledge the rows rest on."""
-    entries = own_records(knowledge, [row.answer.scenario for row in found.rows])
+    entries = user_records(knowledge, [row.answer.scenario for row in found.rows])
     return [doc for entry in entries if (doc := yours_doc(entry))]
 
 

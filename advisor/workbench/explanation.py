@@ -9,7 +9,7 @@ from msgspec import Struct
 from advisor.advice.document import Advice
 from advisor.advice.option_facts import option_facts
 from advisor.advice.pipeline import Advisor
-from advisor.advice.provenance import own_rule, switched_off_rule
+from advisor.advice.provenance import switched_off_rule, user_rule
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, show
 from advisor.remedies.baseline import Base
@@ -137,7 +137,7 @@ def _lines(
     place = f" ({rule.source})" if rule.source else ""
     yield f"{rule.id}{place}: {rule.why}"
     if rule.own:
-        yield f"  {own_rule(rule)}"
+        yield f"  {user_rule(rule)}"
     yield f"  {request_line(advice.request.stated())}"
     yield ""
     off = next((item for item in advisor.ruleset.disabled if item.rule.id == rule.id), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from advisor.advice.provenance import own_rule
+from advisor.advice.provenance import user_rule
 from advisor.knowledge.vocabulary import FactType, Vocabulary, show
 from advisor.report.figures import aligned
 from advisor.rules.language.model import Rule
@@ -89,7 +89,7 @@ def _uses(use: FactUse, found: Sequence[tuple[Rule, Sequence[str]]]) -> Iterator
 def _place(use: FactUse, rule: Rule) -> str:
     if rule.id in use.switched_off:
         return f"({use.switched_off[rule.id]})"
-    if own := own_rule(rule):
+    if own := user_rule(rule):
         return f"({own})"
     return f"({rule.source.file}:{rule.source.line})" if rule.source else ""
 
@@ -112,7 +112,7 @@ def use_json(use: FactUse) -> str:
 
 
 def _whose(use: FactUse, rule: Rule) -> dict[str, object]:
-    own = own_rule(rule)
+    own = user_rule(rule)
     return {
         "rule": rule.id,
         "yours": str(own) if own else None,

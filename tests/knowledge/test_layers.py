@@ -8,8 +8,8 @@ import pytest
 
 from advisor.errors import Problems, UserError
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.check import check_knowledge, find, own_line
-from advisor.knowledge.provenance import own_record
+from advisor.knowledge.check import check_knowledge, find, provenance_line
+from advisor.knowledge.provenance import user_record
 from advisor.knowledge.types import Knowledge
 
 HOUSE = "- {id: house, what: Ours., kind: background}\n"
@@ -94,24 +94,25 @@ def test_a_card_that_is_switched_off_is_gone_and_found_with_the_reason(mine: Kno
 
 
 def test_every_entry_says_whose_it_is(mine: Knowledge, built_in: Knowledge) -> None:
-    assert str(own_record(mine, "gpu", "Lab 4090")) == (
+    assert str(user_record(mine, "gpu", "Lab 4090")) == (
         "yours: knowledge/gpus/mine.yaml:1, own: vram; the rest from GeForce RTX 4090"
     )
-    changed = str(own_record(mine, "policy", "tight_below_percent"))
+    changed = str(user_record(mine, "policy", "tight_below_percent"))
     assert changed.startswith(
         "yours: knowledge/policy-mine.yaml:1, replaces the built-in tight_below_percent "
         "(knowledge/policy.yaml:"
     )
-    assert own_record(mine, "gpu", "GeForce RTX 4090") is None
-    assert own_record(built_in, "gpu", "GeForce RTX 4090") is None
-    assert own_line(mine) == "yours: 2 added, 3 in the place of built-in ones, 1 switched off"
-    assert own_line(built_in) == ""
+    assert user_record(mine, "gpu", "GeForce RTX 4090") is None
+    assert user_record(built_in, "gpu", "GeForce RTX 4090") is None
+    counted = "yours: 2 added, 3 in the place of built-in ones, 1 switched off"
+    assert provenance_line(mine) == counted
+    assert provenance_line(built_in) == ""
     assert any("; yours: knowledge/gpus/mine.yaml:1" in row[2] for row in find(mine, "lab"))
 
 
 def test_the_cache_keeps_whose_it_is(tmp_path: Path, mine: Knowledge) -> None:
     again = load_knowledge(written(tmp_path, ENTRIES))
-    assert again.yours == mine.yours
+    assert again.user_entries == mine.user_entries
     assert again.sha256 == mine.sha256
 
 

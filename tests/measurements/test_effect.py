@@ -284,7 +284,7 @@ def test_the_built_in_knowledge_stays_untouched() -> None:
     over(faster(1.5))
     decode(OTHER, over(faster(1.5)))
     assert decode(OTHER) == before
-    assert KNOWLEDGE.own is None
+    assert KNOWLEDGE.user_speeds is None
 
 
 def test_names_that_the_knowledge_does_not_have_are_all_told() -> None:

@@ -19,7 +19,13 @@ from advisor.estimate.speed import rate_of
 from advisor.estimate.speed_rates import engine_of, speeds_of
 from advisor.knowledge import names
 from advisor.knowledge.types import Knowledge
-from advisor.knowledge.user_measurements import CardEngine, CardFactors, OwnFigure, OwnSpeeds, Setup
+from advisor.knowledge.user_measurements import (
+    CardEngine,
+    CardFactors,
+    Setup,
+    UserFigure,
+    UserSpeeds,
+)
 from advisor.scenario.figures import Figure
 from advisor.scenario.scenario import Scenario
 
@@ -44,7 +50,7 @@ def laid_over(knowledge: Knowledge, stored: Sequence[Stored], data: bytes, shown
     base = replace(knowledge, own=None)
     raise_problems(list(_unknown(stored, base, shown)))
     figures = _newest([item.measurement for item in stored], base)
-    own = OwnSpeeds(
+    own = UserSpeeds(
         sha256=hashlib.sha256(data).hexdigest(),
         models=frozenset((_card(m, base) or m.gpu, m.model) for m in figures),
         decode=_by_setup(base, (m for m in figures if m.metric == "decode_tok_s")),
@@ -95,11 +101,11 @@ def _card(measurement: Measurement, knowledge: Knowledge) -> str | None:
 
 def _by_setup(
     knowledge: Knowledge, figures: Iterable[Measurement]
-) -> Mapping[Setup, tuple[OwnFigure, ...]]:
-    found: dict[Setup, tuple[OwnFigure, ...]] = {}
+) -> Mapping[Setup, tuple[UserFigure, ...]]:
+    found: dict[Setup, tuple[UserFigure, ...]] = {}
     for m in figures:
         setup = setup_of(m, knowledge)
-        figure = OwnFigure(m.depth_tokens or 0, m.tok_s, source_of(m))
+        figure = UserFigure(m.depth_tokens or 0, m.tok_s, source_of(m))
         found[setup] = (*found.get(setup, ()), figure)
     return found
 

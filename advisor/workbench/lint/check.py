@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from advisor.advice.partial_load import Readable, read_all
 from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import all_option_facts
-from advisor.advice.provenance import own_line
+from advisor.advice.provenance import provenance_line
 from advisor.errors import RequestError, UserError
 from advisor.files import data_dir
 from advisor.knowledge.types import Knowledge
@@ -199,7 +199,7 @@ class _Check(Struct):
             self._as_far_as_it_goes(error, places)
         else:
             rules = self._reported(advisor.ruleset.rules, places)
-            own = own_line(advisor.ruleset)
+            own = provenance_line(advisor.ruleset)
             self._scenario_files(advisor.vocabulary, advisor.ruleset.by_id, advisor.knowledge)
             self.found += look_at(advisor.ruleset, rules, READ_BY_THE_PROGRAM)
             if self.means.try_cases:
