@@ -47,7 +47,7 @@ def laid_over(knowledge: Knowledge, stored: Sequence[Stored], data: bytes, shown
     Raises:
         UserError: A line names what the knowledge does not have.
     """
-    base = replace(knowledge, own=None)
+    base = replace(knowledge, user_speeds=None)
     raise_problems(list(_unknown(stored, base, shown)))
     figures = _newest([item.measurement for item in stored], base)
     own = UserSpeeds(
@@ -57,7 +57,7 @@ def laid_over(knowledge: Knowledge, stored: Sequence[Stored], data: bytes, shown
         prefill=_by_setup(base, (m for m in figures if is_usual_prompt(m, base))),
         factors=_Factors(base, figures),
     )
-    return replace(knowledge, own=own)
+    return replace(knowledge, user_speeds=own)
 
 
 def _newest(figures: Iterable[Measurement], knowledge: Knowledge) -> list[Measurement]:
