@@ -12,7 +12,9 @@ from advisor.knowledge.yaml_fields import Collector, Fields
 from advisor.units import UnitError, dimension_of
 
 TABLES = ("gpus", "models", "formats", "frameworks", "kv_types")
-_KEYS = ("fact", "unit", "as_sold", "values", "type", "of", "from", "help", "formerly")
+_KEYS = (
+    "fact", "unit", "as_sold", "values", "type", "of", "from", "help", "formerly", "texts", "in",
+)  # fmt: skip
 _TEXT_KEYS = ("text", "in", "help", "formerly")
 _NAME = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 
@@ -53,10 +55,7 @@ def _texts(entry: Fields) -> Iterator[FactType]:
     """Read what templates alone may name: phrases, lists and the parts of pages."""
     entry.only(_TEXT_KEYS)
     entry.require("help")
-    folders = cast("tuple[Folder, ...]", entry.words("in"))
-    if not set(folders) <= set(get_args(Folder)):
-        hint = f"There are {', '.join(get_args(Folder))}."
-        entry.problems.add("'in' is for folders of templates.", entry.at("in"), hint)
+    folders = _folders(entry)
     help_text = entry.text("help") or ""
     for name in entry.words("text"):
         if not (folders or _NAME.fullmatch(name)):
@@ -65,8 +64,26 @@ def _texts(entry: Fields) -> Iterator[FactType]:
         group = name.rpartition(".")[0]
         former = entry.text("formerly") or ""
         yield FactType(
-            name, group, "text", "", "", (), None, "text", help_text, False, former, folders
+            name,
+            group,
+            "text",
+            "",
+            "",
+            (),
+            None,
+            "text",
+            help_text,
+            formerly=former,
+            only_in=folders,
         )
+
+
+def _folders(entry: Fields) -> tuple[Folder, ...]:
+    folders = entry.words("in")
+    if not set(folders) <= set(get_args(Folder)):
+        hint = f"There are {', '.join(get_args(Folder))}."
+        entry.problems.add("'in' is for folders of templates.", entry.at("in"), hint)
+    return cast("tuple[Folder, ...]", folders)
 
 
 def _fact(entry: Fields) -> Iterator[FactType]:
@@ -86,6 +103,7 @@ def _fact(entry: Fields) -> Iterator[FactType]:
     as_sold = entry.flag("as_sold")
     help_text = entry.text("help") or ""
     former = entry.text("formerly") or ""
+    texts, folders = "texts" not in entry or entry.flag("texts"), _folders(entry)
     if len(entry.problems.errors) > before or kind is None:
         return
     group = name.partition(".")[0]
@@ -101,6 +119,8 @@ def _fact(entry: Fields) -> Iterator[FactType]:
         help_text,
         as_sold,
         former,
+        texts,
+        folders,
     )
 
 

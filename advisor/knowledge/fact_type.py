@@ -33,6 +33,8 @@ class FactType(Struct, frozen=True):
     """Whether GB means GiB here, as on the box of a card."""
     formerly: str = ""
     """What templates called it before rules and texts had one name for it."""
+    texts: bool = True
+    """Whether templates may name it."""
     only_in: tuple[Folder, ...] = ()
     """The folders of templates that alone know it; empty for all that tell of its subject."""
 

@@ -21,7 +21,7 @@ ACTION_FACT = "option.family"
 """The action of a what-if: what rules may recommend are the values of this fact."""
 OPTION = "option"
 """The group of what is said of one change."""
-_LAYOUT = 3
+_LAYOUT = 4
 """Raised when the compiled form changes shape."""
 _KEPT = 16_384
 """Texts of values kept; neighbouring reports quote the same ones."""
@@ -37,7 +37,7 @@ class Vocabulary(Struct, frozen=True):
 
     def named_in(self, folder: Folder) -> Mapping[str, FactType]:
         """Give what templates of one folder may name: facts and texts."""
-        every = {**self.facts, **self.texts}
+        every = {n: one for n, one in (*self.facts.items(), *self.texts.items()) if one.texts}
         if folder == "site":
             return {name: one for name, one in every.items() if folder in one.only_in}
         return {
@@ -49,7 +49,7 @@ class Vocabulary(Struct, frozen=True):
 
     def renamed(self) -> Mapping[str, str]:
         """Give what templates called facts and texts once, with the name of today."""
-        every = [*self.facts.values(), *self.texts.values()]
+        every = [one for one in (*self.facts.values(), *self.texts.values()) if one.texts]
         dotted = [one.name for one in every if one.group]
         return {name.replace(".", "_"): name for name in dotted} | {
             one.formerly: one.name for one in every if one.formerly
