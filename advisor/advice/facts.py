@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from advisor.estimate.certainty import certainty_of
 from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.margin import fullest_usable, headroom_percent
-from advisor.estimate.memory import partly_guessed
-from advisor.estimate.server_cache import sequences_at_once
+from advisor.estimate.memory import partly_guessed, sequences_at_once
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Framework, Gpu
 from advisor.knowledge.vendors import MAKERS

@@ -9,12 +9,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from advisor.errors import RequestError
-from advisor.estimate.running_sums import prefix_sums
 from advisor.knowledge.types import Framework, KvType
 from advisor.memo import by_identity_up_to
 from advisor.models.shape import Shape
 from advisor.runtimes import runtime_of
-from advisor.runtimes.base import CacheShape, Cells, Runtime, up
+from advisor.runtimes.base import CacheShape, Cells, Runtime, prefix_sums, up
 from advisor.scenario.support import unsized
 
 if TYPE_CHECKING:

@@ -10,13 +10,11 @@ from msgspec.structs import replace
 
 from advisor.estimate.context_free import fixed_of
 from advisor.estimate.draft_head import HEAD_GUESSED, head_memory
-from advisor.estimate.kv_cache import cells_of
 from advisor.estimate.overhead import Card, cards_of, communication, splits_by_layer, trades
-from advisor.estimate.server_cache import cache_room
 from advisor.memo import Kept
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import CacheShape, Cells, Placement, Range, Weights
-from advisor.scenario.figures import CacheRoom, CardMemory, Memory
+from advisor.scenario.figures import CacheRoom, CardMemory, Limits, Memory
 from advisor.scenario.scenario import size_key
 from advisor.scenario.splits import is_pipeline
 
@@ -133,8 +131,8 @@ def _fresh_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card
 def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> _Demand:
     fixed = fixed_of(scenario, knowledge, cards)
     weights, cache, placement = fixed.weights, fixed.cache, fixed.placement
-    cells = cells_of(scenario, cache)
     runtime = runtime_of(scenario.framework)
+    cells = runtime.cells(scenario, cache.window, scenario.context_tokens, scenario.batch)
     found = runtime.compute(scenario, cache, cells, placement, knowledge.policy)
     shares = _shares(scenario, cache, cells, placement)
     demand = _Demand(
@@ -188,7 +186,9 @@ def _add_compute(demand: _Demand, scenario: Scenario, found: Range, knowledge: K
         share.compute = found.central
         share.below += found.central - found.low
         share.above += found.high - found.central
-    if scenario.gpus > 1 and not splits_by_layer(scenario):
+    if scenario.gpus == 1:
+        return
+    if not splits_by_layer(scenario):
         demand.approximate += (_TENSOR,)
     if trades(scenario):
         known = communication(scenario.backend, knowledge.policy).central
@@ -276,13 +276,28 @@ def _memory(scenario: Scenario, demand: _Demand, cards: Sequence[Card]) -> Memor
 
 
 def _room(scenario: Scenario, demand: _Demand, each: Sequence[CardMemory]) -> CacheRoom | None:
-    if not runtime_of(scenario.framework).claims_memory:
+    """Count what fits into the memory that a server has left for its cache.
+
+    vLLM, SGLang, TGI and TensorRT-LLM fill their share of each card at start-up: what is left
+    beside weights, buffers and the runtime becomes cache, whatever the request needs. A block is
+    counted whole, as vLLM does.
+    """
+    runtime, shape, cells = runtime_of(scenario.framework), demand.shape, demand.cells
+    if not runtime.claims_memory or any(card.kv_cache_bytes <= 0 for card in each):
         return None
-    left = [
-        (card.usable_bytes - card.required_bytes + card.kv_cache_bytes, card.kv_cache_bytes)
+    batch = scenario.batch
+    shares = [
+        (max(card.usable_bytes - card.required_bytes + taken, 0) * batch, taken)
         for card in each
+        if (taken := card.kv_cache_bytes)
     ]
-    return cache_room(scenario, demand.shape, demand.cells, left)
+    room, taken = min(shares, key=lambda share: share[0] / share[1])
+    tokens = None
+    if cells.full and (shape.full_sums[-1] or shape.window):
+        block = runtime.page_tokens
+        tokens = room * cells.stream_full // taken // block * block
+    whole = sum(taken for _, taken in shares)
+    return CacheRoom(whole * room // (batch * taken), tokens, room // taken)
 
 
 def _per_gpu(shares: list[_Share], cards: Sequence[Card]) -> tuple[CardMemory, ...]:
@@ -321,3 +336,11 @@ def _bits_per_weight(scenario: Scenario, weights: Weights) -> float | None:
 def partly_guessed(memory: Memory) -> bool:
     """Whether more than the runtime's own overhead, which is always a range, is an estimate."""
     return any(not part.startswith("overhead") for part in memory.approximate)
+
+
+def sequences_at_once(memory: Memory, limits: Limits) -> int | None:
+    """Count the sequences that a server can hold at once, their own buffers included."""
+    if memory.cache_room is None:
+        return None
+    most = memory.cache_room.sequences
+    return min(most, limits.max_batch) if limits.max_batch else 0

@@ -11,11 +11,10 @@ from advisor.estimate.gguf_tensors import Layout, gguf_layout
 from advisor.estimate.gguf_types import BASE_TYPES
 from advisor.estimate.gguf_weights import GgufBytes, Span, gguf_bytes
 from advisor.estimate.parameter_split import ParameterSplit, parameter_split
-from advisor.estimate.running_sums import prefix_sums
 from advisor.knowledge.types import Format, Framework, GgmlType
 from advisor.memo import by_identity, by_identity_up_to
 from advisor.runtimes import runtime_of
-from advisor.runtimes.base import Weights
+from advisor.runtimes.base import Weights, prefix_sums
 from advisor.scenario.figures import WeightProfile
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.estimate.certainty import certainty_of
-from advisor.estimate.server_cache import sequences_at_once
+from advisor.estimate.memory import sequences_at_once
 from advisor.knowledge.vocabulary import shown_in
 from advisor.remedies.option import Expected
 from advisor.report.document_view import Views

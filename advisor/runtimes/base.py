@@ -10,7 +10,9 @@ measured. The lower end leaves the tensors out, because peaks published for Qwen
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
@@ -33,7 +35,7 @@ _ACTIVATIONS = "activations: a rough formula, as no figure for them is held here
 _RULES = "KV cache: this runtime's rules were read, not measured"
 
 
-class Range(Struct, frozen=True):
+class Range(Struct, frozen=True, gc=False):
     """A figure in bytes that is only known as a range."""
 
     central: int
@@ -64,7 +66,7 @@ class CacheShape(Struct, frozen=True):
     """Part of it that is the most an encoder's input can take; it may be nothing."""
 
 
-class Cells(Struct):
+class Cells(Struct, gc=False):
     """How many cells a scenario allocates, all sequences together."""
 
     full: int
@@ -128,7 +130,7 @@ class Placement(Struct):
     host: int
 
 
-class Compute(Struct, frozen=True):
+class Compute(Struct, frozen=True, gc=False):
     """What is held while it computes, bytes: on each card and in system RAM."""
 
     device: Range
@@ -224,8 +226,9 @@ class Runtime:
         """Approximate what one card holds while it computes."""
         shape = scenario.model.shape
         rows = 0 if scenario.model.modality == "embedding" else scenario.batch
-        inputs = self.inputs_at_once(scenario) * (shape.encoder_positions or 0)
-        tokens = max(self.tokens_at_once(scenario, policy), inputs)
+        tokens = self.tokens_at_once(scenario, policy)
+        if shape.encoder_positions:
+            tokens = max(tokens, self.inputs_at_once(scenario) * shape.encoder_positions)
         flow = tokens * _live_elements(shape) * _element_bytes(scenario.precision)
         flow += _encoder_scores(scenario) if shape.encoder_positions == 0 else 0
         logits = rows * shape.vocab * FLOAT_BYTES
@@ -306,6 +309,11 @@ class Server(Runtime):
 
     claims_memory = True
     by_layer = False
+
+
+def prefix_sums(values: Iterable[int]) -> Sequence[int]:
+    """Give the sums before each value and after the last: of a to b it is ``sums[b] - sums[a]``."""
+    return array("q", accumulate(values, initial=0))
 
 
 def up(number: int, multiple: int) -> int:

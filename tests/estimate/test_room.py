@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.estimate.limits import find_limits
-from advisor.estimate.memory import estimate_memory, free_bytes
-from advisor.estimate.server_cache import sequences_at_once
+from advisor.estimate.memory import estimate_memory, free_bytes, sequences_at_once
 from advisor.knowledge.types import Framework
 from advisor.scenario.figures import CacheRoom, Limits, Memory
 from advisor.scenario.scenario import Scenario
