@@ -15,8 +15,8 @@ from advisor.advice.option_facts import option_facts
 from advisor.advice.pipeline import Advisor
 from advisor.advice.ranking import scorer
 from advisor.errors import RequestError
+from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.remedies.baseline import Base
-from advisor.remedies.registry import actions
 from advisor.report.assembly import document_and_views
 from advisor.report.prose import Length, report
 from advisor.report.template_tree import If, Output, Stmt
@@ -188,10 +188,11 @@ def named(advisor: Advisor, name: str) -> Sequence[Rule]:
     ):
         if found:
             return found
-    if name in actions():
+    actions = advisor.vocabulary.fact(ACTION_FACT).values
+    if name in actions:
         raise RequestError(f"no rule recommends '{name}'", hint="Add one to your rules.")
     known = {known for r in rules for known in (r.id, r.action, text_name(r)) if known}
-    hint = did_you_mean(name, sorted(known)) or f"Actions: {', '.join(actions())}."
+    hint = did_you_mean(name, sorted(known)) or f"Actions: {', '.join(actions)}."
     raise RequestError(f"'{name}' is no action, no rule with a text and no text", hint=hint)
 
 
