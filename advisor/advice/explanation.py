@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from advisor.advice.document import Because
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import Vocabulary, show
-from advisor.memo import by_identity
 from advisor.rules.conditions import ORDERING, Test
 from advisor.rules.engine.trace import what_held
 from advisor.rules.language.model import Rule
@@ -66,15 +65,6 @@ def _distance(
     if not isinstance(limit, int | float):
         return ""
     return show(vocabulary.fact(test.fact), round(abs(float(actual) - float(limit)), 6))
-
-
-@by_identity
-def facts_read(rule: Rule) -> tuple[str, ...]:
-    """Name the facts that a veto's conditions and text read, those of what-ifs included."""
-    tests = [test for branch in rule.branches for test in branch]
-    names = [name for test in tests for name in (test.fact, test.other) if name]
-    names += [name for name in _PLACEHOLDER.findall(rule.veto or "") if name != SHORT]
-    return tuple(sorted(set(names)))
 
 
 def reason(

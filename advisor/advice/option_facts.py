@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from advisor.advice.facts import least_speed
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import ACTION_FACT
-from advisor.memo import by_identity_up_to
 from advisor.remedies.assessment import put, weights_loss
 from advisor.remedies.baseline import Base
 from advisor.remedies.dominance import (
@@ -27,11 +26,7 @@ def option_facts(base: Base, options: Sequence[Option]) -> list[OptionFacts]:
     marks, better = marks_of(options), dominators_in_kind(options)
     least = least_speed(base)
     return [
-        OptionFacts(
-            option.key,
-            _option(base, option, marks, better.get(option.key, ()), least),
-            option.alone,
-        )
+        OptionFacts(option.key, _option(base, option, marks, better.get(option.key, ()), least))
         for option in options
     ]
 
@@ -63,11 +58,8 @@ def _option(
     return facts
 
 
-_weights_loss_of = by_identity_up_to(16)(weights_loss)
-
-
 def _put_weights_cost(facts: dict[str, FactValue], base: Base, option: Option) -> None:
-    before, after = _weights_loss_of(base.scenario), option.alone.get("option.weights_loss")
+    before, after = weights_loss(base.scenario), option.alone.get("option.weights_loss")
     if before is not None and isinstance(after, float):
         put(facts, "option.weights_cost", after - before)
 

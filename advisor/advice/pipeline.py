@@ -18,7 +18,7 @@ from advisor.advice.document import (
     Recommendation,
     State,
 )
-from advisor.advice.explanation import barred_because, because, facts_read, reason
+from advisor.advice.explanation import barred_because, because, reason
 from advisor.advice.preparation import Prepared, estimate, prepare
 from advisor.advice.ranking import Ranking, Scored, rank
 from advisor.advice.request_warnings import request_warnings
@@ -30,7 +30,6 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.memo import Kept
 from advisor.remedies.baseline import Base
 from advisor.remedies.impossible import expected_options
 from advisor.remedies.option import Expected, Option
@@ -47,9 +46,6 @@ from advisor.scenario.settings import Request
 _NO_SCORE = 0.0
 _NO_REPORT = ("site/",)
 """Folders of templates that no report is made from."""
-
-
-_cannot_run: Kept[tuple[object, ...], tuple[object, NotRecommended]] = Kept(2_048)
 
 
 class _Run(Struct, frozen=True):
@@ -220,7 +216,7 @@ class Advisor(Struct, frozen=True):
                 if key:
                     vetoes.setdefault(key, rule)
         barred = tuple(
-            self._cannot_run(vetoes[key], expected[key], advice.facts)
+            self._not_recommended(vetoes[key], expected[key], advice.facts, expected[key].facts)
             for key in expected
             if key in vetoes
         )
@@ -242,19 +238,6 @@ class Advisor(Struct, frozen=True):
         """The facts that no rule concluded."""
         origin = self.vocabulary.facts
         return {name: value for name, value in facts.items() if origin[name].origin != "rules"}
-
-    def _cannot_run(
-        self, rule: Rule, option: Expected, facts: Mapping[str, FactValue]
-    ) -> NotRecommended:
-        """Say why a what-if cannot run: kept, since it is the same on all cards of a kind."""
-        read = tuple(map(facts.get, facts_read(rule)))
-        key = (id(self.vocabulary), id(rule), id(option), read)
-        found = _cannot_run.get(key)
-        if found is None:
-            made = self._not_recommended(rule, option, facts, option.facts)
-            found = ((self.vocabulary, rule, option), made)
-            _cannot_run.put(key, found)
-        return found[1]
 
     def _not_recommended(
         self,
@@ -351,7 +334,7 @@ class Advisor(Struct, frozen=True):
 
 
 def _facts_of(expected: Mapping[str, Expected]) -> list[OptionFacts]:
-    return [OptionFacts(key, option.facts, option.facts) for key, option in expected.items()]
+    return [OptionFacts(key, option.facts) for key, option in expected.items()]
 
 
 def _apart(outcome: Outcome, expected: Mapping[str, Expected]) -> tuple[Outcome, Sequence[Firing]]:

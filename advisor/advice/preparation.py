@@ -83,7 +83,7 @@ def _break_even(base: Base, limits: Limits, options: Sequence[Option]) -> BreakE
 def all_option_facts(ready: Prepared) -> Sequence[OptionFacts]:
     """Give the facts of the what-ifs and of what people look for and cannot run here."""
     expected = {option.key: option.facts for option in expected_options(ready.base)}
-    return [*ready.option_facts, *[OptionFacts(key, of, of) for key, of in expected.items()]]
+    return [*ready.option_facts, *[OptionFacts(key, of) for key, of in expected.items()]]
 
 
 def estimate(request: Request, knowledge: Knowledge) -> Base:

@@ -77,18 +77,10 @@ def _siblings(knowledge: Knowledge, gpu: Gpu) -> Iterator[str]:
         yield f"Taken as {gpu.name}; there is also {', '.join(others[:3])}."
 
 
-_kept: dict[tuple[int, str, int | None], tuple[Knowledge, list[str]]] = {}
-
-
 def _others(knowledge: Knowledge, gpu: Gpu) -> list[str]:
-    key = (id(knowledge), gpu.name, gpu.vram_bytes)
-    found = _kept.get(key)
-    if found is None or found[0] is not knowledge:
-        known = (knowledge.gpus[name] for name in names.siblings(knowledge, gpu))
-        same = [
-            card.name
-            for card in known
-            if card.architecture == gpu.architecture and card.vram_bytes != gpu.vram_bytes
-        ]
-        found = _kept[key] = (knowledge, same)
-    return found[1]
+    known = (knowledge.gpus[name] for name in names.siblings(knowledge, gpu))
+    return [
+        card.name
+        for card in known
+        if card.architecture == gpu.architecture and card.vram_bytes != gpu.vram_bytes
+    ]

@@ -19,7 +19,7 @@ from advisor.runtimes.base import CacheShape, Placement, Weights
 if TYPE_CHECKING:
     from advisor.estimate.overhead import Card
     from advisor.knowledge.types import Knowledge
-    from advisor.scenario.scenario import Key, Scenario
+    from advisor.scenario.scenario import Scenario
 
 _MOST = 8_192
 
@@ -33,42 +33,12 @@ class Fixed(Struct, frozen=True):
     """To be read only: it is shared."""
 
 
-_kept: dict[Key, tuple[Key, Fixed]] = {}
-
-
 def fixed_of(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> Fixed:
-    """Size the weights, place them and describe the cache; kept for equal cards.
+    """Size the weights, place them and describe the cache.
 
     Raises:
         RequestError: A figure of the architecture or of the format is not known.
     """
-    if scenario.cards:
-        return _made(scenario, knowledge, cards)
-    records = (
-        knowledge,
-        scenario.model,
-        scenario.precision,
-        scenario.framework,
-        scenario.kv_cache_k,
-        scenario.kv_cache_v,
-    )
-    key: Key = (
-        *map(id, records),
-        scenario.gpus,
-        scenario.gpu_layers,
-        scenario.cpu_experts,
-        scenario.split,
-        scenario.backend,
-    )
-    found = _kept.get(key)
-    if found is None:
-        if len(_kept) >= _MOST:
-            _kept.clear()
-        found = _kept[key] = (records, _made(scenario, knowledge, cards))
-    return found[1]
-
-
-def _made(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> Fixed:
     weights = weights_of(
         scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types
     )

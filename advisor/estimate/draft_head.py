@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.estimate.kv_cache import cache_shape_of, cells_of
-from advisor.memo import by_identity
 from advisor.models.shape import Counts
 from advisor.runtimes import runtime_of
 
@@ -111,7 +110,6 @@ def _working_memory(scenario: Scenario) -> tuple[int, Range]:
     return held, runtime.draft_compute(block, cache, cells)
 
 
-@by_identity
 def _block_model(model: Model) -> Model:
     """The head as a model of its own: layers of full attention like the last."""
     shape = model.shape

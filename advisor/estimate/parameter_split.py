@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from advisor.estimate.gguf_tensors import gguf_layout
 from advisor.estimate.gguf_types import kept_type
-from advisor.memo import by_identity
 from advisor.models.shape import LLAMA_BLOCKS, Moe, Shape
 
 if TYPE_CHECKING:
@@ -58,7 +57,6 @@ def _whole_width(moe: Moe, width: int) -> Moe:
     return moe if moe.width else replace(moe, width=width)
 
 
-@by_identity
 def parameter_split(model: Model) -> ParameterSplit:
     """Split a model's parameters, exactly where its counts are known, else evenly over layers."""
     shape, counts = model.shape, model.shape.counts

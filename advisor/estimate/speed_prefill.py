@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from advisor.estimate.speed_fields import Fields
 from advisor.knowledge.types import Format, Gpu
 from advisor.knowledge.vendors import MAKERS
-from advisor.memo import by_identity
 
 if TYPE_CHECKING:
     from advisor.models.model import Model
@@ -90,7 +89,6 @@ class Work(Struct, frozen=True):
         return _ATTENTION_OPERATIONS * (self.full_width * pairs + self.slide_width * near)
 
 
-@by_identity
 def work_of(model: Model) -> Work:
     """Count the arithmetic of a model, once per model."""
     shape, counts = model.shape, model.shape.counts

@@ -7,7 +7,6 @@ from msgspec import Struct
 from advisor.estimate.speed_prefill import token_seconds, work_of
 from advisor.estimate.speed_rates import Rate
 from advisor.estimate.speed_tables import Tables
-from advisor.memo import by_identity
 from advisor.models.model import Model
 from advisor.runtimes.base import Weights
 from advisor.scenario.figures import BoundBy, Memory
@@ -73,7 +72,6 @@ def is_split(scenario: Scenario) -> bool:
     )
 
 
-@by_identity
 def layers_of(model: Model) -> Layers:
     """Count the layers of a model by what they launch, once per model."""
     shape = model.shape

@@ -25,8 +25,6 @@ _R = TypeVar("_R", bound=Struct)
 _SUFFIXES = (".yaml", ".csv")
 _NOT_READ = "measurements/"
 _loaded: dict[str, Knowledge] = {}
-_refused: dict[tuple[str, str], UserError] = {}
-"""What was wrong with files that were read before, so that nobody parses them twice."""
 
 
 def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowledge:
@@ -46,13 +44,7 @@ def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowle
     found = _loaded.get(key)
     if found is None:
         shown = str(folder or "knowledge")
-        if (key, shown) in _refused:
-            raise _refused[key, shown].with_traceback(None)
-        try:
-            data = compiled("knowledge", key, lambda: build(files, user, shown), Stored)
-        except UserError as error:
-            _refused[key, shown] = error
-            raise
+        data = compiled("knowledge", key, lambda: build(files, user, shown), Stored)
         found = _loaded[key] = _knowledge(data, sha256)
     return found
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -23,7 +22,6 @@ OPTION = "option"
 """The group of what is said of one change."""
 _LAYOUT = 4
 """Raised when the compiled form changes shape."""
-_KEPT = 16_384
 """Texts of values kept; neighbouring reports quote the same ones."""
 
 
@@ -95,7 +93,6 @@ def show(fact: FactType, value: float | str | bool) -> str:  # noqa: FBT001 - a 
     return shown_in(fact.unit, value)
 
 
-@lru_cache(maxsize=_KEPT, typed=True)
 def shown_in(unit: str, value: float | str | bool | None) -> str:  # noqa: FBT001 - likewise
     """Print a base-unit value with this unit; ``unknown`` for none."""
     if value is None:

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format, Framework, Knowledge
-from advisor.memo import by_identity_up_to
 from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
 from advisor.remedies.option import Effort, Option
 from advisor.scenario import support
@@ -107,7 +106,7 @@ def make_option(
         scenario = without_lost_drafts(scenario)
     then = outlook_of(scenario, base.knowledge)
     loss = then.quality_loss_percent if scenario.model is own.model else None
-    before = _loss_of(own)
+    before = quality_loss(own)
     full = _completed(base, change, scenario)
     return Option(
         key=option_key(remedy.action, full),
@@ -125,9 +124,6 @@ def make_option(
         margin=then.margin,
         alone=then.facts,
     )
-
-
-_loss_of = by_identity_up_to(16)(quality_loss)
 
 
 def stored_bytes(base: Base, scenario: Scenario, precision: Format | None = None) -> int:

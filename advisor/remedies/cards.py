@@ -245,7 +245,6 @@ def _beside(base: Base, gpu: Gpu, second: Gpu) -> Scenario | None:
     return replace(base.scenario, gpu=cards.gpu, gpus=cards.count, cards=cards.each)
 
 
-@by_identity
 def _pair(knowledge: Knowledge, gpu: Gpu, second: Gpu) -> Cards | None:
     try:
         return find_cards(knowledge, f"{gpu.name}{TOGETHER}{second.name}")

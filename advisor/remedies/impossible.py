@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Format, Framework
 from advisor.knowledge.vocabulary import ACTION_FACT
-from advisor.memo import Kept
 from advisor.remedies.baseline import Base, Remedy, option_key
 from advisor.remedies.cards import MORE
 from advisor.remedies.formats import of_equal_bits
@@ -20,7 +19,6 @@ from advisor.remedies.offload import EXPERTS, LAYERS
 from advisor.remedies.option import Expected
 from advisor.remedies.quantize import REMEDY as QUANTIZE
 from advisor.scenario import support
-from advisor.scenario.scenario import Key
 
 _FULL_BITS = 16
 _USUAL_BITS = 4
@@ -29,28 +27,14 @@ _ASKED_FOR = frozenset({"q8_0", "q4_0", "fp8"})
 Facts = dict[str, FactValue]
 
 
-_kept: Kept[Key, tuple[Key, tuple[Expected, ...]]] = Kept(1_024)
-
-
 def expected_options(base: Base) -> tuple[Expected, ...]:
-    """List them in a stable order, unique by key; none without a card.
-
-    They are the same for all cards of a kind, and kept.
-    """
-    now = base.scenario
-    if now.gpu is None:
+    """List them in a stable order, unique by key; none without a card."""
+    if base.scenario.gpu is None:
         return ()
-    records: Key = (base.knowledge, now.model, now.framework, now.precision)
-    card = (now.gpu.vendor, now.gpu.compute_capability, now.gpu.architecture)
-    key: Key = (*map(id, records), *card, now.gpu.unified_memory, now.gpus, base.card_fits)
-    found = _kept.get(key)
-    if found is None:
-        unique: dict[str, Expected] = {}
-        for option in _all(base):
-            unique.setdefault(option.key, option)
-        found = (records, tuple(unique.values()))
-        _kept.put(key, found)
-    return found[1]
+    unique: dict[str, Expected] = {}
+    for option in _all(base):
+        unique.setdefault(option.key, option)
+    return tuple(unique.values())
 
 
 def _all(base: Base) -> Iterator[Expected]:

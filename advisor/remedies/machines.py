@@ -17,7 +17,6 @@ from advisor.estimate.memory import free_bytes
 from advisor.knowledge.catalogue import CardRow
 from advisor.knowledge.types import Format, Knowledge
 from advisor.knowledge.vendors import MOSTLY_RENTED
-from advisor.memo import by_identity
 from advisor.remedies.baseline import Base, Remedy, stored_bytes
 from advisor.remedies.cards import (
     LEAST_RENTED_BANDWIDTH,
@@ -103,7 +102,6 @@ def _kinds(base: Base) -> Iterator[Sequence[Machine]]:
     yield _machines(base.knowledge, _RENTED, MOSTLY_RENTED)
 
 
-@by_identity
 def _machines(
     knowledge: Knowledge, counts: Mapping[str, Sequence[int]], vendor: str
 ) -> Sequence[Machine]:

@@ -161,7 +161,6 @@ def _peers(base: Base) -> Sequence[str]:
     return [name for size, name in _recent(base.knowledge, own.modality) if size <= most]
 
 
-@by_identity
 def _recent(knowledge: Knowledge, modality: str) -> Sequence[tuple[int, str]]:
     """Parameters and names of the recent models of a kind, the largest first; sorted once."""
     oldest = knowledge.policy["peer_oldest_year"]

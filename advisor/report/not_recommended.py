@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.remedies.registry import settings_of
@@ -13,7 +12,6 @@ from advisor.report.words import Words, counted, known, say, words
 if TYPE_CHECKING:
     from advisor.report.contract import Document
 
-_KEPT = 4_096
 """Titles kept; what cannot run with a framework is the same for every card."""
 
 
@@ -30,7 +28,6 @@ def title(action: str, change: Mapping[str, object], facts: Mapping[str, object]
     return _title(words(), action, tuple(change.items()), kinds, tensor)
 
 
-@lru_cache(maxsize=_KEPT)
 def _title(
     _words: Words,
     action: str,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from advisor.knowledge.vendors import MAKERS
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from advisor.report.contract import Document, GpuDoc, ModelDoc
 
 _BEYOND_NOMINAL = 0.02
-_KEPT = 1_024
 """Models and cards about which texts are kept."""
 WRITES = frozenset({"text", "vision"})
 """What models take in that answer in text."""
@@ -92,7 +90,6 @@ def _cards_word(gpu: GpuDoc | None, gpus: int) -> Strings:
     }
 
 
-@lru_cache(maxsize=_KEPT)
 def _card_texts(
     _words: Words,
     fields: tuple[tuple[str, object], ...],
@@ -158,7 +155,6 @@ def _model(doc: Document) -> Strings:
     return _model_texts(words(), tuple(asked["model"].items()), asked["context_tokens"])
 
 
-@lru_cache(maxsize=_KEPT)
 def _model_texts(
     _words: Words, fields: tuple[tuple[str, object], ...], context_tokens: int
 ) -> Strings:

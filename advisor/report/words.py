@@ -64,7 +64,7 @@ def _source(line: int) -> Source:
 
 def _wrong(name: str, text: str, line: int, folder: Path) -> Iterator[TemplateError]:
     """Hold an entry of a user's file against the built-in one of this name."""
-    known = {} if folder == data_dir("templates") else _built_in()
+    known = {} if folder == data_dir("templates") else words_of(None)
     try:
         given = _figures_in(text)
     except ValueError as bad:
@@ -86,11 +86,6 @@ def _figures_in(text: str) -> frozenset[str]:
     return frozenset(name for _, name, _, _ in Formatter().parse(text) if name is not None)
 
 
-@lru_cache(maxsize=1)
-def _built_in() -> Words:
-    return Words(read_words(data_dir("templates"))[0])
-
-
 @lru_cache(maxsize=8)
 def words_of(folder: Path | None) -> Words:
     """Give the words with a user's folder (or none) in front.
@@ -99,16 +94,15 @@ def words_of(folder: Path | None) -> Words:
         TemplateError: The user's words.txt is wrong; its first problem.
     """
     if folder is None:
-        return _built_in()
+        return Words(read_words(data_dir("templates"))[0])
     own, problems = read_words(folder)
     if problems:
         raise problems[0]
-    return Words({**_built_in(), **own})
+    return Words({**words_of(None), **own})
 
 
 def forget_words() -> None:
     """Read the words anew from now on."""
-    _built_in.cache_clear()
     words_of.cache_clear()
 
 
@@ -146,22 +140,22 @@ class speaking:  # noqa: N801 - used as a function is
 
 def words() -> Words:
     """Give the words that are spoken now; what is kept of texts is kept by them."""
-    return _spoken.get() or _built_in()
+    return _spoken.get() or words_of(None)
 
 
 def say(name: str, **figures: object) -> str:
     """Give the text of a name, with figures set into it."""
-    text = (_spoken.get() or _built_in())[name]
+    text = (_spoken.get() or words_of(None))[name]
     return text.format_map(figures) if figures else text
 
 
 def known(kind: str, name: object) -> str:
     """Give the text of a name of a kind; empty for a name that has none."""
-    return (_spoken.get() or _built_in()).get(f"{kind}.{name}", "")
+    return (_spoken.get() or words_of(None)).get(f"{kind}.{name}", "")
 
 
 def counted(name: str, number: int, **figures: object) -> str:
     """Give the text for a number of things, in the singular where there is one."""
-    texts = _spoken.get() or _built_in()
+    texts = _spoken.get() or words_of(None)
     form = name + _ONE if number == 1 and name + _ONE in texts else name
     return texts[form].format_map({"n": f"{number:,}", **figures})

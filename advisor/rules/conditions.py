@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar, Literal
 
@@ -24,13 +25,16 @@ from msgspec.structs import replace
 from advisor.errors import EngineError, RuleFileError, Source
 from advisor.knowledge.fact_type import FactValue
 
+Facts = Mapping[str, FactValue]
+Check = Callable[[Facts, Facts | None], bool]
+"""Whether something holds of a scenario's facts and, in tests of what-ifs, of an option's."""
 Verb = Literal[
     "above", "at least", "below", "at most", "is", "is not", "one of", "is known", "is unknown"
 ]
 """``between A and B`` is parsed into ``at least A`` and ``at most B``."""
 
 
-class Test(Struct, frozen=True, omit_defaults=True):
+class Test(Struct, frozen=True, omit_defaults=True, dict=True):
     """One condition, ``fact verb value``.
 
     Exactly one of ``value`` (literal) and ``other`` (a fact) is set, neither for ``is known``
@@ -46,6 +50,11 @@ class Test(Struct, frozen=True, omit_defaults=True):
     text: str = ""
     """The condition as the expert wrote it, for explanations: ``at most 5 %``."""
     source: Source | None = None
+
+    @cached_property
+    def check(self) -> Check:
+        """Whether it holds of facts as in ``value_of``; made once, as every what-if asks."""
+        return _check_of(self)
 
 
 class When(Struct, frozen=True, omit_defaults=True):
@@ -65,9 +74,6 @@ def all_tests(when: When) -> tuple[Test, ...]:
 Kind = Literal["number", "text", "flag", "any"]
 """``any``: rules only ask whether the fact is known, or whether it equals another such fact."""
 
-Facts = Mapping[str, FactValue]
-Check = Callable[[Facts, Facts | None], bool]
-"""Whether something holds of a scenario's facts and, in tests of what-ifs, of an option's."""
 Branch = tuple[Test, ...]
 """Tests that must all hold."""
 
@@ -161,8 +167,7 @@ def value_of(fact: str, facts: Facts, option: Facts | None = None) -> FactValue 
     return (option or facts).get(fact) if of_option(fact) else facts.get(fact)
 
 
-def check_of(test: Test) -> Check:
-    """Give the check whether one test holds."""
+def _check_of(test: Test) -> Check:
     fact, other, verb = test.fact, test.other, test.verb
     if verb in KNOWING:
         known = verb == "is known"
@@ -191,12 +196,12 @@ def _literal(fact: str, says: Callable[[FactValue], bool]) -> Check:
 
 def holds(test: Test, facts: Facts, option: Facts | None = None) -> bool:
     """Whether one test holds, of facts as in ``value_of``."""
-    return check_of(test)(facts, option)
+    return test.check(facts, option)
 
 
 def all_hold(tests: Branch) -> Check:
     """Give the check whether all tests hold."""
-    checks = [*map(check_of, tests)]
+    checks = [test.check for test in tests]
 
     def check(facts: Facts, option: Facts | None) -> bool:
         for one in checks:  # noqa: SIM110 - all() with a generator takes twice as long

@@ -9,7 +9,6 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -220,7 +219,6 @@ def _written(value: str, part: _Part, *, python: bool) -> str:
     return repr(value) if python else value
 
 
-@lru_cache(maxsize=4096)
 def _quoted(word: str) -> str:
     return shlex.quote(word)
 

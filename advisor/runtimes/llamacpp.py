@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from advisor.memo import by_identity
 from advisor.models.shape import Recurrent
 from advisor.runtimes.base import (
     FLOAT_BYTES,
@@ -187,7 +186,6 @@ class Buffers(Struct):
     """Extra bytes per card when several cards work as a pipeline."""
 
 
-@by_identity
 def graph_shape(model: Model) -> GraphShape:
     """Collect a model's widths for the buffer formulas."""
     shape = model.shape

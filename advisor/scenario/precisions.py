@@ -13,8 +13,6 @@ DEFAULT_PRECISION = "FP16"
 PUBLISHED = "the published format"
 """Stands for the formats that hold what was released, those of as many bits, then FP16."""
 
-_formats: dict[tuple[int, str], tuple[Knowledge, tuple[Format, ...]]] = {}
-
 
 def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
     """List the formats a precision stands for: one, or all of a family name such as INT4.
@@ -22,15 +20,6 @@ def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
     Raises:
         RequestError: Unknown.
     """
-    key = (id(knowledge), text)
-    found = _formats.get(key)
-    if found is None or found[0] is not knowledge:
-        found = (knowledge, _formats_named(text, knowledge))
-        _formats[key] = found
-    return found[1]
-
-
-def _formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
     bits = support.family_bits(text)
     if bits is None:
         return names.find_format_candidates(knowledge, text)

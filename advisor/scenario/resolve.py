@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -130,7 +129,6 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
     return cards
 
 
-@cache
 def _local_gpu() -> str:
     from advisor.knowledge.local_card import local_gpu  # noqa: PLC0415  only when asked
 
@@ -161,7 +159,6 @@ def find_model_named(text: str, knowledge: Knowledge) -> Model:
     return model_from_path(path)
 
 
-@lru_cache(maxsize=8192)
 def _is_path(text: str) -> bool:
     """Whether a text can only be a path: ``publisher/model`` is a Hugging Face id."""
     return text.startswith((".", "/", "~")) or Path(text).suffix in _MODEL_FILES or "\\" in text

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.knowledge.vendors import MAKERS
+from advisor.memo import by_identity
 from advisor.models.model import Model
 from advisor.models.shape import Shape
 from advisor.scenario.scenario import Scenario
@@ -238,16 +238,10 @@ def candidates(
     return [f for f in known if f.places_layers] if split else known
 
 
-_kept_frameworks: dict[int, tuple[Knowledge, tuple[Framework, ...]]] = {}
-
-
+@by_identity
 def _frameworks(knowledge: Knowledge) -> tuple[Framework, ...]:
-    """List the frameworks in knowledge order, as a tuple that is made once."""
-    found = _kept_frameworks.get(id(knowledge))
-    if found is None or found[0] is not knowledge:
-        made = tuple(knowledge.frameworks.values())
-        found = _kept_frameworks[id(knowledge)] = (knowledge, made)
-    return found[1]
+    """List the frameworks in knowledge order."""
+    return tuple(knowledge.frameworks.values())
 
 
 def choose(
@@ -360,7 +354,6 @@ def _runnable(
     return list(islice(running, _MOST_SHOWN))
 
 
-@lru_cache(maxsize=4096)
 def _native(capability: float | None, needed: float | None) -> bool | None:
     if needed is None:
         return None

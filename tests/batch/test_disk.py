@@ -7,7 +7,6 @@ import errno
 import os
 import platform
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,13 +20,6 @@ FILES = (
     File("markdown/c.md", b"more"),
     File("shards/0.jsonl", b"{}"),
 )
-
-
-@pytest.fixture(autouse=True)
-def _asked_anew() -> Iterator[None]:
-    disk._whole_file_system.cache_clear()
-    yield
-    disk._whole_file_system.cache_clear()
 
 
 @pytest.fixture

@@ -8,9 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.bulk.batch.file_names import slug
-from advisor.knowledge.vocabulary import shown_in
 from advisor.memo import Kept
-from advisor.report import escapes, not_recommended, remedy_view, report_view, word_budget
+from advisor.report import escapes, remedy_view, word_budget
 from advisor.report.assembly import document
 from advisor.report.document_view import Views
 from advisor.report.remedy_view import WRITERS
@@ -22,12 +21,8 @@ from tests.report.samples import does_not_fit, fits_amply
 
 KEPT = (
     slug,
-    shown_in,
-    not_recommended._title,
     escapes.escaped,
     word_budget.words_in,
-    report_view._card_texts,
-    report_view._model_texts,
 )
 
 

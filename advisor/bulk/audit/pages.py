@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 
 from advisor.bulk.audit.finding import Finding
@@ -16,7 +15,6 @@ from advisor.bulk.batch.store import WORK, printable
 SITE_MANIFEST = "site.jsonl"
 """A line about the site, then one for each of its files."""
 MOST_PAGE_BYTES = 100_000
-_KEPT = 4096
 _AGAIN = "make it again: advisor site DIR"
 
 
@@ -83,7 +81,6 @@ def _read(root: Path, path: str, said: str, found: list[Finding]) -> bytes | Non
 
 
 def _anchors(root: Path) -> Callable[[str], frozenset[str]]:
-    @lru_cache(maxsize=_KEPT)
     def ids(path: str) -> frozenset[str]:
         return frozenset(read_outline((root / path).read_text("utf-8", "replace")).ids)
 

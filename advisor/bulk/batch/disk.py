@@ -12,7 +12,6 @@ import platform
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 
 _AT_ONCE = 16
@@ -61,7 +60,6 @@ def _within(path: Path, root: Path) -> bool:
     return path == root or root in path.parents
 
 
-@cache
 def _whole_file_system() -> Callable[[Path], None] | None:
     """Give what flushes the file system of a folder; None where that cannot be had or trusted."""
     if not sys.platform.startswith("linux") or _kernel() < _TELLS_ERRORS:

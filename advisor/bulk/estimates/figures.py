@@ -22,7 +22,6 @@ from advisor.estimate.weights import weights_of
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Knowledge, ModelRecord
-from advisor.memo import by_identity
 from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
 from advisor.report.assembly import memory_doc, speed_doc
@@ -203,7 +202,6 @@ def _as_stored(scenario: Scenario) -> Scenario:
     return scenario
 
 
-@by_identity
 def _text_part(model: Model) -> Model:
     text = model.parameters - model.vision_parameters
     return replace(model, parameters=text, vision_parameters=0)

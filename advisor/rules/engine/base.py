@@ -1,13 +1,16 @@
-"""What an engine does: facts and compiled rules in, firings out."""
+"""What an engine does: facts and compiled rules in, firings out, or the contradiction found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct, field
 
+from advisor.errors import EngineError, RuleFileError
 from advisor.knowledge.fact_type import FactValue
+from advisor.rules.engine.compiler import CompiledRule, CompiledRules
 
 
 class OptionFacts(Struct, frozen=True):
@@ -15,10 +18,6 @@ class OptionFacts(Struct, frozen=True):
 
     key: str
     values: Mapping[str, FactValue]
-    shared: Mapping[str, FactValue] = {}
-    """Those of ``values`` that other what-ifs may share, in a mapping that never changes: what an
-    engine makes of it can be kept. It is all of ``values``, or facts that are in the ``values`` of
-    no other what-if that shares some, unless that one shares them too."""
 
 
 class Firing(Struct, frozen=True, order=True):
@@ -54,3 +53,59 @@ class Engine(Protocol):
             EngineError: The engine failed.
         """
         ...
+
+
+def check_keys(options: Sequence[OptionFacts]) -> None:
+    """Refuse options that a firing could not name.
+
+    Raises:
+        EngineError: An empty or repeated key.
+    """
+    keys = {option.key for option in options}
+    if len(keys) != len(options) or "" in keys:
+        raise EngineError("option keys must be unique and not empty")
+
+
+def settle(compiled: CompiledRules, fired: Collection[tuple[str, str]]) -> Outcome:
+    """Sort the firings and read off what was concluded.
+
+    Args:
+        compiled: The rules that ran.
+        fired: Rule id and option key ("" for a scenario), each pair once.
+
+    Raises:
+        RuleFileError: Rules conclude different values for one fact. The fact lowest in the order
+            of dependency is named: whatever else fired wrongly came after it.
+    """
+    ids = {rule for rule, _ in fired}
+    makers: dict[str, list[tuple[CompiledRule, FactValue]]] = defaultdict(list)
+    for rule in compiled.rules:
+        if rule.conclusions and rule.id in ids:
+            for fact, value in rule.conclusions:
+                makers[fact].append((rule, value))
+    order = sorted(makers, key=lambda fact: (compiled.levels[fact], fact))
+    concluded = {fact: _agreed(fact, makers[fact]) for fact in order}
+    supports = {fact: tuple(sorted(rule.id for rule, _ in makers[fact])) for fact in order}
+    return Outcome(_firings(fired), _by_name(concluded), supports)
+
+
+def _agreed(fact: str, makers: Sequence[tuple[CompiledRule, FactValue]]) -> FactValue:
+    (first, value), *rest = sorted(makers, key=lambda maker: maker[0].id)
+    for rule, other in rest:
+        if other != value:
+            raise RuleFileError(
+                f"rules '{first.id}' and '{rule.id}' hold together but conclude different values "
+                f"for '{fact}': {value!r} and {other!r}.",
+                source=rule.source,
+                hint="Make their conditions exclude each other.",
+                lint="contradictory-conclude",
+            )
+    return value
+
+
+def _firings(fired: Collection[tuple[str, str]]) -> tuple[Firing, ...]:
+    return tuple(Firing(rule, option) for rule, option in sorted(fired))
+
+
+def _by_name(concluded: Mapping[str, FactValue]) -> Mapping[str, FactValue]:
+    return {fact: concluded[fact] for fact in sorted(concluded)}

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from operator import getitem
 from types import NoneType
 
 from advisor.knowledge.fact_type import FactValue
-from advisor.memo import Kept
 from advisor.rules.conditions import ORDERING, Test, of_option
 from advisor.rules.engine.base import OptionFacts
 from advisor.rules.engine.compiler import CompiledRules, group_of
 from advisor.rules.engine.network import PRESENT_OPTION, UNIT
 from advisor.rules.engine.properties import FactText, Names, fact_texts
 
-_MOST_KEPT = 512
 _PRESENT = f'"{PRESENT_OPTION}":1,'
 
 
@@ -43,11 +41,7 @@ class Writer:
         sketches = fact_texts(compiled, names, [test for test in tests if test.other is None])
         compared = {fact for join in self._joins for fact in (join.fact, join.other)}
         self._sketches = {fact: sketches.get(fact) for fact in compared - exact if fact}
-        self._option = {fact: text for fact, text in read.items() if of_option(fact)}
-        self._all = _Properties(self._option)
-        self._own, self._shared = self._all, _Properties({})
-        self._whole: Kept[int, tuple[Mapping[str, FactValue], str]] = Kept(_MOST_KEPT)
-        self._kept: Kept[int, tuple[Mapping[str, FactValue], str]] = Kept(_MOST_KEPT)
+        self._whatif = _Properties({f: text for f, text in read.items() if of_option(f)})
 
     def _is_plain(self, join: Test) -> bool:
         """Whether it compares two numbers of the scenario."""
@@ -88,37 +82,7 @@ class Writer:
 
     def options(self, options: Sequence[OptionFacts]) -> Iterator[str]:
         """Write the properties of every what-if; see ``option_fact``."""
-        for option in options:
-            if option.shared is option.values:
-                yield self._whole_text_of(option.shared)
-            elif option.shared:
-                yield self._text_of(option.shared) + self._own.text(option.values)
-            else:
-                yield _PRESENT + self._all.text(option.values)
-
-    def _whole_text_of(self, shared: Mapping[str, FactValue]) -> str:
-        found = self._whole.get(id(shared))
-        if found is None:
-            found = (shared, _PRESENT + self._all.text(shared))
-            self._whole.put(id(shared), found)
-        return found[1]
-
-    def _text_of(self, shared: Mapping[str, FactValue]) -> str:
-        found = self._kept.get(id(shared))
-        if found is None:
-            new = self._option.keys() & shared.keys() - self._shared.names
-            if new:
-                self._tell_apart({*new, *self._shared.names})
-            found = (shared, _PRESENT + self._shared.text(shared))
-            self._kept.put(id(shared), found)
-        return found[1]
-
-    def _tell_apart(self, shared: Collection[str]) -> None:
-        """Note which facts what-ifs may share; what was kept before says nothing of new ones."""
-        facts = self._option.items()
-        self._own = _Properties({fact: text for fact, text in facts if fact not in shared})
-        self._shared = _Properties({fact: text for fact, text in facts if fact in shared})
-        self._kept = Kept(_MOST_KEPT)
+        return (_PRESENT + self._whatif.text(option.values) for option in options)
 
 
 def _piece(text: FactText, value: FactValue | None) -> str:
@@ -129,7 +93,7 @@ class _Properties:
     """Writes certain facts of a what-if."""
 
     def __init__(self, texts: Mapping[str, FactText]) -> None:
-        self.names = (*texts,)
+        self._names = (*texts,)
         self._texts = (*texts.values(),)
         self._pieces = [text.pieces for text in self._texts]
         self._exact = [text.exact for text in self._texts]
@@ -137,7 +101,7 @@ class _Properties:
         """Classes of all values of an option, where each may be looked up."""
 
     def text(self, facts: Mapping[str, FactValue]) -> str:
-        values = [*map(facts.get, self.names)]
+        values = [*map(facts.get, self._names)]
         if self._looked_up(values):
             return "".join(map(getitem, self._pieces, values))
         return "".join(map(FactText.text, self._texts, values))

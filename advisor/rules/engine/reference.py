@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from advisor.knowledge.fact_type import FactValue
-from advisor.rules.conditions import Check, Facts, check_of
-from advisor.rules.engine.base import OptionFacts, Outcome
+from advisor.rules.conditions import Check, Facts
+from advisor.rules.engine.base import OptionFacts, Outcome, check_keys, settle
 from advisor.rules.engine.compiler import OPTION, Branch, CompiledRule, CompiledRules
-from advisor.rules.engine.outcome import check_keys, settle
 
 _NO_OPTION: Facts = {}
 
@@ -81,5 +80,5 @@ def _closures(branch: Branch) -> _Branch:
     option: list[Check] = []
     for pattern in branch.patterns:
         checks = option if pattern.group == OPTION else scenario
-        checks += [check_of(test) for test in (*pattern.literals, *pattern.joins)]
+        checks += [test.check for test in (*pattern.literals, *pattern.joins)]
     return _Branch(tuple(scenario), tuple(option))
