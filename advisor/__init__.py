@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice
-    from advisor.advice.pipeline import Advisor, advise
+    from advisor.advice.pipeline import Advisor
     from advisor.files import __version__
     from advisor.knowledge.load import load_knowledge
+    from advisor.report.assembly import advise
     from advisor.rules.language.load import load_rules
     from advisor.scenario.settings import Request
 
@@ -28,7 +29,7 @@ _HOMES = {
     "Advisor": "advice.pipeline",
     "Request": "scenario.settings",
     "__version__": "files",
-    "advise": "advice.pipeline",
+    "advise": "report.assembly",
     "load_knowledge": "knowledge.load",
     "load_rules": "rules.language.load",
 }

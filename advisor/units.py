@@ -1,4 +1,4 @@
-"""Quantities: the only place that parses, converts and prints units.
+"""Quantities: the only place that parses, converts and prints units; foreign text made printable.
 
 Inside the program a quantity is a plain number in the base unit of its dimension,
 and its name says so (``required_bytes``, ``bandwidth_bytes_s``).
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -18,6 +20,10 @@ from advisor.suggest import did_you_mean
 GIB = 2**30
 MIB = 2**20
 GB = 10**9
+_KEPT = 16_384
+"""Texts made printable that are kept; a report prints the same few again and again."""
+_SPACES = re.compile(r"\s+")
+_CONTROL = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 _BYTES: Mapping[str, float] = {
     "bytes": 1,
@@ -184,3 +190,20 @@ def steady(value: float) -> float:
 def counted(number: int, word: str) -> str:
     """Write ``1 page`` or ``2,000 pages``."""
     return f"{number:,} {word}{'s' * (number != 1)}"
+
+
+@lru_cache(maxsize=_KEPT)
+def plain(text: str) -> str:
+    """Make a name or sentence safe to print: one line, no control or invisible characters."""
+    if text.isascii() and text.isprintable():
+        return _SPACES.sub(" ", text).strip()
+    kept = (" " if c.isspace() else c for c in text)
+    shown = "".join(c for c in kept if c == " " or unicodedata.category(c) not in _CONTROL)
+    return _SPACES.sub(" ", shown).strip()
+
+
+def typed(command: str) -> str:
+    """Make a command safe to print: its lines and spaces stay, other control characters go."""
+    if command.isascii() and command.replace("\n", "").isprintable():
+        return command
+    return "".join(c for c in command if c == "\n" or unicodedata.category(c) not in _CONTROL)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from advisor.advice.document import Advice
+from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
 from advisor.report.assembly import document, document_and_views
@@ -36,7 +36,7 @@ LONG_SENTENCE = 12
 LENGTHS: tuple[Length, ...] = ("short", "standard", "full")
 
 
-def sampled(advisor: Advisor) -> Iterator[Advice]:
+def sampled(advisor: Advisor) -> Iterator[Conclusions]:
     """Advice on a fixed, even sample of cards, models, formats, contexts and runtimes."""
     for given in drawn(advisor.knowledge):
         for easier in eased(given):
@@ -60,13 +60,13 @@ def how_they_read(pages: Sequence[str], length: Length) -> None:
     )
 
 
-def once(advice: Advice) -> None:
+def once(advice: Conclusions) -> None:
     doc, views = document_and_views(advice)
     render_markdown(doc, made=report(doc, "standard", None, views))
     render_json(doc, indent=None)
 
 
-def milliseconds(found: Sequence[Advice]) -> float:
+def milliseconds(found: Sequence[Conclusions]) -> float:
     """Processor time of document, standard Markdown and JSON of one report, best of five."""
     times = []
     for _ in range(5):

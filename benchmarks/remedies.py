@@ -32,7 +32,7 @@ from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from advisor.advice.document import Advice
+from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import prepare
 from advisor.errors import UserError
@@ -125,12 +125,12 @@ def _oracle() -> Advisor:
     return Advisor.load(engine=other)
 
 
-def _named_alike(advice: Advice, other: Advice) -> Advice:
+def _named_alike(advice: Conclusions, other: Conclusions) -> Conclusions:
     made = replace(advice.provenance, engine=other.provenance.engine)
     return replace(advice, provenance=made)
 
 
-def _counted(advice: Advice) -> Iterator[str]:
+def _counted(advice: Conclusions) -> Iterator[str]:
     said = advice.recommendations
     yield advice.state
     if not said:

@@ -9,7 +9,7 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice.document import Advice
+from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
 from advisor.estimate.break_even import MOST_CARDS, can_double
@@ -31,12 +31,12 @@ def advisor() -> Advisor:
 
 
 @lru_cache(maxsize=len(SEEDS))
-def advised(seed: int) -> list[Advice]:
+def advised(seed: int) -> list[Conclusions]:
     """Advise on requests drawn from the whole catalogue."""
     rng = random.Random(seed)
     known = advisor().knowledge
     cards = [card.name for card in known.gpus.values() if card.vram_bytes]
-    found: list[Advice] = []
+    found: list[Conclusions] = []
     while len(found) < PER_SEED:
         request = Request(
             gpu=rng.choice(cards),

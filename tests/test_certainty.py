@@ -8,12 +8,12 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
+from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
 from advisor.estimate.certainty import certainty_of
 from advisor.estimate.memory import estimate_memory
 from advisor.report.assembly import document
-from advisor.report.contract import Document
 from advisor.report.sentence_check import contradictions
 from advisor.scenario.settings import Request
 from tests.estimate.builders import FP16, GIB, KNOWLEDGE, framework, on_card, scenario
@@ -26,7 +26,7 @@ def advisor() -> Advisor:
     return Advisor.load()
 
 
-def report(request: Request) -> Document:
+def report(request: Request) -> Advice:
     return document(advisor().advise(request))
 
 
@@ -54,26 +54,26 @@ def test_without_a_card_nothing_is_said() -> None:
 
 def test_the_verdict_and_a_note_say_that_it_may_not_fit() -> None:
     doc = report(RISKY)
-    assert doc["verdict"]["state"] == "fits"
-    assert doc["memory"]["certainty"] == "may_exceed"
-    sentence = doc["verdict"]["sentence"]
+    assert doc.verdict.state == "fits"
+    assert doc.memory.certainty == "may_exceed"
+    sentence = doc.verdict.sentence
     assert "should fit" in sentence
     assert "not for certain" in sentence
-    assert f"up to {doc['memory']['high_bytes'] / GIB:.1f} GiB" in sentence
-    note = next(note["text"] for note in doc["notes"] if note["rule"] == "may-exceed-the-card")
+    assert f"up to {doc.memory.high_bytes / GIB:.1f} GiB" in sentence
+    note = next(note.text for note in doc.notes if note.rule == "may-exceed-the-card")
     assert note.startswith("It may still not fit.")
 
 
 def test_a_sure_fit_is_told_without_doubt() -> None:
     doc = report(replace(RISKY, gpu="RTX 3090"))
-    assert doc["memory"]["certainty"] == "sure"
-    assert "certain" not in doc["verdict"]["sentence"]
-    assert "may-exceed-the-card" not in {note["rule"] for note in doc["notes"]}
+    assert doc.memory.certainty == "sure"
+    assert "certain" not in doc.verdict.sentence
+    assert "may-exceed-the-card" not in {note.rule for note in doc.notes}
 
 
 def test_a_verdict_that_hides_the_risk_is_found_out() -> None:
     doc = report(RISKY)
-    doc["verdict"]["sentence"] = "It fits with room to spare."
+    doc.verdict.sentence = "It fits with room to spare."
     assert "verdict: leaves out that more may be needed than is usable" in contradictions(doc)
 
 
@@ -93,9 +93,9 @@ def test_the_verdict_is_unsure_exactly_where_the_range_is() -> None:
             doc = report(request)
         except UserError:
             continue
-        certainty = doc["memory"]["certainty"]
-        runs = doc["verdict"]["state"] in {"fits", "tight"}
-        unsure = "not for certain" in doc["verdict"]["sentence"]
+        certainty = doc.memory.certainty
+        runs = doc.verdict.state in {"fits", "tight"}
+        unsure = "not for certain" in doc.verdict.sentence
         assert unsure == (runs and certainty == "may_exceed"), request.stated()
         told = ("verdict", "have", "happens", "note may-exceed")
         wrong = [found for found in contradictions(doc) if found.startswith(told)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
@@ -25,7 +26,7 @@ def advice_json(engine: str, request: Request) -> str:
         doc = document(advisor(engine).advise(request))
     except UserError as error:
         return str(error)
-    doc["provenance"]["engine"] = "either"
+    doc.provenance = replace(doc.provenance, engine="either")
     return render_json(doc)
 
 

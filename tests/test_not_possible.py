@@ -7,7 +7,7 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice.document import Advice, NotRecommended
+from advisor.advice.conclusions import BarredOption, Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.remedies.option import Expected
 from advisor.report.assembly import document
@@ -24,11 +24,11 @@ def advisor() -> Advisor:
 
 
 @lru_cache(maxsize=64)
-def advised(**keys: object) -> Advice:
+def advised(**keys: object) -> Conclusions:
     return advisor().with_expected(advisor().advise(Request(**keys)))  # type: ignore[arg-type]  # Request keys
 
 
-def barred(advice: Advice, **change: object) -> list[NotRecommended]:
+def barred(advice: Conclusions, **change: object) -> list[BarredOption]:
     return [item for item in advice.not_recommended if item.option.change == change]
 
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import pytest
 
-from advisor.advice.document import Advice
+from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.report.assembly import document
 from advisor.report.text import render_text
@@ -27,7 +27,7 @@ def advisor() -> Advisor:
 
 
 @lru_cache
-def advice(name: str) -> Advice:
+def advice(name: str) -> Conclusions:
     return advisor().advise(SCENARIOS[name])
 
 

@@ -359,11 +359,11 @@ def test_a_line_of_a_file_takes_the_key() -> None:
     stream = BytesIO("\n".join(json.dumps(line) for line in lines).encode())
     rows = read_rows(stream, "plan.jsonl")
     usual, layer, refused, wrong = (estimate_row(row, known())[0] for row in rows)
-    assert usual["memory"]
-    assert layer["memory"]
-    assert usual["memory"]["kv_cache_bytes"] == 8 * layer["memory"]["kv_cache_bytes"]
-    assert "vLLM does not split a model by row" in str(refused["error"])
-    assert wrong["error"] == "split: 'diagonal' is not one of layer, row, tensor."
+    assert usual.memory
+    assert layer.memory
+    assert usual.memory.kv_cache_bytes == 8 * layer.memory.kv_cache_bytes
+    assert "vLLM does not split a model by row" in str(refused.error)
+    assert wrong.error == "split: 'diagonal' is not one of layer, row, tensor."
 
 
 def test_a_pipeline_is_a_remedy_where_shards_need_more_cards() -> None:

@@ -77,10 +77,10 @@ def test_no_report_of_unequal_cards_contradicts_itself() -> None:
 def test_the_report_shows_both_cards_and_what_each_holds(render) -> None:  # type: ignore[no-untyped-def]  # one of three
     doc = document(advisor().advise(Request(gpu=MIXED, model="llama-3.1-70b", precision="Q3_K_M")))
     text = " ".join(render(doc).split())
-    large, small = doc["memory"]["per_gpu"]
-    assert (large["name"], small["name"]) == ("GeForce RTX 3090", "GeForce RTX 3060 12 GB")
+    large, small = doc.memory.per_gpu
+    assert (large.name, small.name) == ("GeForce RTX 3090", "GeForce RTX 3060 12 GB")
     for card in (large, small):
-        assert f"{card['required_bytes'] / 2**30:.1f} GiB on the {card['name']}" in text
+        assert f"{card.required_bytes / 2**30:.1f} GiB on the {card.name}" in text
 
 
 def test_facts_are_those_of_the_least_card() -> None:
@@ -127,18 +127,18 @@ def test_estimate_takes_the_same_words_in_csv_and_json(tmp_path: Path) -> None:
             rows = list(read_rows(stream, path.name))
         answers += [estimate_row(row, advisor().knowledge)[0] for row in rows]
     first, second = answers
-    assert first["memory"] == second["memory"] is not None
-    assert first["error"] is None
+    assert first.memory == second.memory is not None
+    assert first.error is None
 
 
 def test_the_command_leaves_the_split_to_free_memory() -> None:
     """Equal shares would overfill the smaller card; by itself llama.cpp splits as sized."""
     mixed = advisor().advise(Request(gpu=MIXED, model="llama-3.1-70b", precision="Q4_K_M"))
     equal = advisor().advise(Request(gpu="2x RTX 3090", model="phi-3-medium", precision="FP16"))
-    shown = document(mixed)["commands"] + document(equal)["commands"]
-    texts = [command["text"] for command in shown if command["text"].startswith("llama-server")]
+    shown = [*document(mixed).commands, *document(equal).commands]
+    texts = [command.text for command in shown if command.text.startswith("llama-server")]
     assert texts == [text for text in texts if ("-ts 1,1" in text) == ("70B" not in text)]
-    assert not [command for command in document(mixed)["commands"] if command["gaps"]]
+    assert not [command for command in document(mixed).commands if command.gaps]
 
 
 def test_a_machine_taken_in_place_of_several_cards_is_one() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from advisor.advice.document import Because
 from advisor.knowledge.fact_type import FactValue
-from advisor.knowledge.vocabulary import Vocabulary, show
+from advisor.knowledge.vocabulary import Vocabulary, show, shown_in
 from advisor.rules.conditions import ORDERING, Test
 from advisor.rules.engine.trace import what_held
 from advisor.rules.language.model import Rule
@@ -26,7 +26,12 @@ def because(
     """List the conditions of the branch that held, in the order of the rule."""
     return tuple(
         [
-            Because(test.fact, actual, test.text or test.verb, vocabulary.fact(test.fact))
+            Because(
+                test.fact,
+                actual,
+                test.text or test.verb,
+                shown_in(vocabulary.fact(test.fact).unit, actual),
+            )
             for test, actual in what_held(rule, facts, option)
         ]
     )
@@ -44,7 +49,7 @@ def barred_because(
             test.fact,
             actual,
             test.text or test.verb,
-            vocabulary.fact(test.fact),
+            shown_in(vocabulary.fact(test.fact).unit, actual),
             _distance(test, actual, facts, option, vocabulary),
         )
         for test, actual in what_held(rule, facts, option)

@@ -8,16 +8,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.advice.conclusions import BarredOption, Conclusions, FiredNote, RankedOption, State
 from advisor.advice.confidence import confidence_of
-from advisor.advice.document import (
-    Advice,
-    Because,
-    Note,
-    NotRecommended,
-    Provenance,
-    Recommendation,
-    State,
-)
+from advisor.advice.document import Because, Provenance
 from advisor.advice.explanation import barred_because, because, reason
 from advisor.advice.preparation import Prepared, estimate, prepare
 from advisor.advice.ranking import Ranking, Scored, rank
@@ -140,7 +133,7 @@ class Advisor(Struct, frozen=True):
         """
         return estimate(request, self.knowledge)
 
-    def advise(self, request: Request, *, complete: bool = False) -> Advice:
+    def advise(self, request: Request, *, complete: bool = False) -> Conclusions:
         """Give everything known about one request.
 
         Args:
@@ -153,7 +146,7 @@ class Advisor(Struct, frozen=True):
         """
         return self.advise_on(prepare(request, self.knowledge), complete=complete)
 
-    def advise_on(self, ready: Prepared, *, complete: bool = False) -> Advice:
+    def advise_on(self, ready: Prepared, *, complete: bool = False) -> Conclusions:
         """Apply the rules to a request whose facts are worked out already.
 
         Raises:
@@ -171,8 +164,8 @@ class Advisor(Struct, frozen=True):
         run = _Run(ready.base, ready.limits, ready.edges, options, known, values, outcome, ranking)
         return self._with_barred(self._assembled(run), expected, others)
 
-    def _assembled(self, run: _Run) -> Advice:
-        return Advice(
+    def _assembled(self, run: _Run) -> Conclusions:
+        return Conclusions(
             request=run.base.request,
             scenario=run.base.scenario,
             memory=run.base.memory,
@@ -193,7 +186,7 @@ class Advisor(Struct, frozen=True):
             break_even=run.edges,
         )
 
-    def with_expected(self, advice: Advice) -> Advice:
+    def with_expected(self, advice: Conclusions) -> Conclusions:
         """Add what people look for and cannot run here, each with the rule that says why.
 
         The rules run once more, on those what-ifs alone, so ``advise`` itself pays nothing.
@@ -203,8 +196,8 @@ class Advisor(Struct, frozen=True):
         return self._with_barred(advice, expected, outcome.firings)
 
     def _with_barred(
-        self, advice: Advice, expected: Mapping[str, Expected], firings: Sequence[Firing]
-    ) -> Advice:
+        self, advice: Conclusions, expected: Mapping[str, Expected], firings: Sequence[Firing]
+    ) -> Conclusions:
         if not expected:
             return advice
         fired_for: dict[str, list[str]] = {}
@@ -228,7 +221,7 @@ class Advisor(Struct, frozen=True):
             fired=tuple(sorted({*advice.fired, *fired})),
         )
 
-    def expected(self, advice: Advice) -> tuple[Expected, ...]:
+    def expected(self, advice: Conclusions) -> tuple[Expected, ...]:
         """List what people look for and cannot run here."""
         return expected_options(
             Base(advice.request, advice.scenario, advice.memory, advice.speed, self.knowledge)
@@ -245,10 +238,10 @@ class Advisor(Struct, frozen=True):
         option: Option | Expected,
         facts: Mapping[str, FactValue],
         values: Mapping[str, FactValue],
-    ) -> NotRecommended:
+    ) -> BarredOption:
         conditions = barred_because(rule, facts, values, self.vocabulary)
         said = reason(rule, conditions, facts, values, self.vocabulary)
-        return NotRecommended(option, rule.id, said, conditions)
+        return BarredOption(option, rule.id, said, conditions)
 
     def provenance(self) -> Provenance:
         """Name the version, rules, knowledge and engine behind an answer."""
@@ -289,13 +282,13 @@ class Advisor(Struct, frozen=True):
         new = dict.fromkeys(entry for entry in found if entry and entry not in made.yours)
         return replace(made, yours=(*made.yours, *new))
 
-    def _recommendations(self, run: _Run) -> tuple[Recommendation, ...]:
+    def _recommendations(self, run: _Run) -> tuple[RankedOption, ...]:
         said = enumerate(run.ranking.recommended, start=1)
         return tuple(self._recommendation(place, item, run) for place, item in said)
 
-    def _recommendation(self, place: int, item: Scored, run: _Run) -> Recommendation:
+    def _recommendation(self, place: int, item: Scored, run: _Run) -> RankedOption:
         option = run.options[item.option]
-        return Recommendation(
+        return RankedOption(
             rank=place,
             rule=item.rule.id,
             option=option,
@@ -308,10 +301,10 @@ class Advisor(Struct, frozen=True):
             alternatives=tuple(run.options[key] for key in item.alternatives),
         )
 
-    def _notes(self, run: _Run) -> tuple[Note, ...]:
+    def _notes(self, run: _Run) -> tuple[FiredNote, ...]:
         fired = {f.rule for f in run.outcome.firings}
         notes = [
-            Note(
+            FiredNote(
                 rule=rule.id,
                 text_template=rule.text or "",
                 score=rule.score.base if rule.score else _NO_SCORE,
@@ -323,7 +316,7 @@ class Advisor(Struct, frozen=True):
         ]
         return tuple(sorted(notes, key=lambda n: -n.score))
 
-    def _barred(self, run: _Run) -> tuple[NotRecommended, ...]:
+    def _barred(self, run: _Run) -> tuple[BarredOption, ...]:
         return tuple(
             self._not_recommended(rule, run.options[key], run.facts, run.values[key])
             for rule, key in run.ranking.vetoed
@@ -354,24 +347,3 @@ def _state(facts: Mapping[str, FactValue]) -> State:
             hint="Restore the verdict rules of the built-in rules/fit.yaml.",
         )
     return state  # type: ignore[return-value]  # one of the four, checked above
-
-
-def advise(
-    request: Request,
-    *,
-    rules: Path | None = None,
-    templates: Path | None = None,
-    knowledge: Path | None = None,
-) -> Advice:
-    """Answer one request; who has many loads an ``Advisor`` once.
-
-    Args:
-        request: What is asked; names as people type them.
-        rules: A folder laid over the built-in rules.
-        templates: A folder of texts in front of the built-in ones.
-        knowledge: A folder laid over the built-in knowledge.
-
-    Raises:
-        UserError: The request or a file is wrong.
-    """
-    return Advisor.load(rules=rules, templates=templates, knowledge=knowledge).advise(request)

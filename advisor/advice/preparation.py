@@ -68,10 +68,12 @@ def prepare(request: Request, knowledge: Knowledge) -> Prepared:
 def _break_even(base: Base, limits: Limits, options: Sequence[Option]) -> BreakEven:
     """Say where a request tips over, all else as it is; what was sized already is not again."""
     if base.memory.usable_bytes is None:
-        return BreakEven()
+        return BreakEven(limits.max_context_tokens, base.memory.deficit_bytes)
     largest = largest_format(base, options)
     smallest = smallest_capacity_bytes(base.scenario, base.knowledge, base.memory)
     return BreakEven(
+        max_context_tokens=limits.max_context_tokens,
+        missing_bytes=base.memory.deficit_bytes,
         too_large_batch=first_batch_too_large(base.scenario, limits, base.memory),
         largest_format=largest[0].name if largest else None,
         largest_format_bits=largest[1].bits_per_weight if largest else None,

@@ -21,7 +21,9 @@ def user_rule(rule: Rule) -> UserEntry | None:
     """Say that a rule is the user's; None for a built-in one."""
     if rule.own is None:
         return None
-    return UserEntry("rule", rule.id, _place(rule.source), rule.own.replaces, _place(rule.own.at))
+    return UserEntry(
+        "rule", rule.id, _place(rule.source), rule.own.replaces or None, _place(rule.own.at) or None
+    )
 
 
 def _place(source: Source | None) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from advisor.advice.document import ScoreTerm
+from advisor.advice.conclusions import ScoreTerm
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.remedies.dominance import BETWEEN_KEYS, DOMINATED_BY

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.advice.document import Advice, Recommendation, ScoreTerm
+from advisor.advice.conclusions import Conclusions, RankedOption, ScoreTerm
 from advisor.advice.pipeline import Advisor
 from advisor.estimate.picture import memory_picture
 from advisor.files import opened
@@ -19,7 +19,7 @@ from advisor.report.prose import Length
 from advisor.rules.language.model import Rule
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document
+    from advisor.advice.document import Advice
     from advisor.report.pareto import OptionsTable
 
 
@@ -29,7 +29,7 @@ _WIDEST = 100
 
 def write_report(
     advisor: Advisor,
-    advice: Advice,
+    advice: Conclusions,
     *,
     templates: Path | None,
     form: str,
@@ -80,7 +80,7 @@ def write_report(
     write(text.rstrip("\n") + "\n", output)
 
 
-def _picture(doc: Document, form: str, templates: Path | None, *, terminal: bool) -> str:
+def _picture(doc: Advice, form: str, templates: Path | None, *, terminal: bool) -> str:
     from advisor.report.picture import picture_markdown, picture_text  # noqa: PLC0415
 
     if form == "markdown":
@@ -88,7 +88,7 @@ def _picture(doc: Document, form: str, templates: Path | None, *, terminal: bool
     return picture_text(doc, width=_width(terminal=terminal), templates=templates)
 
 
-def _options(doc: Document, form: str, output: Path | None, templates: Path | None) -> str:
+def _options(doc: Advice, form: str, output: Path | None, templates: Path | None) -> str:
     """The table of what fits; drawn by rich on a terminal, with its picture in a Markdown file."""
     from advisor.report import pareto  # noqa: PLC0415
 
@@ -136,7 +136,7 @@ def write(text: str, output: Path | None) -> None:
         file.write(text)
 
 
-def why_report(advisor: Advisor, advice: Advice) -> str:
+def why_report(advisor: Advisor, advice: Conclusions) -> str:
     """Show what fired, how it scored, what was superseded or barred, and what stayed silent."""
     none = ["  nothing"]
     parts = [
@@ -156,7 +156,7 @@ def why_report(advisor: Advisor, advice: Advice) -> str:
     return "\n".join(parts)
 
 
-def _off(advice: Advice) -> Iterator[str]:
+def _off(advice: Conclusions) -> Iterator[str]:
     """The rules that the user disabled; nothing without any."""
     if advice.provenance.switched_off:
         yield "Switched off by your rules"
@@ -165,7 +165,7 @@ def _off(advice: Advice) -> Iterator[str]:
         yield ""
 
 
-def _barred(advice: Advice) -> Iterator[str]:
+def _barred(advice: Conclusions) -> Iterator[str]:
     for item in advice.not_recommended:
         yield f"  {item.option.key}: {item.rule}: {item.reason}"
         for why in item.because:
@@ -174,7 +174,7 @@ def _barred(advice: Advice) -> Iterator[str]:
             yield f"      because {why.fact} is {why.shown} ({why.test}{beyond})"
 
 
-def _fired(advisor: Advisor, advice: Advice) -> Iterator[str]:
+def _fired(advisor: Advisor, advice: Conclusions) -> Iterator[str]:
     by_rule: dict[str, list[str]] = {}
     for rule_id, key in advice.fired:
         by_rule.setdefault(rule_id, []).append(key)
@@ -199,7 +199,7 @@ def _whose(rule: Rule) -> str:
     return f" ({user_rule(rule)})"
 
 
-def _score(vocabulary: Vocabulary, recommendation: Recommendation) -> Iterator[str]:
+def _score(vocabulary: Vocabulary, recommendation: RankedOption) -> Iterator[str]:
     terms = " ".join(
         f"{'-' if t.points < 0 else '+'} {abs(t.points):g} ({_term(vocabulary, t)})"
         for t in recommendation.score_terms
@@ -216,7 +216,7 @@ def _term(vocabulary: Vocabulary, term: ScoreTerm) -> str:
     return f"{term.fact} {show(vocabulary.fact(term.fact), term.value)}, {term.text}"
 
 
-def _silent(advisor: Advisor, advice: Advice) -> Iterator[str]:
+def _silent(advisor: Advisor, advice: Conclusions) -> Iterator[str]:
     fired = {rule for rule, _ in advice.fired}
     from advisor.workbench.explanation import why_not_lines  # noqa: PLC0415 - for --why alone
 

@@ -12,11 +12,11 @@ from advisor.cli.report_output import write
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.model import Model
 from advisor.report import figures as f
+from advisor.report.json_view import render_json
 from advisor.report.text import wrapped
 from advisor.reverse import Found
 from advisor.reverse.answers import Cause
-from advisor.reverse.contract import ReverseDoc
-from advisor.reverse.documents import reverse_doc, written_csv, written_json
+from advisor.reverse.documents import ReverseDoc, reverse_doc, written_csv
 from advisor.reverse.provenance import marked, whose
 from advisor.reverse.remarks import left_out_words, ranking_words
 from advisor.reverse.view import (
@@ -34,6 +34,7 @@ from advisor.reverse.view import (
     writes,
 )
 from advisor.scenario.resolve import DEFAULT_CONTEXT_TOKENS, default_context
+from advisor.units import plain
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -84,7 +85,7 @@ def write_cards(
 
 
 def _write_data(doc: ReverseDoc, form: str, output: Path | None) -> None:
-    write((written_json if form == "json" else written_csv)(doc), output)
+    write(render_json(doc) if form == "json" else written_csv(doc), output)
 
 
 def _write_table(
@@ -127,7 +128,7 @@ def _model_head(card: Gpu, found: Found) -> list[str]:
 
 
 def _card_head(model: Model, found: Found) -> list[str]:
-    name, size = f.plain(model.name), f.billions(model.parameters)
+    name, size = plain(model.name), f.billions(model.parameters)
     unknown = {cause: found.left_out.get(cause, 0) for cause in _UNJUDGED}
     fit = f"{found.fitting} of {found.tried - sum(unknown.values())} cards run it"
     fit += "".join(f", {n} of unknown {_UNJUDGED[cause]}" for cause, n in unknown.items() if n)
@@ -162,7 +163,7 @@ def _setup(found: Found, usual: int | None = None) -> Iterator[str]:
 
 
 def _notes(found: Found) -> list[str]:
-    return [f"Note: {f.plain(text)}" for text in found.warnings]
+    return [f"Note: {plain(text)}" for text in found.warnings]
 
 
 def _firsts(found: Found) -> Iterator[str]:

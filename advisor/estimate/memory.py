@@ -17,6 +17,7 @@ from advisor.runtimes.base import CacheShape, Cells, Placement, Range, Weights
 from advisor.scenario.figures import CacheRoom, CardMemory, Limits, Memory
 from advisor.scenario.scenario import size_key
 from advisor.scenario.splits import is_pipeline
+from advisor.units import plain
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
@@ -309,6 +310,7 @@ def _card(share: _Share, card: Card) -> CardMemory:
     others = share.weights + share.compute + overhead.central
     required = others + share.kv_cache
     return CardMemory(
+        name=plain(card.name),
         capacity_bytes=card.capacity or 0,
         usable_bytes=card.offers(others),
         required_bytes=required,
@@ -316,7 +318,6 @@ def _card(share: _Share, card: Card) -> CardMemory:
         kv_cache_bytes=share.kv_cache,
         compute_buffer_bytes=share.compute,
         overhead_bytes=overhead.central,
-        name=card.name,
         low_bytes=required - share.below - (overhead.central - overhead.low),
         high_bytes=required + share.above + (overhead.high - overhead.central),
     )

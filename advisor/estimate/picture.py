@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.memory import estimate_memory, free_bytes
-from advisor.scenario.figures import Memory
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
@@ -25,7 +24,12 @@ class Growth(Struct, frozen=True):
     """What one context length needs on the cards at the scenario's batch, bytes."""
 
     context_tokens: int
-    memory: Memory
+    weights_bytes: int
+    kv_cache_bytes: int
+    compute_buffer_bytes: int
+    overhead_bytes: int
+    required_bytes: int
+    fits: bool
 
 
 class MemoryPicture(Struct, frozen=True):
@@ -54,10 +58,7 @@ def memory_picture(scenario: Scenario, knowledge: Knowledge) -> MemoryPicture:
     contexts = tuple(_contexts(scenario))
     batches = tuple(sorted({*_BATCHES, scenario.batch}))
     return MemoryPicture(
-        growth=tuple(
-            Growth(tokens, estimate_memory(replace(scenario, context_tokens=tokens), knowledge))
-            for tokens in contexts
-        ),
+        growth=tuple(_growth(scenario, knowledge, tokens) for tokens in contexts),
         contexts=contexts,
         batches=batches,
         free_bytes=tuple(
@@ -65,6 +66,19 @@ def memory_picture(scenario: Scenario, knowledge: Knowledge) -> MemoryPicture:
             for tokens in contexts
         ),
         cache_tokens=_cache_tokens(scenario, knowledge),
+    )
+
+
+def _growth(scenario: Scenario, knowledge: Knowledge, tokens: int) -> Growth:
+    memory = estimate_memory(replace(scenario, context_tokens=tokens), knowledge)
+    return Growth(
+        tokens,
+        memory.weights_bytes,
+        memory.kv_cache_bytes,
+        memory.compute_buffer_bytes,
+        memory.overhead_bytes,
+        memory.required_bytes,
+        memory.deficit_bytes == 0,
     )
 
 

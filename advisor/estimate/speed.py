@@ -30,10 +30,10 @@ from advisor.estimate.user_speed import with_own
 from advisor.estimate.weights import weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.runtimes.base import Weights
-from advisor.scenario.figures import Evidence, Figure, Memory, Speed
+from advisor.scenario.figures import Evidence, Figure, Memory, Span, Speed
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.splits import split_of
-from advisor.units import GIB
+from advisor.units import GIB, plain
 
 _TIMED_SPLITS = frozenset({"layer", "tensor"})
 """Splits that measurements were published of."""
@@ -126,7 +126,7 @@ def _with_drafts(scenario: Scenario, speed: Speed, speeds: Speeds, knowledge: Kn
     plain = speed.decode_tok_s
     below = hypot(log(plain.estimate / plain.low), log(low))
     above = hypot(log(plain.high / plain.estimate), log(high))
-    span = (plain.estimate * exp(-below), plain.estimate * exp(above))
+    span = Span(plain.estimate * exp(-below), plain.estimate * exp(above))
     return replace(speed, speculative_tok_s=span)
 
 
@@ -192,7 +192,7 @@ def _speed(
 def _published(measured: Measured, speed: float, spread: Range, modelled: Figure) -> Figure:
     source = f"{measured.source}, {measured.date}" if measured.date else measured.source
     return Figure(
-        speed, speed * spread[0], speed * spread[1], "measured", source, modelled.estimate
+        speed, speed * spread[0], speed * spread[1], "measured", plain(source), modelled.estimate
     )
 
 

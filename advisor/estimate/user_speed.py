@@ -13,6 +13,7 @@ from advisor.estimate.speed_tables import Range
 from advisor.scenario.figures import Figure, Speed
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.splits import is_usual_split
+from advisor.units import plain
 
 if TYPE_CHECKING:
     from advisor.knowledge.user_measurements import Setup, UserFigure
@@ -85,7 +86,7 @@ def _figure(figures: Sequence[UserFigure], spread: Range, estimate: Figure) -> F
     modelled = estimate.estimate if estimate.modelled is None else estimate.modelled
     several = f" and {len(figures) - 1} more" if len(figures) > 1 else ""
     source = f"{figures[-1].source}{several}"
-    return Figure(speed, speed * spread[0], speed * spread[1], "measured", source, modelled)
+    return Figure(speed, speed * spread[0], speed * spread[1], "measured", plain(source), modelled)
 
 
 def _times(figure: Figure, batch: int) -> Figure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from advisor.knowledge.types import Knowledge
 
@@ -20,11 +20,11 @@ class UserEntry(Struct, frozen=True):
     name: str
     at: str
     """Where it stands: ``rules/my.yaml:12``."""
-    replaces: str = ""
-    """Name of the built-in entry whose place it takes; empty for one that is added."""
-    replaces_at: str = ""
-    based_on: str = ""
-    """Name of the built-in entry that it has its other fields from; empty where it has none."""
+    replaces: str | None = None
+    """Name of the built-in entry whose place it takes; null for one that is added."""
+    replaces_at: str | None = None
+    based_on: str | None = None
+    """Name of the built-in entry that it has its other fields from; null where it has none."""
     own_fields: tuple[str, ...] = ()
     """The fields that an entry based on another one states itself."""
 
@@ -46,7 +46,7 @@ class UserEntry(Struct, frozen=True):
 class SwitchedOff(Struct, frozen=True):
     """A built-in rule or entry that the user disabled."""
 
-    name: str
+    name: str = field(name="rule")
     at: str
     """Where the user says so."""
     reason: str
@@ -69,7 +69,7 @@ def user_record(knowledge: Knowledge, kind: str, name: str) -> UserEntry | None:
     at, replaces, behind, based_on, *fields = table[name]
     stated = tuple(str(key) for key in fields)
     return UserEntry(
-        kind, name, f"{_FOLDER}{at}", replaces or "", behind or "", based_on or "", stated
+        kind, name, f"{_FOLDER}{at}", replaces or None, behind or None, based_on or None, stated
     )
 
 

@@ -12,7 +12,8 @@ from advisor.report.memory_view import deficit, fullest_card, headroom, share_bi
 from advisor.report.words import say
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document, FigureDoc, MemoryDoc
+    from advisor.advice.document import Advice, MemoryDoc
+    from advisor.scenario.figures import Figure
 
 _SVG_WIDTH = 1000.0
 
@@ -38,20 +39,20 @@ class Bar(Struct, frozen=True):
     """Whether the bar is one card of several."""
 
 
-def memory_bar(doc: Document) -> Bar:
+def memory_bar(doc: Advice) -> Bar:
     """Lay out weights, KV cache, buffers, overhead and what is left or missing.
 
     Of a reserve that the model would reach into, only the rest is drawn; its figure is that of all.
     """
-    memory = doc["memory"]
+    memory = doc.memory
     card = fullest_card(doc)
     sizes = _sizes(memory) if card is None else {
-        "weights": card["weights_bytes"], "kv": card["kv_cache_bytes"],
-        "compute": card["compute_buffer_bytes"], "overhead": card["overhead_bytes"],
+        "weights": card.weights_bytes, "kv": card.kv_cache_bytes,
+        "compute": card.compute_buffer_bytes, "overhead": card.overhead_bytes,
     }  # fmt: skip
     used = sum(sizes.values())
-    usable = card["usable_bytes"] if card else memory["usable_bytes"]
-    capacity = card["capacity_bytes"] if card else memory["capacity_bytes"]
+    usable = card.usable_bytes if card else memory.usable_bytes
+    capacity = card.capacity_bytes if card else memory.capacity_bytes
     told = dict[str, str]()
     if usable is not None and capacity is not None:
         sizes |= {"free": max(0, usable - used), "reserve": max(0, capacity - max(usable, used))}
@@ -65,22 +66,22 @@ def memory_bar(doc: Document) -> Bar:
         ),
         usable / whole if usable is not None else None,
         deficit(doc) if usable is not None and used > usable else "",
-        doc["scenario"]["gpus"] > 1,
+        doc.scenario.gpus > 1,
     )
 
 
-def _label(doc: Document, kind: str) -> str:
+def _label(doc: Advice, kind: str) -> str:
     if kind == "reserve" and share_binds(doc):
-        return say("part.share", framework=doc["scenario"]["framework"])
+        return say("part.share", framework=doc.scenario.framework)
     return say(f"part.{kind}")
 
 
 def _sizes(memory: MemoryDoc) -> dict[str, int]:
     return {
-        "weights": memory["weights_bytes"],
-        "kv": memory["kv_cache_bytes"],
-        "compute": memory["compute_buffer_bytes"],
-        "overhead": memory["overhead_bytes"],
+        "weights": memory.weights_bytes,
+        "kv": memory.kv_cache_bytes,
+        "compute": memory.compute_buffer_bytes,
+        "overhead": memory.overhead_bytes,
     }
 
 
@@ -118,7 +119,7 @@ class BarSvg(Struct, frozen=True):
     several: bool
 
 
-def bar_svg(doc: Document) -> BarSvg:
+def bar_svg(doc: Advice) -> BarSvg:
     """Place the memory bar on a canvas 1000 wide."""
     bar = memory_bar(doc)
     rects, x = [], 0.0
@@ -143,14 +144,14 @@ class DialSvg(Struct, frozen=True):
     axis_end: str
 
 
-def speed_svg(figure: FigureDoc | None) -> DialSvg | None:
+def speed_svg(figure: Figure | None) -> DialSvg | None:
     """Place a speed and its range on a canvas 1000 wide; None without a figure."""
     if figure is None:
         return None
-    end = _round_up(max(figure["high"], figure["estimate"]) * 1.1)
+    end = _round_up(max(figure.high, figure.estimate) * 1.1)
     scale = _SVG_WIDTH / end
-    low, high = figure["low"] * scale, figure["high"] * scale
-    point = figure["estimate"] * scale
+    low, high = figure.low * scale, figure.high * scale
+    point = figure.estimate * scale
     text = f"{f.speed_range(figure)}, {f.evidence(figure)}"
     return DialSvg(_xy(low), _xy(max(high - low, 2.0)), _xy(point), text, f.rate(end))
 

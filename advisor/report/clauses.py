@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from advisor.report import figures as f
 from advisor.report.words import say
+from advisor.units import plain
 
 _ASIDE = re.compile(r"\s*\([^)]*\)")
 _GRID = re.compile(r"\((?:H|image)/(\d+)\)")
@@ -26,7 +27,7 @@ _SPELLED_WITH_A_VOWEL = "aefhilmnorsx"
 
 def _head(note: str | None) -> str:
     """The first statement of a note, without its asides."""
-    text = f.plain(note or "")
+    text = plain(note or "")
     return text if _GRID.match(text) else re.split(r"[;:,] ", _ASIDE.sub("", text))[0]
 
 
@@ -65,7 +66,7 @@ def estimated_parts(phrases: Sequence[str]) -> str:
     """Write ``weights: sized by average`` and its like as ``the weights (sized by average)``."""
     by_part: dict[str, list[str]] = {}
     for phrase in phrases:
-        part, _, how = f.plain(phrase).partition(": ")
+        part, _, how = plain(phrase).partition(": ")
         by_part.setdefault(say(_PARTS[part]) if part in _PARTS else part, []).append(how)
     return f.listed(
         [

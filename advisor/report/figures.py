@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
@@ -12,7 +10,7 @@ from advisor.report.words import counted, say
 from advisor.units import GB, GIB, format_quantity, gib
 
 if TYPE_CHECKING:
-    from advisor.report.contract import FigureDoc, SpanDoc
+    from advisor.scenario.figures import Figure, Span
 
 Strings = dict[str, str]
 """Placeholders of a template with their texts."""
@@ -34,25 +32,6 @@ _COARSE_RATE = 1000
 """From here on tokens per second are rounded to tens."""
 _KEPT = 16_384
 """Texts of sizes kept; a report prints the same few again and again."""
-_SPACES = re.compile(r"\s+")
-_CONTROL = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-
-
-@lru_cache(maxsize=_KEPT)
-def plain(text: str) -> str:
-    """Make a name or sentence safe to print: one line, no control or invisible characters."""
-    if text.isascii() and text.isprintable():
-        return _SPACES.sub(" ", text).strip()
-    kept = (" " if c.isspace() else c for c in text)
-    shown = "".join(c for c in kept if c == " " or unicodedata.category(c) not in _CONTROL)
-    return _SPACES.sub(" ", shown).strip()
-
-
-def typed(command: str) -> str:
-    """Make a command safe to print: its lines and spaces stay, other control characters go."""
-    if command.isascii() and command.replace("\n", "").isprintable():
-        return command
-    return "".join(c for c in command if c == "\n" or unicodedata.category(c) not in _CONTROL)
 
 
 def size(count_bytes: float | None) -> str:
@@ -149,33 +128,33 @@ def rate(tokens_s: float) -> str:
     return f"{tokens_s:,.0f}" if tokens_s >= _FINE_RATE else f"{tokens_s:.1f}"
 
 
-def speed_point(figure: FigureDoc | None) -> str:
+def speed_point(figure: Figure | None) -> str:
     """Print ``95 tok/s``; empty when unknown."""
-    return say("speed.point", speed=rate(figure["estimate"])) if figure else ""
+    return say("speed.point", speed=rate(figure.estimate)) if figure else ""
 
 
-def speed_span(figure: FigureDoc | None) -> str:
+def speed_span(figure: Figure | None) -> str:
     """Print ``80 to 112``; empty when unknown or when both ends print alike."""
     if not figure:
         return ""
-    low, high = rate(figure["low"]), rate(figure["high"])
+    low, high = rate(figure.low), rate(figure.high)
     return "" if low == high else say("speed.range", low=low, high=high)
 
 
-def speed_range(figure: FigureDoc | None) -> str:
+def speed_range(figure: Figure | None) -> str:
     """Print ``about 95 tok/s (80 to 112)``, without "about" when measured; empty when unknown."""
     if not figure:
         return ""
     point, span = speed_point(figure), speed_span(figure)
-    told = point if figure["evidence"] == "measured" else say("speed.about", speed=point)
+    told = point if figure.evidence == "measured" else say("speed.about", speed=point)
     return f"{told} ({span})" if span else told
 
 
-def wait(figure: FigureDoc | None) -> str:
+def wait(figure: Figure | None) -> str:
     """Print ``about 0.4 s (0.3 to 0.6)``; empty when unknown."""
     if not figure:
         return ""
-    now, low, high = (_seconds(figure[end]) for end in ("estimate", "low", "high"))
+    now, low, high = (_seconds(getattr(figure, end)) for end in ("estimate", "low", "high"))
     if low == high:
         return say("wait.about", wait=now)
     return say("wait.range", wait=now, low=low, high=high)
@@ -194,16 +173,16 @@ def few_cards(count: int) -> str:
     return counted("cards.measured", count)
 
 
-def span(ends: SpanDoc | None) -> str:
+def span(ends: Span | None) -> str:
     """Print ``30 to 90 tok/s``; empty when unknown."""
-    return say("speed.span", low=rate(ends["low"]), high=rate(ends["high"])) if ends else ""
+    return say("speed.span", low=rate(ends.low), high=rate(ends.high)) if ends else ""
 
 
-def evidence(figure: FigureDoc | None) -> str:
+def evidence(figure: Figure | None) -> str:
     """Say how a speed is backed; empty when unknown."""
-    if figure and figure["source"].startswith(OWN):
-        return figure["source"].replace(OWN, say("evidence.own"), 1)
-    return say(f"evidence.{figure['evidence']}") if figure else ""
+    if figure and figure.source.startswith(OWN):
+        return figure.source.replace(OWN, say("evidence.own"), 1)
+    return say(f"evidence.{figure.evidence}") if figure else ""
 
 
 def listed(items: Sequence[str], joiner: Literal["and", "or"] = "and") -> str:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
-
-if TYPE_CHECKING:
-    from advisor.report.contract import Document
 
 _TEXT = msgspec.json.Encoder()
 _BINARY = msgspec.msgpack.Encoder()
@@ -22,7 +18,7 @@ _UNUSUAL = re.compile(
 binary form, where it has its own mark; it may be found where there is none."""
 
 
-def render_json(doc: Document, *, indent: int | None = 2) -> str:
+def render_json(doc: object, *, indent: int | None = 2) -> str:
     """Write the document as JSON, keys in document order, with a final newline.
 
     Args:
@@ -35,7 +31,7 @@ def render_json(doc: Document, *, indent: int | None = 2) -> str:
     return json_line(doc).decode() if indent is None else _indented(doc, indent)
 
 
-def json_line(doc: Document) -> bytes:
+def json_line(doc: object) -> bytes:
     """Write the document as a line of JSON Lines.
 
     Raises:
@@ -46,9 +42,14 @@ def json_line(doc: Document) -> bytes:
             return _TEXT.encode(doc) + b"\n"
     except (TypeError, OverflowError, msgspec.MsgspecError):
         pass
-    text = json.dumps(doc, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(
+        msgspec.to_builtins(doc), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )
     return f"{text}\n".encode()
 
 
-def _indented(doc: Document, indent: int) -> str:
-    return json.dumps(doc, ensure_ascii=False, allow_nan=False, indent=indent) + "\n"
+def _indented(doc: object, indent: int) -> str:
+    return (
+        json.dumps(msgspec.to_builtins(doc), ensure_ascii=False, allow_nan=False, indent=indent)
+        + "\n"
+    )

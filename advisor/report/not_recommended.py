@@ -10,7 +10,7 @@ from advisor.report.figures import listed
 from advisor.report.words import Words, counted, known, say, words
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document
+    from advisor.advice.document import Advice
 
 """Titles kept; what cannot run with a framework is the same for every card."""
 
@@ -59,12 +59,12 @@ def _changed(key: str, value: object) -> str:
     return text.format(n=shown) if text else f"{key.replace('_', ' ')} {shown}"
 
 
-def barred(doc: Document) -> list[str]:
+def barred(doc: Advice) -> list[str]:
     """Say what was not recommended and why, one line per reason; a format only once."""
     by_reason: dict[str, list[str]] = {}
     told: dict[str, str] = {}
-    for item in doc["not_recommended"]:
-        reason, named = item["reason"], item["title"]
+    for item in doc.not_recommended:
+        reason, named = item.reason, item.title
         subject = _parted(named)[0] or named
         if told.setdefault(subject, reason) == reason:
             by_reason.setdefault(reason, []).append(named)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from advisor.report.charts import bar_svg, speed_svg
 from advisor.report.escapes import coded, escaped
-from advisor.report.figures import typed
 from advisor.report.lazy_texts import Placeholders
 from advisor.report.pareto import options_html, scatter_svg
 from advisor.report.picture import grid_html, growth_svg
 from advisor.report.prose import Length, Remedy, Report, report
 from advisor.report.templates import templates_for
 from advisor.report.words import spoken
+from advisor.units import typed
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document
+    from advisor.advice.document import Advice
 
 _CELLS = (
     "number", "title", "text", "brief", "summary", "required", "headroom", "speed", "quality",
@@ -26,7 +26,7 @@ _CELLS = (
 
 
 def render_markdown(
-    doc: Document,
+    doc: Advice,
     *,
     length: Length = "standard",
     templates: Path | None = None,
@@ -98,7 +98,7 @@ class _MarkdownRow(Placeholders):
 
 
 def render_html(
-    doc: Document,
+    doc: Advice,
     *,
     length: Length = "standard",
     templates: Path | None = None,
@@ -116,11 +116,11 @@ def render_html(
         return _html(doc, made or report(doc, length, templates), length, templates)
 
 
-def _html(doc: Document, made: Report, length: Length, templates: Path | None) -> str:
-    speed = doc["speed"]
+def _html(doc: Advice, made: Report, length: Length, templates: Path | None) -> str:
+    speed = doc.speed
     context = _html_words(made) | {
         "bar": bar_svg(doc),
-        "dial": speed_svg(speed["decode_tok_s"] if speed else None),
+        "dial": speed_svg(speed.decode_tok_s if speed else None),
         "commands": [typed(item.command) for item in made.remedies[:1] if item.command],
         "rest": [_html_row(item) for item in made.remedies[1:]],
         "rows": [_html_row(item) for item in made.remedies],

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from advisor.remedies.dominance import dominators_in_kind
 from advisor.report import figures as f
 from advisor.report.escapes import escaped
 from advisor.report.remedy_view import changes
 from advisor.report.templates import templates_for
 from advisor.report.text import wrapped
 from advisor.report.words import say, spoken
-from advisor.scenario.scenario import whole_key
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from advisor.remedies.option import Option
-    from advisor.report.contract import Document, OptionDoc, OptionsDoc
-    from advisor.scenario.scenario import Key
+    from advisor.advice.document import Advice, OptionDoc
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 110.0, 960.0, 20.0, 360.0
 _LOSSES = (0.0, 1.0, 5.0, 10.0, 20.0, 40.0, 60.0, 100.0, 200.0, 400.0, 800.0)
@@ -33,74 +29,14 @@ _TABLE = "report/options.md.j2"
 _PICTURE = "report/options.svg.j2"
 
 
-def options_doc(
-    options: Sequence[Option], rows: Iterable[OptionDoc], barred: frozenset[str] = frozenset()
-) -> OptionsDoc:
-    """Count what was tried and keep the rows worth showing, the best of them marked.
-
-    Args:
-        options: Every what-if.
-        rows: The same as data, in the same order.
-        barred: Keys of those that a rule advises against.
-    """
-    fitting = [option for option in options if option.fits]
-    allowed = [option for option in fitting if option.key not in barred]
-    pointless = frozenset(dominators_in_kind(allowed))
-    shown = {option.key for option in allowed} - pointless - _repeats(allowed)
-    best = best_balanced(allowed)
-    table = [
-        {**row, "best": option.key in best}
-        for option, row in zip(options, rows, strict=True)
-        if option.key in shown
-    ]
-    return {
-        "tried": len(options),
-        "fitting": len(fitting),
-        "dominated": len(pointless),
-        "barred": len(fitting) - len(allowed),
-        "rows": table,  # type: ignore[typeddict-item]  # OptionDoc with ``best`` set
-    }
-
-
-def _repeats(options: Iterable[Option]) -> frozenset[str]:
-    """The keys of what-ifs that come to the same as an earlier one under another action."""
-    first: dict[Key, str] = {}
-    keys = [(option.key, whole_key(option.scenario)[0]) for option in options]
-    return frozenset(key for key, same in keys if first.setdefault(same, key) != key)
-
-
-def best_balanced(options: Iterable[Option]) -> frozenset[str]:
-    """Keys of the fitting options that no other beats in quality, speed and cost together.
-
-    Only those with all three figures can be compared; a change without a purchase costs nothing.
-    """
-    points = {o.key: p for o in options if o.fits and (p := _point(o)) is not None}
-    return frozenset(
-        key
-        for key, point in points.items()
-        if not any(
-            other != point and all(a <= b for a, b in zip(other, point, strict=True))
-            for other in points.values()
-        )
-    )
-
-
-def _point(option: Option) -> tuple[float, float, float] | None:
-    cost = option.cost_usd if option.effort == "purchase" else 0.0
-    loss, speed = option.quality_loss_percent, option.speed
-    if loss is None or speed is None or cost is None:
-        return None
-    return (loss, -speed.decode_tok_s.estimate, cost)
-
-
-def options_markdown(doc: Document, *, templates: Path | None = None) -> str:
+def options_markdown(doc: Advice, *, templates: Path | None = None) -> str:
     """Write the table as Markdown; empty when the document holds none."""
     with spoken(templates):
         rows = [{k: escaped(v) for k, v in row.items()} for row in _rows(doc)]
     return _page(doc, rows, templates)
 
 
-def options_text(doc: Document, *, width: int = 80, templates: Path | None = None) -> str:
+def options_text(doc: Advice, *, width: int = 80, templates: Path | None = None) -> str:
     """Lay the table out for a pipe; empty when the document holds none."""
     lines: list[str] = []
     table: list[list[str]] = []
@@ -126,7 +62,7 @@ class OptionsTable(Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
-def options_html(doc: Document, *, templates: Path | None = None) -> OptionsTable | None:
+def options_html(doc: Advice, *, templates: Path | None = None) -> OptionsTable | None:
     """Take the table apart; None when the document holds none."""
     lines = [line for line in _page(doc, _rows(doc), templates).splitlines() if line]
     if not lines:
@@ -157,38 +93,38 @@ def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _page(doc: Document, rows: Sequence[Mapping[str, str]], templates: Path | None) -> str:
-    options = doc["options"]
+def _page(doc: Advice, rows: Sequence[Mapping[str, str]], templates: Path | None) -> str:
+    options = doc.options
     if options is None:
         return ""
     context = {
         "changes": rows,
-        "options.tried": f.count(options["tried"]),
-        "options.fitting": str(options["fitting"]),
-        "options.barred": f.count(options["barred"] or None),
-        "options.dominated": f.count(options["dominated"] or None),
+        "options.tried": f.count(options.tried),
+        "options.fitting": str(options.fitting),
+        "options.barred": f.count(options.barred or None),
+        "options.dominated": f.count(options.dominated or None),
     }
     page = templates_for(templates).page(_TABLE, context)
     return re.sub(r"\n{3,}", "\n\n", page).strip()
 
 
-def _rows(doc: Document) -> list[Mapping[str, str]]:
-    options = doc["options"]
-    return [_row(doc, row) for row in options["rows"]] if options else []
+def _rows(doc: Advice) -> list[Mapping[str, str]]:
+    options = doc.options
+    return [_row(doc, row) for row in options.rows] if options else []
 
 
-def _row(doc: Document, row: OptionDoc) -> Mapping[str, str]:
-    after, cost = row["after"], row["tradeoff"]
+def _row(doc: Advice, row: OptionDoc) -> Mapping[str, str]:
+    after, cost = row.after, row.tradeoff
     return {
-        "action": row["action"],
-        "change": f.listed(changes(doc, row["setup"])) or row["action"],
-        "quality": f.percent(cost["quality"]) if cost["quality"] is not None else "",
-        "speed": f.rate(after["decode_tok_s"]["estimate"]) if after["decode_tok_s"] else "",
-        "required": f.amount(after["required_bytes"]),
-        "cost": f.dollars(cost["cost_usd"]),
-        "effort": cost["effort"],
-        "steps": str(row["steps"]),
-        "best": "*" if row["best"] else "",
+        "action": row.action,
+        "change": f.listed(changes(doc, row.setup)) or row.action,
+        "quality": f.percent(cost.quality) if cost.quality is not None else "",
+        "speed": f.rate(after.decode_tok_s.estimate) if after.decode_tok_s else "",
+        "required": f.amount(after.required_bytes),
+        "cost": f.dollars(cost.cost_usd),
+        "effort": cost.effort,
+        "steps": str(row.steps),
+        "best": "*" if row.best else "",
     }
 
 
@@ -220,7 +156,7 @@ class Scatter(Struct, frozen=True):
     speeds: tuple[Tick, ...]
 
 
-def scatter_svg(doc: Document, *, templates: Path | None = None) -> Markup | None:
+def scatter_svg(doc: Advice, *, templates: Path | None = None) -> Markup | None:
     """Draw the options that have both figures; None where fewer than two have."""
     from markupsafe import Markup  # noqa: PLC0415
 
@@ -232,9 +168,9 @@ def scatter_svg(doc: Document, *, templates: Path | None = None) -> Markup | Non
     return Markup(re.sub(r"\n\s*\n+", "\n", page).strip())  # noqa: S704  escaped by the template
 
 
-def _scatter(doc: Document) -> Scatter | None:
-    options = doc["options"]
-    rows = [row for row in options["rows"] if _both(row)] if options else []
+def _scatter(doc: Advice) -> Scatter | None:
+    options = doc.options
+    rows = [row for row in options.rows if _both(row)] if options else []
     if len(rows) <= 1:
         return None
     fastest = _round_up(max(_speed(row) for row in rows))
@@ -242,7 +178,7 @@ def _scatter(doc: Document) -> Scatter | None:
     end = next((loss for loss in _LOSSES[1:] if loss >= worst), worst)
     across = (_RIGHT - _LEFT) / fastest
     down = (_BOTTOM - _TOP) / sqrt(end)
-    dearest = max((row["tradeoff"]["cost_usd"] or 0.0 for row in rows), default=0.0)
+    dearest = max((row.tradeoff.cost_usd or 0.0 for row in rows), default=0.0)
     return Scatter(
         tuple(_mark(doc, row, across, down, dearest) for row in rows),
         tuple(
@@ -257,8 +193,8 @@ def _scatter(doc: Document) -> Scatter | None:
     )
 
 
-def _mark(doc: Document, row: OptionDoc, across: float, down: float, dearest: float) -> Mark:
-    cost, bought = row["tradeoff"]["cost_usd"], row["tradeoff"]["effort"] == "purchase"
+def _mark(doc: Advice, row: OptionDoc, across: float, down: float, dearest: float) -> Mark:
+    cost, bought = row.tradeoff.cost_usd, row.tradeoff.effort == "purchase"
     shape = ("priced" if cost else "unpriced") if bought else "free"
     size = 7.0 + (9.0 * sqrt(cost / dearest) if cost and dearest and bought else 0.0)
     cells = _row(doc, row)
@@ -275,16 +211,16 @@ def _mark(doc: Document, row: OptionDoc, across: float, down: float, dearest: fl
 
 
 def _both(row: OptionDoc) -> bool:
-    return row["tradeoff"]["quality"] is not None and row["after"]["decode_tok_s"] is not None
+    return row.tradeoff.quality is not None and row.after.decode_tok_s is not None
 
 
 def _loss(row: OptionDoc) -> float:
-    return max(row["tradeoff"]["quality"] or 0.0, 0.0)
+    return max(row.tradeoff.quality or 0.0, 0.0)
 
 
 def _speed(row: OptionDoc) -> float:
-    figure = row["after"]["decode_tok_s"]
-    return figure["estimate"] if figure else 0.0
+    figure = row.after.decode_tok_s
+    return figure.estimate if figure else 0.0
 
 
 def _round_up(value: float) -> float:

@@ -14,9 +14,8 @@ from advisor.report.words import counted, say, spoken
 from advisor.units import GIB
 
 if TYPE_CHECKING:
+    from advisor.advice.document import Advice
     from advisor.estimate.picture import Growth, MemoryPicture
-    from advisor.report.contract import Document
-    from advisor.report.contract_picture import GrowthDoc, PictureDoc
 
 _PARTS = (
     ("weights", "weights_bytes", "#"),
@@ -28,33 +27,9 @@ _SVG_WIDTH = 1000.0
 _ROW_HEIGHT = 34
 
 
-def picture_doc(picture: MemoryPicture) -> PictureDoc:
-    """Turn the picture's figures into plain data."""
-    return {
-        "growth": [_growth_doc(item) for item in picture.growth],
-        "contexts": list(picture.contexts),
-        "batches": list(picture.batches),
-        "free_bytes": [list(row) for row in picture.free_bytes],
-        "cache_tokens": picture.cache_tokens,
-    }
-
-
-def _growth_doc(item: Growth) -> GrowthDoc:
-    memory = item.memory
-    return {
-        "context_tokens": item.context_tokens,
-        "weights_bytes": memory.weights_bytes,
-        "kv_cache_bytes": memory.kv_cache_bytes,
-        "compute_buffer_bytes": memory.compute_buffer_bytes,
-        "overhead_bytes": memory.overhead_bytes,
-        "required_bytes": memory.required_bytes,
-        "fits": memory.deficit_bytes == 0,
-    }
-
-
-def picture_text(doc: Document, *, width: int = 80, templates: Path | None = None) -> str:
+def picture_text(doc: Advice, *, width: int = 80, templates: Path | None = None) -> str:
     """Draw the picture for a terminal; empty when the document holds none."""
-    picture = doc["memory_picture"]
+    picture = doc.memory_picture
     if picture is None:
         return ""
     with spoken(templates):
@@ -62,58 +37,48 @@ def picture_text(doc: Document, *, width: int = 80, templates: Path | None = Non
     return "\n".join(lines)
 
 
-def _growth_lines(doc: Document, picture: PictureDoc, width: int) -> Iterator[str]:
-    batch = doc["scenario"]["batch"]
+def _growth_lines(doc: Advice, picture: MemoryPicture, width: int) -> Iterator[str]:
+    batch = doc.scenario.batch
     yield say("grow.title", sequences=counted("grow.sequences", batch))
     yield ""
-    usable = doc["memory"]["usable_bytes"] or 0
-    most = max([usable, *(item["required_bytes"] for item in picture["growth"])])
+    usable = doc.memory.usable_bytes or 0
+    most = max([usable, *(item.required_bytes for item in picture.growth)])
     room = max(width - 34, 10)
-    for item in picture["growth"]:
+    for item in picture.growth:
         drawn = _bar(item, most, room).ljust(room)
-        size = f.amount(item["required_bytes"])
-        fits = "" if item["fits"] else f"  {say('grow.not')}"
-        yield f"  {f.count(item['context_tokens']):>9}  {drawn}  {size:>9}{fits}".rstrip()
+        size = f.amount(item.required_bytes)
+        fits = "" if item.fits else f"  {say('grow.not')}"
+        yield f"  {f.count(item.context_tokens):>9}  {drawn}  {size:>9}{fits}".rstrip()
     parts = {name: say(f"part.{name}") for name in ("weights", "kv", "compute", "overhead")}
     yield f"  {say('grow.key', usable=f.amount(usable), **parts)}"
 
 
-def _bar(item: GrowthDoc, most: int, room: int) -> str:
-    sizes = [(mark, _part(item, key)) for _, key, mark in _PARTS]
+def _bar(item: Growth, most: int, room: int) -> str:
+    sizes = [(mark, getattr(item, key)) for _, key, mark in _PARTS]
     present = [(mark, size) for mark, size in sizes if size > 0]
-    used = round(room * item["required_bytes"] / most)
-    widths = cells([size / item["required_bytes"] for _, size in present], max(used, len(present)))
+    used = round(room * item.required_bytes / most)
+    widths = cells([size / item.required_bytes for _, size in present], max(used, len(present)))
     return "".join(mark * size for (mark, _), size in zip(present, widths, strict=True))
 
 
-def _part(item: GrowthDoc, key: str) -> int:
-    sizes = {
-        "weights_bytes": item["weights_bytes"],
-        "kv_cache_bytes": item["kv_cache_bytes"],
-        "compute_buffer_bytes": item["compute_buffer_bytes"],
-        "overhead_bytes": item["overhead_bytes"],
-    }
-    return sizes[key]
-
-
-def _grid_lines(picture: PictureDoc) -> Iterator[str]:
+def _grid_lines(picture: MemoryPicture) -> Iterator[str]:
     yield say("grid.title")
     yield ""
     rows = grid_rows(picture)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         yield "  " + "  ".join(cell.rjust(size) for cell, size in zip(row, widths, strict=True))
-    if picture["cache_tokens"]:
+    if picture.cache_tokens:
         yield ""
-        yield f"  {say('grid.cache', n=f.count(picture['cache_tokens']))}"
+        yield f"  {say('grid.cache', n=f.count(picture.cache_tokens))}"
 
 
-def grid_rows(picture: PictureDoc) -> list[list[str]]:
+def grid_rows(picture: MemoryPicture) -> list[list[str]]:
     """Lay the grid out as text, heading first; ``-`` where it does not fit."""
-    head = [say("grid.context"), *(str(batch) for batch in picture["batches"])]
+    head = [say("grid.context"), *(str(batch) for batch in picture.batches)]
     body = [
         [f.count(tokens), *(_cell(free) for free in row)]
-        for tokens, row in zip(picture["contexts"], picture["free_bytes"], strict=True)
+        for tokens, row in zip(picture.contexts, picture.free_bytes, strict=True)
     ]
     return [head, *body]
 
@@ -122,9 +87,9 @@ def _cell(free: int | None) -> str:
     return "-" if free is None or free < 0 else f"{free / GIB:.1f}"
 
 
-def picture_markdown(doc: Document, *, templates: Path | None = None) -> str:
+def picture_markdown(doc: Advice, *, templates: Path | None = None) -> str:
     """Write the grid as a Markdown table; empty when the document holds none."""
-    picture = doc["memory_picture"]
+    picture = doc.memory_picture
     if picture is None:
         return ""
     with spoken(templates):
@@ -169,24 +134,22 @@ class GrowthSvg(Struct, frozen=True):
 _LEFT, _RIGHT = 150.0, 820.0
 
 
-def growth_svg(doc: Document) -> GrowthSvg | None:
+def growth_svg(doc: Advice) -> GrowthSvg | None:
     """Place the growth with context; None when the document holds no picture."""
-    picture = doc["memory_picture"]
+    picture = doc.memory_picture
     if picture is None:
         return None
-    usable = doc["memory"]["usable_bytes"] or 0
-    most = max([usable, *(item["required_bytes"] for item in picture["growth"])])
+    usable = doc.memory.usable_bytes or 0
+    most = max([usable, *(item.required_bytes for item in picture.growth)])
     scale = (_RIGHT - _LEFT) / most
-    rects = [
-        rect for row, item in enumerate(picture["growth"]) for rect in _rects(item, row, scale)
-    ]
+    rects = [rect for row, item in enumerate(picture.growth) for rect in _rects(item, row, scale)]
     labels = [
         GrowthLabel(
             str(row * _ROW_HEIGHT + 22),
-            f.count(item["context_tokens"]),
-            f.amount(item["required_bytes"]),
+            f.count(item.context_tokens),
+            f.amount(item.required_bytes),
         )
-        for row, item in enumerate(picture["growth"])
+        for row, item in enumerate(picture.growth)
     ]
     limit = f"{_LEFT + usable * scale:.1f}" if usable else ""
     words = [say("grow.row", context=label.context, size=label.size) for label in labels]
@@ -194,10 +157,10 @@ def growth_svg(doc: Document) -> GrowthSvg | None:
     return GrowthSvg(height, tuple(rects), tuple(labels), limit, f.listed(words))
 
 
-def _rects(item: GrowthDoc, row: int, scale: float) -> Iterator[GrowthRect]:
+def _rects(item: Growth, row: int, scale: float) -> Iterator[GrowthRect]:
     x = _LEFT
     for kind, key, _ in _PARTS:
-        width = _part(item, key) * scale
+        width = getattr(item, key) * scale
         if width > 0:
             yield GrowthRect(kind, f"{x:.1f}", str(row * _ROW_HEIGHT + 4), f"{width:.1f}")
         x += width
@@ -217,9 +180,9 @@ class Grid(Struct, frozen=True):
     rows: tuple[GridRow, ...]
 
 
-def grid_html(doc: Document) -> Grid | None:
+def grid_html(doc: Advice) -> Grid | None:
     """Give the grid for the page; None when the document holds no picture."""
-    picture = doc["memory_picture"]
+    picture = doc.memory_picture
     if picture is None:
         return None
     head, *body = grid_rows(picture)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from advisor.report import figures as f
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document
+    from advisor.advice.document import Advice
 
 
-def proof_view(doc: Document) -> f.Strings:
+def proof_view(doc: Advice) -> f.Strings:
     """Why nothing helps; empty where something does."""
-    facts = doc["facts"]
+    facts = doc.facts
     least, most = facts.get("options.least_needed"), facts.get("options.most_memory")
     return {
         "options.least_needed": f.amount(least) if isinstance(least, float) else "",

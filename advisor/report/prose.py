@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from advisor.remedies.registry import is_uncertain
 from advisor.report import figures as f
-from advisor.report.document_view import Views
+from advisor.report.assembly import Views
 from advisor.report.figures import Strings
 from advisor.report.lazy_texts import Placeholders
 from advisor.report.not_recommended import barred
@@ -22,7 +22,9 @@ from advisor.report.word_budget import Choice, everything, within_room, words_in
 from advisor.report.words import known, say, speaking, spoken
 
 if TYPE_CHECKING:
-    from advisor.report.contract import CommandDoc, Document, FigureDoc, RecommendationDoc
+    from advisor.advice.document import Advice, Recommendation
+    from advisor.runtimes.commands import Command
+    from advisor.scenario.figures import Figure
 
 Length = Literal["short", "standard", "full"]
 SHORT_WORDS = 150
@@ -39,10 +41,10 @@ class RemedyFigures(Placeholders):
     __slots__ = ("_before", "option")
     names = ("summary", "required", "headroom", "speed", "quality", "loss", "effort", "cost")
 
-    def __init__(self, option: OptionView, item: RecommendationDoc) -> None:
+    def __init__(self, option: OptionView, item: Recommendation) -> None:
         """Take the placeholders that they are written from."""
         super().__init__()
-        self.option, self._before = option, item["before"]["decode_tok_s"]
+        self.option, self._before = option, item.before.decode_tok_s
 
     def __missing__(self, name: str) -> str:
         """Write a figure.
@@ -138,7 +140,7 @@ class Report(Struct, frozen=True):
 
 
 def report(
-    doc: Document, length: Length, templates: Path | None = None, views: Views | None = None
+    doc: Advice, length: Length, templates: Path | None = None, views: Views | None = None
 ) -> Report:
     """Write the report of a document in a length.
 
@@ -163,17 +165,17 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
     happens = "" if short else texts.text("report/happens.md.j2", context)
     first = _first(views, texts, length)
     figures = _figures(views, texts, length)
-    run = "" if not doc["commands"] else doc["commands"][0]["text"]
-    gaps = unsaid(doc["commands"])
-    opening = [heading, doc["verdict"]["sentence"], have, happens, first, gaps, *doc["warnings"]]
-    opening += [_unsaid_besides(item["commands"], gaps) for item in doc["recommendations"][:1]]
+    run = "" if not doc.commands else doc.commands[0].text
+    gaps = unsaid(doc.commands)
+    opening = [heading, doc.verdict.sentence, have, happens, first, gaps, *doc.warnings]
+    opening += [_unsaid_besides(item.commands, gaps) for item in doc.recommendations[:1]]
     opening += [word for figure in figures for word in figure]
     briefs = _briefs(views, texts) if length == "standard" else {}
     chosen = _chosen(doc, length, briefs, sum(map(words_in, opening)))
     return Report(
         title=heading,
-        verdict=doc["verdict"]["sentence"],
-        state=doc["verdict"]["state"],
+        verdict=doc.verdict.sentence,
+        state=doc.verdict.state,
         figures=tuple(figures),
         command=run,
         unsaid=gaps,
@@ -185,14 +187,14 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
                 RemedyFigures(views.option(item), item),
                 item,
                 length,
-                text=item["text"] if item["rank"] in chosen.told else "",
-                brief=briefs.get(item["rank"], ""),
-                gaps=_unsaid_besides(item["commands"], gaps),
+                text=item.text if item.rank in chosen.told else "",
+                brief=briefs.get(item.rank, ""),
+                gaps=_unsaid_besides(item.commands, gaps),
             )
             for item in chosen.items
         ),
         watch=tuple(chosen.watch),
-        warnings=tuple(doc["warnings"]),
+        warnings=tuple(doc.warnings),
         barred=tuple(barred(doc)) if length == "full" else (),
         provenance=provenance(doc),
     )
@@ -201,7 +203,7 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
 def _figures(views: Views, texts: Templates, length: Length) -> list[tuple[str, str]]:
     """Write the figures a reader looks for first, label and value, a line each."""
     doc, situation = views.doc, views.situation
-    named = any(item["after"]["decode_tok_s"] for item in doc["recommendations"])
+    named = any(item.after.decode_tok_s for item in doc.recommendations)
     context = {
         **situation,
         "length": length,
@@ -209,8 +211,8 @@ def _figures(views: Views, texts: Templates, length: Length) -> list[tuple[str, 
         "speeds_fall": f.flag(
             named
             and not situation["speed.known"]
-            and doc["scenario"]["context_tokens"] >= LONG_CONTEXT_TOKENS
-            and doc["facts"].get("model.attention") != "none"
+            and doc.scenario.context_tokens >= LONG_CONTEXT_TOKENS
+            and doc.facts.get("model.attention") != "none"
         ),
     }
     lines = texts.page("report/figures.md.j2", context).splitlines()
@@ -220,16 +222,16 @@ def _figures(views: Views, texts: Templates, length: Length) -> list[tuple[str, 
 
 def _first(views: Views, texts: Templates, length: Length) -> str:
     doc, situation = views.doc, views.situation
-    if not doc["recommendations"]:
+    if not doc.recommendations:
         return texts.text("report/none.md.j2", situation)
-    best = doc["recommendations"][0]
-    efforts = [_EFFORTS.get(item["tradeoff"]["effort"], 0) for item in doc["recommendations"]]
+    best = doc.recommendations[0]
+    efforts = [_EFFORTS.get(item.tradeoff.effort, 0) for item in doc.recommendations]
     least = f.flag(efforts[0] == min(efforts))
-    context = views.told_with(best, action_text=best["text"], length=length, least_effort=least)
+    context = views.told_with(best, action_text=best.text, length=length, least_effort=least)
     return texts.text("report/first.md.j2", context)
 
 
-def _unsaid_besides(commands: Sequence[CommandDoc], said: str) -> str:
+def _unsaid_besides(commands: Sequence[Command], said: str) -> str:
     gaps = unsaid(commands)
     return "" if gaps == said else gaps
 
@@ -237,65 +239,65 @@ def _unsaid_besides(commands: Sequence[CommandDoc], said: str) -> str:
 def _briefs(views: Views, texts: Templates) -> dict[int, str]:
     """Write a brief word on every remedy but the best, by rank."""
     return {
-        item["rank"]: texts.text("report/summary.md.j2", views.told(item))
-        for item in views.doc["recommendations"][1:]
+        item.rank: texts.text("report/summary.md.j2", views.told(item))
+        for item in views.doc.recommendations[1:]
     }
 
 
-def _chosen(doc: Document, length: Length, briefs: Mapping[int, str], used: int) -> Choice:
-    items = doc["recommendations"]
+def _chosen(doc: Advice, length: Length, briefs: Mapping[int, str], used: int) -> Choice:
+    items = doc.recommendations
     if length == "short":
         return everything(items[:1], [])
     if length == "full":
-        return everything(items, [note["text"] for note in doc["notes"]])
+        return everything(items, [note.text for note in doc.notes])
     return within_room(doc, briefs, used)
 
 
 def _remedy(
     figures: RemedyFigures,
-    item: RecommendationDoc,
+    item: Recommendation,
     length: Length,
     *,
     text: str,
     brief: str,
     gaps: str,
 ) -> Remedy:
-    shown = length == "full" or item["rank"] == 1 or _FED not in item["command"]
+    shown = length == "full" or item.rank == 1 or _FED not in item.command
     return Remedy(
-        number=str(item["rank"]),
-        title=item["title"],
+        number=str(item.rank),
+        title=item.title,
         text=text,
         brief=brief,
-        also=figures.option["option.alternatives"] if length == "full" and item["rank"] > 1 else "",
-        command=item["command"] if shown else "",
+        also=figures.option["option.alternatives"] if length == "full" and item.rank > 1 else "",
+        command=item.command if shown else "",
         unsaid=gaps,
-        confidence=item["confidence"],
-        rule=item["rule"],
-        yours=said(item["yours"]),
+        confidence=item.confidence,
+        rule=item.rule,
+        yours=said(item.yours),
         figures=figures,
     )
 
 
-def unsaid(commands: Sequence[CommandDoc]) -> str:
+def unsaid(commands: Sequence[Command]) -> str:
     """Say what the first command cannot say, and why; empty when it says everything."""
     if not commands:
         return ""
-    gaps = commands[0]["gaps"]
+    gaps = commands[0].gaps
     if not gaps:
         return ""
-    named = [known("setting", gap["setting"]) or gap["setting"].replace("_", " ") for gap in gaps]
-    reasons = " ".join(dict.fromkeys(gap["reason"] for gap in gaps))
+    named = [known("setting", gap.setting) or gap.setting.replace("_", " ") for gap in gaps]
+    reasons = " ".join(dict.fromkeys(gap.reason for gap in gaps))
     return say("unsaid", settings=f.listed(named), reasons=reasons)
 
 
-def _summary(s: Strings, before: FigureDoc | None) -> str:
+def _summary(s: Strings, before: Figure | None) -> str:
     memory = f"{s['option.before_required'].removesuffix(' GiB')} -> {s['option.required']}"
     kind = "line.free.some" if s["option.several"] else "line.free"
     kind += ".thin" if s["option.thin"] else ""
     free = say(kind, size=s["option.headroom"]) if s["option.headroom"] else ""
     point = _drafted(s) or s["option.speed_point"]
     changed = before is not None and f.speed_point(before) != point
-    speed = f"{f.rate(before['estimate'])} -> {point}" if before and point and changed else point
+    speed = f"{f.rate(before.estimate)} -> {point}" if before and point and changed else point
     return ", ".join(part for part in (memory, free, speed) if part)
 
 
@@ -313,7 +315,7 @@ def _quality(s: Strings) -> str:
     return say("line.same" if s["option.quality_same"] else "line.unmeasured")
 
 
-_LINES: Mapping[str, Callable[[Strings, FigureDoc | None], str]] = {
+_LINES: Mapping[str, Callable[[Strings, Figure | None], str]] = {
     "summary": _summary,
     "required": lambda s, _: s["option.required"],
     "headroom": lambda s, _: s["option.headroom"] or say("line.fits-not"),
@@ -328,12 +330,12 @@ _LINES: Mapping[str, Callable[[Strings, FigureDoc | None], str]] = {
 """Figure of a remedy -> its text, from its placeholders and the speed before."""
 
 
-def provenance(doc: Document) -> str:
+def provenance(doc: Advice) -> str:
     """Name what made the report, for the last line."""
-    made = doc["provenance"]
-    rules, knowledge = made["rules_sha256"][:12], made["knowledge_sha256"][:12]
-    own = made["measurements_sha256"]
-    named = {"version": made["advisor"], "rules": rules, "knowledge": knowledge}
+    made = doc.provenance
+    rules, knowledge = made.rules_sha256[:12], made.knowledge_sha256[:12]
+    own = made.measurements_sha256
+    named = {"version": made.advisor, "rules": rules, "knowledge": knowledge}
     line = say("made.own", **named, own=own[:12]) if own else say("made", **named)
     files = whose(doc)
     return f"{line}. {files}" if files else line

@@ -15,13 +15,14 @@ from advisor.report.memory_view import layers_of
 from advisor.report.words import counted, known, say, speaking, words
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document, FigureDoc, RecommendationDoc, SetupDoc
+    from advisor.advice.document import Advice, Recommendation, SetupDoc
+    from advisor.scenario.figures import Figure
 
 _SAME_SPEED = 0.03
 _SMALL_LOSS = 1.0
 
 
-def option_view(doc: Document, item: RecommendationDoc) -> OptionView:
+def option_view(doc: Advice, item: Recommendation) -> OptionView:
     """Write a recommendation's figures out, before and after, as they are asked for."""
     return OptionView(doc, item)
 
@@ -31,7 +32,7 @@ class OptionView(Placeholders):
 
     __slots__ = ("_doc", "_item", "words")
 
-    def __init__(self, doc: Document, item: RecommendationDoc) -> None:
+    def __init__(self, doc: Advice, item: Recommendation) -> None:
         """Take what it is about."""
         super().__init__()
         self._doc, self._item, self.words = doc, item, words()
@@ -77,58 +78,58 @@ def caveats_of(told: Mapping[str, str]) -> list[str]:
     return [name for name, placeholder in named.items() if told[placeholder]]
 
 
-def _alternatives(doc: Document, item: RecommendationDoc) -> list[str]:
+def _alternatives(doc: Advice, item: Recommendation) -> list[str]:
     """Name the runners-up by what sets them apart, with what they need."""
     return [
         say(
             "alternative",
-            change=_told_apart(doc, item, other["setup"]),
-            required=f.amount(other["after"]["required_bytes"]),
+            change=_told_apart(doc, item, other.setup),
+            required=f.amount(other.after.required_bytes),
         )
-        for other in item["alternatives"]
+        for other in item.alternatives
     ]
 
 
-def _format_elsewhere(item: RecommendationDoc, setup: SetupDoc) -> str:
-    moved = setup["framework"] != item["setup"]["framework"]
+def _format_elsewhere(item: Recommendation, setup: SetupDoc) -> str:
+    moved = setup.framework != item.setup.framework
     if not moved:
-        return setup["precision"]
-    return say("format.in", format=setup["precision"], framework=setup["framework"])
+        return setup.precision
+    return say("format.in", format=setup.precision, framework=setup.framework)
 
 
-def _model_elsewhere(doc: Document, setup: SetupDoc) -> str:
-    other = setup["precision"] != doc["scenario"]["precision"]
+def _model_elsewhere(doc: Advice, setup: SetupDoc) -> str:
+    other = setup.precision != doc.scenario.precision
     if not other:
-        return setup["model"]
-    return say("format.in", format=setup["model"], framework=setup["precision"])
+        return setup.model
+    return say("format.in", format=setup.model, framework=setup.precision)
 
 
-def _told_apart(doc: Document, item: RecommendationDoc, setup: SetupDoc) -> str:
+def _told_apart(doc: Advice, item: Recommendation, setup: SetupDoc) -> str:
     by_setting = {
         "precision": _format_elsewhere(item, setup),
         "model": _model_elsewhere(doc, setup),
-        "gpu": setup["gpu"],
-        "framework": setup["framework"],
-        "kv_cache": setup["kv_cache"],
+        "gpu": setup.gpu,
+        "framework": setup.framework,
+        "kv_cache": setup.kv_cache,
     }
-    return by_setting.get(told_by(item["action"])) or f.listed(changes(doc, setup))
+    return by_setting.get(told_by(item.action)) or f.listed(changes(doc, setup))
 
 
 def _new(after: str, before: str) -> str:
     return after if after != before else ""
 
 
-def _second(doc: Document, setup: SetupDoc) -> str:
+def _second(doc: Advice, setup: SetupDoc) -> str:
     """The card that comes beside the request's own, where it is of another kind."""
-    own = doc["scenario"]["gpu"]
-    first, _, second = (setup["gpu"] or "").partition(TOGETHER)
-    return second if own and first == own["name"] and not doc["scenario"]["cards"] else ""
+    own = doc.scenario.gpu
+    first, _, second = (setup.gpu or "").partition(TOGETHER)
+    return second if own and first == own.name and not doc.scenario.cards else ""
 
 
-def _owned(doc: Document, setup: SetupDoc) -> int:
+def _owned(doc: Advice, setup: SetupDoc) -> int:
     """Count the cards of the request that the changed setup keeps."""
-    each = doc["scenario"]["cards"]
-    return sum(card["name"] == setup["gpu"] for card in each) or doc["scenario"]["gpus"]
+    each = doc.scenario.cards
+    return sum(card.name == setup.gpu for card in each) or doc.scenario.gpus
 
 
 def _extra_cards(extra: int) -> str:
@@ -137,209 +138,201 @@ def _extra_cards(extra: int) -> str:
     return counted("extra", extra)
 
 
-def _besides(doc: Document, item: RecommendationDoc) -> list[str]:
+def _besides(doc: Advice, item: Recommendation) -> list[str]:
     """Say in words what a change brings beside its own subject."""
-    subject = settings_of(item["action"])
+    subject = settings_of(item.action)
     if not subject:
         return []
-    setup, asked = item["setup"], doc["scenario"]
+    setup, asked = item.setup, doc.scenario
     found = dict(differences(doc, setup))
-    if setup["context_tokens"] < asked["context_tokens"]:
-        found["context"] = say("change.context.only", n=f.count(setup["context_tokens"]))
-    if setup["batch"] < asked["batch"]:
-        found["batch"] = counted("change.batch.only", setup["batch"])
+    if setup.context_tokens < asked.context_tokens:
+        found["context"] = say("change.context.only", n=f.count(setup.context_tokens))
+    if setup.batch < asked.batch:
+        found["batch"] = counted("change.batch.only", setup.batch)
     return [words for setting, words in found.items() if setting not in subject]
 
 
-def _alters_answers(doc: Document, setup: SetupDoc) -> bool:
-    asked = doc["scenario"]
-    before = (asked["precision"], asked["kv_cache"], asked["model"]["name"])
-    return before != (setup["precision"], setup["kv_cache"], setup["model"])
+def _alters_answers(doc: Advice, setup: SetupDoc) -> bool:
+    asked = doc.scenario
+    before = (asked.precision, asked.kv_cache, asked.model.name)
+    return before != (setup.precision, setup.kv_cache, setup.model)
 
 
-def _quality_change(doc: Document, item: RecommendationDoc) -> float | None:
+def _quality_change(doc: Advice, item: Recommendation) -> float | None:
     """Percent of perplexity that the change adds; None where it is not known."""
-    change = item["tradeoff"]["quality_change"]
-    return change if _alters_answers(doc, item["setup"]) else 0.0
+    change = item.tradeoff.quality_change
+    return change if _alters_answers(doc, item.setup) else 0.0
 
 
-def _quality_cost(doc: Document, item: RecommendationDoc) -> str:
+def _quality_cost(doc: Advice, item: Recommendation) -> str:
     change = _quality_change(doc, item)
     return f.percent(change) if change is not None and change > 0 else ""
 
 
-def _quality_gain(doc: Document, item: RecommendationDoc) -> str:
+def _quality_gain(doc: Advice, item: Recommendation) -> str:
     change = _quality_change(doc, item)
     return f.percent(-change) if change is not None and change < 0 else ""
 
 
-def _quality_small(doc: Document, item: RecommendationDoc) -> str:
+def _quality_small(doc: Advice, item: Recommendation) -> str:
     change = _quality_change(doc, item)
     return flag(change is not None and 0 < change <= _SMALL_LOSS)
 
 
 def _layers(setup: SetupDoc) -> str:
-    on_card, layers = setup["gpu_layers"], setup["layers"]
+    on_card, layers = setup.gpu_layers, setup.layers
     return "" if on_card is None or on_card > layers else layers_of(on_card, layers)
 
 
-def _moved(doc: Document, setup: SetupDoc, sign: int) -> str:
+def _moved(doc: Advice, setup: SetupDoc, sign: int) -> str:
     """Say what a setup moves to the card (1) or to system RAM (-1), empty where nothing."""
-    asked, most = doc["scenario"], setup["layers"] + 1
-    if setup["model"] != asked["model"]["name"]:
+    asked, most = doc.scenario, setup.layers + 1
+    if setup.model != asked.model.name:
         return ""
     before, after = (
-        most if n is None else min(n, most) for n in (asked["gpu_layers"], setup["gpu_layers"])
+        most if n is None else min(n, most) for n in (asked.gpu_layers, setup.gpu_layers)
     )
     layers = sign * (after - before)
-    experts = sign * (asked["cpu_experts"] - setup["cpu_experts"])
+    experts = sign * (asked.cpu_experts - setup.cpu_experts)
     found = [counted("moved.layers", layers)] if layers > 0 else []
     return f.listed([*found, *([counted("moved.experts", experts)] if experts > 0 else [])])
 
 
-def changes(doc: Document, setup: SetupDoc) -> list[str]:
+def changes(doc: Advice, setup: SetupDoc) -> list[str]:
     """Say in words everything in which a setup differs from the request."""
     return [words for _, words in differences(doc, setup)]
 
 
-def differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, str]]:
+def differences(doc: Advice, setup: SetupDoc) -> Iterator[tuple[str, str]]:
     """Give what differs from the request and the words for it."""
-    asked = doc["scenario"]
-    card = asked["gpu"]["name"] if asked["gpu"] else None
-    if (setup["gpu"], setup["gpus"]) != (card, asked["gpus"]):
-        more = setup["gpu"] == card or any(setup["gpu"] == c["name"] for c in asked["cards"])
-        together = setup["gpu"] or ""
+    asked = doc.scenario
+    card = asked.gpu.name if asked.gpu else None
+    if (setup.gpu, setup.gpus) != (card, asked.gpus):
+        more = setup.gpu == card or any(setup.gpu == c.name for c in asked.cards)
+        together = setup.gpu or ""
         unequal = TOGETHER in together
-        words = together if unequal else say("change.gpus", n=setup["gpus"], card=together)
+        words = together if unequal else say("change.gpus", n=setup.gpus, card=together)
         yield "gpus" if more or unequal else "gpu", words
-    if setup["model"] != asked["model"]["name"]:
-        yield "model", say("change.model", model=setup["model"])
-    if setup["framework"] != asked["framework"]:
-        yield "framework", say("change.framework", framework=setup["framework"])
-    if setup["precision"] != asked["precision"]:
-        yield "precision", say("change.precision", format=setup["precision"])
-    if setup["kv_cache"] != asked["kv_cache"]:
-        kind = setup["kv_cache"]
+    if setup.model != asked.model.name:
+        yield "model", say("change.model", model=setup.model)
+    if setup.framework != asked.framework:
+        yield "framework", say("change.framework", framework=setup.framework)
+    if setup.precision != asked.precision:
+        yield "precision", say("change.precision", format=setup.precision)
+    if setup.kv_cache != asked.kv_cache:
+        kind = setup.kv_cache
         yield "kv_cache", say("change.kv_cache", article=article(kind), type=kind)
-    if setup["context_tokens"] != asked["context_tokens"]:
-        yield "context", say("change.context", n=f.count(setup["context_tokens"]))
+    if setup.context_tokens != asked.context_tokens:
+        yield "context", say("change.context", n=f.count(setup.context_tokens))
     yield from _smaller_differences(doc, setup)
 
 
-def _smaller_differences(doc: Document, setup: SetupDoc) -> Iterator[tuple[str, str]]:
-    asked = doc["scenario"]
-    if setup["batch"] != asked["batch"]:
-        yield "batch", counted("change.batch", setup["batch"])
-    if setup["gpu_layers"] != asked["gpu_layers"] and (layers := _layers(setup)):
-        where = "change.layers.some" if setup["gpus"] > 1 else "change.layers"
+def _smaller_differences(doc: Advice, setup: SetupDoc) -> Iterator[tuple[str, str]]:
+    asked = doc.scenario
+    if setup.batch != asked.batch:
+        yield "batch", counted("change.batch", setup.batch)
+    if setup.gpu_layers != asked.gpu_layers and (layers := _layers(setup)):
+        where = "change.layers.some" if setup.gpus > 1 else "change.layers"
         yield "gpu_layers", say(where, layers=layers)
-    if setup["cpu_experts"] != asked["cpu_experts"] and setup["cpu_experts"]:
-        yield "cpu_experts", say("change.experts", n=setup["cpu_experts"])
-    if setup["draft_model"] and setup["draft_model"] != asked["draft_model"]:
-        yield "draft_model", say("change.draft", model=setup["draft_model"])
-    if setup["mtp"] and setup["mtp"] != asked["mtp"]:
-        yield "mtp", counted("change.mtp", setup["mtp"])
-    if not setup["mtp"] and asked["mtp"]:
+    if setup.cpu_experts != asked.cpu_experts and setup.cpu_experts:
+        yield "cpu_experts", say("change.experts", n=setup.cpu_experts)
+    if setup.draft_model and setup.draft_model != asked.draft_model:
+        yield "draft_model", say("change.draft", model=setup.draft_model)
+    if setup.mtp and setup.mtp != asked.mtp:
+        yield "mtp", counted("change.mtp", setup.mtp)
+    if not setup.mtp and asked.mtp:
         yield "mtp", say("change.no_mtp")
-    if not setup["draft_model"] and asked["draft_model"]:
+    if not setup.draft_model and asked.draft_model:
         yield "draft_model", say("change.no_draft")
 
 
-def _headroom(item: RecommendationDoc) -> str:
-    after = item["after"]
-    return f.amount(after["headroom_bytes"]) if after["fits"] else ""
+def _headroom(item: Recommendation) -> str:
+    after = item.after
+    return f.amount(after.headroom_bytes) if after.fits else ""
 
 
-def _saved(item: RecommendationDoc, sign: int) -> str:
+def _saved(item: Recommendation, sign: int) -> str:
     """Print what a change saves (1) or adds (-1), empty where it does the other."""
-    saved = sign * (item["before"]["required_bytes"] - item["after"]["required_bytes"])
+    saved = sign * (item.before.required_bytes - item.after.required_bytes)
     return f.amount(saved) if saved > 0 else ""
 
 
-def _host_ram(item: RecommendationDoc) -> str:
-    split = _layers(item["setup"]) or item["setup"]["cpu_experts"]
-    return f.amount(item["after"]["host_bytes"]) if split else ""
+def _host_ram(item: Recommendation) -> str:
+    split = _layers(item.setup) or item.setup.cpu_experts
+    return f.amount(item.after.host_bytes) if split else ""
 
 
-def _aggregate(item: RecommendationDoc) -> str:
-    several = item["setup"]["batch"] > 1
-    return f.speed_range(item["after"]["aggregate_tok_s"]) if several else ""
+def _aggregate(item: Recommendation) -> str:
+    several = item.setup.batch > 1
+    return f.speed_range(item.after.aggregate_tok_s) if several else ""
 
 
-def _speed_change(before: FigureDoc | None, after: FigureDoc | None) -> str:
+def _speed_change(before: Figure | None, after: Figure | None) -> str:
     if not before or not after:
         return ""
-    ratio = after["estimate"] / before["estimate"] if before["estimate"] else 1.0
+    ratio = after.estimate / before.estimate if before.estimate else 1.0
     if abs(ratio - 1) <= _SAME_SPEED:
         return say("pace.same")
     return say("pace.faster" if ratio > 1 else "pace.slower")
 
 
-WRITERS: Mapping[str, Callable[[Document, RecommendationDoc], str]] = {
-    "option.family": lambda _, i: i["action"],
-    "option.changes": lambda d, i: f.listed(changes(d, i["setup"])),
-    "option.format": lambda _, i: i["setup"]["precision"],
-    "option.quality_loss": lambda _, i: f.percent(i["tradeoff"]["quality"]),
-    "option.moved_back": lambda d, i: _moved(d, i["setup"], 1),
-    "option.moved_out": lambda d, i: _moved(d, i["setup"], -1),
+WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
+    "option.family": lambda _, i: i.action,
+    "option.changes": lambda d, i: f.listed(changes(d, i.setup)),
+    "option.format": lambda _, i: i.setup.precision,
+    "option.quality_loss": lambda _, i: f.percent(i.tradeoff.quality),
+    "option.moved_back": lambda d, i: _moved(d, i.setup, 1),
+    "option.moved_out": lambda d, i: _moved(d, i.setup, -1),
     "option.quality_cost": _quality_cost,
     "option.quality_gain": _quality_gain,
     "option.quality_small": _quality_small,
     "option.quality_same": lambda d, i: flag(_quality_change(d, i) == 0),
     "option.quality_unknown": lambda d, i: flag(_quality_change(d, i) is None),
-    "option.kv_cache": lambda _, i: i["setup"]["kv_cache"],
-    "option.context": lambda _, i: f.count(i["setup"]["context_tokens"]),
-    "option.batch": lambda _, i: f.count(i["setup"]["batch"]),
-    "option.gpus": lambda _, i: f.count(i["setup"]["gpus"]),
-    "option.several": lambda _, i: flag(i["setup"]["gpus"] > 1),
-    "option.gpu": lambda _, i: i["setup"]["gpu"] or "",
-    "option.second_gpu": lambda d, i: _second(d, i["setup"]),
-    "option.gpu_vram": lambda _, i: f.size(i["setup"]["gpu_vram_bytes"]),
-    "option.bandwidth": lambda _, i: f.quantity(i["setup"]["gpu_bandwidth_bytes_s"], "GB/s"),
-    "option.model": lambda _, i: i["setup"]["model"],
-    "option.same_family": lambda d, i: flag(
-        i["setup"]["model_family"] == d["scenario"]["model"]["family"]
-    ),
-    "option.parameters": lambda _, i: f.billions(i["setup"]["model_parameters"]),
-    "option.framework": lambda _, i: i["setup"]["framework"],
-    "option.new_framework": lambda d, i: _new(i["setup"]["framework"], d["scenario"]["framework"]),
+    "option.kv_cache": lambda _, i: i.setup.kv_cache,
+    "option.context": lambda _, i: f.count(i.setup.context_tokens),
+    "option.batch": lambda _, i: f.count(i.setup.batch),
+    "option.gpus": lambda _, i: f.count(i.setup.gpus),
+    "option.several": lambda _, i: flag(i.setup.gpus > 1),
+    "option.gpu": lambda _, i: i.setup.gpu or "",
+    "option.second_gpu": lambda d, i: _second(d, i.setup),
+    "option.gpu_vram": lambda _, i: f.size(i.setup.gpu_vram_bytes),
+    "option.bandwidth": lambda _, i: f.quantity(i.setup.gpu_bandwidth_bytes_s, "GB/s"),
+    "option.model": lambda _, i: i.setup.model,
+    "option.same_family": lambda d, i: flag(i.setup.model_family == d.scenario.model.family),
+    "option.parameters": lambda _, i: f.billions(i.setup.model_parameters),
+    "option.framework": lambda _, i: i.setup.framework,
+    "option.new_framework": lambda d, i: _new(i.setup.framework, d.scenario.framework),
     "option.besides": lambda d, i: f.listed(_besides(d, i)),
-    "option.split": lambda _, i: i["setup"]["framework_split"] or "",
-    "option.extra_cards": lambda d, i: _extra_cards(i["setup"]["gpus"] - _owned(d, i["setup"])),
-    "option.kv_article": lambda _, i: article(i["setup"]["kv_cache"]),
-    "option.layers": lambda _, i: _layers(i["setup"]),
-    "option.cpu_experts": lambda _, i: f.count(i["setup"]["cpu_experts"] or None),
-    "option.draft_model": lambda _, i: i["setup"]["draft_model"] or "",
-    "option.mtp_tokens": lambda _, i: f.count(i["setup"]["mtp"] or None),
-    "option.cost": lambda _, i: f.dollars(i["tradeoff"]["cost_usd"]),
-    "option.effort_words": lambda _, i: (
-        known("effort", i["tradeoff"]["effort"]) or i["tradeoff"]["effort"]
-    ),
-    "option.effort": lambda _, i: i["tradeoff"]["effort"],
-    "option.confidence": lambda _, i: i["confidence"],
-    "option.last_resort": lambda _, i: flag(i["score"] <= 0),
-    "option.fits": lambda _, i: flag(i["after"]["fits"]),
-    "option.required": lambda _, i: f.amount(i["after"]["required_bytes"]),
+    "option.split": lambda _, i: i.setup.framework_split or "",
+    "option.extra_cards": lambda d, i: _extra_cards(i.setup.gpus - _owned(d, i.setup)),
+    "option.kv_article": lambda _, i: article(i.setup.kv_cache),
+    "option.layers": lambda _, i: _layers(i.setup),
+    "option.cpu_experts": lambda _, i: f.count(i.setup.cpu_experts or None),
+    "option.draft_model": lambda _, i: i.setup.draft_model or "",
+    "option.mtp_tokens": lambda _, i: f.count(i.setup.mtp or None),
+    "option.cost": lambda _, i: f.dollars(i.tradeoff.cost_usd),
+    "option.effort_words": lambda _, i: known("effort", i.tradeoff.effort) or i.tradeoff.effort,
+    "option.effort": lambda _, i: i.tradeoff.effort,
+    "option.confidence": lambda _, i: i.confidence,
+    "option.last_resort": lambda _, i: flag(i.score <= 0),
+    "option.fits": lambda _, i: flag(i.after.fits),
+    "option.required": lambda _, i: f.amount(i.after.required_bytes),
     "option.headroom": lambda _, i: _headroom(i),
-    "option.thin": lambda _, i: flag(i["after"]["margin"] == "thin"),
-    "option.deficit": lambda _, i: (
-        "" if i["after"]["fits"] else f.amount(i["after"]["deficit_bytes"])
-    ),
+    "option.thin": lambda _, i: flag(i.after.margin == "thin"),
+    "option.deficit": lambda _, i: "" if i.after.fits else f.amount(i.after.deficit_bytes),
     "option.saved": lambda _, i: _saved(i, 1),
     "option.added": lambda _, i: _saved(i, -1),
-    "option.weights": lambda _, i: f.amount(i["after"]["weights_bytes"]),
-    "option.kv_cache_size": lambda _, i: f.amount(i["after"]["kv_cache_bytes"]),
+    "option.weights": lambda _, i: f.amount(i.after.weights_bytes),
+    "option.kv_cache_size": lambda _, i: f.amount(i.after.kv_cache_bytes),
     "option.host_ram": lambda _, i: _host_ram(i),
-    "option.before_required": lambda _, i: f.amount(i["before"]["required_bytes"]),
-    "option.decode_speed": lambda _, i: f.speed_range(i["after"]["decode_tok_s"]),
-    "option.speed_point": lambda _, i: f.speed_point(i["after"]["decode_tok_s"]),
-    "option.speed_evidence": lambda _, i: f.evidence(i["after"]["decode_tok_s"]),
-    "option.speed_change": lambda _, i: _speed_change(
-        i["before"]["decode_tok_s"], i["after"]["decode_tok_s"]
-    ),
+    "option.before_required": lambda _, i: f.amount(i.before.required_bytes),
+    "option.decode_speed": lambda _, i: f.speed_range(i.after.decode_tok_s),
+    "option.speed_point": lambda _, i: f.speed_point(i.after.decode_tok_s),
+    "option.speed_evidence": lambda _, i: f.evidence(i.after.decode_tok_s),
+    "option.speed_change": lambda _, i: _speed_change(i.before.decode_tok_s, i.after.decode_tok_s),
     "option.aggregate_speed": lambda _, i: _aggregate(i),
-    "option.speculative": lambda _, i: f.span(i["speculative_tok_s"]),
-    "option.before_speed": lambda _, i: f.speed_range(i["before"]["decode_tok_s"]),
+    "option.speculative": lambda _, i: f.span(i.speculative_tok_s),
+    "option.before_speed": lambda _, i: f.speed_range(i.before.decode_tok_s),
     "option.alternatives": lambda d, i: f.listed(_alternatives(d, i)),
 }
 """What is said of a change -> its text, from the document and the recommendation."""

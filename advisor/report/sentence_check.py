@@ -11,13 +11,15 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
+
 from advisor.knowledge.cards import TOGETHER
-from advisor.report.figures import amount, plain, rate, rest_bytes
+from advisor.report.figures import amount, rate, rest_bytes
 from advisor.report.prose import report
-from advisor.units import GB, GIB
+from advisor.units import GB, GIB, plain
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document
+    from advisor.advice.document import Advice
 
 _NUMBER = r"(\d[\d,]*(?:\.\d+)?)"
 _RANGE = rf"{_NUMBER}(?: to {_NUMBER})?"
@@ -35,15 +37,15 @@ _SAID_FIT = re.compile(
 _SPEED_KEYS = ("estimate", "low", "high", "modelled")
 
 
-def contradictions(doc: Document) -> list[str]:
+def contradictions(doc: Advice) -> list[str]:
     """List every sentence that disagrees with the document's figures; empty is right."""
     full = report(doc, "full")
-    whole = [("verdict", doc["verdict"]["sentence"]), ("have", full.have)]
+    whole = [("verdict", doc.verdict.sentence), ("have", full.have)]
     whole += [("happens", full.happens)]
-    notes = [(f"note {note['rule']}", note["text"]) for note in doc["notes"]]
+    notes = [(f"note {note.rule}", note.text) for note in doc.notes]
     remedies = [
-        (f"recommendation {item['rank']}", f"{item['title']}. {item['text']}")
-        for item in doc["recommendations"]
+        (f"recommendation {item.rank}", f"{item.title}. {item.text}")
+        for item in doc.recommendations
     ]
     figures = [("key figure", f"{label} {value}") for label, value in full.figures]
     sentences = [*whole, *notes, *remedies, ("first", full.first), *figures]
@@ -60,57 +62,57 @@ def contradictions(doc: Document) -> list[str]:
     ]
 
 
-def wrong_state(doc: Document, where: str, text: str) -> Iterator[str]:
+def wrong_state(doc: Advice, where: str, text: str) -> Iterator[str]:
     """Find words that say "fits" where the verdict says otherwise, or the reverse."""
-    runs = doc["verdict"]["state"] in {"fits", "tight"}
+    runs = doc.verdict.state in {"fits", "tight"}
     if runs and (found := _NEGATED_FIT.search(text)):
-        yield f"{where}: says '{found[0]}' though the verdict is {doc['verdict']['state']}"
+        yield f"{where}: says '{found[0]}' though the verdict is {doc.verdict.state}"
     said = re.sub(_NEGATED_FIT, "", text)
     if not runs and (found := _SAID_FIT.search(said)):
-        yield f"{where}: says '{found[0]}' though the verdict is {doc['verdict']['state']}"
+        yield f"{where}: says '{found[0]}' though the verdict is {doc.verdict.state}"
 
 
-def _unsaid_risk(doc: Document) -> Iterator[str]:
+def _unsaid_risk(doc: Advice) -> Iterator[str]:
     """The verdict must say how much it may need where the range crosses what a card offers."""
-    runs = doc["verdict"]["state"] in {"fits", "tight"}
-    if not runs or doc["memory"]["certainty"] != "may_exceed":
+    runs = doc.verdict.state in {"fits", "tight"}
+    if not runs or doc.memory.certainty != "may_exceed":
         return
-    card = max(doc["memory"]["per_gpu"], key=lambda c: c["high_bytes"] - c["usable_bytes"])
-    if f"up to {amount(card['high_bytes'])}" not in doc["verdict"]["sentence"]:
+    card = max(doc.memory.per_gpu, key=lambda c: c.high_bytes - c.usable_bytes)
+    if f"up to {amount(card.high_bytes)}" not in doc.verdict.sentence:
         yield "verdict: leaves out that more may be needed than is usable"
 
 
-def _wrong_remedies(doc: Document) -> Iterator[str]:
-    for item in doc["recommendations"]:
-        said = re.sub(_NEGATED_FIT, "", item["text"])
-        if not item["after"]["fits"] and (found := _SAID_FIT.search(said)):
-            yield f"recommendation {item['rank']}: says '{found[0]}' though it does not fit"
-        if not item["after"]["fits"] and item["after"]["decode_tok_s"]:
-            yield f"recommendation {item['rank']}: has a speed though it does not fit"
+def _wrong_remedies(doc: Advice) -> Iterator[str]:
+    for item in doc.recommendations:
+        said = re.sub(_NEGATED_FIT, "", item.text)
+        if not item.after.fits and (found := _SAID_FIT.search(said)):
+            yield f"recommendation {item.rank}: says '{found[0]}' though it does not fit"
+        if not item.after.fits and item.after.decode_tok_s:
+            yield f"recommendation {item.rank}: has a speed though it does not fit"
 
 
-def _wrong_arithmetic(doc: Document) -> Iterator[str]:
-    memory = doc["memory"]
+def _wrong_arithmetic(doc: Advice) -> Iterator[str]:
+    memory = doc.memory
     parts = ("weights_bytes", "kv_cache_bytes", "compute_buffer_bytes", "overhead_bytes")
-    total = sum(value for key, value in memory.items() if key in parts and isinstance(value, int))
-    if abs(total - memory["required_bytes"]) > len(memory["per_gpu"]) + 1:
-        yield f"memory: the parts add up to {total}, not to {memory['required_bytes']}"
-    if memory["deficit_bytes"] and memory["headroom_bytes"]:
+    total = sum(getattr(memory, key) for key in parts)
+    if abs(total - memory.required_bytes) > len(memory.per_gpu) + 1:
+        yield f"memory: the parts add up to {total}, not to {memory.required_bytes}"
+    if memory.deficit_bytes and memory.headroom_bytes:
         yield "memory: both a deficit and headroom"
-    for before, after in pairwise(doc["recommendations"]):
-        if before["rank"] >= after["rank"]:
-            yield f"recommendation {after['rank']}: out of order"
+    for before, after in pairwise(doc.recommendations):
+        if before.rank >= after.rank:
+            yield f"recommendation {after.rank}: out of order"
 
 
-def _unasked_speed(doc: Document, sentences: list[tuple[str, str]]) -> Iterator[str]:
-    if doc["speed"] is not None:
+def _unasked_speed(doc: Advice, sentences: list[tuple[str, str]]) -> Iterator[str]:
+    if doc.speed is not None:
         return
     for where, text in sentences:
         if found := _SPEED.search(text):
             yield f"{where}: gives {found[0]} though no speed is known"
 
 
-def wrong_numbers(doc: Document, where: str, text: str) -> Iterator[str]:
+def wrong_numbers(doc: Advice, where: str, text: str) -> Iterator[str]:
     """Find sizes, speeds and counts in a text that are no figure of the document."""
     known = _known(doc)
     text = text.replace("less than 0.01 GiB", "")
@@ -129,66 +131,66 @@ def wrong_numbers(doc: Document, where: str, text: str) -> Iterator[str]:
                 yield f"{where}: {found[0]} is no figure of this report"
 
 
-def _names(doc: Document) -> list[str]:
+def _names(doc: Advice) -> list[str]:
     """What holds numbers that are no figures of the document, longest first.
 
     Names (``H100 SXM5 80 GB``), figures on which sources differ, and remarks on the request.
     """
-    gpu = doc["scenario"]["gpu"]
-    asked = doc["scenario"]
-    each = {card["name"] for card in asked["cards"]}
-    found = each | {asked["model"]["name"], gpu["name"] if gpu else "", asked["draft_model"] or ""}
-    for item in doc["recommendations"]:
-        setup = item["setup"]
-        each_setup = [setup, *(other["setup"] for other in item["alternatives"])]
-        cards = {s["gpu"] or "" for s in each_setup}
+    gpu = doc.scenario.gpu
+    asked = doc.scenario
+    each = {card.name for card in asked.cards}
+    found = each | {asked.model.name, gpu.name if gpu else "", asked.draft_model or ""}
+    for item in doc.recommendations:
+        setup = item.setup
+        each_setup = [setup, *(other.setup for other in item.alternatives)]
+        cards = {s.gpu or "" for s in each_setup}
         found |= cards | {name for pair in cards for name in pair.split(TOGETHER)}
-        found |= {s["model"] for s in each_setup}
-        found.add(setup["draft_model"] or "")
-    found |= {*_disputed(doc), *doc["warnings"]}
+        found |= {s.model for s in each_setup}
+        found.add(setup.draft_model or "")
+    found |= {*_disputed(doc), *doc.warnings}
     return sorted(found - {""}, key=lambda name: (-len(name), name))
 
 
-_latest: list[tuple[Document, _Known]] = []
+_latest: list[tuple[Advice, _Known]] = []
 """The document looked at last: its sentences come one after another."""
 
 
-def _known(doc: Document) -> _Known:
+def _known(doc: Advice) -> _Known:
     if not _latest or _latest[0][0] is not doc:
         _latest[:] = [(doc, _Known(doc))]
     return _latest[0][1]
 
 
-def _disputed(doc: Document) -> list[str]:
+def _disputed(doc: Advice) -> list[str]:
     """The figures of the card that sources give differently, as they are quoted."""
-    gpu = doc["scenario"]["gpu"]
-    return [plain(value) for values in gpu["disputed"].values() for value in values] if gpu else []
+    gpu = doc.scenario.gpu
+    return [plain(value) for values in gpu.disputed.values() for value in values] if gpu else []
 
 
 class _Known:
     """Every figure of a document, as numbers and as printed."""
 
-    def __init__(self, doc: Document) -> None:
+    def __init__(self, doc: Advice) -> None:
         self.names = _names(doc)
-        numbers = list(_numbers(doc, ""))
+        numbers = list(_numbers(to_builtins(doc), ""))
         sizes = {value for key, value in numbers if key.endswith("_bytes")}
-        memory = doc["memory"]
-        needed = memory["required_bytes"]
+        memory = doc.memory
+        needed = memory.required_bytes
         host = ("host_weights_bytes", "host_kv_cache_bytes", "host_compute_bytes")
         sizes.add(sum(value for key, value in numbers if key in host))
-        sizes |= {needed - item["after"]["required_bytes"] for item in doc["recommendations"]}
-        if memory["capacity_bytes"] is not None and memory["usable_bytes"] is not None:
-            sizes.add(memory["capacity_bytes"] - memory["usable_bytes"])
-        if memory["usable_bytes"] is not None:
-            larger = max(needed, memory["usable_bytes"])
-            sizes.add(rest_bytes(larger, min(needed, memory["usable_bytes"])))
-        asked = doc["facts"].get("host.ram_needed")
+        sizes |= {needed - item.after.required_bytes for item in doc.recommendations}
+        if memory.capacity_bytes is not None and memory.usable_bytes is not None:
+            sizes.add(memory.capacity_bytes - memory.usable_bytes)
+        if memory.usable_bytes is not None:
+            larger = max(needed, memory.usable_bytes)
+            sizes.add(rest_bytes(larger, min(needed, memory.usable_bytes)))
+        asked = doc.facts.get("host.ram_needed")
         sizes |= {float(asked)} if isinstance(asked, int | float) else set()
         self._sizes = {abs(size) for size in sizes}
-        self._nominal = memory["nominal_weights_gb"]
+        self._nominal = memory.nominal_weights_gb
         self.speeds = {rate(value) for key, value in numbers if key in _SPEED_KEYS}
         self.counts = _counts(numbers, doc)
-        gpus = doc["scenario"]["gpus"]
+        gpus = doc.scenario.gpus
         hardware = [value for key, value in numbers if key in {"tdp_w", "bandwidth_bytes_s"}
                     or key.endswith("_bandwidth_bytes_s")]  # fmt: skip
         self._hardware = {scaled for value in hardware for scaled in (value, value * gpus)}
@@ -209,10 +211,10 @@ class _Known:
         )
 
 
-def _counts(numbers: list[tuple[str, float]], doc: Document) -> set[str]:
+def _counts(numbers: list[tuple[str, float]], doc: Advice) -> set[str]:
     keys = ("_tokens", "batch", "gpus", "rank", "max_batch", "mtp")
     found = {f"{value:,.0f}" for key, value in numbers if key.endswith(keys)}
-    image = doc["scenario"]["model"]["image_tokens"] or ""
+    image = doc.scenario.model.image_tokens or ""
     written = {int(digits.replace(",", "")) for digits in re.findall(r"\d[\d,]*", image)}
     return found | {f"{value:,}" for value in written}
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.report.charts import Bar, cells, memory_bar
-from advisor.report.figures import typed
 from advisor.report.prose import Length, Remedy, Report, report
 from advisor.report.provenance import whose
 from advisor.report.words import say, spoken
+from advisor.units import typed
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document
+    from advisor.advice.document import Advice
 
 _RESET = "\x1b[0m"
 _STYLES = {
@@ -34,7 +34,7 @@ _UNIT = re.compile(r"(\d) (GiB|GB|GB/s|tok/s|%|W|tokens|sequences|billion)(?![\w
 
 
 def render_text(
-    doc: Document,
+    doc: Advice,
     *,
     width: int = 80,
     color: bool = False,
@@ -54,7 +54,7 @@ def render_text(
         return _page(doc, report(doc, length, templates), width, length, color=color)
 
 
-def _page(doc: Document, made: Report, width: int, length: Length, *, color: bool) -> str:
+def _page(doc: Advice, made: Report, width: int, length: Length, *, color: bool) -> str:
     page = _Page(min(max(width, _NARROWEST), _WIDEST), color=color)
     page.paragraph(made.verdict, style=_BY_STATE.get(made.state, "bold"))
     for warning in made.warnings:
@@ -122,7 +122,7 @@ def _figures(page: _Page, made: Report) -> None:
         page.paragraph(value, indent=_LABEL_WIDTH + 2, first=f"  {label}")
 
 
-def _bar(page: _Page, doc: Document) -> None:
+def _bar(page: _Page, doc: Advice) -> None:
     bar = memory_bar(doc)
     room = page.width - 4
     widths = cells([segment.share for segment in bar.segments], room)

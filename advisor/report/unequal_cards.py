@@ -7,35 +7,36 @@ from typing import TYPE_CHECKING
 
 from advisor.report import figures as f
 from advisor.report.words import say
+from advisor.units import plain
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document, EachCardDoc, GpuDoc
+    from advisor.advice.document import Advice, EachCardDoc, GpuDoc
 
 
-def unequal_view(doc: Document, gpu: GpuDoc) -> dict[str, str]:
+def unequal_view(doc: Advice, gpu: GpuDoc) -> dict[str, str]:
     """Write out cards that differ; ``gpu`` holds the least of each figure."""
-    each = doc["scenario"]["cards"]
-    runs = [list(run) for _, run in groupby(each, key=lambda card: card["name"])]
+    each = doc.scenario.cards
+    runs = [list(run) for _, run in groupby(each, key=lambda card: card.name)]
     return {
-        "gpu.cards": f.listed([cards_named(run[0]["name"], len(run)) for run in runs]),
+        "gpu.cards": f.listed([cards_named(run[0].name, len(run)) for run in runs]),
         "gpu.unequal_cards": f.listed([_described(run[0], len(run)) for run in runs]),
         "gpu.card_shares": f.listed(
             [
                 say(
                     "card.share",
-                    required=f.amount(card["required_bytes"]),
-                    card=card["name"],
-                    usable=f.amount(card["usable_bytes"]),
+                    required=f.amount(card.required_bytes),
+                    card=card.name,
+                    usable=f.amount(card.usable_bytes),
                 )
-                for card in doc["memory"]["per_gpu"]
+                for card in doc.memory.per_gpu
             ]
         ),
-        "gpu.name": gpu["name"],
-        "gpu.vendor": gpu["vendor"],
-        "gpu.architecture": gpu["architecture"],
-        "gpu.bandwidth": f.quantity(gpu["bandwidth_bytes_s"], "GB/s"),
-        "gpu.bandwidth_class": str(doc["facts"].get("gpu.bandwidth_class", "")).replace("_", " "),
-        "gpu.tdp": f.quantity(gpu["tdp_w"], "W"),
+        "gpu.name": gpu.name,
+        "gpu.vendor": gpu.vendor,
+        "gpu.architecture": gpu.architecture,
+        "gpu.bandwidth": f.quantity(gpu.bandwidth_bytes_s, "GB/s"),
+        "gpu.bandwidth_class": str(doc.facts.get("gpu.bandwidth_class", "")).replace("_", " "),
+        "gpu.tdp": f.quantity(gpu.tdp_w, "W"),
         "gpu.disputed_figures": disputed_figures(gpu),
     }
 
@@ -46,8 +47,8 @@ def cards_named(name: str, count: int) -> str:
 
 
 def _described(card: EachCardDoc, count: int) -> str:
-    read = f.quantity(card["bandwidth_bytes_s"], "GB/s")
-    named, memory = cards_named(card["name"], count), f.size(card["vram_bytes"])
+    read = f.quantity(card.bandwidth_bytes_s, "GB/s")
+    named, memory = cards_named(card.name, count), f.size(card.vram_bytes)
     told = say("card.each" if count > 1 else "card.with", card=named, memory=memory)
     return say("card.read", card=told, bandwidth=read) if read else told
 
@@ -56,7 +57,7 @@ def disputed_figures(gpu: GpuDoc) -> str:
     """Name the figures on which sources differ, with their values."""
     return f.listed(
         [
-            f"{field.replace('_', ' ')} ({f.plain(' or '.join(values))})"
-            for field, values in gpu["disputed"].items()
+            f"{field.replace('_', ' ')} ({plain(' or '.join(values))})"
+            for field, values in gpu.disputed.items()
         ]
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document, RecommendationDoc
+    from advisor.advice.document import Advice, Recommendation
 
 STANDARD_WORDS = 500
 """All that is read in a standard report: title, figures, sentences, headings, last line."""
@@ -28,7 +28,7 @@ _KEPT = 4_096
 class Choice(Struct, frozen=True):
     """What a report says of remedies and remarks."""
 
-    items: Sequence[RecommendationDoc]
+    items: Sequence[Recommendation]
     told: frozenset[int]
     """Ranks of the remedies that are told in full, not only named with a brief word."""
     watch: Sequence[str]
@@ -40,12 +40,12 @@ def words_in(text: str) -> int:
     return len(text.split()) - text.count(" %")
 
 
-def everything(items: Sequence[RecommendationDoc], notes: Sequence[str]) -> Choice:
+def everything(items: Sequence[Recommendation], notes: Sequence[str]) -> Choice:
     """Take all there is."""
     return Choice(items, _ranks(items), notes)
 
 
-def within_room(doc: Document, briefs: Mapping[int, str], used: int) -> Choice:
+def within_room(doc: Advice, briefs: Mapping[int, str], used: int) -> Choice:
     """Choose for a standard report.
 
     The best remarks, then remedies' texts, then more of both, while words are left. A remedy that
@@ -56,33 +56,33 @@ def within_room(doc: Document, briefs: Mapping[int, str], used: int) -> Choice:
         briefs: The brief word on each remedy but the best, by rank.
         used: Words of what stands in the report in any case.
     """
-    notes = [note["text"] for note in doc["notes"]]
+    notes = [note.text for note in doc.notes]
     taken = {
-        item["rank"]: words_in(item["title"]) + words_in(briefs.get(item["rank"], ""))
-        for item in doc["recommendations"]
+        item.rank: words_in(item.title) + words_in(briefs.get(item.rank, ""))
+        for item in doc.recommendations
     }
-    own = _OWN_WORDS if doc["provenance"]["measurements_sha256"] else 0
-    room = STANDARD_WORDS - _FRAME_WORDS - own - (_RUN_WORDS if doc["commands"] else 0) - used
+    own = _OWN_WORDS if doc.provenance.measurements_sha256 else 0
+    room = STANDARD_WORDS - _FRAME_WORDS - own - (_RUN_WORDS if doc.commands else 0) - used
     least = sum(map(words_in, notes[:_REMARKS_SURE]))
-    shown = doc["recommendations"][:_REMEDIES]
-    while len(shown) > _REMEDIES_SURE and sum(taken[i["rank"]] for i in shown) + least > room:
+    shown = doc.recommendations[:_REMEDIES]
+    while len(shown) > _REMEDIES_SURE and sum(taken[i.rank] for i in shown) + least > room:
         shown = shown[:-1]
-    return _filled(shown, notes, briefs, room - sum(taken[item["rank"]] for item in shown))
+    return _filled(shown, notes, briefs, room - sum(taken[item.rank] for item in shown))
 
 
-def _ranks(items: Sequence[RecommendationDoc]) -> frozenset[int]:
-    return frozenset(item["rank"] for item in items)
+def _ranks(items: Sequence[Recommendation]) -> frozenset[int]:
+    return frozenset(item.rank for item in items)
 
 
 def _filled(
-    items: Sequence[RecommendationDoc], notes: Sequence[str], briefs: Mapping[int, str], room: int
+    items: Sequence[Recommendation], notes: Sequence[str], briefs: Mapping[int, str], room: int
 ) -> Choice:
     filling = _Filling(room)
     remarks = filling.take(notes, _REMARKS_FIRST)
     told = filling.tell(items[1:], briefs, _TEXTS_FIRST)
     left = [note for note in notes if note not in remarks]
     remarks += filling.take(left, _REMARKS - len(remarks))
-    named = [item for item in items[1:] if item["rank"] not in told]
+    named = [item for item in items[1:] if item.rank not in told]
     told |= filling.tell(named, briefs, len(named))
     kept = [note for note in notes if note in remarks]
     return Choice(items, told | _ranks(items[:1]), kept)
@@ -103,13 +103,13 @@ class _Filling(Struct):
         return taken
 
     def tell(
-        self, items: Sequence[RecommendationDoc], briefs: Mapping[int, str], most: int
+        self, items: Sequence[Recommendation], briefs: Mapping[int, str], most: int
     ) -> frozenset[int]:
         """Put texts in place of their brief words, in order while they fit; give the ranks."""
         told = list[int]()
         for item in items:
-            more = words_in(item["text"]) - words_in(briefs[item["rank"]])
+            more = words_in(item.text) - words_in(briefs[item.rank])
             if len(told) < most and more <= self.room:
-                told.append(item["rank"])
+                told.append(item.rank)
                 self.room -= more
         return frozenset(told)

@@ -1,31 +1,34 @@
-"""Answers -> JSON and CSV."""
+"""The JSON and CSV of ``models-for`` and ``gpus-for``; keys may be added, never renamed.
+
+``scenario``, ``memory`` and ``speed`` are the objects of ``advise --format json``.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
+from collections.abc import Mapping, Sequence
 from math import isinf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from advisor.advice.document import MemoryDoc, ScenarioDoc, SpeedDoc
+from advisor.advice.projection import memory_doc, scenario_doc, speed_doc
 from advisor.advice.provenance import user_records
 from advisor.estimate.margin import headroom_percent
 from advisor.files import __version__
-from advisor.report.assembly import memory_doc, speed_doc
-from advisor.report.figures import plain
-from advisor.report.provenance import yours_doc
-from advisor.report.request_view import scenario_doc
+from advisor.knowledge.provenance import UserEntry
 from advisor.reverse.cards import form_of, power_w, price_usd, value_of
 from advisor.reverse.remarks import ranking_words
 from advisor.runtimes.commands import command_for
+from advisor.units import plain
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
-    from advisor.report.contract_provenance import YoursDoc
     from advisor.reverse.answers import Found, Row
-    from advisor.reverse.contract import AskedDoc, BestDoc, ReverseDoc, RowDoc
     from advisor.reverse.criteria import Wish
-    from advisor.scenario.settings import Request
 
 SCHEMA_VERSION = 1
 COLUMNS = (
@@ -38,6 +41,87 @@ COLUMNS = (
 """Of the CSV; an empty cell is a figure that is not known."""
 
 
+class RowDoc(Struct, frozen=True):
+    """One model, or one card, that runs."""
+
+    rank: int
+    request: Mapping[str, Any]
+    """Keys of ``advisor estimate``; run by itself it gives these very figures."""
+    scenario: ScenarioDoc
+    memory: MemoryDoc
+    headroom_percent: float | None
+    """Of the fullest card's usable memory."""
+    margin: str | None
+    """thin, narrow or ample."""
+    speed: SpeedDoc | None
+    quality_loss_percent: float | None
+    """Perplexity increase of the weight format over FP16; null: not measured."""
+    model_released: str | None
+    form: str
+    """desktop, workstation, laptop, datacenter, edge or unified."""
+    price_usd: float | None
+    """Launch price of all cards together; null: no source states it."""
+    power_w: float | None
+    """Board power of all cards together; null: no source states it."""
+    command: str
+    """How to run it; empty where no sourced command is known."""
+
+
+class BestDoc(Struct, frozen=True):
+    """The first of all cards by one figure."""
+
+    gpu: str
+    gpus: int
+    precision: str
+    value: float
+
+
+class AskedDoc(Struct, frozen=True):
+    """What was asked, defaults filled in."""
+
+    context_tokens: int | None
+    """Null: the smaller of 4096 and the trained length of each model."""
+    batch: int
+    gpus: int
+    """With ``gpus-for`` the most equal cards."""
+    kv_cache: str
+    framework: str | None
+    """Null: for each format the first that runs it."""
+    min_speed_tok_s: float | None
+    max_loss_percent: float | None
+    """Null: any."""
+    unmeasured: bool
+    prefer: str
+    sort: str | None
+
+
+class ReverseDoc(Struct, frozen=True):
+    """One answer."""
+
+    schema_version: int
+    question: str
+    """models-for or gpus-for."""
+    subject: str
+    """The card or the model that was asked for."""
+    asked: AskedDoc
+    ranking: str
+    """How the rows are ordered, in words."""
+    tried: int
+    """Models or cards of the knowledge base: ``fitting`` and all of ``left_out`` together."""
+    fitting: int
+    """Models or cards that run, shown or not."""
+    rows: Sequence[RowDoc]
+    best: Mapping[str, BestDoc]
+    """For ``gpus-for``: price, memory, speed and power; those without any known figure lack."""
+    left_out: Mapping[str, int]
+    yours: Sequence[UserEntry]
+    """What of the user's own knowledge the rows rest on."""
+    warnings: Sequence[str]
+    """Plain sentences about what was asked."""
+    knowledge_sha256: str
+    advisor: str
+
+
 def reverse_doc(question: str, subject: str, found: Found, knowledge: Knowledge) -> ReverseDoc:
     """Put an answer as JSON has it.
 
@@ -47,33 +131,27 @@ def reverse_doc(question: str, subject: str, found: Found, knowledge: Knowledge)
         found: The answer.
         knowledge: What it was found in.
     """
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "question": question,
-        "subject": subject,
-        "asked": _asked(found.wish, found.sort),
-        "ranking": ranking_words(found),
-        "tried": found.tried,
-        "fitting": found.fitting,
-        "rows": [_row(rank, row) for rank, row in enumerate(found.rows, start=1)],
-        "best": {name: _best(name, row) for name, row in found.best.items()},
-        "left_out": {str(cause): count for cause, count in found.left_out.items()},
-        "yours": yours_docs(found, knowledge),
-        "warnings": [plain(text) for text in found.warnings],
-        "knowledge_sha256": knowledge.sha256,
-        "advisor": __version__,
-    }
+    return ReverseDoc(
+        schema_version=SCHEMA_VERSION,
+        question=question,
+        subject=subject,
+        asked=_asked(found.wish, found.sort),
+        ranking=ranking_words(found),
+        tried=found.tried,
+        fitting=found.fitting,
+        rows=[_row(rank, row) for rank, row in enumerate(found.rows, start=1)],
+        best={name: _best(name, row) for name, row in found.best.items()},
+        left_out={str(cause): count for cause, count in found.left_out.items()},
+        yours=yours_of(found, knowledge),
+        warnings=[plain(text) for text in found.warnings],
+        knowledge_sha256=knowledge.sha256,
+        advisor=__version__,
+    )
 
 
-def yours_docs(found: Found, knowledge: Knowledge) -> list[YoursDoc]:
+def yours_of(found: Found, knowledge: Knowledge) -> Sequence[UserEntry]:
     """List what of the user's own knowledge the rows rest on."""
-    entries = user_records(knowledge, [row.answer.scenario for row in found.rows])
-    return [doc for entry in entries if (doc := yours_doc(entry))]
-
-
-def written_json(doc: ReverseDoc) -> str:
-    """Write an answer as JSON, with a final newline."""
-    return json.dumps(doc, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    return user_records(knowledge, [row.answer.scenario for row in found.rows])
 
 
 def written_csv(doc: ReverseDoc) -> str:
@@ -81,24 +159,24 @@ def written_csv(doc: ReverseDoc) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(_flat(row) for row in doc["rows"])
+    writer.writerows(_flat(row) for row in doc.rows)
     return out.getvalue()
 
 
 def _asked(wish: Wish, sort: str | None) -> AskedDoc:
     loss = wish.max_loss_percent
-    return {
-        "context_tokens": wish.request.context,
-        "batch": wish.request.batch or 1,
-        "gpus": wish.gpus,
-        "kv_cache": wish.kv_type.name,
-        "framework": wish.framework.name if wish.framework else None,
-        "min_speed_tok_s": wish.min_speed_tok_s,
-        "max_loss_percent": None if isinf(loss) else loss,
-        "unmeasured": wish.unmeasured,
-        "prefer": wish.prefer,
-        "sort": sort,
-    }
+    return AskedDoc(
+        context_tokens=wish.request.context,
+        batch=wish.request.batch or 1,
+        gpus=wish.gpus,
+        kv_cache=wish.kv_type.name,
+        framework=wish.framework.name if wish.framework else None,
+        min_speed_tok_s=wish.min_speed_tok_s,
+        max_loss_percent=None if isinf(loss) else loss,
+        unmeasured=wish.unmeasured,
+        prefer=wish.prefer,
+        sort=sort,
+    )
 
 
 def _best(name: str, row: Row) -> BestDoc:
@@ -106,53 +184,44 @@ def _best(name: str, row: Row) -> BestDoc:
     value = value_of(name, row.answer)
     assert scenario.gpu
     assert value is not None
-    return {
-        "gpu": scenario.gpu.name,
-        "gpus": scenario.gpus,
-        "precision": scenario.precision.name,
-        "value": value,
-    }
+    return BestDoc(scenario.gpu.name, scenario.gpus, scenario.precision.name, value)
 
 
 def _row(rank: int, row: Row) -> RowDoc:
     answer = row.answer
     scenario, gpu = answer.scenario, answer.gpu
-    return {
-        "rank": rank,
-        "request": _request(row.request),
-        "scenario": scenario_doc(scenario),
-        "memory": memory_doc(answer.memory, row.limits),
-        "headroom_percent": headroom_percent(answer.memory),
-        "margin": row.margin,
-        "speed": speed_doc(answer.speed),
-        "quality_loss_percent": answer.loss_percent,
-        "model_released": scenario.model.released,
-        "form": form_of(gpu),
-        "price_usd": price_usd(gpu, scenario.gpus),
-        "power_w": power_w(gpu, scenario.gpus),
-        "command": command_for(scenario, answer.memory),
-    }
-
-
-def _request(request: Request) -> dict[str, object]:
-    return dict(request.stated())
+    return RowDoc(
+        rank=rank,
+        request=dict(row.request.stated()),
+        scenario=scenario_doc(scenario),
+        memory=memory_doc(answer.memory, row.limits),
+        headroom_percent=headroom_percent(answer.memory),
+        margin=row.margin,
+        speed=speed_doc(answer.speed),
+        quality_loss_percent=answer.loss_percent,
+        model_released=scenario.model.released,
+        form=form_of(gpu),
+        price_usd=price_usd(gpu, scenario.gpus),
+        power_w=power_w(gpu, scenario.gpus),
+        command=command_for(scenario, answer.memory),
+    )
 
 
 def _flat(row: RowDoc) -> dict[str, object]:
-    scenario, memory, speed = row["scenario"], row["memory"], row["speed"]
-    model, gpu = scenario["model"], scenario["gpu"]
-    decode = speed["decode_tok_s"] if speed else None
+    scenario, speed = row.scenario, row.speed
+    model, gpu = scenario.model, scenario.gpu
+    decode = speed.decode_tok_s if speed else None
     given: dict[str, object] = {
-        **row,
-        **scenario,
-        **memory,
-        "model": model["name"],
-        "parameters": model["parameters"],
-        "active_parameters": model["active_parameters"],
-        "gpu": gpu["name"] if gpu else None,
-        "decode_tok_s": decode["estimate"] if decode else None,
-        "decode_low_tok_s": decode["low"] if decode else None,
-        "decode_high_tok_s": decode["high"] if decode else None,
-        "decode_evidence": decode["evidence"] if decode else None,
+        **asdict(row),
+        **asdict(scenario),
+        **asdict(row.memory),
+        "model": model.name,
+        "parameters": model.parameters,
+        "active_parameters": model.active_parameters,
+        "gpu": gpu.name if gpu else None,
+        "decode_tok_s": decode.estimate if decode else None,
+        "decode_low_tok_s": decode.low if decode else None,
+        "decode_high_tok_s": decode.high if decode else None,
+        "decode_evidence": decode.evidence if decode else None,
     }
     return {name: given[name] for name in COLUMNS}

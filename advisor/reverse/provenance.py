@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.knowledge.provenance import user_record
 from advisor.report.provenance import named
-from advisor.reverse.documents import yours_docs
+from advisor.reverse.documents import yours_of
 from advisor.reverse.view import Column
 
 if TYPE_CHECKING:
@@ -36,4 +36,4 @@ def _is_users(column: str, row: Row, knowledge: Knowledge) -> bool:
 
 def whose(found: Found, knowledge: Knowledge) -> Iterator[str]:
     """Name every entry of the user's that the rows rest on, one line each."""
-    yield from (f"Yours: {named(entry)}" for entry in yours_docs(found, knowledge))
+    yield from (f"Yours: {named(entry)}" for entry in yours_of(found, knowledge))

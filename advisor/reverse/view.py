@@ -9,12 +9,11 @@ from msgspec import Struct
 
 from advisor.estimate.margin import headroom_percent
 from advisor.report import figures as f
-from advisor.report.assembly import speed_doc
 from advisor.report.report_view import WRITES
 from advisor.reverse.cards import power_w, price_usd
+from advisor.units import plain
 
 if TYPE_CHECKING:
-    from advisor.report.contract import FigureDoc
     from advisor.reverse.answers import Found, Row
     from advisor.scenario.scenario import Scenario
 
@@ -47,7 +46,7 @@ _DISPENSABLE = ("needs", "max context", "power", "evidence", "framework", USED)
 def model_columns(found: Found) -> list[Column]:
     """Lay out the rows of ``models-for``."""
     return [
-        _column("model", found, lambda row: f.plain(row.answer.scenario.model.name)),
+        _column("model", found, lambda row: plain(row.answer.scenario.model.name)),
         _column("size (active)", found, _parameters, right=True),
         *_shared(found),
     ]
@@ -140,7 +139,7 @@ def frameworks(found: Found) -> Sequence[str]:
 
 def cards_named(scenario: Scenario) -> str:
     """Name the card, or how many of it."""
-    name = f.plain(scenario.gpu.name) if scenario.gpu else ""
+    name = plain(scenario.gpu.name) if scenario.gpu else ""
     return f"{scenario.gpus} x {name}" if scenario.gpus > 1 else name
 
 
@@ -188,17 +187,12 @@ def _context(row: Row) -> str:
     return f.count(row.limits.max_context_tokens)
 
 
-def _decode(row: Row) -> FigureDoc | None:
-    speed = speed_doc(row.answer.speed)
-    return speed["decode_tok_s"] if speed else None
-
-
 def _speed(row: Row) -> str:
-    figure = _decode(row)
-    if figure is None:
+    if row.answer.speed is None:
         return UNKNOWN
+    figure = row.answer.speed.decode_tok_s
     span = f.speed_span(figure)
-    return f"{f.rate(figure['estimate'])}{f' ({span})' if span else ''}"
+    return f"{f.rate(figure.estimate)}{f' ({span})' if span else ''}"
 
 
 def _evidence(row: Row) -> str:

@@ -33,7 +33,7 @@ _OPERATORS = frozenset({">", "&", "&&", "|"})
 _NO_REASON = "No option for it is known."
 
 
-class Gap(NamedTuple):
+class Gap(Struct, frozen=True):
     """A setting that a program cannot be told, and why."""
 
     setting: str

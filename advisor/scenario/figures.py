@@ -11,8 +11,9 @@ BoundBy = Literal["bandwidth", "compute", "overhead", "offload"]
 
 
 class CardMemory(Struct, frozen=True):
-    """One card's share, bytes."""
+    """One card's share, bytes; ``low`` and ``high`` are the ends of ``required``."""
 
+    name: str
     capacity_bytes: int
     usable_bytes: int
     required_bytes: int
@@ -20,9 +21,7 @@ class CardMemory(Struct, frozen=True):
     kv_cache_bytes: int
     compute_buffer_bytes: int
     overhead_bytes: int
-    name: str
     low_bytes: int
-    """Lower end of ``required_bytes``."""
     high_bytes: int
 
 
@@ -79,6 +78,10 @@ class Limits(Struct, frozen=True):
 class BreakEven(Struct, frozen=True):
     """Where a scenario tips over, all else as it is; None: unknown, or there is no such point."""
 
+    max_context_tokens: int | None = None
+    """The longest context that fits."""
+    missing_bytes: int | None = None
+    """On the fullest card; 0 when it fits."""
     too_large_batch: int | None = None
     """The smallest batch that does not fit."""
     largest_format: str | None = None
@@ -104,6 +107,13 @@ class Figure(Struct, frozen=True):
     """The model's own figure beside a measured one."""
 
 
+class Span(Struct, frozen=True):
+    """Tokens per second that a draft model or an own head may lead to; it can lose."""
+
+    low: float
+    high: float
+
+
 class Speed(Struct, frozen=True):
     """Tokens per second; ``aggregate`` is over all sequences of the batch."""
 
@@ -117,7 +127,7 @@ class Speed(Struct, frozen=True):
     prompt_tokens: int = 0
     cards: int = 0
     """Measured cards behind the figures of this kind of card or engine."""
-    speculative_tok_s: tuple[float, float] | None = None
+    speculative_tok_s: Span | None = None
     """Span of one stream with the draft model or own draft head of the scenario; the other
     figures are without."""
 

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct
 
-from advisor.advice.document import Advice
+from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import Prepared
 from advisor.errors import RuleFileError, Source, UserError
@@ -118,11 +118,11 @@ class Runner(Struct):
 
     def _advice(
         self, given: Mapping[str, object], source: Source | None, *, complete: bool = False
-    ) -> Advice:
+    ) -> Conclusions:
         ready = prepared(given, self.advisor.knowledge, source)
         return self.advisor.advise_on(ready, complete=complete)
 
-    def _why(self, advice: Advice, case: Case, rule: Rule) -> tuple[str, ...]:
+    def _why(self, advice: Conclusions, case: Case, rule: Rule) -> tuple[str, ...]:
         """Say why a rule stayed silent, or what let it fire where it should not."""
         if not any(rule_id == rule.id for rule_id, _ in advice.fired):
             return why_not_lines(self.advisor, advice, rule)
@@ -133,7 +133,7 @@ class Runner(Struct):
         keys = sorted(key for rule_id, key in advice.fired if rule_id == rule.id and key)
         return _fired_for(keys) if case.change is not None else ()
 
-    def _unsaid(self, advice: Advice, case: Case, rule: Rule) -> str:
+    def _unsaid(self, advice: Conclusions, case: Case, rule: Rule) -> str:
         if case.says is None:
             return ""
         from advisor.report.assembly import document  # noqa: PLC0415  most cases need no prose
@@ -143,10 +143,8 @@ class Runner(Struct):
         except UserError as error:
             return f"its text cannot be written: {error}"
         texts = [
-            str(item["text"])
-            for part in ("recommendations", "notes")
-            for item in made[part]
-            if item["rule"] == rule.id
+            *(item.text for item in made.recommendations if item.rule == rule.id),
+            *(note.text for note in made.notes if note.rule == rule.id),
         ]
         if any(case.says in text for text in texts):
             return ""
@@ -174,7 +172,7 @@ def _unanswered(rule: str, test: Case | ScenarioCase, error: RuleFileError) -> C
     return CaseResult(rule, test.name, test.source, said, unanswered=True)
 
 
-def _missing(advisor: Advisor, advice: Advice, scenario: ScenarioCase) -> Iterator[str]:
+def _missing(advisor: Advisor, advice: Conclusions, scenario: ScenarioCase) -> Iterator[str]:
     """Why the rules stayed silent that would have given what was expected."""
     fired = {rule_id for rule_id, _ in advice.fired}
     for rule in _wanted(advisor, advice, scenario):
@@ -183,7 +181,7 @@ def _missing(advisor: Advisor, advice: Advice, scenario: ScenarioCase) -> Iterat
             yield from (f"{rule.id}: {line}" for line in lines)
 
 
-def _wanted(advisor: Advisor, advice: Advice, scenario: ScenarioCase) -> Iterator[Rule]:
+def _wanted(advisor: Advisor, advice: Conclusions, scenario: ScenarioCase) -> Iterator[Rule]:
     expected = scenario.expected
     facts = {test.fact: test.value for test in expected.facts if test.verb == "is"}
     if expected.verdict is not None:

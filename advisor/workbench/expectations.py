@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from advisor.advice.document import Advice
+from advisor.advice.conclusions import Conclusions
 from advisor.advice.preparation import Prepared, prepare
 from advisor.errors import Problems, Source, UserError
 from advisor.knowledge.fact_type import FactValue
@@ -43,7 +43,7 @@ class Seen(Struct, frozen=True):
     """The changes of everything that was tried."""
 
 
-def seen_in(advice: Advice) -> Seen:
+def seen_in(advice: Conclusions) -> Seen:
     """Read off what tests look at."""
     changes = {option.key: option.change for option in advice.options}
     changes |= {item.option.key: item.option.change for item in advice.not_recommended}

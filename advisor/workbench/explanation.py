@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from advisor.advice.document import Advice
+from advisor.advice.conclusions import Conclusions
 from advisor.advice.option_facts import option_facts
 from advisor.advice.pipeline import Advisor
 from advisor.advice.provenance import switched_off_rule, user_rule
@@ -30,7 +30,7 @@ class WhyNot(Struct, frozen=True):
     trace: RuleTrace
 
 
-def nearest_miss(advisor: Advisor, advice: Advice, rule: Rule) -> WhyNot:
+def nearest_miss(advisor: Advisor, advice: Conclusions, rule: Rule) -> WhyNot:
     """Evaluate a silent rule: for option rules, on the option with the fewest failing tests.
 
     An option of the right action comes before any other.
@@ -54,7 +54,7 @@ def _misses(trace: RuleTrace) -> tuple[bool, int]:
     return (ACTION_FACT in failed, len(failed))
 
 
-def why_not_lines(advisor: Advisor, advice: Advice, rule: Rule) -> tuple[str, ...]:
+def why_not_lines(advisor: Advisor, advice: Conclusions, rule: Rule) -> tuple[str, ...]:
     """Say which conditions failed and by how much, one line each."""
     miss = nearest_miss(advisor, advice, rule)
     failed = [test for test in miss.trace.nearest if not test.holds]
@@ -68,7 +68,7 @@ def why_not_lines(advisor: Advisor, advice: Advice, rule: Rule) -> tuple[str, ..
     return tuple(lines)
 
 
-def why_lines(advisor: Advisor, advice: Advice, rule: Rule) -> tuple[str, ...]:
+def why_lines(advisor: Advisor, advice: Conclusions, rule: Rule) -> tuple[str, ...]:
     """Say which conditions let a rule fire, with the values they met, one line each."""
     keys = [key for rule_id, key in advice.fired if rule_id == rule.id and key]
     values = _option_values(advisor, advice, rule) if keys else {}
@@ -82,7 +82,7 @@ def why_lines(advisor: Advisor, advice: Advice, rule: Rule) -> tuple[str, ...]:
 
 
 def _option_values(
-    advisor: Advisor, advice: Advice, rule: Rule
+    advisor: Advisor, advice: Conclusions, rule: Rule
 ) -> dict[str, Mapping[str, FactValue]]:
     base = Base(advice.request, advice.scenario, advice.memory, advice.speed, advisor.knowledge)
     values = {item.key: item.values for item in option_facts(base, advice.options)}
@@ -118,7 +118,7 @@ _MARK = {True: "holds", False: "fails"}
 
 
 def explanation(
-    advisor: Advisor, advice: Advice, rule: Rule, changes: Sequence[SingleChange] | None
+    advisor: Advisor, advice: Conclusions, rule: Rule, changes: Sequence[SingleChange] | None
 ) -> str:
     """Explain one rule in one situation.
 
@@ -132,7 +132,7 @@ def explanation(
 
 
 def _lines(
-    advisor: Advisor, advice: Advice, rule: Rule, changes: Sequence[SingleChange] | None
+    advisor: Advisor, advice: Conclusions, rule: Rule, changes: Sequence[SingleChange] | None
 ) -> Iterator[str]:
     place = f" ({rule.source})" if rule.source else ""
     yield f"{rule.id}{place}: {rule.why}"
@@ -157,7 +157,7 @@ def _lines(
         yield from _changes(advice, changes)
 
 
-def _missed(advisor: Advisor, advice: Advice, rule: Rule) -> Iterator[str]:
+def _missed(advisor: Advisor, advice: Conclusions, rule: Rule) -> Iterator[str]:
     """The nearest it came: on the what-if that misses least, if its action was tried at all."""
     miss = nearest_miss(advisor, advice, rule)
     tests = miss.trace.nearest
@@ -174,7 +174,7 @@ def _missed(advisor: Advisor, advice: Advice, rule: Rule) -> Iterator[str]:
             yield from _cause(advisor, advice, test.test, _DEPTH)
 
 
-def _cause(advisor: Advisor, advice: Advice, test: Test, depth: int) -> Iterator[str]:
+def _cause(advisor: Advisor, advice: Conclusions, test: Test, depth: int) -> Iterator[str]:
     """For a concluded fact: the rule that would have concluded it, and what that one misses."""
     facts = advice.facts
     makers = [
@@ -194,7 +194,7 @@ def _cause(advisor: Advisor, advice: Advice, test: Test, depth: int) -> Iterator
         yield from _cause(advisor, advice, failed.test, depth - 1)
 
 
-def _fired(advisor: Advisor, advice: Advice, rule: Rule, keys: Sequence[str]) -> Iterator[str]:
+def _fired(advisor: Advisor, advice: Conclusions, rule: Rule, keys: Sequence[str]) -> Iterator[str]:
     if not rule.per_option:
         concluded = ", ".join(f"{fact} is {value}" for fact, value in rule.conclude.items())
         yield f"It fires{': ' + concluded if concluded else ''}."
@@ -215,7 +215,7 @@ def _fired(advisor: Advisor, advice: Advice, rule: Rule, keys: Sequence[str]) ->
     yield from fate(advice, rule)
 
 
-def fate(advice: Advice, rule: Rule) -> Iterator[str]:
+def fate(advice: Conclusions, rule: Rule) -> Iterator[str]:
     """Say what became of a recommendation: said, superseded, beaten or barred."""
     for said in advice.recommendations:
         if said.rule == rule.id:
@@ -241,7 +241,7 @@ def _conditions(advisor: Advisor, trace: RuleTrace) -> Iterator[str]:
         yield f"  {_MARK[test.holds]}  {condition_line(advisor.vocabulary, test)}"
 
 
-def _changes(advice: Advice, changes: Sequence[SingleChange]) -> Iterator[str]:
+def _changes(advice: Conclusions, changes: Sequence[SingleChange]) -> Iterator[str]:
     if not changes:
         yield "No single change of an input that was tried makes it fire."
         return
@@ -251,7 +251,7 @@ def _changes(advice: Advice, changes: Sequence[SingleChange]) -> Iterator[str]:
         yield from (f"  {_change(advice, change)}" for change in changes[1:])
 
 
-def _change(advice: Advice, change: SingleChange) -> str:
+def _change(advice: Conclusions, change: SingleChange) -> str:
     if change.now is not None:
         now = f" instead of {request_line({change.key: change.now})}"
     elif taken := _TAKEN.get(change.key):

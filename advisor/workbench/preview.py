@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.advice.conclusions import Conclusions, RankedOption
 from advisor.advice.confidence import confidence_of
-from advisor.advice.document import Advice, Recommendation
 from advisor.advice.option_facts import option_facts
 from advisor.advice.pipeline import Advisor
 from advisor.advice.ranking import scorer
@@ -144,7 +144,7 @@ class Preview(Struct, frozen=True):
 
 def preview(
     advisor: Advisor,
-    advice: Advice,
+    advice: Conclusions,
     name: str,
     *,
     length: Length = "standard",
@@ -200,7 +200,7 @@ class _Stage(Struct, frozen=True, dict=True):
     """One situation, and how much of it to show."""
 
     advisor: Advisor
-    advice: Advice
+    advice: Conclusions
     length: Length
     templates: Path | None
     every: bool
@@ -215,7 +215,7 @@ class _Stage(Struct, frozen=True, dict=True):
             replace(self.advice, recommendations=whole), templates=self.templates
         )
         for item in [*said, *others] if self.every else said or others[:1]:
-            given = views.told(doc["recommendations"][item.rank - 1])
+            given = views.told(doc.recommendations[item.rank - 1])
             fate = self._places.get(item.rank) or self._fate(item)
             blank = Variant(item.option.key, item.rule, "", fate, "", "", _NOTHING)
             yield from self._worded(blank, f"actions/{item.text_template}", given)
@@ -253,7 +253,7 @@ class _Stage(Struct, frozen=True, dict=True):
             return f"{self.templates.as_posix()}/{template}"
         return f"templates/{template}"
 
-    def _unsaid(self, ids: set[str], said: set[str]) -> list[Recommendation]:
+    def _unsaid(self, ids: set[str], said: set[str]) -> list[RankedOption]:
         """Make a recommendation of every what-if that the rules want and the report leaves out."""
         advice = self.advice
         base = Base(
@@ -274,15 +274,15 @@ class _Stage(Struct, frozen=True, dict=True):
             for number, key in enumerate(ordered, start=1)
         ]
 
-    def _recommended(self, rule_id: str, key: str, score: float, rank: int) -> Recommendation:
+    def _recommended(self, rule_id: str, key: str, score: float, rank: int) -> RankedOption:
         rule = self.advisor.ruleset.by_id[rule_id]
         option = next(option for option in self.advice.options if option.key == key)
         text, confidence = text_of(rule).partition("/")[2], confidence_of(option)
-        return Recommendation(
+        return RankedOption(
             rank, rule_id, option, text, score, (), (), confidence, command="", alternatives=()
         )
 
-    def _fate(self, item: Recommendation) -> str:
+    def _fate(self, item: RankedOption) -> str:
         """Say why a what-if that a rule wants is not in the report."""
         key = item.option.key
         for barred in self.advice.not_recommended:
@@ -307,9 +307,7 @@ class _Stage(Struct, frozen=True, dict=True):
         for remedy in made.remedies:
             how = "told in full" if remedy.text else "told in a sentence of its own"
             places[int(remedy.number)] = f"number {remedy.number} {where}, {how}"
-        told = {
-            note["rule"]: f"told {where}" for note in doc["notes"] if note["text"] in made.watch
-        }
+        told = {note.rule: f"told {where}" for note in doc.notes if note.text in made.watch}
         return places, told
 
     @property
@@ -325,7 +323,7 @@ _NOTHING = Use({}, {}, frozenset(), frozenset())
 
 
 def _does_not_arise(
-    advisor: Advisor, advice: Advice, name: str, rules: Sequence[Rule]
+    advisor: Advisor, advice: Conclusions, name: str, rules: Sequence[Rule]
 ) -> RequestError:
     """Say why a text is not used here, and which ones are."""
     nearest = min(

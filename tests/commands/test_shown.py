@@ -8,10 +8,10 @@ import shlex
 from functools import lru_cache
 from pathlib import Path
 
+from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.knowledge.command_settings import PLACEHOLDERS, SWITCHES
 from advisor.report.assembly import document
-from advisor.report.contract import Document
 from advisor.report.json_view import render_json
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.text import render_text
@@ -27,11 +27,11 @@ def advisor() -> Advisor:
 
 
 @lru_cache(maxsize=16)
-def doc(**keys: object) -> Document:
+def doc(**keys: object) -> Advice:
     return document(advisor().advise(Request(**keys)))  # type: ignore[arg-type]  # Request keys
 
 
-def fed() -> Document:
+def fed() -> Advice:
     return doc(gpu="RTX 4090", model="llama-3-8b", precision="NF4", framework="transformers")
 
 
@@ -43,7 +43,7 @@ def pasted(text: str, heading: str) -> str:
 
 def test_a_request_that_fits_says_how_to_run_it() -> None:
     found = doc(gpu="RTX 4090", model="llama-3-8b", precision="Q8_0")
-    command = found["commands"][0]["text"]
+    command = found.commands[0].text
     assert command == "llama-server -m Meta-Llama-3-8B-Q8_0.gguf -c 4096 -np 1 -ngl all"
     assert pasted(render_text(found), "Run it") == command
     assert command in render_markdown(found)
@@ -52,21 +52,21 @@ def test_a_request_that_fits_says_how_to_run_it() -> None:
 
 def test_a_request_that_does_not_fit_has_no_command_of_its_own() -> None:
     found = doc(gpu="RTX 4090", model="phi-3-medium", precision="FP16")
-    assert found["commands"] == []
+    assert found.commands == []
     assert "Run it\n" not in render_text(found)
     assert "To run it as it is" not in render_markdown(found)
-    assert all(item["commands"][0]["text"] == item["command"] for item in found["recommendations"])
+    assert all(item.commands[0].text == item.command for item in found.recommendations)
 
 
 def test_a_script_stands_at_the_margin_and_pastes_back() -> None:
     text = pasted(render_text(fed()), "Run it")
-    assert text == fed()["commands"][0]["text"]
+    assert text == fed().commands[0].text
     check(text)
     ast.parse(text.split("\n", 1)[1].removesuffix("EOF"))
 
 
 def test_only_the_first_of_several_scripts_is_shown_unless_all_is_wanted() -> None:
-    later = [i for i in fed()["recommendations"][1:] if "<<" in i["command"]]
+    later = [i for i in fed().recommendations[1:] if "<<" in i.command]
     assert later
     assert render_text(fed()).count("<<'EOF'") < render_text(fed(), length="full").count("<<'EOF'")
 

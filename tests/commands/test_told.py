@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import pytest
 
-from advisor.advice.document import Advice
+from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.runtimes.commands import commands_for
 from advisor.scenario.settings import Request
@@ -19,13 +19,13 @@ def advisor() -> Advisor:
     return Advisor.load()
 
 
-def exl2() -> Advice:
+def exl2() -> Conclusions:
     return advisor().advise(
         Request(gpu="RTX 3090", gpus=2, model="Llama-3.3-70B", precision="EXL2 4.0", context=32_768)
     )
 
 
-def mlx(model: str = "Qwen2.5-VL-32B", batch: int = 1, context: int = 4096) -> Advice:
+def mlx(model: str = "Qwen2.5-VL-32B", batch: int = 1, context: int = 4096) -> Conclusions:
     return advisor().advise(
         Request(gpu="M2 Max:64GB", model=model, precision=MLX, batch=batch, context=context)
     )

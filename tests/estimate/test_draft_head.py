@@ -127,14 +127,14 @@ def test_the_plain_figures_stay_as_they_are() -> None:
     assert replace(drafted, speculative_tok_s=None) == plain
     span = drafted.speculative_tok_s
     assert span is not None
-    assert span[0] < plain.decode_tok_s.estimate < span[1]
+    assert span.low < plain.decode_tok_s.estimate < span.high
 
 
 def test_small_models_may_lose_most_of_their_speed() -> None:
     def lowest(model: str) -> float:
         _, speed = estimates(gpu="RTX 4090", model=model, precision="FP16", mtp=2)
         assert speed.speculative_tok_s is not None
-        return speed.speculative_tok_s[0] / speed.decode_tok_s.estimate
+        return speed.speculative_tok_s.low / speed.decode_tok_s.estimate
 
     assert lowest("Qwen3.5-0.8B") < 0.4
     assert 0.7 < lowest("Qwen3.5-9B") < 1
@@ -147,10 +147,10 @@ def test_the_span_is_that_of_the_carried_pairs() -> None:
     assert len(found["mtp"].factors) >= 30
     _, speed = estimates(**FITS, mtp=2)
     assert speed.speculative_tok_s is not None
-    plain, (low, high) = speed.decode_tok_s, speed.speculative_tok_s
-    assert low <= plain.low
-    assert high / plain.estimate == pytest.approx(found["mtp"].high, rel=0.02)
-    assert high / plain.estimate > found["mtp"].high
+    plain, span = speed.decode_tok_s, speed.speculative_tok_s
+    assert span.low <= plain.low
+    assert span.high / plain.estimate == pytest.approx(found["mtp"].high, rel=0.02)
+    assert span.high / plain.estimate > found["mtp"].high
 
 
 @pytest.mark.parametrize(

@@ -342,7 +342,7 @@ def test_a_draft_model_never_changes_the_figures_themselves() -> None:
     assert replace(drafted, speculative_tok_s=None) == plain
     span = drafted.speculative_tok_s
     assert span is not None
-    assert span[0] < plain.decode_tok_s.low < plain.decode_tok_s.high < span[1]
+    assert span.low < plain.decode_tok_s.low < plain.decode_tok_s.high < span.high
     assert plain.speculative_tok_s is None
 
 

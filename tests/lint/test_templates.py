@@ -120,7 +120,7 @@ def test_every_placeholder_that_is_a_bare_number_is_known_as_one() -> None:
     assert set(BARE) <= set(placeholders("actions"))
     for make in SAMPLES.values():
         doc = document(make())
-        views = [situation_view(doc), *(option_view(doc, r) for r in doc["recommendations"])]
+        views = [situation_view(doc), *(option_view(doc, r) for r in doc.recommendations)]
         bare = {k for view in views for k, v in view.items() if re.fullmatch(r"\d[\d,.]*", v)}
         assert bare <= set(BARE)
 

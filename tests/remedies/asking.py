@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from advisor.advice.document import Advice
+from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.remedies.baseline import Base
 from advisor.remedies.option import Option
@@ -18,13 +18,13 @@ def advisor() -> Advisor:
 
 
 @lru_cache(maxsize=32)
-def advised(**given: object) -> Advice:
+def advised(**given: object) -> Conclusions:
     return advisor().advise(Request(**given))  # type: ignore[arg-type]  # keys of a request
 
 
-def combinations(advice: Advice) -> list[Option]:
+def combinations(advice: Conclusions) -> list[Option]:
     return [option for option in advice.options if option.action == "combine"]
 
 
-def run_again(advice: Advice, option: Option) -> Base:
+def run_again(advice: Conclusions, option: Option) -> Base:
     return advisor().estimate(apply_change(advice.request, dict(option.change)))

@@ -6,7 +6,7 @@ import random
 
 from msgspec.structs import replace
 
-from advisor.advice.document import Advice
+from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.estimate.limits import largest_gpu_layers
 from advisor.estimate.memory import free_bytes
@@ -43,7 +43,7 @@ def _holds(again: Base) -> bool:
     return again.memory.deficit_bytes == 0 and host_fits(again.scenario, again.memory)
 
 
-def most_layers_differ(advisor: Advisor, advice: Advice) -> list[str]:
+def most_layers_differ(advisor: Advisor, advice: Conclusions) -> list[str]:
     """Hold the largest number of layers that fits against trying every number."""
     scenario, known = replace(advice.scenario, gpu_layers=None), advisor.knowledge
     if scenario.framework.memory_model != "llama.cpp":
@@ -57,7 +57,7 @@ def most_layers_differ(advisor: Advisor, advice: Advice) -> list[str]:
     return [] if found == best else [f"layers: {found} found, {best} by trying all"]
 
 
-def broken(advisor: Advisor, advice: Advice) -> list[str]:
+def broken(advisor: Advisor, advice: Conclusions) -> list[str]:
     """Name the promises that this advice breaks."""
     found = []
     fits = advice.state in {"fits", "tight"}

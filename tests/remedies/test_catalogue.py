@@ -8,7 +8,7 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice.document import Advice
+from advisor.advice.conclusions import Conclusions
 from advisor.errors import UserError
 from advisor.estimate.limits import largest_gpu_layers
 from advisor.estimate.memory import free_bytes
@@ -21,7 +21,7 @@ PER_SEED = 60
 
 
 @lru_cache(maxsize=8)
-def sample(seed: int) -> tuple[Advice, ...]:
+def sample(seed: int) -> tuple[Conclusions, ...]:
     rng = random.Random(seed)
     found = []
     for _ in range(PER_SEED):

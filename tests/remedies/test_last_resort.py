@@ -44,10 +44,10 @@ def test_a_laptop_rents_what_it_cannot_be_fitted_with(given: dict[str, object]) 
 
 
 def test_its_price_is_in_the_text() -> None:
-    (only,) = document(advised(**HARSH[0]))["recommendations"]
-    assert "last resort" in only["text"]
-    assert "of the 131,072 tokens asked for, 8,192 are left" in only["text"]
-    assert "3 of 63 layers" in only["title"]
+    (only,) = document(advised(**HARSH[0])).recommendations
+    assert "last resort" in only.text
+    assert "of the 131,072 tokens asked for, 8,192 are left" in only.text
+    assert "3 of 63 layers" in only.title
 
 
 def test_nothing_of_the_sort_beside_a_better_remedy_or_where_it_fits() -> None:
@@ -56,7 +56,7 @@ def test_nothing_of_the_sort_beside_a_better_remedy_or_where_it_fits() -> None:
         {"gpu": "RTX 4090", "model": "llama-3-8b", "precision": "Q8_0"},
     ):
         doc = document(advised(**given))
-        assert doc["recommendations"]
-        for item in doc["recommendations"]:
-            assert item["score"] > 0
-            assert "last resort" not in item["text"]
+        assert doc.recommendations
+        for item in doc.recommendations:
+            assert item.score > 0
+            assert "last resort" not in item.text

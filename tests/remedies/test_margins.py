@@ -35,14 +35,14 @@ def test_a_thin_margin_is_said_in_the_text_and_in_the_document() -> None:
     doc = document(
         advised(gpu="RX 7900 XTX", model="qwen2.5-32b", precision="Q4_K_M", context=32768)
     )
-    thin = [item for item in doc["recommendations"] if item["after"]["margin"] == "thin"]
+    thin = [item for item in doc.recommendations if item.after.margin == "thin"]
     assert thin
     for item in thin:
         assert re.search(
-            "margin is thin|That is close|to the brim|take one sequence fewer", item["text"]
+            "margin is thin|That is close|to the brim|take one sequence fewer", item.text
         )
-    others = [item for item in doc["recommendations"] if item["after"]["margin"] == "ample"]
-    assert not any("to the brim" in item["text"] for item in others)
+    others = [item for item in doc.recommendations if item.after.margin == "ample"]
+    assert not any("to the brim" in item.text for item in others)
 
 
 def test_a_shorter_context_leaves_a_margin() -> None:

@@ -72,7 +72,7 @@ def test_one_change_is_shown_once() -> None:
     advice = advised(gpu="RTX 4090", model="llama-3.1-70b", precision="FP16")
     said = [item.option.scenario for item in advice.recommendations]
     assert all(one != other for i, one in enumerate(said) for other in said[:i])
-    options = document(advice, options=True)["options"]
+    options = document(advice, options=True).options
     assert options
-    shown = [str(sorted(row["setup"].items())) for row in options["rows"]]
+    shown = [str(row.setup) for row in options.rows]
     assert len(shown) == len(set(shown))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import islice
 
+from advisor.advice.conclusions import Conclusions
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.report.assembly import document_and_views
-from advisor.report.contract import Document
-from advisor.report.document_view import Views
+from advisor.report.assembly import Views, document_and_views
 from advisor.scenario.request_data import request_from
 from advisor.workbench.sample import Given, drawn, eased
 
@@ -23,13 +22,13 @@ def advisor() -> Advisor:
 
 
 @lru_cache(maxsize=1)
-def sampled() -> tuple[tuple[Document, Views], ...]:
+def sampled() -> tuple[tuple[Advice, Views], ...]:
     found = (_advised(given) for given in drawn(advisor().knowledge))
     some = islice((advice for advice in found if advice), REPORTS)
     return tuple(document_and_views(advice) for advice in some)
 
 
-def _advised(given: Given) -> Advice | None:
+def _advised(given: Given) -> Conclusions | None:
     for easier in eased(given):
         try:
             return advisor().advise(request_from(easier))

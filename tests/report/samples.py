@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from advisor.advice.document import (
-    Advice,
-    Because,
-    Note,
-    NotRecommended,
-    Provenance,
-    Recommendation,
-    ScoreTerm,
-)
+from advisor.advice.conclusions import BarredOption, Conclusions, FiredNote, RankedOption, ScoreTerm
+from advisor.advice.document import Because, Provenance
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
-from advisor.knowledge.vocabulary import load_vocabulary
 from advisor.models.model import Model
 from advisor.models.shape import LLAMA_BLOCKS, Moe, Shape
 from advisor.remedies.option import Option
-from advisor.scenario.figures import CardMemory, Figure, Limits, Memory, Speed
+from advisor.scenario.figures import CardMemory, Figure, Limits, Memory, Span, Speed
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request
 from advisor.units import GIB
@@ -203,6 +195,7 @@ def memory(
     assert capacity is not None
     usable = capacity - round(reserve * GIB)
     one = CardMemory(
+        card.gpu.name if card.gpu else "",
         capacity,
         usable,
         round((weights + kv) / gpus * GIB) + GIB,
@@ -210,7 +203,6 @@ def memory(
         round(kv / gpus * GIB),
         round(0.6 * GIB),
         round(0.4 * GIB),
-        card.gpu.name if card.gpu else "",
         round((weights + kv) / gpus * GIB) + GIB,
         round((weights + kv) / gpus * GIB) + GIB,
     )
@@ -275,17 +267,18 @@ def option(
 def _drafted(found: Speed, card: Scenario) -> Speed:
     plain = found.decode_tok_s
     return (
-        replace(found, speculative_tok_s=(plain.low * 0.6, plain.high * 1.8))
+        replace(found, speculative_tok_s=Span(plain.low * 0.6, plain.high * 1.8))
         if card.draft_model
         else found
     )
 
 
-def recommend(*options: Option) -> tuple[Recommendation, ...]:
-    state = load_vocabulary().fact("fit.state")
-    because = (Because("fit.state", "needs_offload", "one of needs_offload, too_big", state),)
+def recommend(*options: Option) -> tuple[RankedOption, ...]:
+    because = (
+        Because("fit.state", "needs_offload", "one of needs_offload, too_big", "needs_offload"),
+    )
     return tuple(
-        Recommendation(
+        RankedOption(
             rank=number,
             rule=f"{item.action}-to-fit",
             option=item,
@@ -319,9 +312,9 @@ def advice(
     facts: dict[str, float | str | bool] | None = None,
     missing: tuple[str, ...] = (),
     warnings: tuple[str, ...] = (),
-) -> Advice:
+) -> Conclusions:
     barred = option("quantize", {"precision": "Q2_K"}, card, held)
-    return Advice(
+    return Conclusions(
         request=Request(
             gpu=card.gpu.name if card.gpu else None,
             model=card.model.name,
@@ -334,9 +327,9 @@ def advice(
         state=state,  # type: ignore[arg-type]  # test data
         facts=facts or {},
         recommendations=recommend(*options),
-        notes=tuple(Note(name, f"{name}.md.j2", 1.0, ()) for name in notes),
+        notes=tuple(FiredNote(name, f"{name}.md.j2", 1.0, ()) for name in notes),
         not_recommended=(
-            NotRecommended(barred, "no-tiny-bits", "Quality falls too far at this few bits.", ()),
+            BarredOption(barred, "no-tiny-bits", "Quality falls too far at this few bits.", ()),
         ),
         superseded=(),
         fired=(),
@@ -347,7 +340,7 @@ def advice(
     )
 
 
-def fits_amply() -> Advice:
+def fits_amply() -> Conclusions:
     card = scenario(RTX_4090, PHI_SMALL, INT8)
     held = memory(card, 7.2, 0.5, nominal=7.0, bits=8.3)
     wider = replace(card, batch=12)
@@ -374,7 +367,7 @@ def fits_amply() -> Advice:
     )  # fmt: skip
 
 
-def does_not_fit() -> Advice:
+def does_not_fit() -> Conclusions:
     card = scenario(RTX_4090, PHI_MEDIUM, FP16)
     held = memory(card, 26.0, 0.8, nominal=28.0, bits=16.0)
     smaller = replace(card, precision=Q8_0)
@@ -406,7 +399,7 @@ def does_not_fit() -> Advice:
     )  # fmt: skip
 
 
-def too_big_vision() -> Advice:
+def too_big_vision() -> Conclusions:
     card = scenario(RTX_4000_ADA, LLAVA, FP16, framework=VLLM)
     held = memory(card, 24.9, 3.1, nominal=26.0, bits=16.0)
     smaller = replace(card, precision=Q4_K_M, framework=LLAMA_CPP)
@@ -430,7 +423,7 @@ def too_big_vision() -> Advice:
     )  # fmt: skip
 
 
-def tight_quantized() -> Advice:
+def tight_quantized() -> Conclusions:
     card = scenario(RTX_4000_ADA, GEMMA, Q3_K_M, context_tokens=8192, cpu_cores=4)
     held = memory(card, 12.5, 5.1, nominal=10.8, bits=3.94)
     ranged = replace(held, low_bytes=18 * GIB, high_bytes=19 * GIB, approximate=("work buffers",))
@@ -453,7 +446,7 @@ def tight_quantized() -> Advice:
     )  # fmt: skip
 
 
-def unified_memory() -> Advice:
+def unified_memory() -> Conclusions:
     card = scenario(M4_MAX, GEMMA, Q8_0, backend="Metal", prefer="quality")
     held = memory(card, 27.0, 1.3, nominal=27.0, bits=8.5, reserve=16.0)
     finer = replace(card, precision=FP16)
@@ -471,7 +464,7 @@ def unified_memory() -> Advice:
     )  # fmt: skip
 
 
-def unknown_bandwidth() -> Advice:
+def unknown_bandwidth() -> Conclusions:
     card = scenario(NO_BANDWIDTH, PHI_SMALL, Q4_K_M, context_tokens=16384)
     held = memory(card, 4.2, 2.0, nominal=3.5, bits=4.8)
     return advice(
@@ -485,7 +478,7 @@ def unknown_bandwidth() -> Advice:
     )
 
 
-def offloaded_moe() -> Advice:
+def offloaded_moe() -> Conclusions:
     card = scenario(
         RTX_4090,
         MIXTRAL,
@@ -513,7 +506,7 @@ def offloaded_moe() -> Advice:
     )  # fmt: skip
 
 
-def stated_split() -> Advice:
+def stated_split() -> Conclusions:
     card = scenario(
         RTX_4090,
         PHI_MEDIUM,
@@ -533,7 +526,7 @@ def stated_split() -> Advice:
     )
 
 
-def two_cards() -> Advice:
+def two_cards() -> Conclusions:
     card = scenario(RTX_4090, PHI_MEDIUM, FP16, gpus=2, batch=2)
     held = memory(card, 26.0, 1.6, nominal=28.0, bits=16.0)
     return advice(

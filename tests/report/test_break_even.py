@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import pytest
 
+from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.report.assembly import document
-from advisor.report.contract import Document
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.text import render_text
 from advisor.scenario.settings import Request
@@ -66,7 +66,7 @@ def advisor() -> Advisor:
 
 
 @lru_cache(maxsize=len(CASES))
-def doc(case: str) -> Document:
+def doc(case: str) -> Advice:
     return document(advisor().advise(CASES[case][0]))
 
 
@@ -83,10 +83,10 @@ def test_a_short_report_has_no_such_row() -> None:
 
 
 def test_the_document_holds_the_points() -> None:
-    edges = doc("several cards")["break_even"]
-    assert edges["largest_format"] == "Q3_K_L"
-    assert edges["fewest_gpus"] == 3
-    assert edges["smallest_capacity_bytes"] == 27 * 2**30
-    assert edges["too_large_batch"] == 1
-    assert edges["max_context_tokens"] == 8192
-    assert edges["missing_bytes"]
+    edges = doc("several cards").break_even
+    assert edges.largest_format == "Q3_K_L"
+    assert edges.fewest_gpus == 3
+    assert edges.smallest_capacity_bytes == 27 * 2**30
+    assert edges.too_large_batch == 1
+    assert edges.max_context_tokens == 8192
+    assert edges.missing_bytes

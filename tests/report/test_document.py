@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable
 
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import replace
 
-from advisor.advice.document import Advice
-from advisor.report.assembly import document, options_table
+from advisor.advice.conclusions import Conclusions
+from advisor.advice.projection import options_table
+from advisor.report.assembly import document
 from advisor.report.json_view import render_json
 from tests.report.samples import SAMPLES, does_not_fit, fits_amply, stated_split
 
@@ -30,11 +32,11 @@ RECOMMENDATION = (
 
 
 @pytest.fixture(params=SAMPLES)
-def sample(request: pytest.FixtureRequest) -> Callable[[], Advice]:
+def sample(request: pytest.FixtureRequest) -> Callable[[], Conclusions]:
     return SAMPLES[request.param]
 
 
-def test_every_key_of_the_contract_is_there(sample: Callable[[], Advice]) -> None:
+def test_every_key_of_the_contract_is_there(sample: Callable[[], Conclusions]) -> None:
     doc = json.loads(render_json(document(sample())))
     for place, keys in KEYS.items():
         inside = doc[place] if place else doc
@@ -51,11 +53,11 @@ def test_every_key_of_the_contract_is_there(sample: Callable[[], Advice]) -> Non
         assert set(item) >= {"action", "change", "rule", "because"}
 
 
-def test_every_sentence_is_written(sample: Callable[[], Advice]) -> None:
+def test_every_sentence_is_written(sample: Callable[[], Conclusions]) -> None:
     doc = document(sample())
-    texts = [doc["verdict"]["sentence"]]
-    texts += [text for item in doc["recommendations"] for text in (item["title"], item["text"])]
-    texts += [note["text"] for note in doc["notes"]]
+    texts = [doc.verdict.sentence]
+    texts += [text for item in doc.recommendations for text in (item.title, item.text)]
+    texts += [note.text for note in doc.notes]
     for text in texts:
         assert text.strip() == text
         assert text
@@ -65,20 +67,20 @@ def test_every_sentence_is_written(sample: Callable[[], Advice]) -> None:
         assert " ," not in text
 
 
-def test_same_advice_gives_the_same_bytes(sample: Callable[[], Advice]) -> None:
+def test_same_advice_gives_the_same_bytes(sample: Callable[[], Conclusions]) -> None:
     assert render_json(document(sample())) == render_json(document(sample()))
 
 
 def test_speed_is_null_where_nothing_runs() -> None:
     advice = does_not_fit()
     assert advice.speed is not None
-    assert document(advice)["speed"] is None
+    assert document(advice).speed is None
 
 
 def test_a_stated_split_keeps_its_speed() -> None:
-    speed = document(stated_split())["speed"]
+    speed = document(stated_split()).speed
     assert speed is not None
-    assert speed["bound_by"] == "offload"
+    assert speed.bound_by == "offload"
 
 
 def test_an_option_that_does_not_fit_has_no_speed() -> None:
@@ -86,13 +88,13 @@ def test_an_option_that_does_not_fit_has_no_speed() -> None:
     first = advice.recommendations[0]
     broken = replace(first, option=replace(first.option, fits=False))
     doc = document(replace(advice, recommendations=(broken,)))
-    assert doc["recommendations"][0]["after"]["decode_tok_s"] is None
+    assert doc.recommendations[0].after.decode_tok_s is None
 
 
 def test_a_note_without_template_brings_its_own_sentence() -> None:
     advice = fits_amply()
     note = replace(advice.notes[0], text_template="", text="Mind\nthe \x1b[31mgap.")
-    assert document(replace(advice, notes=(note,)))["notes"][0]["text"] == "Mind the [31mgap."
+    assert document(replace(advice, notes=(note,))).notes[0].text == "Mind the [31mgap."
 
 
 def test_names_from_files_cannot_carry_control_characters() -> None:
@@ -102,14 +104,14 @@ def test_names_from_files_cannot_carry_control_characters() -> None:
     shown = render_json(doc)
     assert "\\u001b" not in shown
     assert "\u202e" not in shown
-    assert doc["scenario"]["model"]["name"] == "evil]0;owned model"
+    assert doc.scenario.model.name == "evil]0;owned model"
 
 
 def test_options_are_listed_as_data() -> None:
     advice = does_not_fit()
     rows = options_table(advice.options)
-    assert [row["action"] for row in rows] == [option.action for option in advice.options]
-    json.dumps(rows)
+    assert [row.action for row in rows] == [option.action for option in advice.options]
+    assert json.loads(json.dumps(to_builtins(rows)))[0]["action"] == rows[0].action
 
 
 def test_json_on_one_line_for_bulk_output() -> None:

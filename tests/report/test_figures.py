@@ -6,19 +6,12 @@ import pytest
 
 from advisor.report import clauses
 from advisor.report import figures as f
-from advisor.report.contract import FigureDoc
-from advisor.units import GIB
+from advisor.scenario.figures import Figure
+from advisor.units import GIB, plain
 
 
-def figure(estimate: float, low: float, high: float, evidence: str = "near") -> FigureDoc:
-    return {
-        "estimate": estimate,
-        "low": low,
-        "high": high,
-        "evidence": evidence,
-        "source": "",
-        "modelled": None,
-    }
+def figure(estimate: float, low: float, high: float, evidence: str = "near") -> Figure:
+    return Figure(estimate, low, high, evidence)  # type: ignore[arg-type]  # test data
 
 
 @pytest.mark.parametrize(
@@ -57,8 +50,8 @@ def figure(estimate: float, low: float, high: float, evidence: str = "near") -> 
         (f.speed_range(figure(95.2, 95.2, 95.2, "measured")), "95 tok/s"),
         (f.speed_range(None), ""),
         (f.evidence(figure(1, 1, 1)), "estimated from other models on this card"),
-        (f.plain("a\tb\x00c\u200bd  e"), "a bcd e"),
-        (f.plain("Größe 大"), "Größe 大"),
+        (plain("a\tb\x00c\u200bd  e"), "a bcd e"),
+        (plain("Größe 大"), "Größe 大"),
     ],
 )
 def test_printed(shown: str, expected: str) -> None:

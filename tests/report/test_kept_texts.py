@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from advisor.bulk.batch.file_names import slug
 from advisor.memo import Kept
 from advisor.report import escapes, remedy_view, word_budget
-from advisor.report.assembly import document
-from advisor.report.document_view import Views
+from advisor.report.assembly import Views, document
 from advisor.report.remedy_view import WRITERS
 from advisor.report.words import spoken
 from advisor.runtimes import commands
@@ -60,7 +59,7 @@ def test_kept_commands_are_those_of_the_scenario(monkeypatch: pytest.MonkeyPatch
 
 def test_a_change_has_all_its_placeholders_though_few_are_written() -> None:
     doc = document(does_not_fit())
-    item = doc["recommendations"][0]
+    item = doc.recommendations[0]
     made = remedy_view.option_view(doc, item)
     assert "option.required" in made
     assert made["option.required"] == made.get("option.required")
@@ -78,7 +77,7 @@ def test_every_placeholder_of_a_change_has_its_writer() -> None:
 def test_texts_are_written_in_the_words_of_their_report(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("speed.about = roughly {speed}\n", encoding="utf-8")
     doc = document(does_not_fit())
-    item = next(i for i in doc["recommendations"] if i["after"]["decode_tok_s"])
+    item = next(i for i in doc.recommendations if i.after.decode_tok_s)
     with spoken(tmp_path):
         own = Views.of(doc).told(item)
     built_in = Views.of(doc).told(item)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from advisor.advice.projection import best_balanced
 from advisor.remedies.dominance import dominators_in_kind
 from advisor.report.assembly import document
-from advisor.report.pareto import best_balanced, options_html, options_text, scatter_svg
+from advisor.report.pareto import options_html, options_text, scatter_svg
 from tests.cli.running import advise
 from tests.remedies.asking import advised
 
@@ -20,14 +21,14 @@ GIVEN = {"gpu": "RTX 4090", "model": "phi-3-medium", "precision": "FP16"}
 
 def test_only_what_fits_and_no_rule_bars_is_listed() -> None:
     advice = advised(**GIVEN)
-    options = document(advice, options=True)["options"]
+    options = document(advice, options=True).options
     assert options
-    assert options["tried"] == len(advice.options)
-    shown = len(options["rows"])
-    assert shown == options["fitting"] - options["barred"] - options["dominated"]
-    assert all(row["after"]["fits"] for row in options["rows"])
+    assert options.tried == len(advice.options)
+    shown = len(options.rows)
+    assert shown == options.fitting - options.barred - options.dominated
+    assert all(row.after.fits for row in options.rows)
     barred = [dict(item.option.change) for item in advice.not_recommended]
-    assert not [row for row in options["rows"] if row["change"] in barred]
+    assert not [row for row in options.rows if row.change in barred]
 
 
 def test_the_best_balanced_are_those_that_none_beats() -> None:
@@ -55,7 +56,7 @@ def test_the_best_balanced_are_those_that_none_beats() -> None:
 
 def test_without_the_flag_the_document_lists_none() -> None:
     doc = document(advised(**GIVEN))
-    assert doc["options"] is None
+    assert doc.options is None
     assert options_text(doc) == ""
     assert options_html(doc) is None
     assert scatter_svg(doc) is None
@@ -91,12 +92,10 @@ def test_the_page_draws_every_option_with_both_figures(capsys: Capture, tmp_path
     page = target.read_text(encoding="utf-8")
     drawn = re.search(r"<svg[^>]*scatter.*?</svg>", page, re.DOTALL)
     assert drawn
-    options = document(advised(**GIVEN), options=True)["options"]
+    options = document(advised(**GIVEN), options=True).options
     assert options
     both = [
-        row
-        for row in options["rows"]
-        if row["tradeoff"]["quality"] is not None and row["after"]["decode_tok_s"]
+        row for row in options.rows if row.tradeoff.quality is not None and row.after.decode_tok_s
     ]
     marks = drawn.group().count("<circle") + drawn.group().count("<rect")
     assert marks == len(both)

@@ -8,10 +8,10 @@ from functools import lru_cache
 from itertools import combinations
 
 import pytest
+from msgspec.structs import replace
 
-from advisor.report.assembly import document
-from advisor.report.contract import Document
-from advisor.report.document_view import Views
+from advisor.advice.document import Advice
+from advisor.report.assembly import Views, document
 from advisor.report.pages import render_markdown
 from advisor.report.prose import SHORT_WORDS, Length, report
 from advisor.report.sentence_check import contradictions
@@ -55,17 +55,17 @@ def test_no_long_sentence_stands_in_many_reports(length: Length) -> None:
     assert max(found.values()) <= MOST_ALIKE * len(pages(length))
 
 
-def texts_by_place(doc: Document, views: Views) -> dict[str, list[str]]:
+def texts_by_place(doc: Advice, views: Views) -> dict[str, list[str]]:
     """The sentences of a report by the template they come from, as far as that can vary."""
     made = report(doc, "full", None, views)
-    state = doc["verdict"]["state"]
+    state = doc.verdict.state
     found = {"have": [made.have], f"happens {state}": [made.happens], f"verdict {state}": []}
     found[f"verdict {state}"] = [made.verdict]
-    for item in doc["recommendations"]:
-        found.setdefault(f"action {item['action']}", []).append(item["text"])
-    first = doc["recommendations"][0]["action"] if doc["recommendations"] else "none"
+    for item in doc.recommendations:
+        found.setdefault(f"action {item.action}", []).append(item.text)
+    first = doc.recommendations[0].action if doc.recommendations else "none"
     found[f"first {first}"] = [made.first]
-    return found | {f"note {note['rule']}": [note["text"]] for note in doc["notes"]}
+    return found | {f"note {note.rule}": [note.text] for note in doc.notes}
 
 
 def test_no_long_sentence_is_the_usual_one_of_its_place() -> None:
@@ -116,6 +116,6 @@ def test_what_is_asked_chooses_the_words_not_what_is_found() -> None:
     seeds = {views.situation["request.variation"] for _, views in sampled()}
     assert len(seeds) > 0.95 * len(sampled())
     doc, views = sampled()[0]
-    doc["memory"]["required_bytes"] += 1
-    assert Views.of(doc).situation["request.variation"] == views.situation["request.variation"]
-    doc["memory"]["required_bytes"] -= 1
+    memory = replace(doc.memory, required_bytes=doc.memory.required_bytes + 1)
+    other = Views.of(replace(doc, memory=memory))
+    assert other.situation["request.variation"] == views.situation["request.variation"]

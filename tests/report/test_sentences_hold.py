@@ -6,11 +6,11 @@ from functools import lru_cache
 
 import pytest
 
+from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
 from advisor.report.assembly import document
 from advisor.report.charts import memory_bar
-from advisor.report.contract import Document
 from advisor.report.figures import billions
 from advisor.report.prose import Report, report
 from advisor.report.sentence_check import contradictions
@@ -19,7 +19,7 @@ from advisor.scenario.settings import Request
 
 
 @lru_cache(maxsize=64)
-def _document(asked: tuple[tuple[str, object], ...]) -> Document:
+def _document(asked: tuple[tuple[str, object], ...]) -> Advice:
     doc = document(_advisor().advise(Request(**dict(asked))))  # type: ignore[arg-type]  # the caller's keys
     assert contradictions(doc) == []
     return doc
@@ -30,19 +30,19 @@ def _advisor() -> Advisor:
     return Advisor.load()
 
 
-def made(**asked: object) -> Document:
+def made(**asked: object) -> Advice:
     return _document(tuple(asked.items()))
 
 
-def note(doc: Document, rule: str) -> str:
-    return next((item["text"] for item in doc["notes"] if item["rule"] == rule), "")
+def note(doc: Advice, rule: str) -> str:
+    return next((item.text for item in doc.notes if item.rule == rule), "")
 
 
-def full(doc: Document) -> Report:
+def full(doc: Advice) -> Report:
     return report(doc, "full")
 
 
-def plain(doc: Document) -> str:
+def plain(doc: Advice) -> str:
     return " ".join(render_text(doc, length="full").split())
 
 
@@ -203,7 +203,7 @@ def test_only_a_cache_of_attention_makes_long_conversations_slower(
     model: str, *, falls: bool
 ) -> None:
     doc = made(gpu="RTX 3050 8 GB", model=model, precision="FP16", context=32768)
-    assert any(item["after"]["decode_tok_s"] for item in doc["recommendations"])
+    assert any(item.after.decode_tok_s for item in doc.recommendations)
     assert ("Speeds below" in dict(full(doc).figures)) is falls
 
 
@@ -227,16 +227,16 @@ def test_an_average_that_holds_an_image_tower_says_so() -> None:
 
 def test_what_a_smaller_model_cuts_does_not_read_as_a_gain() -> None:
     doc = made(gpu="RTX 4090", model="Qwen2.5-14B", context=1_000_000)
-    smaller = [item for item in doc["recommendations"] if item["action"] == "smaller-model"]
+    smaller = [item for item in doc.recommendations if item.action == "smaller-model"]
     assert smaller
-    assert all("a context of only " in item["text"] for item in smaller)
+    assert all("a context of only " in item.text for item in smaller)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 8])
 def test_weights_read_once_for_every_token_are_those_of_one_sequence(batch: int) -> None:
     doc = made(gpu="RTX 4090", model="llama-3-8b", precision="Q8_0", batch=batch)
-    assert doc["speed"]
-    assert doc["speed"]["bound_by"] == "bandwidth"
+    assert doc.speed
+    assert doc.speed.bound_by == "bandwidth"
     assert bool(note(doc, "bandwidth-sets-the-pace")) is (batch == 1)
 
 
@@ -279,7 +279,7 @@ def test_a_smaller_format_is_praised_where_there_is_one_and_weights_decide(
 @pytest.mark.parametrize("context", [1024, 2048, 4096, 8192])
 def test_a_download_does_not_come_first_for_its_effort_before_a_setting(context: int) -> None:
     doc = made(gpu="RTX 4090", model="phi-3-medium", precision="FP16", context=context)
-    first, *others = [item["tradeoff"]["effort"] for item in doc["recommendations"]]
+    first, *others = [item.tradeoff.effort for item in doc.recommendations]
     assert first == "download"
     assert "setting" in others
     assert "comes first" not in full(doc).first
@@ -288,21 +288,21 @@ def test_a_download_does_not_come_first_for_its_effort_before_a_setting(context:
 @pytest.mark.parametrize("context", [1024, 2048, 4096, 8192])
 def test_nothing_is_called_dearer_than_what_has_no_price(context: int) -> None:
     doc = made(gpu="M2 Ultra:192GB", model="DeepSeek-R1", precision="Q4_K_M", context=context)
-    assert doc["recommendations"][0]["tradeoff"]["effort"] == "purchase"
-    assert doc["recommendations"][0]["tradeoff"]["cost_usd"] is None
+    assert doc.recommendations[0].tradeoff.effort == "purchase"
+    assert doc.recommendations[0].tradeoff.cost_usd is None
     assert "cheaper" not in full(doc).first
 
 
 def test_what_is_free_on_one_of_several_cards_is_said_of_the_fullest() -> None:
     doc = made(gpu="RTX 3090", gpus=2, model="llama-3.3-70b", precision="Q6_K")
-    some = [i for i in doc["recommendations"] if i["setup"]["gpus"] > 1 and i["after"]["fits"]]
+    some = [i for i in doc.recommendations if i.setup.gpus > 1 and i.after.fits]
     summaries = {item.number: item.summary for item in full(doc).remedies}
     assert some
     for item in some:
-        assert " free on the fullest card" in summaries[str(item["rank"])]
-        told = [text for text in item["text"].split(". ") if " GiB free" in text]
+        assert " free on the fullest card" in summaries[str(item.rank)]
+        told = [text for text in item.text.split(". ") if " GiB free" in text]
         assert all("fullest card" in text for text in told)
     one = made(gpu="RTX 4090", model="phi-3-medium", precision="FP16")
-    single = [i for i in one["recommendations"] if i["setup"]["gpus"] == 1]
+    single = [i for i in one.recommendations if i.setup.gpus == 1]
     summaries = {item.number: item.summary for item in full(one).remedies}
-    assert not any("fullest" in summaries[str(item["rank"])] for item in single)
+    assert not any("fullest" in summaries[str(item.rank)] for item in single)

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import pytest
 
+from advisor.advice.document import Advice
 from advisor.report.assembly import document
-from advisor.report.contract import Document
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.sentence_check import contradictions
 from advisor.report.text import render_text
@@ -32,7 +32,7 @@ SHORT = (EXPERTS_SHORT, LAYERS_SHORT)
 
 
 @lru_cache
-def told(request: Request) -> Document:
+def told(request: Request) -> Advice:
     return document(advisor().advise(request))
 
 
@@ -43,8 +43,8 @@ def text_of(request: Request) -> str:
 @pytest.mark.parametrize("request_", SHORT)
 def test_short_ram_is_named_where_the_card_holds_its_part(request_: Request) -> None:
     doc, needed = told(request_), {EXPERTS_SHORT: "29.0", LAYERS_SHORT: "10.7"}[request_]
-    assert doc["verdict"]["state"] == "too_big"
-    verdict = doc["verdict"]["sentence"]
+    assert doc.verdict.state == "too_big"
+    verdict = doc.verdict.sentence
     assert f"does not run with {request_.ram_gib} GiB of system RAM" in verdict
     assert f"at least {needed} GiB" in verdict
     for page in (text_of(request_), render_markdown(doc), render_html(doc)):
@@ -66,11 +66,11 @@ def test_short_ram_is_named_where_the_card_holds_its_part(request_: Request) -> 
 def test_the_way_back_to_the_card_comes_first_and_is_worded_so(
     request_: Request, change: dict[str, object], words: str
 ) -> None:
-    first = told(request_)["recommendations"][0]
-    assert first["change"] == change
-    assert first["title"] == words
-    assert "to system RAM" not in first["text"].split("That uses the card")[0]
-    assert "slower memory sets the pace" not in first["text"]
+    first = told(request_).recommendations[0]
+    assert first.change == change
+    assert first.title == words
+    assert "to system RAM" not in first.text.split("That uses the card")[0]
+    assert "slower memory sets the pace" not in first.text
 
 
 @pytest.mark.parametrize("ram", [12, 64])
@@ -83,9 +83,9 @@ def test_layers_and_experts_left_in_ram_both_come_back(ram: int) -> None:
         cpu_experts=40,
         ram_gib=ram,
     )
-    first = told(both)["recommendations"][0]
-    assert first["change"] == {"gpu_layers": "all", "cpu_experts": 13}
-    assert first["title"] == "Move 29 layers and the experts of 27 layers back to the card"
+    first = told(both).recommendations[0]
+    assert first.change == {"gpu_layers": "all", "cpu_experts": 13}
+    assert first.title == "Move 29 layers and the experts of 27 layers back to the card"
     assert list(contradictions(told(both))) == []
 
 
@@ -96,9 +96,9 @@ def test_every_figure_in_the_words_is_in_the_document(request_: Request) -> None
 
 @pytest.mark.parametrize(("layers", "host"), [(0, "15.6 GiB"), (10, "10.8 GiB"), (32, "1.5 GiB")])
 def test_the_verdict_names_what_lies_in_system_ram(layers: int, host: str) -> None:
-    sentence = told(Request(gpu="RTX 4090 Laptop", model="llama-3-8b", gpu_layers=layers))[
-        "verdict"
-    ]["sentence"]
+    sentence = told(
+        Request(gpu="RTX 4090 Laptop", model="llama-3-8b", gpu_layers=layers)
+    ).verdict.sentence
     assert f"with {host} of it left in system RAM" in sentence
     assert "room to spare" not in sentence
 
@@ -111,22 +111,22 @@ def test_the_rule_of_thumb_is_not_explained_where_it_is_not_shown() -> None:
 
 
 def test_a_smaller_format_that_fits_whole_drops_the_split() -> None:
-    found = next(i for i in told(EXPERTS)["recommendations"] if i["action"] == "quantize")
-    assert found["change"] == {"precision": "Q5_K_M", "cpu_experts": 0}
-    assert found["after"]["host_bytes"] < 2**30
-    assert found["title"] == "Use Q5_K_M weights, all on the card"
+    found = next(i for i in told(EXPERTS).recommendations if i.action == "quantize")
+    assert found.change == {"precision": "Q5_K_M", "cpu_experts": 0}
+    assert found.after.host_bytes < 2**30
+    assert found.title == "Use Q5_K_M weights, all on the card"
 
 
 def test_less_on_the_card_keeps_its_own_words() -> None:
     first = next(
         item
-        for item in told(Request(gpu="RTX 4090", model="phi-3-medium", precision="FP16"))[
-            "recommendations"
-        ]
-        if item["action"] == "offload-layers"
+        for item in told(
+            Request(gpu="RTX 4090", model="phi-3-medium", precision="FP16")
+        ).recommendations
+        if item.action == "offload-layers"
     )
-    assert first["title"].startswith("Keep ")
-    assert "system RAM" in first["text"]
+    assert first.title.startswith("Keep ")
+    assert "system RAM" in first.text
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ def test_less_on_the_card_keeps_its_own_words() -> None:
 def test_more_in_system_ram_is_worded_with_its_number(
     action: str, request_: Request, words: str
 ) -> None:
-    found = next(i for i in told(request_)["recommendations"] if i["action"] == action)
-    assert words in found["text"]
+    found = next(i for i in told(request_).recommendations if i.action == action)
+    assert words in found.text
     assert list(contradictions(told(request_))) == []
 
 

@@ -28,7 +28,7 @@ def test_the_rest_adds_up_to_the_tenth() -> None:
 @pytest.mark.parametrize("gpu", CARDS)
 def test_no_verdict_is_a_tenth_off(gpu: str) -> None:
     for model in MODELS:
-        sentence = document(advised(gpu=gpu, model=model))["verdict"]["sentence"]
+        sentence = document(advised(gpu=gpu, model=model)).verdict.sentence
         if found := NEEDS.search(sentence):
             needed, usable, missing = (float(n.replace(",", "")) for n in found.groups())
         elif found := OF.search(sentence):
@@ -47,13 +47,13 @@ def test_a_harsh_remedy_says_what_it_loses_wherever_it_stands() -> None:
 
 def test_a_split_that_ram_cannot_hold_has_no_command_to_run() -> None:
     given = {"gpu": "RTX 4090", "model": "llama-3.1-70b", "precision": "Q4_K_M", "gpu_layers": 30}
-    assert document(advised(**given, ram_gib=8.0))["commands"] == []
-    assert document(advised(**given, ram_gib=64.0))["commands"]
+    assert document(advised(**given, ram_gib=8.0)).commands == []
+    assert document(advised(**given, ram_gib=64.0)).commands
 
 
 def test_the_shorter_context_says_why_it_is_less_than_what_just_fits() -> None:
     doc = document(advised(gpu="RTX 4090", model="llama-3.1-8b", precision="Q8_0", context=131_072))
-    (shorter,) = [r for r in doc["recommendations"] if r["action"] == "shrink-context"]
-    most = doc["memory"]["max_context_tokens"]
+    (shorter,) = [r for r in doc.recommendations if r.action == "shrink-context"]
+    most = doc.memory.max_context_tokens
     assert most
-    assert f"Up to {most:,} tokens would just fit" in shorter["text"]
+    assert f"Up to {most:,} tokens would just fit" in shorter.text

@@ -9,13 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from advisor.errors import TemplateError
 from advisor.files import data_dir
 from advisor.remedies.registry import actions
-from advisor.report.assembly import document
-from advisor.report.document_view import Views
+from advisor.report.assembly import Views, document
 from advisor.report.grammar import placeholders
 from advisor.report.remedy_view import option_view
 from advisor.report.report_view import situation_view
@@ -53,7 +52,7 @@ def test_the_placeholders_are_exactly_those_documented(name: str) -> None:
     situation = situation_view(doc)
     assert set(situation) == set(placeholders("notes"))
     assert all(isinstance(value, str) for value in situation.values())
-    for item in doc["recommendations"]:
+    for item in doc.recommendations:
         option = option_view(doc, item)
         assert set(option) == set(placeholders("actions")) - set(situation)
         assert all(isinstance(value, str) for value in option.values())
@@ -61,7 +60,7 @@ def test_the_placeholders_are_exactly_those_documented(name: str) -> None:
 
 def test_situation_placeholders_are_the_same_without_a_card() -> None:
     doc = document(does_not_fit())
-    doc["scenario"]["gpu"] = None
+    doc.scenario = replace(doc.scenario, gpu=None)
     assert set(situation_view(doc)) == set(situation_view(document(does_not_fit())))
 
 
@@ -177,7 +176,7 @@ def test_an_unwritable_cache_costs_nothing_but_time(
     blocked.write_text("in the way")
     monkeypatch.setenv("ADVISOR_CACHE_DIR", str(blocked))
     write(tmp_path, "# Mine\nText.\n")
-    assert document(does_not_fit(), templates=tmp_path)["recommendations"][0]["title"] == "Mine"
+    assert document(does_not_fit(), templates=tmp_path).recommendations[0].title == "Mine"
 
 
 def test_a_broken_cache_entry_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +187,7 @@ def test_a_broken_cache_entry_is_ignored(tmp_path: Path, monkeypatch: pytest.Mon
     assert entries
     for path in entries:
         path.write_bytes(b"broken")
-    assert document(does_not_fit(), templates=second)["recommendations"][0]["title"] == "One"
+    assert document(does_not_fit(), templates=second).recommendations[0].title == "One"
 
 
 def test_importing_the_package_does_not_import_jinja2() -> None:
@@ -221,8 +220,8 @@ THREE = "# T\n{% vary %}\nOne.\n{% or %}\nTwo.\n{% or %}\nThree.\n{% endvary %}\
 
 def test_vary_takes_one_wording_and_the_same_one_every_time(tmp_path: Path) -> None:
     write(tmp_path, THREE)
-    texts = {document(does_not_fit(), templates=tmp_path)["recommendations"][0]["text"]}
-    texts |= {document(does_not_fit(), templates=tmp_path)["recommendations"][0]["text"]}
+    texts = {document(does_not_fit(), templates=tmp_path).recommendations[0].text}
+    texts |= {document(does_not_fit(), templates=tmp_path).recommendations[0].text}
     assert len(texts) == 1
     assert texts <= {"One.", "Two.", "Three."}
 
@@ -265,7 +264,7 @@ def test_templates_say_what_jinja2_says() -> None:
         for path in sorted((FOLDER / "notes").glob("*.j2")):
             name = f"notes/{path.name}"
             assert texts.page(name, views.situation) == native.written(name, views.situation)
-        for item in doc["recommendations"]:
+        for item in doc.recommendations:
             for path in sorted((FOLDER / "actions").glob("*.j2")):
                 name, context = f"actions/{path.name}", views.told(item)
                 assert texts.page(name, context) == native.written(name, context)

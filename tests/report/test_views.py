@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from advisor.advice.document import Advice
 from advisor.report.assembly import document
 from advisor.report.charts import cells
-from advisor.report.contract import Document
 from advisor.report.escapes import escaped
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.prose import Length, report
@@ -28,13 +28,13 @@ DOCS = {name: document(make()) for name, make in SAMPLES.items()}
 
 
 @pytest.fixture(params=SAMPLES)
-def doc(request: pytest.FixtureRequest) -> Document:
+def doc(request: pytest.FixtureRequest) -> Advice:
     return copy.deepcopy(DOCS[request.param])
 
 
 @pytest.mark.parametrize("width", [40, 80, 100])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_plain_text_keeps_to_its_width(doc: Document, width: int, length: Length) -> None:
+def test_plain_text_keeps_to_its_width(doc: Advice, width: int, length: Length) -> None:
     text = render_text(doc, width=width, length=length)
     long_words = ("github", "models/model.gguf'")
     for line in text.splitlines():
@@ -44,7 +44,7 @@ def test_plain_text_keeps_to_its_width(doc: Document, width: int, length: Length
     assert text.isascii()
 
 
-def test_colour_changes_no_word(doc: Document) -> None:
+def test_colour_changes_no_word(doc: Advice) -> None:
     plain = render_text(doc, length="full")
     coloured = render_text(doc, length="full", color=True)
     assert "\x1b[" in coloured
@@ -69,20 +69,20 @@ def test_text_leads_with_the_verdict_then_figures_bar_remedies_and_prose() -> No
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_longer_reports_say_more(doc: Document, length: Length) -> None:
+def test_longer_reports_say_more(doc: Advice, length: Length) -> None:
     sizes = [len(render_text(doc, length=size).split()) for size in LENGTHS]
     assert sizes == sorted(sizes)
     assert length in LENGTHS
 
 
-def test_a_standard_report_keeps_to_its_words(doc: Document) -> None:
+def test_a_standard_report_keeps_to_its_words(doc: Advice) -> None:
     made = report(doc, "standard")
     prose = [made.verdict, made.have, made.happens, made.first, *made.watch, *made.warnings]
     prose += [text for item in made.remedies[1:] for text in (item.title, item.text)]
     assert sum(len(text.split()) for text in prose) <= STANDARD_WORDS
 
 
-def test_no_report_contradicts_its_figures(doc: Document) -> None:
+def test_no_report_contradicts_its_figures(doc: Advice) -> None:
     assert contradictions(doc) == []
 
 
@@ -100,15 +100,16 @@ def test_no_report_contradicts_its_figures(doc: Document) -> None:
 def test_the_audit_finds_what_is_wrong(place: str, sentence: str, found: str) -> None:
     doc = document(does_not_fit())
     if place == "verdict":
-        doc["verdict"]["sentence"] = sentence
+        doc.verdict.sentence = sentence
     else:
-        doc["notes"][0]["text"] = sentence
+        doc.notes = [replace(doc.notes[0], text=sentence), *doc.notes[1:]]
     assert any(found in problem for problem in contradictions(doc))
 
 
 def test_the_audit_finds_a_remedy_that_claims_to_fit() -> None:
     doc = document(does_not_fit())
-    doc["recommendations"][0]["after"]["fits"] = False
+    first = doc.recommendations[0]
+    first.after = replace(first.after, fits=False)
     assert any("recommendation 1" in problem for problem in contradictions(doc))
 
 
@@ -154,7 +155,7 @@ class _Balance(HTMLParser):
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_html_is_balanced_self_contained_and_accessible(doc: Document, length: Length) -> None:
+def test_html_is_balanced_self_contained_and_accessible(doc: Advice, length: Length) -> None:
     page = render_html(doc, length=length)
     parsed = _Balance()
     parsed.feed(page)
@@ -172,7 +173,7 @@ def test_html_is_balanced_self_contained_and_accessible(doc: Document, length: L
     assert ("html", {"lang": "en"}) in parsed.tags
 
 
-def test_html_headings_never_skip_a_level(doc: Document) -> None:
+def test_html_headings_never_skip_a_level(doc: Advice) -> None:
     levels = [int(level) for level in re.findall(r"<h([1-6])", render_html(doc, length="full"))]
     assert all(later <= earlier + 1 for earlier, later in pairwise(levels))
 
@@ -193,7 +194,7 @@ def test_names_cannot_inject_html_or_markdown() -> None:
     assert "[x](" not in markdown
 
 
-def test_markdown_tables_have_equal_columns(doc: Document) -> None:
+def test_markdown_tables_have_equal_columns(doc: Advice) -> None:
     for length in LENGTHS:
         for block in re.findall(r"(?:^\|.*\n)+", render_markdown(doc, length=length), re.MULTILINE):
             counts = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
@@ -228,7 +229,7 @@ def test_every_part_of_the_bar_is_visible() -> None:
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_no_view_repeats_the_published_reports(doc: Document, length: Length) -> None:
+def test_no_view_repeats_the_published_reports(doc: Advice, length: Length) -> None:
     known = reference_hashes()
     for text in (
         render_text(doc, length=length),
@@ -241,5 +242,5 @@ def test_no_view_repeats_the_published_reports(doc: Document, length: Length) ->
 def test_a_users_templates_stand_in_front(tmp_path: Path) -> None:
     (tmp_path / "actions").mkdir()
     (tmp_path / "actions" / "combine.md.j2").write_text("# Mine\nWith {{ option.required }}.\n")
-    first = document(too_big_vision(), templates=tmp_path)["recommendations"][0]
-    assert (first["title"], first["text"]) == ("Mine", "With 10.2 GiB.")
+    first = document(too_big_vision(), templates=tmp_path).recommendations[0]
+    assert (first.title, first.text) == ("Mine", "With 10.2 GiB.")

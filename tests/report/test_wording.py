@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import pytest
 
+from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.report.assembly import document
-from advisor.report.contract import Document
 from advisor.report.prose import Report, report
 from advisor.report.sentence_check import contradictions
 from advisor.scenario.settings import Request
@@ -20,21 +20,21 @@ def advisor() -> Advisor:
     return Advisor.load()
 
 
-def made(**request: object) -> tuple[Document, Report]:
+def made(**request: object) -> tuple[Advice, Report]:
     doc = document(advisor().advise(Request(**request)))  # type: ignore[arg-type]  # the caller's keys
     assert contradictions(doc) == []
     return doc, report(doc, "standard")
 
 
-def note(doc: Document, rule: str) -> str:
-    return next((item["text"] for item in doc["notes"] if item["rule"] == rule), "")
+def note(doc: Advice, rule: str) -> str:
+    return next((item.text for item in doc.notes if item.rule == rule), "")
 
 
 def test_one_figure_for_the_ram_that_offloading_takes() -> None:
     doc, _ = made(gpu="RTX 4090", model="phi-3-medium", precision="fp16")
-    offload = next(i for i in doc["recommendations"] if i["action"] == "offload-layers")
-    size = f"{offload['after']['host_bytes'] / 2**30:.1f} GiB"
-    assert size in offload["text"]
+    offload = next(i for i in doc.recommendations if i.action == "offload-layers")
+    size = f"{offload.after.host_bytes / 2**30:.1f} GiB"
+    assert size in offload.text
     assert size in note(doc, "offload-needs-ram-figures")
 
 
@@ -53,14 +53,14 @@ def test_a_model_without_cache_has_no_cache_in_its_figures() -> None:
 
 def test_ram_that_cannot_hold_the_rest_is_named_as_the_reason() -> None:
     doc, short = made(gpu="RTX 4090", model="llama-3.1-70b", precision="Q4_K_M", ram_gib=16.0)
-    assert "the 16 GiB of system RAM you stated is too little" in doc["verdict"]["sentence"]
+    assert "the 16 GiB of system RAM you stated is too little" in doc.verdict.sentence
     assert "System RAM" in dict(short.figures)
 
 
 def test_no_split_is_promised_where_none_is_worked_out() -> None:
     doc, paged = made(gpu="RTX 4090", model="llama-3.1-70b", precision="AWQ")
-    assert doc["scenario"]["framework"] == "vLLM"
-    assert "system RAM" not in doc["verdict"]["sentence"]
+    assert doc.scenario.framework == "vLLM"
+    assert "system RAM" not in doc.verdict.sentence
     assert "GiB of system RAM" not in str(paged.watch)
 
 
@@ -74,7 +74,7 @@ def test_the_note_on_several_cards_follows_the_split(framework: str, said: str) 
 
 def test_no_browser_on_a_data_centre_card() -> None:
     doc, _ = made(gpu="L40S", model="qwen2.5-32b", precision="Q8_0", context=32768)
-    if doc["verdict"]["state"] == "tight":
+    if doc.verdict.state == "tight":
         assert "browser" not in note(doc, "fit-is-tight")
 
 
@@ -89,9 +89,9 @@ def test_a_speed_says_for_which_part_of_a_conversation_it_holds() -> None:
 
 def test_a_change_of_runtime_stands_in_the_title() -> None:
     doc, _ = made(gpu="MI300X", model="llama-3.1-405b", precision="FP8")
-    items = [i for i in doc["recommendations"] if i["action"] == "quantize"]
-    moved = [i for i in items if i["setup"]["framework"] != doc["scenario"]["framework"]]
-    assert all(f" in {item['setup']['framework']}" in item["title"] for item in moved)
+    items = [i for i in doc.recommendations if i.action == "quantize"]
+    moved = [i for i in items if i.setup.framework != doc.scenario.framework]
+    assert all(f" in {item.setup.framework}" in item.title for item in moved)
 
 
 def test_draft_model_and_backend_stand_in_the_setup() -> None:
@@ -124,8 +124,8 @@ def test_the_remarks_that_matter_stand_in_a_standard_report() -> None:
 
 def test_renting_names_a_card() -> None:
     doc, _ = made(gpu="RTX 4090", model="phi-3-medium", precision="fp16")
-    rented = [item for item in doc["recommendations"] if item["action"] == "cloud"]
-    assert all(str(item["setup"]["gpu"]) in item["title"] for item in rented)
+    rented = [item for item in doc.recommendations if item.action == "cloud"]
+    assert all(str(item.setup.gpu) in item.title for item in rented)
 
 
 def test_a_model_that_hears_is_not_said_to_write_nothing() -> None:
@@ -140,15 +140,15 @@ def test_a_model_that_hears_is_not_said_to_write_nothing() -> None:
 )
 def test_positions_kept_for_padding_are_no_context(model: str, tokens: int) -> None:
     doc, _ = made(gpu="RTX 4090", model=model)
-    assert doc["scenario"]["model"]["trained_context_tokens"] == tokens
+    assert doc.scenario.model.trained_context_tokens == tokens
 
 
 def test_tokens_drafted_by_a_models_own_head_are_a_figure_of_the_report() -> None:
     doc, _ = made(
         gpu="Data Center GPU Max 1100", model="Qwen3-Next-80B-A3B-Instruct", precision="AWQ 4-bit"
     )
-    drafting = next(i for i in doc["recommendations"] if i["setup"]["mtp"])
-    assert "2 tokens are drafted at once" in drafting["text"]
-    drafting["text"] = drafting["text"].replace("2 tokens", "3 tokens")
-    wrong = f"recommendation {drafting['rank']}: 3 tokens is no figure of this report"
+    drafting = next(i for i in doc.recommendations if i.setup.mtp)
+    assert "2 tokens are drafted at once" in drafting.text
+    drafting.text = drafting.text.replace("2 tokens", "3 tokens")
+    wrong = f"recommendation {drafting.rank}: 3 tokens is no figure of this report"
     assert wrong in contradictions(copy.deepcopy(doc))

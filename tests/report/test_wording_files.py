@@ -59,8 +59,8 @@ LEFT_OVER = re.compile(r"(?<![\w./-])[a-z]{3,}(?![\w\u00f8./-])")
 @pytest.mark.parametrize("sample", [does_not_fit, fits_amply, too_big_vision, two_cards])
 def test_no_english_is_left_in_the_sentences(language: Path, sample: object) -> None:
     doc = document(sample(), templates=language)  # type: ignore[operator]  # makes an advice
-    spoken_words = [doc["verdict"]["sentence"], *(note["text"] for note in doc["notes"])]
-    spoken_words += [f"{i['title']} {i['text']}" for i in doc["recommendations"]]
+    spoken_words = [doc.verdict.sentence, *(note.text for note in doc.notes)]
+    spoken_words += [f"{i.title} {i.text}" for i in doc.recommendations]
     names = "transformers|phi|medium|small|draft|llava|gemma|pro|cpp|llama|nvidia|smi|ram|bandwidth"
     for text in spoken_words:
         bare = re.sub(rf"`[^`]*`|a figure of this card|\b(?:{names})\b", "", text)

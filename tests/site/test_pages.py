@@ -136,10 +136,10 @@ def test_figures_of_the_pages_are_those_of_the_documents(site: Path, batch: Path
     for entry in index(batch):
         if entry["gpu"] == "GeForce RTX 4090" and entry["model"] == "Meta-Llama-3-8B":
             doc = document_of(batch, entry)
-            assert f.amount(doc["memory"]["required_bytes"]) in text
-            assert f"{f.amount(doc['memory']['headroom_bytes'])} free" in text
-            assert doc["speed"]
-            assert f.rate(doc["speed"]["decode_tok_s"]["estimate"]) in text
+            assert f.amount(doc.memory.required_bytes) in text
+            assert f"{f.amount(doc.memory.headroom_bytes)} free" in text
+            assert doc.speed
+            assert f.rate(doc.speed.decode_tok_s.estimate) in text
 
 
 def test_a_site_inside_its_batch_is_part_of_its_audit_and_survives_resume(

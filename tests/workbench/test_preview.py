@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.advice.document import Advice
+from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
 from advisor.report.assembly import document
@@ -22,25 +22,25 @@ FLAGS = ("--gpu", "RTX 4090", "--model", "phi-3-medium", "--precision", "FP16")
 
 
 @pytest.fixture(scope="module")
-def advice(advisor: Advisor) -> Advice:
+def advice(advisor: Advisor) -> Conclusions:
     return advisor.advise(Request(gpu="RTX 4090", model="phi-3-medium", precision="FP16"))
 
 
-def test_a_preview_says_what_the_report_says(advisor: Advisor, advice: Advice) -> None:
+def test_a_preview_says_what_the_report_says(advisor: Advisor, advice: Conclusions) -> None:
     doc = document(advice)
-    for item in doc["recommendations"]:
-        shown = preview(advisor, advice, item["action"]).variants[0]
-        assert shown.title == item["title"]
-        caveat = item["text"].removeprefix(shown.text)
-        assert bool(caveat) is (item["after"]["margin"] == "thin")
-        assert shown.rule == item["rule"]
-    for note in doc["notes"]:
-        shown = preview(advisor, advice, note["rule"]).variants[0]
-        assert shown.text == note["text"]
+    for item in doc.recommendations:
+        shown = preview(advisor, advice, item.action).variants[0]
+        assert shown.title == item.title
+        caveat = item.text.removeprefix(shown.text)
+        assert bool(caveat) is (item.after.margin == "thin")
+        assert shown.rule == item.rule
+    for note in doc.notes:
+        shown = preview(advisor, advice, note.rule).variants[0]
+        assert shown.text == note.text
 
 
 def test_placeholders_come_with_the_values_that_the_text_holds(
-    advisor: Advisor, advice: Advice
+    advisor: Advisor, advice: Conclusions
 ) -> None:
     shown = preview(advisor, advice, "quantize").variants[0]
     whole = f"{shown.title} {shown.text}"
@@ -50,7 +50,7 @@ def test_placeholders_come_with_the_values_that_the_text_holds(
     assert "variation" not in shown.use.asked
 
 
-def test_every_wording_and_every_what_if_are_shown(advisor: Advisor, advice: Advice) -> None:
+def test_every_wording_and_every_what_if_are_shown(advisor: Advisor, advice: Conclusions) -> None:
     few = preview(advisor, advice, "quantize").variants
     many = preview(advisor, advice, "quantize", every=True).variants
     assert len(few) == 1
@@ -73,7 +73,7 @@ def test_the_seeds_pick_every_wording() -> None:
             assert found == set(range(choices))
 
 
-def test_the_place_in_the_report_hangs_on_its_length(advisor: Advisor, advice: Advice) -> None:
+def test_the_place_in_the_report_hangs_on_its_length(advisor: Advisor, advice: Conclusions) -> None:
     second = advice.recommendations[1].option.action
     fates = {
         length: preview(advisor, advice, second, length=length).variants[0].fate
@@ -83,7 +83,9 @@ def test_the_place_in_the_report_hangs_on_its_length(advisor: Advisor, advice: A
     assert fates["full"] == "number 2 in the full report, told in full"
 
 
-def test_own_templates_stand_in_front(advisor: Advisor, advice: Advice, tmp_path: Path) -> None:
+def test_own_templates_stand_in_front(
+    advisor: Advisor, advice: Conclusions, tmp_path: Path
+) -> None:
     own = tmp_path / "actions" / "quantize.md.j2"
     own.parent.mkdir()
     own.write_text(
@@ -97,7 +99,7 @@ def test_own_templates_stand_in_front(advisor: Advisor, advice: Advice, tmp_path
 
 
 def test_what_does_not_arise_is_said_with_the_reason_and_what_does(
-    advisor: Advisor, advice: Advice
+    advisor: Advisor, advice: Conclusions
 ) -> None:
     with pytest.raises(RequestError) as caught:
         preview(advisor, advice, "grow-batch")
@@ -110,7 +112,7 @@ def test_what_does_not_arise_is_said_with_the_reason_and_what_does(
         preview(advisor, advice, "laptop-power")
 
 
-def test_unknown_names_are_named_with_the_nearest(advisor: Advisor, advice: Advice) -> None:
+def test_unknown_names_are_named_with_the_nearest(advisor: Advisor, advice: Conclusions) -> None:
     with pytest.raises(RequestError, match="Did you mean 'quantize'"):
         preview(advisor, advice, "quantise")
 

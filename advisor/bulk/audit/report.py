@@ -10,23 +10,23 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from msgspec import Struct, field
+from msgspec import Struct, ValidationError, field
 
 from advisor.bulk.audit.finding import Finding, Kind
 from advisor.bulk.audit.links import Page, broken, markdown_links, read_page
 from advisor.bulk.batch.entry import report_entry
 from advisor.bulk.batch.parquet import row
 from advisor.bulk.batch.plan import Item
-from advisor.bulk.batch.readback import Entry, document_of
+from advisor.bulk.batch.readback import Entry, line_of, read_document
 from advisor.bulk.batch.shard import Failure, Making, Report, make_report
 from advisor.errors import UserError
 from advisor.report.escapes import escaped
-from advisor.report.json_view import render_json
+from advisor.report.json_view import json_line
 from advisor.report.sentence_check import contradictions, wrong_numbers, wrong_state
 from advisor.scenario.request_data import request_from
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document
+    from advisor.advice.document import Advice
 
 _MOST_DIFFERENCES = 3
 _MOST_SHOWN = 60
@@ -40,7 +40,9 @@ class Stored(Struct):
     """One report as it lies in the folder; what is not there, or cannot be read, is None."""
 
     entry: Entry
-    doc: Document | None = None
+    line: bytes = b""
+    """Its result document as it was written."""
+    doc: Advice | None = None
     markdown: str | None = None
     html: str | None = None
     row: Mapping[str, Any] | None = None
@@ -71,7 +73,11 @@ def read_report(root: Path, entry: Entry, rows: list[Entry] | None) -> Stored:
     stored.page = read_page(stored.html) if stored.html is not None else None
     if "jsonl" in entry["files"]:
         try:
-            stored.doc = document_of(root, entry)
+            place = entry["files"]["jsonl"]
+            stored.line = line_of(root / place["path"], place["offset"], place["bytes"])
+            stored.doc = read_document(stored.line)
+        except ValidationError as bad:
+            stored.problems.append(stored.found("damaged", f"its document cannot be read: {bad}"))
         except (OSError, ValueError) as bad:
             path = str(entry["files"]["jsonl"]["path"])
             stored.problems.append(
@@ -124,7 +130,7 @@ def _said(bad: Exception) -> str:
     return f"{type(bad).__name__} {bad}".strip()
 
 
-def _contradictions(stored: Stored, doc: Document) -> Iterator[Finding]:
+def _contradictions(stored: Stored, doc: Advice) -> Iterator[Finding]:
     """Verdict, sentences and figures of one scenario, in all its formats."""
     for problem in contradictions(doc):
         yield stored.found("contradiction", problem)
@@ -133,18 +139,18 @@ def _contradictions(stored: Stored, doc: Document) -> Iterator[Finding]:
         yield from _row_against(stored, doc)
     if stored.markdown is not None:
         text = _MARKS.sub(r"\1", stored.markdown)
-        said = escaped(doc["verdict"]["sentence"]) in stored.markdown
+        said = escaped(doc.verdict.sentence) in stored.markdown
         yield from _text_against(stored, doc, "Markdown", text, said=said)
     if stored.page is not None:
         text = stored.page.text
-        said = _one_line(doc["verdict"]["sentence"]) in _one_line(text)
+        said = _one_line(doc.verdict.sentence) in _one_line(text)
         yield from _text_against(stored, doc, "HTML", text, said=said)
-        if doc["verdict"]["state"] not in stored.page.classes:
+        if doc.verdict.state not in stored.page.classes:
             yield stored.found("contradiction", "HTML: coloured as another verdict")
 
 
 def _text_against(
-    stored: Stored, doc: Document, form: str, text: str, *, said: bool
+    stored: Stored, doc: Advice, form: str, text: str, *, said: bool
 ) -> Iterator[Finding]:
     if not said:
         yield stored.found("contradiction", f"{form}: gives another verdict than the document")
@@ -161,7 +167,7 @@ def _one_line(text: str) -> str:
     return _SPACES.sub(" ", text)
 
 
-def _entry_against(stored: Stored, doc: Document) -> Iterator[Finding]:
+def _entry_against(stored: Stored, doc: Advice) -> Iterator[Finding]:
     try:
         request = request_from(stored.entry["request"])
     except UserError as bad:
@@ -177,7 +183,7 @@ def _entry_against(stored: Stored, doc: Document) -> Iterator[Finding]:
             )
 
 
-def _row_against(stored: Stored, doc: Document) -> Iterator[Finding]:
+def _row_against(stored: Stored, doc: Advice) -> Iterator[Finding]:
     assert stored.row is not None
     text = stored.row.get("report_markdown")
     for key, value in row(stored.name, doc, str(text)).items():
@@ -212,9 +218,13 @@ def _compared(stored: Stored, made: Report | Failure, *, fresh: bool) -> Iterato
 def _different_document(stored: Stored, made: Report) -> Iterator[str]:
     if stored.doc is None:
         return
-    then = {key: value for key, value in stored.doc.items() if key not in _APART}
-    whole = json.loads(render_json(made.doc, indent=None))
-    now = {key: value for key, value in whole.items() if key not in _APART}
+    line = json_line(made.doc)
+    if stored.line == line:
+        return
+    then, now = (
+        {key: value for key, value in json.loads(text).items() if key not in _APART}
+        for text in (stored.line, line)
+    )
     told = [*islice(differing(then, now), _MOST_DIFFERENCES + 1)]
     yield from told[:_MOST_DIFFERENCES]
     if len(told) > _MOST_DIFFERENCES:

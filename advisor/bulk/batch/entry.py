@@ -9,14 +9,15 @@ from advisor.bulk.batch.plan import Item
 from advisor.scenario.settings import Request
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document, FigureDoc
+    from advisor.advice.document import Advice
+    from advisor.scenario.figures import Figure
 
 
 def report_entry(
     name: str,
     item: Item,
     request: Request,
-    doc: Document,
+    doc: Advice,
     files: Mapping[str, Mapping[str, object]],
 ) -> Mapping[str, object]:
     """Describe a report: its request, the figures a list shows, and where its files are.
@@ -28,30 +29,30 @@ def report_entry(
         doc: The result document.
         files: By format.
     """
-    asked = doc["scenario"]
-    gpu, model = asked["gpu"], asked["model"]
-    first = doc["recommendations"][0] if doc["recommendations"] else None
+    asked = doc.scenario
+    gpu, model = asked.gpu, asked.model
+    first = doc.recommendations[0] if doc.recommendations else None
     return {
         "id": name,
         **_stated(item),
         "request": dict(request.stated()),
-        "gpu": gpu and gpu["name"],
-        "vendor": gpu and gpu["vendor"],
-        "gpus": asked["gpus"],
-        "model": model["name"],
-        "family": model["family"],
-        "precision": asked["precision"],
-        "context_tokens": asked["context_tokens"],
-        "batch": asked["batch"],
-        "kv_cache": asked["kv_cache"],
-        "framework": asked["framework"],
-        "state": doc["verdict"]["state"],
-        "required_bytes": doc["memory"]["required_bytes"],
-        "usable_bytes": doc["memory"]["usable_bytes"],
-        "headroom_bytes": doc["memory"]["headroom_bytes"],
-        "deficit_bytes": doc["memory"]["deficit_bytes"],
-        "decode_tok_s": _speed(doc["speed"]["decode_tok_s"] if doc["speed"] else None),
-        "first": first and {"action": first["action"], "title": first["title"]},
+        "gpu": gpu and gpu.name,
+        "vendor": gpu and gpu.vendor,
+        "gpus": asked.gpus,
+        "model": model.name,
+        "family": model.family,
+        "precision": asked.precision,
+        "context_tokens": asked.context_tokens,
+        "batch": asked.batch,
+        "kv_cache": asked.kv_cache,
+        "framework": asked.framework,
+        "state": doc.verdict.state,
+        "required_bytes": doc.memory.required_bytes,
+        "usable_bytes": doc.memory.usable_bytes,
+        "headroom_bytes": doc.memory.headroom_bytes,
+        "deficit_bytes": doc.memory.deficit_bytes,
+        "decode_tok_s": _speed(doc.speed.decode_tok_s if doc.speed else None),
+        "first": first and {"action": first.action, "title": first.title},
         "files": files,
     }
 
@@ -72,7 +73,7 @@ def _stated(item: Item) -> Mapping[str, object]:
     return {"row": {"line": item.line, "id": item.id}} if item.line else {}
 
 
-def _speed(figure: FigureDoc | None) -> Mapping[str, object] | None:
+def _speed(figure: Figure | None) -> Mapping[str, object] | None:
     if figure is None:
         return None
-    return {key: figure[key] for key in ("estimate", "low", "high", "evidence")}
+    return {key: getattr(figure, key) for key in ("estimate", "low", "high", "evidence")}

@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from advisor.advice.document import Advice, MemoryDoc
+
 if TYPE_CHECKING:
-    from advisor.report.contract import Document, FigureDoc
+    from advisor.scenario.figures import Figure
 
 _WORDS, _WHOLE, _FIGURE = "string", "int64", "float64"
 _COLUMNS: Mapping[str, str] = {
@@ -64,7 +66,7 @@ _ASKED = (
 )  # fmt: skip
 
 
-def row(name: str, doc: Document, markdown: str) -> Mapping[str, object]:
+def row(name: str, doc: Advice, markdown: str) -> Mapping[str, object]:
     """Lay a report out flat; unknown figures are None.
 
     Args:
@@ -72,56 +74,56 @@ def row(name: str, doc: Document, markdown: str) -> Mapping[str, object]:
         doc: The result document.
         markdown: The written report.
     """
-    asked, memory = doc["scenario"], doc["memory"]
-    gpu, model = asked["gpu"], asked["model"]
+    asked, memory = doc.scenario, doc.memory
+    gpu, model = asked.gpu, asked.model
     return {
         "id": name,
-        "request": _text(doc["request"]),
-        "gpu": gpu and gpu["name"],
-        "vendor": gpu and gpu["vendor"],
-        "model": model["name"],
-        "family": model["family"],
-        "parameters": model["parameters"],
-        "state": doc["verdict"]["state"],
-        "verdict": doc["verdict"]["sentence"],
+        "request": _text(doc.request),
+        "gpu": gpu and gpu.name,
+        "vendor": gpu and gpu.vendor,
+        "model": model.name,
+        "family": model.family,
+        "parameters": model.parameters,
+        "state": doc.verdict.state,
+        "verdict": doc.verdict.sentence,
         "report_markdown": markdown,
-        **{key: value for key, value in asked.items() if key in _ASKED},
-        **{key: value for key, value in memory.items() if key in _COLUMNS},
+        **{key: getattr(asked, key) for key in _ASKED},
+        **{key: getattr(memory, key) for key in MemoryDoc.__struct_fields__ if key in _COLUMNS},
         **_speed(doc),
         **_first(doc),
     }
 
 
-def _speed(doc: Document) -> Mapping[str, object]:
-    speed = doc["speed"]
+def _speed(doc: Advice) -> Mapping[str, object]:
+    speed = doc.speed
     if speed is None:
         return {}
-    decode = speed["decode_tok_s"]
+    decode = speed.decode_tok_s
     return {
-        "decode_tok_s": decode["estimate"],
-        "decode_low_tok_s": decode["low"],
-        "decode_high_tok_s": decode["high"],
-        "decode_evidence": decode["evidence"],
-        "prefill_tok_s": _estimate(speed["prefill_tok_s"]),
-        "aggregate_tok_s": _estimate(speed["aggregate_tok_s"]),
-        "bound_by": speed["bound_by"],
+        "decode_tok_s": decode.estimate,
+        "decode_low_tok_s": decode.low,
+        "decode_high_tok_s": decode.high,
+        "decode_evidence": decode.evidence,
+        "prefill_tok_s": _estimate(speed.prefill_tok_s),
+        "aggregate_tok_s": _estimate(speed.aggregate_tok_s),
+        "bound_by": speed.bound_by,
     }
 
 
-def _estimate(figure: FigureDoc | None) -> float | None:
-    return figure["estimate"] if figure else None
+def _estimate(figure: Figure | None) -> float | None:
+    return figure.estimate if figure else None
 
 
-def _first(doc: Document) -> Mapping[str, object]:
-    items = doc["recommendations"]
+def _first(doc: Advice) -> Mapping[str, object]:
+    items = doc.recommendations
     if not items:
         return {"recommendations": 0}
     return {
         "recommendations": len(items),
-        "first_action": items[0]["action"],
-        "first_title": items[0]["title"],
-        "first_change": _text(items[0]["change"]),
-        "first_command": items[0]["command"],
+        "first_action": items[0].action,
+        "first_title": items[0].title,
+        "first_change": _text(items[0].change),
+        "first_command": items[0].command,
     }
 
 

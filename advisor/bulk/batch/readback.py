@@ -7,10 +7,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import Any, get_args
 
 from msgspec import Struct
+from msgspec.json import Decoder
 
+from advisor.advice.document import Advice
 from advisor.bulk.batch.manifest import read_manifest
 from advisor.bulk.batch.plan import MOST_IN_A_SHARD, shards_of
 from advisor.bulk.batch.shard import FORMATS, place_of, record_of
@@ -18,11 +20,11 @@ from advisor.bulk.batch.store import MANIFEST
 from advisor.errors import RequestError
 from advisor.report.prose import Length
 
-if TYPE_CHECKING:
-    from advisor.report.contract import Document
-
 Entry = Mapping[str, Any]
 """A line of the index; see ``advisor.bulk.batch.entry``."""
+
+
+_DOCUMENT = Decoder(Advice)
 
 
 class Batch(Struct, frozen=True):
@@ -122,7 +124,7 @@ def _entry(line: bytes, where: str) -> Entry:
     return found
 
 
-def document_of(root: Path, entry: Entry) -> Document:
+def document_of(root: Path, entry: Entry) -> Advice:
     """Read the result document of a report.
 
     Raises:
@@ -130,22 +132,27 @@ def document_of(root: Path, entry: Entry) -> Document:
         ValueError: What stands there is no document.
     """
     place = entry["files"]["jsonl"]
-    return read_document(root / place["path"], place["offset"], place["bytes"])
+    return read_document(line_of(root / place["path"], place["offset"], place["bytes"]))
 
 
-def read_document(path: Path, offset: int, length: int) -> Document:
-    """Read a result document by its place in a JSON Lines file.
+def line_of(path: Path, offset: int, length: int) -> bytes:
+    """Read a line by its place in a JSON Lines file.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: What stands there is no document.
     """
     with path.open("rb") as file:
         file.seek(offset)
-        found = json.loads(file.read(length))
-    if not isinstance(found, dict) or "verdict" not in found:
-        raise ValueError("not a result document")
-    return cast("Document", found)
+        return file.read(length)
+
+
+def read_document(line: bytes) -> Advice:
+    """Read a result document.
+
+    Raises:
+        ValueError: It is none.
+    """
+    return _DOCUMENT.decode(line)
 
 
 def table_rows(root: Path, number: int) -> list[Entry] | None:

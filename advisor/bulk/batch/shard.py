@@ -28,9 +28,9 @@ from advisor.scenario.request_data import request_from
 from advisor.scenario.settings import Request
 
 if TYPE_CHECKING:
+    from advisor.advice.conclusions import Conclusions
     from advisor.advice.document import Advice
-    from advisor.report.contract import Document
-    from advisor.report.document_view import Views
+    from advisor.report.assembly import Views
 
 FORMATS = ("markdown", "html", "jsonl", "parquet")
 _SUFFIX = {"markdown": "md", "html": "html"}
@@ -70,7 +70,7 @@ class Report(Struct, frozen=True):
     """One scenario answered; a text that nobody asked for is empty."""
 
     request: Request
-    doc: Document
+    doc: Advice
     markdown: str
     html: str
 
@@ -122,7 +122,7 @@ def make_report(item: Item, making: Making) -> Report | Failure:
     return answer if isinstance(answer, Failure) else _reported(answer, making)
 
 
-def _answered(item: Item, making: Making) -> tuple[Request, Advice] | Failure:
+def _answered(item: Item, making: Making) -> tuple[Request, Conclusions] | Failure:
     try:
         request = request_from(item.request)
         if item.line:
@@ -132,7 +132,7 @@ def _answered(item: Item, making: Making) -> tuple[Request, Advice] | Failure:
         return _failure(error)
 
 
-def _reported(answer: tuple[Request, Advice], making: Making) -> Report | Failure:
+def _reported(answer: tuple[Request, Conclusions], making: Making) -> Report | Failure:
     request, advice = answer
     try:
         doc, views = document_and_views(advice, templates=making.templates)
@@ -152,13 +152,13 @@ def _failure(error: Exception) -> Failure:
     return Failure(said[:_MOST_SHOWN], bug=True)
 
 
-def _advice(request: Request, making: Making) -> Advice:
+def _advice(request: Request, making: Making) -> Conclusions:
     """Answer a request as ``advisor advise`` does for the same length and format."""
     complete = "jsonl" in making.formats or making.length == "full"
     return making.advisor.advise(request, complete=complete)
 
 
-def _texts(doc: Document, views: Views, making: Making) -> tuple[str, str]:
+def _texts(doc: Advice, views: Views, making: Making) -> tuple[str, str]:
     """Write the report as Markdown and HTML, as far as they are asked for."""
     wants_markdown = "markdown" in making.formats or "parquet" in making.formats
     wants_html = "html" in making.formats

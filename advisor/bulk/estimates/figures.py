@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from math import isfinite
 from pathlib import Path
-from typing import TypedDict
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from advisor.advice.document import MemoryDoc, SpeedDoc
+from advisor.advice.projection import memory_doc, speed_doc
 from advisor.bulk.estimates.rows import Row
 from advisor.calibration.user.overlay import with_measurements
 from advisor.errors import Problems, RequestError, SourceFileError, UserError
@@ -24,8 +25,6 @@ from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
-from advisor.report.assembly import memory_doc, speed_doc
-from advisor.report.contract import MemoryDoc, SpeedDoc
 from advisor.scenario.figures import Memory
 from advisor.scenario.request_data import request_from
 from advisor.scenario.resolve import resolve
@@ -36,7 +35,7 @@ _MOST_SHOWN = 1000
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
-class ParametersDoc(TypedDict):
+class ParametersDoc(Struct, frozen=True):
     """Parameters, as numbers of weights."""
 
     total: int
@@ -46,14 +45,14 @@ class ParametersDoc(TypedDict):
     """Image or audio tower and projector."""
 
 
-class LineDoc(TypedDict):
+class LineDoc(Struct, frozen=True):
     """One line of the output."""
 
     id: object
-    parameters: ParametersDoc | None
-    memory: MemoryDoc | None
-    speed: SpeedDoc | None
-    error: str | None
+    parameters: ParametersDoc | None = None
+    memory: MemoryDoc | None = None
+    speed: SpeedDoc | None = None
+    error: str | None = None
 
 
 class Failure(Struct, frozen=True):
@@ -100,7 +99,7 @@ def estimate_row(row: Row, knowledge: Knowledge) -> tuple[LineDoc, Failure | Non
 
 def written(doc: LineDoc) -> str:
     """Write a line of the output as ASCII JSON, without its end."""
-    return _ENCODER.encode(doc)
+    return _ENCODER.encode(to_builtins(doc))
 
 
 def _is_name(value: object) -> bool:
@@ -123,14 +122,7 @@ def _sentence(text: str) -> str:
 
 
 def _refused(name: object, failure: Failure) -> tuple[LineDoc, Failure]:
-    doc: LineDoc = {
-        "id": name,
-        "parameters": None,
-        "memory": None,
-        "speed": None,
-        "error": failure.message,
-    }
-    return doc, failure
+    return LineDoc(name, error=failure.message), failure
 
 
 def _answered(name: object, request: Request, knowledge: Knowledge) -> LineDoc:
@@ -140,7 +132,7 @@ def _answered(name: object, request: Request, knowledge: Knowledge) -> LineDoc:
         stated = None if request.framework else _stated_parameters(request, knowledge)
         if stated is None:
             raise
-        return _line(name, stated)
+        return LineDoc(name, stated)
 
 
 def _stated_parameters(request: Request, knowledge: Knowledge) -> ParametersDoc | None:
@@ -153,11 +145,7 @@ def _stated_parameters(request: Request, knowledge: Knowledge) -> ParametersDoc 
         return None
     if record.parameters is None or _can_be_sized(record, knowledge):
         return None
-    return {
-        "total": record.parameters,
-        "active": record.active_parameters,
-        "vision": record.vision_parameters,
-    }
+    return ParametersDoc(record.parameters, record.active_parameters, record.vision_parameters)
 
 
 def _can_be_sized(record: ModelRecord, knowledge: Knowledge) -> bool:
@@ -168,27 +156,22 @@ def _can_be_sized(record: ModelRecord, knowledge: Knowledge) -> bool:
     return True
 
 
-def _line(name: object, parameters: ParametersDoc) -> LineDoc:
-    return {"id": name, "parameters": parameters, "memory": None, "speed": None, "error": None}
-
-
 def _estimated(name: object, request: Request, knowledge: Knowledge) -> LineDoc:
     scenario = resolve(request, knowledge)
     memory = _memory(request, _as_stored(scenario), knowledge)
-    doc = _line(name, _parameters(scenario.model))
-    if memory is not None:
-        doc["memory"] = memory_doc(memory, find_limits(scenario, knowledge, memory))
-        if host_fits(scenario, memory):
-            doc["speed"] = speed_doc(estimate_speed(scenario, memory, knowledge))
-    return doc
+    if memory is None:
+        return LineDoc(name, _parameters(scenario.model))
+    runs = host_fits(scenario, memory)
+    return LineDoc(
+        name,
+        _parameters(scenario.model),
+        memory_doc(memory, find_limits(scenario, knowledge, memory)),
+        speed_doc(estimate_speed(scenario, memory, knowledge)) if runs else None,
+    )
 
 
 def _parameters(model: Model) -> ParametersDoc:
-    return {
-        "total": model.parameters,
-        "active": model.active_parameters,
-        "vision": model.vision_parameters,
-    }
+    return ParametersDoc(model.parameters, model.active_parameters, model.vision_parameters)
 
 
 def _as_stored(scenario: Scenario) -> Scenario:

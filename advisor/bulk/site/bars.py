@@ -11,9 +11,10 @@ from advisor.bulk.site.catalogue import Setup
 from advisor.bulk.site.words import setup_text
 from advisor.report import figures as f
 from advisor.report.charts import memory_bar
+from advisor.units import plain
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document, RecommendationDoc
+    from advisor.advice.document import Advice, Recommendation
 
 _WIDTH = 1000.0
 _LINE = 3.0
@@ -53,7 +54,7 @@ def _short(value: float) -> str:
 
 
 def memory_bars(
-    setups: Sequence[Setup], docs: Mapping[str, Document], hrefs: Mapping[str, str]
+    setups: Sequence[Setup], docs: Mapping[str, Advice], hrefs: Mapping[str, str]
 ) -> tuple[list[Bar], list[Mapping[str, str]]]:
     """Stack what each setup needs; gives the rows and the legend."""
     sizes = {one.id: _sizes(docs[one.id]) for one in setups}
@@ -73,19 +74,19 @@ def memory_bars(
     return rows, [{"kind": kind, "label": kinds[kind]} for kind in _SHOWN if kind in kinds]
 
 
-def _sizes(doc: Document) -> tuple[dict[str, float], float]:
+def _sizes(doc: Advice) -> tuple[dict[str, float], float]:
     """The parts on the fullest card, or of the whole, and what is usable there."""
-    cards = doc["memory"]["per_gpu"]
+    cards = doc.memory.per_gpu
     if cards:
-        card = max(cards, key=lambda c: c["required_bytes"] - c["usable_bytes"])
-        parts = (card["weights_bytes"], card["kv_cache_bytes"],
-                 card["compute_buffer_bytes"], card["overhead_bytes"])  # fmt: skip
-        return {k: float(v) for k, v in zip(_SHOWN, parts, strict=True) if v}, card["usable_bytes"]
-    memory = doc["memory"]
-    parts = (memory["weights_bytes"], memory["kv_cache_bytes"],
-             memory["compute_buffer_bytes"], memory["overhead_bytes"])  # fmt: skip
+        card = max(cards, key=lambda c: c.required_bytes - c.usable_bytes)
+        parts = (card.weights_bytes, card.kv_cache_bytes,
+                 card.compute_buffer_bytes, card.overhead_bytes)  # fmt: skip
+        return {k: float(v) for k, v in zip(_SHOWN, parts, strict=True) if v}, card.usable_bytes
+    memory = doc.memory
+    parts = (memory.weights_bytes, memory.kv_cache_bytes,
+             memory.compute_buffer_bytes, memory.overhead_bytes)  # fmt: skip
     found = {kind: float(size) for kind, size in zip(_SHOWN, parts, strict=True) if size}
-    return found, float(memory["usable_bytes"] or 0)
+    return found, float(memory.usable_bytes or 0)
 
 
 def speed_bars(setups: Sequence[Setup], hrefs: Mapping[str, str]) -> list[Bar]:
@@ -105,23 +106,23 @@ def speed_bars(setups: Sequence[Setup], hrefs: Mapping[str, str]) -> list[Bar]:
     ]
 
 
-def option_bars(doc: Document) -> list[Bar]:
+def option_bars(doc: Advice) -> list[Bar]:
     """Show what each recommended change needs, against what is usable then."""
-    items = doc["recommendations"][:_MOST_CHANGES]
+    items = doc.recommendations[:_MOST_CHANGES]
     if not items:
         return []
-    sizes = [item["after"]["required_bytes"] for item in items]
-    sizes += [item["after"]["usable_bytes"] or 0 for item in items]
+    sizes = [item.after.required_bytes for item in items]
+    sizes += [item.after.usable_bytes or 0 for item in items]
     scale = _WIDTH / max([1, *sizes]) / 1.02
     return [_option(item, scale) for item in items]
 
 
-def _option(item: RecommendationDoc, scale: float) -> Bar:
-    after = item["after"]
-    parts = [_part("after" if after["fits"] else "over", 0, after["required_bytes"], scale)]
-    if after["usable_bytes"]:
-        parts.append(_line(after["usable_bytes"], scale))
-    said = [f.amount(after["required_bytes"])]
-    if after["decode_tok_s"]:
-        said.append(f.speed_point(after["decode_tok_s"]))
-    return Bar(f"{item['rank']}. {f.plain(item['title'])}", "", tuple(parts), ", ".join(said))
+def _option(item: Recommendation, scale: float) -> Bar:
+    after = item.after
+    parts = [_part("after" if after.fits else "over", 0, after.required_bytes, scale)]
+    if after.usable_bytes:
+        parts.append(_line(after.usable_bytes, scale))
+    said = [f.amount(after.required_bytes)]
+    if after.decode_tok_s:
+        said.append(f.speed_point(after.decode_tok_s))
+    return Bar(f"{item.rank}. {plain(item.title)}", "", tuple(parts), ", ".join(said))

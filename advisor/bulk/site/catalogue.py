@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from advisor.bulk.batch.file_names import folder_names, is_name
 from advisor.bulk.batch.readback import Batch, Entry, document_of, index_entries
@@ -14,7 +15,7 @@ from advisor.bulk.batch.store import ERRORS, INDEX
 from advisor.errors import RequestError
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document, GpuDoc, ModelDoc
+    from advisor.advice.document import Advice, GpuDoc, ModelDoc
 
 STATES = ("fits", "tight", "needs_offload", "too_big")
 """Verdicts, the best first."""
@@ -172,21 +173,21 @@ class _Firsts(Struct):
         doc = document_of(self.batch.root, entry)
         self.cards.setdefault(card, _card(card, doc))
         self.models.setdefault(model, _model(model, doc))
-        return self.bits.setdefault(key, doc["memory"]["bits_per_weight"] or 0.0)
+        return self.bits.setdefault(key, doc.memory.bits_per_weight or 0.0)
 
 
-def _card(key: str, doc: Document) -> Subject:
-    gpu: GpuDoc | None = doc["scenario"]["gpu"]
+def _card(key: str, doc: Advice) -> Subject:
+    gpu: GpuDoc | None = doc.scenario.gpu
     if gpu is None:
         raise ValueError("a report without a card")
-    several = bool(doc["scenario"]["cards"])
-    name = key if several or key.casefold() != gpu["name"].casefold() else gpu["name"]
-    return Subject(key, name, "", gpu["vendor"], float(gpu["vram_bytes"] or 0), dict(gpu))
+    several = bool(doc.scenario.cards)
+    name = key if several or key.casefold() != gpu.name.casefold() else gpu.name
+    return Subject(key, name, "", gpu.vendor, float(gpu.vram_bytes or 0), asdict(gpu))
 
 
-def _model(key: str, doc: Document) -> Subject:
-    model: ModelDoc = doc["scenario"]["model"]
-    return Subject(key, model["name"], "", model["family"], float(model["parameters"]), dict(model))
+def _model(key: str, doc: Advice) -> Subject:
+    model: ModelDoc = doc.scenario.model
+    return Subject(key, model.name, "", model.family, float(model.parameters), asdict(model))
 
 
 def _setup(order: int, entry: Entry, firsts: _Firsts) -> Setup:

@@ -12,8 +12,7 @@ from advisor.bulk.site.catalogue import Setting, Setup, Subject
 from advisor.bulk.site.parts import in_parts
 from advisor.bulk.site.tables import CARD, MODEL, Shown, sizes_for
 from advisor.bulk.site.words import Row, gib, setting_text, size_text
-from advisor.report import figures as f
-from advisor.units import counted
+from advisor.units import counted, plain
 
 _ROWS, _COLUMNS = 24, 16
 """The most of a part; a page of that many cells stays well below its largest size."""
@@ -152,7 +151,7 @@ def _cell(shown: Shown, setup: Setup, root: str) -> Row:
         "state": setup.state,
         "symbol": words.symbol,
         "word": words.word,
-        "format": f.plain(setup.precision),
+        "format": plain(setup.precision),
         "href": f"{root}{shown.pair_path(setup)}",
     }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from advisor.bulk.batch.readback import read_document
+from advisor.bulk.batch.readback import line_of, read_document
 from advisor.bulk.batch.shard import File
 from advisor.bulk.site.bars import memory_bars, option_bars, speed_bars
 from advisor.bulk.site.catalogue import Setup, Subject, best_of
@@ -21,9 +21,10 @@ from advisor.errors import RequestError
 from advisor.report import figures as f
 from advisor.report.pages import render_html
 from advisor.report.prose import Length
+from advisor.units import plain, typed
 
 if TYPE_CHECKING:
-    from advisor.report.contract import Document
+    from advisor.advice.document import Advice
 
 _MAIN = re.compile(r"<main[^>]*>(.*)</main>", re.DOTALL)
 
@@ -81,23 +82,23 @@ def pair_files(making: Making, pair: Pair) -> Iterator[File]:
     yield from _pair(site, pair, docs)
 
 
-def _document(making: Making, setup: Setup) -> Document:
+def _document(making: Making, setup: Setup) -> Advice:
     path, offset, length = setup.place
     try:
-        return read_document(Path(making.batch) / path, offset, length)
+        return read_document(line_of(Path(making.batch) / path, offset, length))
     except (OSError, ValueError) as bad:
         hint = "Run 'advisor audit', then make the batch whole with --resume."
         raise RequestError(f"no document of '{setup.id}': {bad}", hint=hint) from None
 
 
-def _report(making: Making, site: Site, pair: Pair, setup: Setup, doc: Document) -> File:
+def _report(making: Making, site: Site, pair: Pair, setup: Setup, doc: Advice) -> File:
     folder = Path(making.templates) if making.templates else None
     found = _MAIN.search(render_html(doc, length=making.length, templates=folder))
     body = found[1].strip() if found else ""
     path = report_path(setup)
     context = {
-        "title": f.plain(f"{pair.model.name} on {pair.card.name}: {setup_text(setup)}"),
-        "verdict": doc["verdict"]["sentence"],
+        "title": plain(f"{pair.model.name} on {pair.card.name}: {setup_text(setup)}"),
+        "verdict": doc.verdict.sentence,
         "body": markup(body),
         "pair_href": f"../../{pair.path}",
         "card_href": f"../../card/{pair.card.slug}.html",
@@ -111,11 +112,11 @@ def _report(making: Making, site: Site, pair: Pair, setup: Setup, doc: Document)
     return in_parts([setup], make)[0]
 
 
-def _option_bars(site: Site, setup: Setup, doc: Document) -> str:
+def _option_bars(site: Site, setup: Setup, doc: Advice) -> str:
     rows = option_bars(doc)
     if not rows:
         return ""
-    needs = f.amount(doc["memory"]["required_bytes"])
+    needs = f.amount(doc.memory.required_bytes)
     caption = site.piece("captions", {"kind": "option", "setup": setup_text(setup), "needs": needs})
     return _bars(site, caption, rows, [])
 
@@ -125,7 +126,7 @@ def _bars(site: Site, caption: str, rows: Sequence[object], legend: Sequence[obj
     return site.piece("bars", {"bars": {"caption": said, "rows": rows, "legend": legend}})
 
 
-def _pair(site: Site, pair: Pair, docs: Mapping[str, Document]) -> list[File]:
+def _pair(site: Site, pair: Pair, docs: Mapping[str, Advice]) -> list[File]:
     best = best_of(pair.setups)
     words = site.words[best.state]
     doc = docs[best.id]
@@ -138,8 +139,8 @@ def _pair(site: Site, pair: Pair, docs: Mapping[str, Document]) -> list[File]:
         "best_state": best.state,
         "best_symbol": words.symbol,
         "best_word": words.word.lower(),
-        "verdict": doc["verdict"]["sentence"],
-        "run": f.typed(doc["commands"][0]["text"]) if doc["commands"] else "",
+        "verdict": doc.verdict.sentence,
+        "run": typed(doc.commands[0].text) if doc.commands else "",
         "option_bars": _option_bars(site, best, doc),
     }
 
@@ -166,7 +167,7 @@ def _row(site: Site, setup: Setup) -> Mapping[str, object]:
     return setup_row(setup, site.words) | {"href": f"../../{report_path(setup)}"}
 
 
-def _charts(site: Site, part: Sequence[Setup], docs: Mapping[str, Document]) -> dict[str, object]:
+def _charts(site: Site, part: Sequence[Setup], docs: Mapping[str, Advice]) -> dict[str, object]:
     hrefs = {setup.id: f"../../{report_path(setup)}" for setup in part}
     rows, legend = memory_bars(part, docs, hrefs)
     speeds = speed_bars(part, hrefs)

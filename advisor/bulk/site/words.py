@@ -10,6 +10,7 @@ from msgspec import Struct
 from advisor.bulk.site.catalogue import STATES, Setting, Setup, Subject
 from advisor.report import figures as f
 from advisor.report.templates import Templates
+from advisor.units import plain
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -58,14 +59,14 @@ def setting_text(setting: Setting) -> str:
 
 def _said(key: str, value: object) -> str:
     if key in {"precision", "framework"}:
-        return f.plain(str(value))
+        return plain(str(value))
     form = _FORMS.get(key)
     if form is None or not isinstance(value, int | float | str):
-        return f.plain(f"{key.replace('_', ' ')} {value}")
+        return plain(f"{key.replace('_', ' ')} {value}")
     try:
-        return f.plain(form.format(value))
+        return plain(form.format(value))
     except ValueError:
-        return f.plain(f"{key.replace('_', ' ')} {value}")
+        return plain(f"{key.replace('_', ' ')} {value}")
 
 
 def setup_text(setup: Setup) -> str:
@@ -85,14 +86,14 @@ def setup_row(setup: Setup, words: Mapping[str, State]) -> dict[str, object]:
         "symbol": state.symbol,
         "word": state.word,
         "setup": setup_text(setup),
-        "format": f.plain(setup.precision),
+        "format": plain(setup.precision),
         "needs": f.amount(setup.required_bytes),
         "needs_value": gib(setup.required_bytes),
         "spare": spare_text(setup),
         "spare_value": "" if spare is None else gib(spare),
         "speed": f"{f.rate(setup.speed[0])} tok/s" if setup.speed else "",
         "speed_value": f"{setup.speed[0]:.2f}" if setup.speed else "",
-        "advice": f.plain(setup.advice),
+        "advice": plain(setup.advice),
     }
 
 
@@ -130,7 +131,7 @@ def size_value(subject: Subject, kind: str) -> str:
 def facts(subject: Subject, kind: str) -> list[tuple[str, str]]:
     """Give the figures of a card or model that its page shows; unknown ones left out."""
     found = _card_facts(subject.known) if kind == "card" else _model_facts(subject.known)
-    return [(label, f.plain(text)) for label, text in found if text]
+    return [(label, plain(text)) for label, text in found if text]
 
 
 def _card_facts(known: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -12,12 +12,12 @@ from msgspec import Struct, field
 from advisor.advice.partial_load import Readable, read_all
 from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import all_option_facts
+from advisor.advice.projection import QUOTED_FACTS
 from advisor.advice.provenance import provenance_line
 from advisor.errors import RequestError, UserError
 from advisor.files import data_dir
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.report.quoted_facts import QUOTED_FACTS
 from advisor.rules.language.file_places import Places, openable
 from advisor.rules.language.model import Case, Rule, RuleSet
 from advisor.scenario.request_data import request_from

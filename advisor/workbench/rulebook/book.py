@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from advisor.advice.document import Advice
+from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError, UserError
 from advisor.files import overlaid
@@ -97,7 +97,7 @@ def _head(text: str) -> str:
 
 def _examples(advisor: Advisor, templates: Path | None) -> Iterator[tuple[str, Example]]:
     """Let each rule with a text speak in the first of its cases in which it is said."""
-    given: dict[str, Advice | None] = {}
+    given: dict[str, Conclusions | None] = {}
     for rule in advisor.ruleset.rules:
         for case in rule.cases if text_of(rule) else ():
             line = request_line(case.given)
@@ -111,7 +111,7 @@ def _examples(advisor: Advisor, templates: Path | None) -> Iterator[tuple[str, E
                     break
 
 
-def _advice(advisor: Advisor, case: Case) -> Advice | None:
+def _advice(advisor: Advisor, case: Case) -> Conclusions | None:
     try:
         return advisor.advise(request_from(case.given))
     except UserError:
@@ -119,7 +119,7 @@ def _advice(advisor: Advisor, case: Case) -> Advice | None:
 
 
 def _example(
-    advisor: Advisor, rule: Rule, line: str, advice: Advice, templates: Path | None
+    advisor: Advisor, rule: Rule, line: str, advice: Conclusions, templates: Path | None
 ) -> Example | None:
     try:
         shown = preview(advisor, advice, rule.id, templates=templates).variants[0]
