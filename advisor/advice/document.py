@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from advisor.estimate.certainty import Certainty
+from advisor.estimate.margin import Certainty
 from advisor.estimate.picture import MemoryPicture
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.provenance import SwitchedOff, UserEntry

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from advisor.advice.document import Because
+from advisor.estimate.margin import certainty_of
+from advisor.estimate.memory import partly_guessed
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import Vocabulary, show, shown_in
+from advisor.remedies.option import Option
+from advisor.remedies.registry import is_uncertain
 from advisor.rules.conditions import ORDERING, Test
 from advisor.rules.engine.trace import what_held
 from advisor.rules.language.model import Rule
@@ -90,3 +95,24 @@ def reason(
         return "unknown" if known is None else show(vocabulary.fact(name), known)
 
     return _PLACEHOLDER.sub(value, rule.veto or "")
+
+
+Confidence = Literal["high", "medium", "low"]
+
+
+def confidence_of(option: Option) -> Confidence:
+    """Grade an option.
+
+    Low: drafts, whose gain hangs on what is written; a rough speed; a fit that the upper end of
+    the memory range would undo. High: memory by exact formulas but for the runtime's own, and a
+    speed from this card or none needed.
+    """
+    memory = option.memory
+    if is_uncertain(option.action):
+        return "low"
+    if certainty_of(memory) not in {"sure", None}:
+        return "low"
+    if option.speed and option.speed.decode_tok_s.evidence == "extrapolated":
+        return "low"
+    near = option.speed is None or option.speed.decode_tok_s.evidence in {"measured", "near"}
+    return "medium" if not near or partly_guessed(memory) else "high"

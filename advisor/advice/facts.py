@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from advisor.estimate.certainty import certainty_of
 from advisor.estimate.kv_cache import kv_bytes_per_token
-from advisor.estimate.margin import fullest_usable, headroom_percent
+from advisor.estimate.margin import certainty_of, fullest_usable, headroom_percent
 from advisor.estimate.memory import partly_guessed, sequences_at_once
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Framework, Gpu

@@ -9,9 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.advice.conclusions import BarredOption, Conclusions, FiredNote, RankedOption, State
-from advisor.advice.confidence import confidence_of
 from advisor.advice.document import Because, Provenance
-from advisor.advice.explanation import barred_because, because, reason
+from advisor.advice.explanation import barred_because, because, confidence_of, reason
 from advisor.advice.preparation import Prepared, estimate, prepare
 from advisor.advice.ranking import Ranking, Scored, rank
 from advisor.advice.request_warnings import request_warnings

@@ -30,7 +30,7 @@ from advisor.advice.document import (
     Tradeoff,
     Verdict,
 )
-from advisor.estimate.certainty import certainty_of
+from advisor.estimate.margin import certainty_of
 from advisor.estimate.memory import sequences_at_once
 from advisor.remedies.dominance import dominators_in_kind
 from advisor.runtimes.commands import Command, commands_for

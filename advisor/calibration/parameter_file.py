@@ -9,10 +9,10 @@ from math import exp
 
 from advisor.calibration import decode, engines, extras, prefill
 from advisor.calibration.decode import residuals_of, spreads_of
+from advisor.calibration.extras import pairs_of_situations
 from advisor.calibration.fit import Values
 from advisor.calibration.fits import Fitted, Material
 from advisor.calibration.held_out import Spread, fitted_ranges
-from advisor.calibration.speculation import pairs_of_situations
 from advisor.estimate.speed_prefill import generation_of
 
 FITTED_FILE = "calibration-fitted.yaml"

@@ -44,9 +44,9 @@ def explain(
 ) -> None:
     """Say whether a rule fires here; if not, what failed by how much, and what makes it fire."""
     from advisor.advice.pipeline import Advisor  # noqa: PLC0415
+    from advisor.workbench.dependencies import find_any_rule  # noqa: PLC0415
     from advisor.workbench.explanation import explanation  # noqa: PLC0415
     from advisor.workbench.nearest import smallest_changes  # noqa: PLC0415
-    from advisor.workbench.rule_names import find_any_rule  # noqa: PLC0415
 
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
     try:

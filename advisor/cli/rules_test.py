@@ -61,7 +61,7 @@ def test(
     """
     from advisor.cli.report_output import write  # noqa: PLC0415
     from advisor.workbench.cases import junit_xml  # noqa: PLC0415
-    from advisor.workbench.rule_names import find_rules  # noqa: PLC0415
+    from advisor.workbench.dependencies import find_rules  # noqa: PLC0415
     from advisor.workbench.watch import stamp  # noqa: PLC0415
 
     places = _places(folder, scenarios)

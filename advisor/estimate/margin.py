@@ -1,4 +1,4 @@
-"""How much stays free on the fullest card, as a share and in a word."""
+"""How much stays free on the fullest card, and how certain it is that it fits."""
 
 from __future__ import annotations
 
@@ -38,3 +38,24 @@ def margin_of(memory: Memory, policy: Mapping[str, float]) -> Margin | None:
     if share < policy["thin_below_percent"]:
         return "thin"
     return "narrow" if share < policy["tight_below_percent"] else "ample"
+
+
+Certainty = Literal["sure", "may_exceed", "may_fit", "beyond"]
+
+
+def certainty_of(memory: Memory) -> Certainty | None:
+    """Hold the range of every card against its usable memory.
+
+    Returns:
+        ``sure`` when even the upper end fits on every card; ``may_exceed`` when the estimate fits
+        and the upper end does not; ``may_fit`` when only the lower end fits; ``beyond`` when it
+        does not either. None without a card.
+    """
+    cards = memory.per_gpu
+    if not cards:
+        return None
+    if all(card.high_bytes <= card.usable_bytes for card in cards):
+        return "sure"
+    if all(card.required_bytes <= card.usable_bytes for card in cards):
+        return "may_exceed"
+    return "may_fit" if all(card.low_bytes <= card.usable_bytes for card in cards) else "beyond"

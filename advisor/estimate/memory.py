@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.context_free import fixed_of
 from advisor.estimate.draft_head import HEAD_GUESSED, head_memory
 from advisor.estimate.overhead import Card, cards_of, communication, splits_by_layer, trades
+from advisor.estimate.placement import fixed_of
 from advisor.memo import Kept
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import CacheShape, Cells, Placement, Range, Weights

@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from advisor.estimate.kv_cache import cache_shape_of
+from advisor.estimate.weights import weights_of
 from advisor.runtimes import runtime_of
-from advisor.runtimes.base import CardShare, Placement, Runtime, Weights
+from advisor.runtimes.base import CacheShape, CardShare, Placement, Runtime, Weights
 from advisor.scenario.splits import is_pipeline, split_of
 
 if TYPE_CHECKING:
+    from advisor.estimate.overhead import Card
+    from advisor.knowledge.types import Knowledge
     from advisor.scenario.scenario import Scenario
 
 
@@ -129,3 +135,30 @@ def _move_experts(
             card.weights -= experts
             moved += experts
     return moved
+
+
+_MOST = 8_192
+
+
+class Fixed(Struct, frozen=True):
+    """Weights where they lie, and the cache of one token."""
+
+    weights: Weights
+    cache: CacheShape
+    placement: Placement
+    """To be read only: it is shared."""
+
+
+def fixed_of(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> Fixed:
+    """Size the weights, place them and describe the cache.
+
+    Raises:
+        RequestError: A figure of the architecture or of the format is not known.
+    """
+    weights = weights_of(
+        scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types
+    )
+    cache = cache_shape_of(scenario)
+    unequal = cards if scenario.cards else ()
+    room = [(card.usable or 0) - card.overhead.central for card in unequal]
+    return Fixed(weights, cache, place(scenario, weights, room))

@@ -94,7 +94,7 @@ def _weights(
 
 
 def _as_stored(model: Model, stored: StoredModel) -> Weights:
-    from advisor.estimate.stored_weights import stored_bytes, vision_bytes  # noqa: PLC0415  files only
+    from advisor.estimate.gguf_weights import stored_bytes, vision_bytes  # noqa: PLC0415  files only
 
     return _gguf(model, stored_bytes(stored), (), 0.0, vision=vision_bytes(stored))
 

@@ -14,10 +14,18 @@ from msgspec import Struct
 from advisor.errors import KnowledgeError, Source, UserError
 from advisor.knowledge import catalogue, tables
 from advisor.knowledge.entries import report_duplicates
-from advisor.knowledge.file_records import Declared, Multiprocessor, Policy, Program, SecondCard
+from advisor.knowledge.file_records import (
+    Declared,
+    Multiprocessor,
+    Policy,
+    Program,
+    SecondCard,
+    check_formats,
+    finished_card,
+    finished_model,
+)
 from advisor.knowledge.index import build_index, named, report_shared_names
 from advisor.knowledge.overlay_files import Files
-from advisor.knowledge.record_checks import check_formats, finished_card, finished_model
 from advisor.knowledge.record_links import (
     Read,
     check_names,

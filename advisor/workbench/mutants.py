@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.errors import Source
+from advisor.errors import RequestError, Source
 from advisor.knowledge.vocabulary import Vocabulary, show
 from advisor.rules.conditions import Test, Verb, When
 from advisor.rules.language.model import Rule, Score
@@ -201,3 +203,62 @@ def _scores(score: Score) -> Iterator[tuple[Score, str]]:
         opposite = replace(term, points=-term.points)
         varied = (*others[0], opposite, *others[1])
         yield replace(score, when=varied), f"'{name}' with the other sign"
+
+
+_HEAD = (
+    "# Mutants that no scenario of the catalogue's sample tells from the original rule.",
+    "# Written by: advisor rules mutate --known FILE --accept",
+)
+_SIGN = ": "
+
+
+def line_of(mutant: Mutant) -> str:
+    """Name a mutant so that it is found again after lines have moved."""
+    return f"{mutant.rule.id}{_SIGN}{mutant.what}"
+
+
+def read_known(path: Path) -> Mapping[str, int]:
+    """Read a file of equivalents: how often each line stands in it.
+
+    Raises:
+        RequestError: The file cannot be read.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise RequestError(
+            f"{path} cannot be read: {why}.",
+            hint="Make it with --accept, which takes a search of the whole sample.",
+        ) from error
+    lines = (line.strip() for line in text.splitlines())
+    return Counter(line for line in lines if line and not line.startswith("#"))
+
+
+def told_apart(
+    survivors: Iterable[Mutant], known: Mapping[str, int]
+) -> tuple[list[Mutant], list[Mutant]]:
+    """Split survivors into new ones and known equivalents; each line stands for one."""
+    left = Counter(known)
+    new: list[Mutant] = []
+    old: list[Mutant] = []
+    for mutant in survivors:
+        line = line_of(mutant)
+        (old if left[line] > 0 else new).append(mutant)
+        left[line] -= 1
+    return new, old
+
+
+def write_known(path: Path, equivalents: Sequence[Mutant], tried: Collection[str]) -> None:
+    """Write the equivalents of the rules tried; lines of other rules stay.
+
+    Raises:
+        RequestError: The file cannot be written.
+    """
+    before = read_known(path) if path.exists() else Counter[str]()
+    kept = Counter({x: n for x, n in before.items() if x.partition(_SIGN)[0] not in tried})
+    lines = sorted([*kept.elements(), *map(line_of, equivalents)])
+    try:
+        path.write_text("\n".join([*_HEAD, *lines]) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise RequestError(f"{path} cannot be written: {error.strerror}.") from error

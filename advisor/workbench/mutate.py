@@ -15,15 +15,13 @@ from advisor.rules.language.model import Case, Rule
 from advisor.scenario.request_data import request_from
 from advisor.workbench.bulk import Evaluation, rule_mask, shown_mask, with_rule
 from advisor.workbench.diff import compare
-from advisor.workbench.equivalents import told_apart
 from advisor.workbench.expectations import Changed, contains, prepared
 from advisor.workbench.masks import Mask, gathered, row_numbers, rows_between
-from advisor.workbench.mutants import Mutant
+from advisor.workbench.mutants import Mutant, told_apart
 from advisor.workbench.outcomes import Firings, Standing, standing
 from advisor.workbench.sample import Given
 from advisor.workbench.scenario_file import Expected, ScenarioCase
-from advisor.workbench.simplification import plainer, situation
-from advisor.workbench.trial import Trial, trial_of
+from advisor.workbench.trial import Trial, plainer, situation, trial_of
 
 _LOOKED_AT = 300
 """Scenarios among which the plainest is chosen."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.advice.conclusions import Conclusions, RankedOption
-from advisor.advice.confidence import confidence_of
+from advisor.advice.explanation import confidence_of
 from advisor.advice.option_facts import option_facts
 from advisor.advice.pipeline import Advisor
 from advisor.advice.ranking import scorer

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.calibration import dataset, speculation
+from advisor.calibration import dataset, extras
 from advisor.calibration.power import power_pairs
 from advisor.calibration.strata import strata_of
 from advisor.errors import KnowledgeError
@@ -106,9 +106,9 @@ def test_a_wrong_pair_is_named(
     monkeypatch: pytest.MonkeyPatch, line: dict[str, str], message: str
 ) -> None:
     good = {"situation": "mtp", "plain": "S03078", "drafting": "S03070", "source": "", "note": ""}
-    monkeypatch.setattr(speculation, "speculation_rows", lambda: [good, {**good, **line}])
+    monkeypatch.setattr(extras, "speculation_rows", lambda: [good, {**good, **line}])
     with pytest.raises(KnowledgeError, match=rf"speculation\.csv:3.*{message}"):
-        speculation.pairs_of_situations()
+        extras.pairs_of_situations()
 
 
 def test_pairs_are_of_one_card_and_one_number_of_cards() -> None:

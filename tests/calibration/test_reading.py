@@ -6,8 +6,7 @@ import pytest
 
 from advisor.calibration.dataset import conditions_of, odd_rows, speed_rows
 from advisor.calibration.fits import Material
-from advisor.calibration.observations import source_of
-from advisor.calibration.spelling import Spelling
+from advisor.calibration.observations import Spelling, source_of
 from advisor.knowledge import load_knowledge
 
 EMPTY = dict.fromkeys(speed_rows()[0], "")

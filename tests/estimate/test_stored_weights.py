@@ -11,12 +11,11 @@ from msgspec.structs import replace
 
 from advisor.estimate.gguf_tensors import Layout, gguf_layout
 from advisor.estimate.gguf_types import Rules, Site, category_of, kept_type
-from advisor.estimate.gguf_weights import gguf_bytes
+from advisor.estimate.gguf_weights import gguf_bytes, stored_bytes
 from advisor.estimate.kv_cache import kv_cache_bytes
-from advisor.estimate.stored_weights import stored_bytes
 from advisor.estimate.weights import weight_profile
 from advisor.models.gguf.files import read_gguf
-from advisor.models.gguf.formats import FILE_TYPES
+from advisor.models.gguf.header import FILE_TYPES
 from advisor.models.model import Model
 from advisor.models.shape import Counts
 from advisor.models.stored_tensors import Place, StoredModel, place_of

@@ -10,8 +10,8 @@ from advisor.errors import KnowledgeError, Problems, UserError
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.check import check_knowledge, find
+from advisor.knowledge.file_records import unfold
 from advisor.knowledge.parsing import parse
-from advisor.knowledge.record_checks import unfold
 from advisor.knowledge.types import Knowledge
 
 SOURCES = b"- id: page\n  what: A page.\n  kind: datasheet\n"

@@ -14,8 +14,7 @@ from advisor.report.grammar import placeholders
 from advisor.report.remedy_view import option_view
 from advisor.report.report_view import situation_view
 from advisor.workbench.lint.corrections import renamed_texts
-from advisor.workbench.lint.numbers import BARE
-from advisor.workbench.lint.templates import check_templates
+from advisor.workbench.lint.templates import BARE, check_templates
 from tests.cli.running import run
 from tests.report.samples import SAMPLES
 

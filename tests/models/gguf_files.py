@@ -11,7 +11,7 @@ import pytest
 
 from advisor.errors import SourceFileError
 from advisor.models.gguf.files import read_gguf
-from advisor.models.gguf.formats import TENSOR_TYPES
+from advisor.models.gguf.header import TENSOR_TYPES
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import StoredModel
 from tests.models.conftest import is_one_sentence

@@ -12,7 +12,7 @@ import pytest
 from advisor.models.architectures import FAMILIES
 from advisor.models.gguf.families import gguf_families
 from advisor.models.gguf.files import read_gguf
-from advisor.models.gguf.formats import FILE_TYPES, TENSOR_TYPES
+from advisor.models.gguf.header import FILE_TYPES, TENSOR_TYPES
 from tests.models.gguf_files import (
     Entry,
     Raw,

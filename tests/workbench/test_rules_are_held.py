@@ -12,8 +12,7 @@ import pytest
 
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
-from advisor.workbench.equivalents import line_of, read_known, told_apart, write_known
-from advisor.workbench.mutants import mutants_of
+from advisor.workbench.mutants import line_of, mutants_of, read_known, told_apart, write_known
 from advisor.workbench.mutation_run import Search, mutated_rules
 from advisor.workbench.sides import Folders
 

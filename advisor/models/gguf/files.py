@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from advisor.errors import SourceFileError
 from advisor.models.gguf.cursor import Budget
-from advisor.models.gguf.formats import FILE_TYPES, commonest_format
-from advisor.models.gguf.header import GgufHeader, load_header
+from advisor.models.gguf.header import FILE_TYPES, GgufHeader, commonest_format, load_header
 from advisor.models.gguf.shape import shape_of
 from advisor.models.shape import Counts, Shape
 from advisor.models.stored_tensors import (
