@@ -72,7 +72,7 @@ BARS = """
 
 | what | rows | bar | test |
 |---|---:|---|---|
-| parameters from config.json | 217 | exact, or refused | `sources/test_parameter_counts.py` |
+| parameters from config.json | 217 | exact, or refused | `models/test_parameter_counts.py` |
 | bytes of a GGUF file type | 990 | exact | `estimate/test_weights.py` |
 | llama.cpp: weights and cache, card and RAM | 13,587 | exact | `estimate/test_llamacpp_rows.py` |
 | its compute buffer as a server with flash attention | 1,728 | 32 bytes short at most | same |
