@@ -8,26 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from click import Choice
 from msgspec.structs import replace
 
 from advisor.cli.options import Hub, NoMeasurements, Offline, local_model, measurements_of
 from advisor.cli.request_flags import Asked, takes_request
 from advisor.errors import raise_problems
+from advisor.report.formats import FORMATS
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
     from advisor.scenario.settings import Request
 
 NOT_FITTING = 3
-
-
-class Format(StrEnum):
-    """How a report is written."""
-
-    text = "text"
-    markdown = "markdown"
-    html = "html"
-    json = "json"
 
 
 class Length(StrEnum):
@@ -46,6 +39,7 @@ LENGTHS: Mapping[Length, Literal["short", "standard", "full"]] = {
 
 
 _OUTPUT = "The report"
+_NAMES = list(FORMATS)
 _FILES = "Your own files"
 
 
@@ -53,14 +47,15 @@ _FILES = "Your own files"
 def advise(
     asked: Asked,
     format_: Annotated[
-        Format,
+        str,
         typer.Option(
             "--format",
             metavar="<word>",
-            help="How the report is written: text, markdown, html or json.",
+            click_type=Choice(list(FORMATS)),
+            help=f"How the report is written: {', '.join(_NAMES[:-1])} or {_NAMES[-1]}.",
             rich_help_panel=_OUTPUT,
         ),
-    ] = Format.text,
+    ] = _NAMES[0],
     length: Annotated[
         Length,
         typer.Option(
@@ -141,7 +136,7 @@ def advise(
         advisor,
         advice,
         templates=templates,
-        form=format_.value,
+        form=format_,
         length=LENGTHS[length],
         output=output,
         options=options,

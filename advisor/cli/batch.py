@@ -93,17 +93,18 @@ def _asked(plan: Path, formats: tuple[str, ...], length: Length, folders: Folder
 
 
 def _formats(text: str) -> tuple[str, ...]:
-    from advisor.bulk.batch.shard import FORMATS  # noqa: PLC0415  as above
+    from advisor.bulk.batch.shard import formats  # noqa: PLC0415  as above
     from advisor.suggest import did_you_mean  # noqa: PLC0415
 
+    known = formats()
     words = [word.strip().casefold() for word in text.split(",") if word.strip()]
     for word in words:
-        if word not in FORMATS:
-            hint = did_you_mean(word, FORMATS) or f"Known: {', '.join(FORMATS)}."
+        if word not in known:
+            hint = did_you_mean(word, known) or f"Known: {', '.join(known)}."
             raise RequestError(f"--formats: unknown format '{word}'", hint=hint)
     if not words:
-        raise RequestError("--formats is empty", hint=f"Known: {', '.join(FORMATS)}.")
-    return tuple(name for name in FORMATS if name in words)
+        raise RequestError("--formats is empty", hint=f"Known: {', '.join(known)}.")
+    return tuple(name for name in known if name in words)
 
 
 def _cores() -> int:

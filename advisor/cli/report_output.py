@@ -15,6 +15,7 @@ from advisor.estimate.picture import memory_picture
 from advisor.files import opened
 from advisor.knowledge.vocabulary import Vocabulary, show
 from advisor.report.assembly import document
+from advisor.report.formats import FORMATS, Page
 from advisor.report.prose import Length
 from advisor.rules.language.model import Rule
 
@@ -44,35 +45,16 @@ def write_report(
     Raises:
         UserError: A template is wrong, or the file cannot be written.
     """
-    if form == "json" or length == "full" or why:
+    chosen = FORMATS[form]
+    if chosen.complete or length == "full" or why:
         advice = advisor.with_expected(advice)
     picture = memory_picture(advice.scenario, advisor.knowledge) if memory else None
     doc = document(advice, templates=templates, picture=picture, options=options)
     terminal = output is None and sys.stdout.isatty()
-    if form == "json":
-        from advisor.report.json_view import render_json  # noqa: PLC0415
-
-        text = render_json(doc)
-    elif form == "html":
-        from advisor.report.pages import render_html  # noqa: PLC0415
-
-        text = render_html(doc, length=length, templates=templates)
-    elif form == "markdown":
-        from advisor.report.pages import render_markdown  # noqa: PLC0415
-
-        text = render_markdown(doc, length=length, templates=templates)
-    else:
-        from advisor.report.text import render_text  # noqa: PLC0415
-
-        colour = terminal and not os.environ.get("NO_COLOR")
-        text = render_text(
-            doc,
-            width=_width(terminal=terminal),
-            color=colour,
-            length=length,
-            templates=templates,
-        )
-    if form in {"text", "markdown"}:
+    color = terminal and not os.environ.get("NO_COLOR")
+    width = _width(terminal=terminal)
+    text = chosen.write(Page(doc, length, templates, width=width, color=color))
+    if chosen.continued:
         extra = [_picture(doc, form, templates, terminal=terminal)] if memory else []
         extra += [_options(doc, form, output, templates)] if options else []
         extra += [why_report(advisor, advice)] if why else []

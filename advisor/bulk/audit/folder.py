@@ -10,12 +10,11 @@ from zlib import crc32
 
 from advisor.bulk.audit.finding import Finding
 from advisor.bulk.batch.readback import Batch, Entry, read_record
-from advisor.bulk.batch.shard import FORMATS, record_of
-from advisor.bulk.batch.store import ERRORS, INDEX, OWN, SITE, WORK, entries, printable
+from advisor.bulk.batch.shard import formats, record_of, texts_of
+from advisor.bulk.batch.store import ERRORS, INDEX, SITE, WORK, entries, known_names, printable
 
 _AT_ONCE = 2_000_000
 """Names of files held in memory at the same time."""
-_TEXTS = ("markdown", "html")
 
 
 def check_folder(batch: Batch, tell: Callable[[int], None]) -> Iterator[Finding]:
@@ -41,7 +40,7 @@ def check_folder(batch: Batch, tell: Callable[[int], None]) -> Iterator[Finding]
 
 
 def _top(batch: Batch) -> Iterator[Finding]:
-    known = OWN - (set(FORMATS) - set(batch.formats))
+    known = known_names() - (set(formats()) - set(batch.formats))
     for path in sorted(batch.root.iterdir()):
         if path.name == WORK:
             hint = "left by a run that was stopped, or is running; --resume clears it"
@@ -128,9 +127,9 @@ def failures(root: Path) -> int:
 
 def _foreign(batch: Batch) -> Iterator[Finding]:
     """Look for files that no record names, a part of all names at a time."""
-    reports = int(batch.manifest["scenarios"]) * (len(set(_TEXTS) & set(batch.formats)) or 1)
+    reports = int(batch.manifest["scenarios"]) * (len(texts_of(batch.formats)) or 1)
     parts = -(-reports // _AT_ONCE)
-    kinds = ("shards", *(kind for kind in FORMATS if kind in batch.formats))
+    kinds = ("shards", *(kind for kind in formats() if kind in batch.formats))
     for part in range(parts):
         known = {path for path in _named(batch) if crc32(path.encode()) % parts == part}
         for kind in kinds:

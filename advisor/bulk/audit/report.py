@@ -256,8 +256,9 @@ def _short(value: object) -> str:
 
 
 def _different_texts(stored: Stored, made: Report) -> Iterator[str]:
-    pairs = (("Markdown", stored.markdown, made.markdown), ("HTML", stored.html, made.html))
-    for form, then, now in pairs:
+    pairs = (("Markdown", "markdown", stored.markdown), ("HTML", "html", stored.html))
+    for form, name, then in pairs:
+        now = made.texts.get(name)
         if then is not None and now and _plain(then) != _plain(now):
             yield f"{form}: {_first_line(_plain(then), _plain(now))}"
 

@@ -15,7 +15,7 @@ from msgspec.json import Decoder
 from advisor.advice.document import Advice
 from advisor.bulk.batch.manifest import read_manifest
 from advisor.bulk.batch.plan import MOST_IN_A_SHARD, shards_of
-from advisor.bulk.batch.shard import FORMATS, place_of, record_of
+from advisor.bulk.batch.shard import formats, place_of, record_of
 from advisor.bulk.batch.store import MANIFEST
 from advisor.errors import RequestError
 from advisor.report.prose import Length
@@ -83,7 +83,7 @@ _RIGHT: Mapping[str, Callable[[Any], bool]] = {
     "shards": lambda value: _within(value, 0),
     "scenarios": lambda value: _within(value, 0),
     "shard_size": lambda value: _within(value, 1, MOST_IN_A_SHARD),
-    "formats": lambda value: isinstance(value, list) and all(kind in FORMATS for kind in value),
+    "formats": lambda value: isinstance(value, list) and all(kind in formats() for kind in value),
     "length": lambda value: value in get_args(Length),
 }
 

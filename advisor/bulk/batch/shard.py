@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +21,8 @@ from advisor.bulk.batch.file_names import Namer
 from advisor.bulk.batch.plan import Item, Shard
 from advisor.errors import Problems, UserError
 from advisor.report.assembly import document_and_views
+from advisor.report.formats import FORMATS, Page
 from advisor.report.json_view import json_line
-from advisor.report.pages import render_html, render_markdown
 from advisor.report.prose import Length, report
 from advisor.scenario.request_data import request_from
 from advisor.scenario.settings import Request
@@ -32,12 +32,22 @@ if TYPE_CHECKING:
     from advisor.advice.document import Advice
     from advisor.report.assembly import Views
 
-FORMATS = ("markdown", "html", "jsonl", "parquet")
-_SUFFIX = {"markdown": "md", "html": "html"}
+TABLE_TEXT = "markdown"
+"""The format of the text in a row of a Parquet file."""
 _MOST_SHOWN = 1000
 _TOGETHER = 4
 """Scenarios answered before their reports are written: each part finds its data still at hand."""
 _ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def texts_of(formats: Collection[str]) -> tuple[str, ...]:
+    """Name the formats in which each report is a file."""
+    return tuple(form.name for form in FORMATS.values() if form.suffix and form.name in formats)
+
+
+def formats() -> tuple[str, ...]:
+    """Name every format of a batch: files of their own, then files that a shard has one of."""
+    return (*texts_of(FORMATS), "jsonl", "parquet")
 
 
 class Making(Struct, frozen=True):
@@ -71,8 +81,8 @@ class Report(Struct, frozen=True):
 
     request: Request
     doc: Advice
-    markdown: str
-    html: str
+    texts: Mapping[str, str]
+    """Its text in every format that has files of its own, by name."""
 
 
 class _Tables(Struct):
@@ -136,10 +146,10 @@ def _reported(answer: tuple[Request, Conclusions], making: Making) -> Report | F
     request, advice = answer
     try:
         doc, views = document_and_views(advice, templates=making.templates)
-        markdown, html = _texts(doc, views, making)
+        texts = _texts(doc, views, making)
     except Exception as error:  # noqa: BLE001  likewise
         return _failure(error)
-    return Report(request, doc, markdown, html)
+    return Report(request, doc, texts)
 
 
 def _failure(error: Exception) -> Failure:
@@ -158,20 +168,15 @@ def _advice(request: Request, making: Making) -> Conclusions:
     return making.advisor.advise(request, complete=complete)
 
 
-def _texts(doc: Advice, views: Views, making: Making) -> tuple[str, str]:
-    """Write the report as Markdown and HTML, as far as they are asked for."""
-    wants_markdown = "markdown" in making.formats or "parquet" in making.formats
-    wants_html = "html" in making.formats
-    if not wants_markdown and not wants_html:
-        return "", ""
-    length, folder = making.length, making.templates
-    made = report(doc, length, folder, views)
-    markdown = html = ""
-    if wants_markdown:
-        markdown = render_markdown(doc, length=length, templates=folder, made=made)
-    if wants_html:
-        html = render_html(doc, length=length, templates=folder, made=made)
-    return markdown, html
+def _texts(doc: Advice, views: Views, making: Making) -> Mapping[str, str]:
+    """Write the report in the formats that are asked for."""
+    table = {TABLE_TEXT} if "parquet" in making.formats else set()
+    wanted = texts_of({*making.formats, *table})
+    if not wanted:
+        return {}
+    made = report(doc, making.length, making.templates, views)
+    page = Page(doc, making.length, making.templates, made)
+    return {name: FORMATS[name].write(page) for name in wanted}
 
 
 def _files(
@@ -179,11 +184,10 @@ def _files(
 ) -> Iterator[File]:
     """Give the files of one report and note it in the shard's tables."""
     name, files = making.namer.path(made.request.stated()), dict[str, Mapping[str, object]]()
-    for kind, text in (("markdown", made.markdown), ("html", made.html)):
-        if kind in making.formats:
-            file = File(f"{kind}/{name}.{_SUFFIX[kind]}", text.encode())
-            files[kind] = described(file)
-            yield file
+    for kind in texts_of(making.formats):
+        file = File(f"{kind}/{name}.{FORMATS[kind].suffix}", made.texts[kind].encode())
+        files[kind] = described(file)
+        yield file
     if "jsonl" in making.formats:
         line = json_line(made.doc)
         place = {"offset": tables.offset, "bytes": len(line)}
@@ -195,7 +199,7 @@ def _files(
 
         path = place_of("parquet", number, "parquet")
         files["parquet"] = {"path": path, "row": len(tables.rows)}
-        tables.rows.append(row(name, made.doc, made.markdown))
+        tables.rows.append(row(name, made.doc, made.texts[TABLE_TEXT]))
     tables.entries.append(report_entry(name, item, made.request, made.doc, files))
 
 

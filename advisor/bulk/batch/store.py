@@ -18,12 +18,16 @@ from pathlib import Path
 from msgspec import Struct
 
 from advisor.bulk.batch.disk import flush_files, flush_folders
-from advisor.bulk.batch.shard import FORMATS, File, record_of
+from advisor.bulk.batch.shard import File, formats, record_of
 from advisor.errors import RequestError
 
 MANIFEST, INDEX, ERRORS = "manifest.json", "index.jsonl", "errors.jsonl"
 WORK, SITE, _TOKEN, _STOP = ".work", "site", "token", "stop"
-OWN = frozenset({MANIFEST, INDEX, ERRORS, WORK, SITE, "shards", *FORMATS})
+
+
+def known_names() -> frozenset[str]:
+    """Name everything that lies in an output folder."""
+    return frozenset({MANIFEST, INDEX, ERRORS, WORK, SITE, "shards", *formats()})
 
 
 class Head(Struct, frozen=True):
@@ -209,7 +213,7 @@ def check_folder(root: Path, *, resume: bool) -> None:
         found = ", ".join(map(printable, sorted(names)[:3]))
         hint = "Name a folder that is empty or does not exist yet."
         raise RequestError(f"'{root}' is not empty and holds no batch ({found})", hint=hint)
-    if strange := sorted(names - OWN):
+    if strange := sorted(names - known_names()):
         hint = "Move it out of the folder."
         shown = printable(strange[0])
         raise RequestError(f"'{root}' holds '{shown}', which no batch wrote", hint=hint)
