@@ -162,17 +162,16 @@ def test_one_bad_scenario_fails_alone_and_is_listed(
 def test_a_bug_in_one_scenario_costs_that_one_and_is_called_a_bug(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from advisor.bulk.batch import shard  # noqa: PLC0415
-    from advisor.report import pages  # noqa: PLC0415
+    from advisor.report.formats import FORMATS, Format, Page  # noqa: PLC0415
 
-    render = pages.render_markdown
+    markdown = FORMATS["markdown"]
 
-    def fails(doc: dict[str, dict[str, str]], **given: object) -> str:
-        if doc["scenario"]["precision"] == "AWQ 4-bit":
+    def fails(page: Page) -> str:
+        if page.doc.scenario.precision == "AWQ 4-bit":
             raise ZeroDivisionError("boom")
-        return render(doc, **given)  # type: ignore[arg-type]  # a document
+        return markdown.write(page)
 
-    monkeypatch.setattr(shard, "render_markdown", fails)
+    monkeypatch.setitem(FORMATS, "markdown", Format("markdown", fails, suffix="md"))
     outcome = batch(capsys, write(tmp_path, TINY), tmp_path / "out", "--formats", "markdown")
     assert outcome.code == 70
     assert json.loads(outcome.out)["failed"] == 4
