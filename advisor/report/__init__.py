@@ -1,4 +1,1 @@
-"""Advice -> the result document -> text, Markdown, HTML and JSON.
-
-Every view is made from the document alone, so views cannot disagree with one another.
-"""
+"""The result document as text, Markdown, HTML and JSON; each view is made from it alone."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import re
 import shlex
 import sys
@@ -16,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
+from msgspec.json import decode
+
+from advisor.advice.document import Advice
 from advisor.cli.main import main
 from advisor.report import figures as f
 
@@ -53,39 +55,42 @@ def table(command: str) -> str:
     return "".join(f"| {name} | {text} |\n" for name, text in rows)
 
 
-def _document(command: str) -> dict:  # type: ignore[type-arg]  # JSON as it was printed
+def _document(command: str) -> Advice:
+    """The JSON as it was printed, read back."""
     words = [*shlex.split(command.replace("\\\n", " ")), "--format", "json"]
     out = io.StringIO()
     with patch.object(sys, "argv", words), contextlib.redirect_stdout(out):  # noqa: SIM117
         with contextlib.suppress(SystemExit):
             main()
-    return json.loads(out.getvalue())  # type: ignore[no-any-return]
+    return decode(out.getvalue(), type=Advice)
 
 
-def _figures(doc: dict) -> Iterator[tuple[str, str]]:  # type: ignore[type-arg]
-    memory, asked = doc["memory"], doc["scenario"]
-    yield "setup", f"{asked['precision']} in {asked['framework']}"
-    needs = f"{f.amount(memory['required_bytes'])} of {f.amount(memory['usable_bytes'])}"
-    yield "verdict", f"`{doc['verdict']['state']}`, needs {needs}"
+def _figures(doc: Advice) -> Iterator[tuple[str, str]]:
+    memory, asked = doc.memory, doc.scenario
+    yield "setup", f"{asked.precision} in {asked.framework}"
+    needs = f"{f.amount(memory.required_bytes)} of {f.amount(memory.usable_bytes or 0)}"
+    yield "verdict", f"`{doc.verdict.state}`, needs {needs}"
     parts = ("weights", "kv_cache", "compute_buffer")
-    sizes = [f"{part.replace('_', ' ')} {f.amount(memory[f'{part}_bytes'])}" for part in parts]
+    sizes = [
+        f"{part.replace('_', ' ')} {f.amount(getattr(memory, f'{part}_bytes'))}" for part in parts
+    ]
     yield "made of", ", ".join(sizes)
-    if doc["speed"]:
-        yield "speed", f.speed_range(doc["speed"]["decode_tok_s"])
-    if doc["commands"]:
-        yield "run it", f"`{_one_line(doc['commands'][0]['text'])}`"
+    if doc.speed:
+        yield "speed", f.speed_range(doc.speed.decode_tok_s)
+    if doc.commands:
+        yield "run it", f"`{_one_line(doc.commands[0].text)}`"
 
 
-def _remedies(doc: dict) -> Iterator[tuple[str, str]]:  # type: ignore[type-arg]
-    for item in doc["recommendations"][:_REMEDIES]:
-        after = item["after"]
-        free = f"{f.amount(after['headroom_bytes'])} free"
-        free += " (thin)" if after["margin"] == "thin" else ""
-        point = f.speed_point(after["decode_tok_s"])
-        said = ", ".join(part for part in (item["title"], free, point) if part)
-        yield str(item["rank"]), said
-    if doc["recommendations"] and not doc["commands"]:
-        yield "first as a command", f"`{_one_line(doc['recommendations'][0]['command'])}`"
+def _remedies(doc: Advice) -> Iterator[tuple[str, str]]:
+    for item in doc.recommendations[:_REMEDIES]:
+        after = item.after
+        free = f"{f.amount(after.headroom_bytes or 0)} free"
+        free += " (thin)" if after.margin == "thin" else ""
+        point = f.speed_point(after.decode_tok_s)
+        said = ", ".join(part for part in (item.title, free, point) if part)
+        yield str(item.rank), said
+    if doc.recommendations and not doc.commands:
+        yield "first as a command", f"`{_one_line(doc.recommendations[0].command or '')}`"
 
 
 def _one_line(command: str) -> str:
