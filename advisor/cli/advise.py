@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from click import Choice
 from msgspec.structs import replace
 
 from advisor.cli.options import Hub, NoMeasurements, Offline, local_model, measurements_of
@@ -21,6 +20,10 @@ if TYPE_CHECKING:
     from advisor.scenario.settings import Request
 
 NOT_FITTING = 3
+
+
+Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]  # by register
+"""How a report is written."""
 
 
 class Length(StrEnum):
@@ -40,6 +43,7 @@ LENGTHS: Mapping[Length, Literal["short", "standard", "full"]] = {
 
 _OUTPUT = "The report"
 _NAMES = list(FORMATS)
+_FIRST = Format(_NAMES[0])
 _FILES = "Your own files"
 
 
@@ -47,15 +51,14 @@ _FILES = "Your own files"
 def advise(
     asked: Asked,
     format_: Annotated[
-        str,
+        Format,
         typer.Option(
             "--format",
             metavar="<word>",
-            click_type=Choice(list(FORMATS)),
             help=f"How the report is written: {', '.join(_NAMES[:-1])} or {_NAMES[-1]}.",
             rich_help_panel=_OUTPUT,
         ),
-    ] = _NAMES[0],
+    ] = _FIRST,
     length: Annotated[
         Length,
         typer.Option(
@@ -136,7 +139,7 @@ def advise(
         advisor,
         advice,
         templates=templates,
-        form=format_,
+        form=format_.value,
         length=LENGTHS[length],
         output=output,
         options=options,

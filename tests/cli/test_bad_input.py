@@ -286,3 +286,9 @@ def test_a_closed_standard_output_is_no_bug() -> None:
     command = f"exec {shlex.quote(sys.executable)} -m advisor --version >&-"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_format_that_there_is_not_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = advise(capsys, "--format", "pdf")
+    assert seen.code == 2
+    assert "'pdf' is not one of 'text'" in seen.err
