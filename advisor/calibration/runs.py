@@ -28,7 +28,7 @@ from advisor.estimate.weights import weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vendors import MAKERS
 from advisor.models.resolution import model_from_record
-from advisor.runtimes import runtime_of
+from advisor.runtimes import is_sized, runtime_of
 from advisor.scenario.figures import Memory
 from advisor.scenario.scenario import Scenario
 
@@ -82,7 +82,8 @@ class Run(Struct, frozen=True):
     @property
     def family(self) -> bool:
         """Whether the llama.cpp family ran it."""
-        return runtime_of(self.scenario.framework).one_engine
+        framework = self.scenario.framework
+        return is_sized(framework) and runtime_of(framework).one_engine
 
     @property
     def moe(self) -> bool:

@@ -48,6 +48,11 @@ def runtime_of(framework: Framework) -> Runtime:
     return found
 
 
+def is_sized(framework: Framework) -> bool:
+    """Whether a runtime sizes the framework; some are known by their speed alone."""
+    return framework.memory_model in _RUNTIMES
+
+
 def runtime_named(memory_model: str) -> Runtime:
     """Give the runtime of a memory model that is known to exist."""
     return _RUNTIMES[memory_model]
