@@ -33,7 +33,7 @@ from advisor.bulk.batch.plan import shard_count
 from advisor.bulk.batch.product import Product
 from advisor.bulk.batch.shard import Making, make_shard
 from advisor.report.assembly import document
-from advisor.report.json_view import render_json
+from advisor.report.formats import render_json
 from advisor.report.pages import render_html, render_markdown
 from advisor.scenario.request_data import request_from
 

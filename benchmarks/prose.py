@@ -21,7 +21,7 @@ from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
 from advisor.report.assembly import document, document_and_views
-from advisor.report.json_view import render_json
+from advisor.report.formats import render_json
 from advisor.report.pages import render_markdown
 from advisor.report.prose import Length, report
 from advisor.report.sentence_check import contradictions

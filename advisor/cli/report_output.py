@@ -63,7 +63,7 @@ def write_report(
 
 
 def _picture(doc: Advice, form: str, templates: Path | None, *, terminal: bool) -> str:
-    from advisor.report.picture import picture_markdown, picture_text  # noqa: PLC0415
+    from advisor.report.charts import picture_markdown, picture_text  # noqa: PLC0415
 
     if form == "markdown":
         return picture_markdown(doc, templates=templates)

@@ -20,7 +20,7 @@ from advisor.units import UnitError, parse_quantity
 
 if TYPE_CHECKING:
     from advisor.reverse import Settings
-    from advisor.reverse.criteria import Reader
+    from advisor.reverse.answers import Reader
 
 _RUN = "How it is to run"
 _ENOUGH = "What is good enough"
@@ -222,7 +222,7 @@ def models_for(given: GivenModels) -> None:
     from advisor import reverse  # noqa: PLC0415  start-up, as below
     from advisor.cli.reverse_output import write_models  # noqa: PLC0415
     from advisor.knowledge import load_knowledge  # noqa: PLC0415
-    from advisor.reverse.criteria import Reader  # noqa: PLC0415
+    from advisor.reverse.answers import Reader  # noqa: PLC0415
 
     reader, known = Reader(), load_knowledge(given.knowledge)
     settings = _settings(given, given.gpus, given.prefer, reader)
@@ -255,7 +255,7 @@ def gpus_for(given: GivenCards) -> None:
     from advisor.cli.options import local_model  # noqa: PLC0415
     from advisor.cli.reverse_output import write_cards  # noqa: PLC0415
     from advisor.knowledge import load_knowledge  # noqa: PLC0415
-    from advisor.reverse.criteria import Reader  # noqa: PLC0415
+    from advisor.reverse.answers import Reader  # noqa: PLC0415
 
     reader, known = Reader(), load_knowledge(given.knowledge)
     settings = _settings(given, given.gpus, given.prefer, reader)
@@ -284,7 +284,7 @@ def gpus_for(given: GivenCards) -> None:
 
 def _settings(given: Given, gpus: int | None, prefer: str, reader: Reader) -> Settings:
     from advisor.reverse import Settings  # noqa: PLC0415  start-up
-    from advisor.reverse.criteria import NO_LIMIT  # noqa: PLC0415
+    from advisor.reverse.answers import NO_LIMIT  # noqa: PLC0415
 
     loss = given.max_loss
     any_loss = loss is not None and loss.strip().casefold() == "any"

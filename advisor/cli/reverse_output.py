@@ -12,13 +12,17 @@ from advisor.cli.report_output import write
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.model import Model
 from advisor.report import figures as f
-from advisor.report.json_view import render_json
+from advisor.report.formats import render_json
 from advisor.report.text import wrapped
 from advisor.reverse import Found
 from advisor.reverse.answers import Cause
-from advisor.reverse.documents import ReverseDoc, reverse_doc, written_csv
-from advisor.reverse.provenance import marked, whose
-from advisor.reverse.remarks import left_out_words, ranking_words
+from advisor.reverse.documents import (
+    ReverseDoc,
+    left_out_words,
+    ranking_words,
+    reverse_doc,
+    written_csv,
+)
 from advisor.reverse.view import (
     USED,
     Column,
@@ -27,9 +31,11 @@ from advisor.reverse.view import (
     cards_named,
     frameworks,
     lines,
+    marked,
     model_columns,
     narrowed,
     tight_rows,
+    whose,
     with_bars,
     writes,
 )

@@ -15,12 +15,12 @@ from advisor.advice.projection import numbers_of, options_doc, options_table
 from advisor.files import data_dir
 from advisor.knowledge.provenance import UserEntry
 from advisor.remedies.option import Expected
+from advisor.report.clauses import title
 from advisor.report.figures import Strings
-from advisor.report.not_recommended import title
 from advisor.report.remedy_view import OptionView, ToldView, caveats_of, option_view
 from advisor.report.report_view import situation_view
+from advisor.report.template_writer import SEED, turned
 from advisor.report.templates import Templates, templates_for
-from advisor.report.variants import SEED, turned
 from advisor.report.words import spoken
 from advisor.units import plain
 

@@ -5,10 +5,13 @@ A format is a module with a function that writes, and a ``Format`` handed to ``r
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 
 if TYPE_CHECKING:
@@ -78,8 +81,6 @@ def _html(page: Page) -> str:
 
 
 def _json(page: Page) -> str:
-    from advisor.report.json_view import render_json  # noqa: PLC0415 - likewise
-
     return render_json(page.doc)
 
 
@@ -87,3 +88,51 @@ register(Format("text", _text, continued=True))
 register(Format("markdown", _markdown, suffix="md", continued=True))
 register(Format("html", _html, suffix="html"))
 register(Format("json", _json, complete=True))
+
+
+_TEXT = msgspec.json.Encoder()
+_BINARY = msgspec.msgpack.Encoder()
+_UNUSUAL = re.compile(
+    rb"\xcb(?<=[a-z0-9_.]{2}\xcb)(?!\x00{8})"
+    rb"(?:[\x00-\x3e\x80-\xbe]|[\x3f\xbf][\x00-\x1a]|[\x43\xc3][\x41-\xff]|[\x44-\x7f\xc4-\xff])"
+)
+"""A float behind a key that is not finite, or below 1e-4 or from 1e16 on: those Python writes
+``1e-05`` and msgspec ``1e-5``, and what is no number msgspec writes as null. Looked for in the
+binary form, where it has its own mark; it may be found where there is none."""
+
+
+def render_json(doc: object, *, indent: int | None = 2) -> str:
+    """Write the document as JSON, keys in document order, with a final newline.
+
+    Args:
+        doc: The result document.
+        indent: Spaces per level; None for one line without spaces (JSON Lines).
+
+    Raises:
+        ValueError: A figure is not a number.
+    """
+    return json_line(doc).decode() if indent is None else _indented(doc, indent)
+
+
+def json_line(doc: object) -> bytes:
+    """Write the document as a line of JSON Lines.
+
+    Raises:
+        ValueError: A figure is not a number.
+    """
+    try:
+        if not _UNUSUAL.search(_BINARY.encode(doc)):
+            return _TEXT.encode(doc) + b"\n"
+    except (TypeError, OverflowError, msgspec.MsgspecError):
+        pass
+    text = json.dumps(
+        msgspec.to_builtins(doc), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )
+    return f"{text}\n".encode()
+
+
+def _indented(doc: object, indent: int) -> str:
+    return (
+        json.dumps(msgspec.to_builtins(doc), ensure_ascii=False, allow_nan=False, indent=indent)
+        + "\n"
+    )

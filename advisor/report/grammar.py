@@ -19,8 +19,7 @@ from msgspec import Struct
 
 from advisor.knowledge.fact_type import FactType, Folder
 from advisor.knowledge.vocabulary import load_vocabulary
-from advisor.report.template_writer import FILTERS
-from advisor.report.variants import PICKS, SEED, place
+from advisor.report.template_writer import FILTERS, PICKS, SEED, place
 from advisor.suggest import did_you_mean
 
 LOOP = frozenset({"index", "index0", "first", "last", "length"})

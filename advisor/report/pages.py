@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.report.charts import bar_svg, speed_svg
-from advisor.report.escapes import coded, escaped
+from advisor.report.charts import bar_svg, grid_html, growth_svg, speed_svg
+from advisor.report.figures import coded, escaped
 from advisor.report.lazy_texts import Placeholders
 from advisor.report.pareto import options_html, scatter_svg
-from advisor.report.picture import grid_html, growth_svg
 from advisor.report.prose import Length, Remedy, Report, report
 from advisor.report.templates import templates_for
 from advisor.report.words import spoken

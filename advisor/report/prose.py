@@ -11,10 +11,9 @@ from msgspec import Struct
 from advisor.remedies.registry import is_uncertain
 from advisor.report import figures as f
 from advisor.report.assembly import Views
+from advisor.report.clauses import barred, said, whose
 from advisor.report.figures import Strings
 from advisor.report.lazy_texts import Placeholders
-from advisor.report.not_recommended import barred
-from advisor.report.provenance import said, whose
 from advisor.report.remedy_view import OptionView
 from advisor.report.report_view import LONG_CONTEXT_TOKENS
 from advisor.report.templates import Templates, templates_for

@@ -10,9 +10,8 @@ from advisor.report import clauses
 from advisor.report import figures as f
 from advisor.report.figures import Strings, flag
 from advisor.report.memory_view import memory_view, places_layers, split_of
-from advisor.report.proof import proof_view
-from advisor.report.unequal_cards import cards_named, disputed_figures, unequal_view
-from advisor.report.variants import SEED, variation
+from advisor.report.template_writer import SEED, variation
+from advisor.report.unequal_cards import cards_named, disputed_figures, proof_view, unequal_view
 from advisor.report.words import known, say
 from advisor.scenario.settings import STATED
 from advisor.units import plain

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import operator
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -27,7 +29,34 @@ from advisor.report.template_tree import (
     Tested,
     Tree,
 )
-from advisor.report.variants import PICKS, picked
+
+SEED = "request.variation"
+"""The placeholder that holds the hash."""
+PICKS = "picks"
+"""The test that a ``vary`` block becomes when its template is parsed."""
+_DIGITS, _TURN = 4, 7
+
+
+def variation(asked: Iterable[object]) -> str:
+    """Hash a request into 64 hexadecimal digits."""
+    return hashlib.sha256("\0".join(map(str, asked)).encode()).hexdigest()
+
+
+def turned(seed: str, by: int) -> str:
+    """Turn a hash, for the texts of one of several things in a report."""
+    start = _TURN * by % len(seed)
+    return seed[start:] + seed[:start]
+
+
+def place(template: str, number: int) -> int:
+    """Number the places where wordings vary, over all templates."""
+    return zlib.crc32(f"{template}:{number}".encode()) % (64 - _DIGITS + 1)
+
+
+def picked(seed: str, at: int, choices: int, choice: int) -> bool:
+    """Whether a choice, counted from 0, is the one for this request at this place."""
+    return int(seed[at : at + _DIGITS], 16) % choices == choice
+
 
 _MOST_WRITTEN = 4_000_000
 """Characters of one rendering; the largest reports have a tenth of it."""

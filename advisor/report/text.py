@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.report.charts import Bar, cells, memory_bar
+from advisor.report.clauses import whose
 from advisor.report.prose import Length, Remedy, Report, report
-from advisor.report.provenance import whose
 from advisor.report.words import say, spoken
 from advisor.units import typed
 

@@ -1,20 +1,215 @@
-"""What both questions answer with."""
+"""What is asked of every card and model, looked up, and what both questions answer with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf, isnan
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from advisor.errors import RequestError, UserError
 from advisor.estimate.limits import find_limits
 from advisor.estimate.margin import Margin, margin_of
-from advisor.knowledge.types import Knowledge
-from advisor.reverse.criteria import Wish
-from advisor.reverse.search import Answer, Reason
+from advisor.knowledge import names
+from advisor.knowledge.types import Format, Framework, Knowledge, KvType
 from advisor.scenario.figures import Limits
+from advisor.scenario.precisions import formats_named
+from advisor.scenario.request_data import number_problems
 from advisor.scenario.settings import Request
+from advisor.suggest import did_you_mean
 
+if TYPE_CHECKING:
+    from advisor.reverse.search import Answer
+
+
+Prefer = Literal["quality", "speed", "balanced"]
+PREFERENCES: Sequence[Prefer] = ("quality", "speed", "balanced")
+NO_LIMIT = inf
+_T = TypeVar("_T")
+
+
+class Settings(Struct, frozen=True):
+    """The settings both questions share, as typed; None: not stated."""
+
+    framework: str | None = None
+    precisions: Sequence[str] = ()
+    context: int | None = None
+    batch: int | None = None
+    gpus: int | None = None
+    kv_cache: str | None = None
+    ram_gib: float | None = None
+    ram_bandwidth_gb_s: float | None = None
+    min_speed_tok_s: float | None = None
+    max_loss_percent: float | None = None
+    unmeasured: bool = False
+    prefer: str = "quality"
+
+
+class Wish(Struct, frozen=True):
+    """The same, looked up."""
+
+    request: Request
+    """Everything but card, model, format and framework; the number of cards is the most."""
+    kv_type: KvType
+    framework: Framework | None
+    formats: Sequence[Format]
+    """What may be tried, in the order of knowledge/."""
+    min_speed_tok_s: float | None
+    max_loss_percent: float
+    """Of the weights; ``NO_LIMIT`` where any is taken."""
+    unmeasured: bool
+    """Whether formats without a measured loss are taken."""
+    prefer: Prefer
+
+    @property
+    def gpus(self) -> int:
+        """The number of cards, or the most of them."""
+        return self.request.gpus or 1
+
+    @property
+    def may_split(self) -> bool:
+        """Whether a part may lie in system RAM: where its size is stated."""
+        return self.request.ram_gib is not None
+
+
+class Reader:
+    """Collects what is wrong while the rest is still being read."""
+
+    def __init__(self) -> None:
+        self.errors: list[UserError] = []
+
+    def attempt(self, action: Callable[[], _T]) -> _T | None:
+        """Run a look-up; an error of the user's is kept."""
+        try:
+            return action()
+        except UserError as error:
+            self.errors += getattr(error, "errors", [error])
+            return None
+
+    def one_of(self, what: str, text: str | None, known: Sequence[str]) -> str | None:
+        """Look a word up among the known ones, case-blind."""
+        if text is None:
+            return None
+        for name in known:
+            if name.casefold() == text.strip().casefold():
+                return name
+        hint = did_you_mean(text, known) or f"Known: {_listed(known)}."
+        self.errors.append(RequestError(f"unknown {what} '{text}'", hint=hint))
+        return None
+
+    def not_below(self, flag: str, value: float | None, least: float = 0.0) -> None:
+        """Refuse a number below the least, or none at all (NaN)."""
+        if value is not None and (isnan(value) or value < least):
+            hint = f"Give at least {least:g}."
+            self.errors.append(RequestError(f"{flag} is {value:,.10g}", hint=hint))
+
+    def in_order(self, low: tuple[str, float | None], high: tuple[str, float | None]) -> None:
+        """Refuse a lower bound above its upper one."""
+        if low[1] is not None and high[1] is not None and low[1] > high[1]:
+            message = f"{low[0]} {low[1]:,.10g} is above {high[0]} {high[1]:,.10g}"
+            self.errors.append(RequestError(message, hint="Swap them, or leave one out."))
+
+
+_MOST_LISTED = 12
+
+
+def _listed(names_: Sequence[str]) -> str:
+    more = len(names_) - _MOST_LISTED
+    shown = ", ".join(names_[:_MOST_LISTED])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def read_wish(settings: Settings, knowledge: Knowledge, reader: Reader) -> Wish | None:
+    """Look up the shared settings; what is wrong goes to ``reader``, None where much is."""
+    request = Request(
+        context=settings.context,
+        batch=settings.batch,
+        gpus=settings.gpus,
+        kv_cache=settings.kv_cache,
+        ram_gib=settings.ram_gib,
+        ram_bandwidth_gb_s=settings.ram_bandwidth_gb_s,
+    )
+    reader.errors += number_problems(request)
+    reader.not_below("--min-speed", settings.min_speed_tok_s)
+    reader.not_below("--max-loss", settings.max_loss_percent)
+    prefer = reader.one_of("preference", settings.prefer, PREFERENCES)
+    framework = reader.attempt(lambda: _framework(settings, knowledge))
+    kv_type = reader.attempt(lambda: names.find_kv_type(knowledge, settings.kv_cache or "f16"))
+    formats = list(_formats(settings.precisions, knowledge, reader))
+    if framework:
+        reader.errors += _impossible(framework, kv_type, formats)
+    if kv_type is None or prefer is None or reader.errors:
+        return None
+    named = bool(settings.precisions) or framework is not None
+    loss = settings.max_loss_percent
+    if loss is None:
+        # Formats that were named are wanted, whatever they lose.
+        loss = NO_LIMIT if settings.precisions else knowledge.policy["gentle_up_to_percent"]
+    return Wish(
+        request=request,
+        kv_type=kv_type,
+        framework=framework,
+        formats=formats or [f for f in knowledge.formats.values() if f.offered],
+        min_speed_tok_s=settings.min_speed_tok_s,
+        max_loss_percent=loss,
+        unmeasured=settings.unmeasured or named,
+        prefer=prefer,  # type: ignore[arg-type]  # one of PREFERENCES
+    )
+
+
+def _framework(settings: Settings, knowledge: Knowledge) -> Framework | None:
+    if settings.framework is None:
+        return None
+    found = names.find_framework(knowledge, settings.framework)
+    if not found.sized:
+        raise RequestError(
+            f"{found.name} is known by name only, so nothing can be sized for it",
+            hint="Leave --framework out, or name another.",
+        )
+    return found
+
+
+def _impossible(
+    framework: Framework, kv_type: KvType | None, formats: Sequence[Format]
+) -> Iterator[UserError]:
+    """Find what the framework runs on no card."""
+    if kv_type and kv_type.name not in framework.kv_types:
+        yield RequestError(
+            f"{framework.name} cannot keep the KV cache as {kv_type.name}",
+            hint=f"It keeps: {', '.join(framework.kv_types)}.",
+        )
+    if formats and not any(precision.name in framework.formats for precision in formats):
+        yield RequestError(
+            f"{framework.name} does not run {' or '.join(f.name for f in formats)}",
+            hint=f"It runs: {', '.join(framework.formats[:_MOST_LISTED])}.",
+        )
+
+
+def _formats(texts: Sequence[str], knowledge: Knowledge, reader: Reader) -> Iterator[Format]:
+    """Look up every format named; a name twice is one format."""
+    seen: set[str] = set()
+    for text in texts:
+        for found in reader.attempt(lambda text=text: formats_named(text, knowledge)) or ():  # type: ignore[misc]
+            if found.name not in seen:
+                seen.add(found.name)
+                yield found
+
+
+def with_cards(request: Request, gpus: int) -> Request:
+    """State the number of cards, where it is not one."""
+    return replace(request, gpus=gpus if gpus > 1 else None)
+
+
+Reason = Literal[
+    "not_sizable",
+    "cannot_run",
+    "does_not_fit",
+    "larger_loss_only",
+    "too_slow",
+    "speed_unknown",
+]
 Cause = Reason | Literal["filtered", "release_unknown", "price_unknown", "power_unknown",
                          "memory_unknown", "short_training", "not_for_sale"]  # fmt: skip
 CAUSES: Sequence[Cause] = (

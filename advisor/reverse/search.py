@@ -7,7 +7,6 @@ weights alone rules most formats out. Weights are sized once per model and forma
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -22,21 +21,13 @@ from advisor.estimate.system_ram import host_fits
 from advisor.knowledge.cards import Cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.models.model import Model
-from advisor.reverse.criteria import Wish, with_cards
+from advisor.reverse.answers import Reason, Wish, with_cards
 from advisor.scenario import support
 from advisor.scenario.figures import Memory, Speed
 from advisor.scenario.resolve import assembled, default_backend
 from advisor.scenario.scenario import Scenario, offloads
 from advisor.scenario.settings import Request
 
-Reason = Literal[
-    "not_sizable",
-    "cannot_run",
-    "does_not_fit",
-    "larger_loss_only",
-    "too_slow",
-    "speed_unknown",
-]
 Pair = tuple[Format, Framework]
 _LEAST_SHARE = 0.9
 """Weights on the cards are at least this share of parameters x nominal bits: the smallest seen

@@ -1,4 +1,4 @@
-"""Answers -> columns of text; numbers as reports write them."""
+"""Answers -> columns of text; numbers as reports write them, entries of the user's marked."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from advisor.estimate.margin import headroom_percent
+from advisor.knowledge.provenance import user_record
 from advisor.report import figures as f
+from advisor.report.clauses import named
 from advisor.report.report_view import WRITES
-from advisor.reverse.cards import power_w, price_usd
+from advisor.reverse.documents import yours_of
+from advisor.reverse.questions import power_w, price_usd
 from advisor.units import plain
 
 if TYPE_CHECKING:
+    from advisor.knowledge.types import Knowledge
     from advisor.reverse.answers import Found, Row
     from advisor.scenario.scenario import Scenario
+
 
 UNKNOWN = "unknown"
 THIN = "thin"
@@ -198,3 +203,28 @@ def _speed(row: Row) -> str:
 def _evidence(row: Row) -> str:
     speed = row.answer.speed
     return speed.decode_tok_s.evidence if speed else ""
+
+
+_MARK = " (yours)"
+
+
+def marked(columns: Sequence[Column], found: Found, knowledge: Knowledge) -> list[Column]:
+    """Mark the cards or models in the first column that are entries of the user's."""
+    first, *rest = columns
+    cells = [
+        f"{cell}{_MARK}" if _is_users(first.name, row, knowledge) else cell
+        for cell, row in zip(first.cells, found.rows, strict=True)
+    ]
+    return [Column(first.name, cells, first.right), *rest]
+
+
+def _is_users(column: str, row: Row, knowledge: Knowledge) -> bool:
+    scenario = row.answer.scenario
+    if column == "model":
+        return user_record(knowledge, "model", scenario.model.name) is not None
+    return scenario.gpu is not None and user_record(knowledge, "gpu", scenario.gpu.name) is not None
+
+
+def whose(found: Found, knowledge: Knowledge) -> Iterator[str]:
+    """Name every entry of the user's that the rows rest on, one line each."""
+    yield from (f"Yours: {named(entry)}" for entry in yours_of(found, knowledge))

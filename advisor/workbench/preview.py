@@ -20,9 +20,8 @@ from advisor.remedies.baseline import Base
 from advisor.report.assembly import document_and_views
 from advisor.report.prose import Length, report
 from advisor.report.template_tree import If, Output, Stmt
-from advisor.report.template_writer import value_of
+from advisor.report.template_writer import SEED, value_of
 from advisor.report.templates import Templates, templates_for
-from advisor.report.variants import SEED
 from advisor.rules.language.model import Rule
 from advisor.rules.language.texts import text_name, text_of
 from advisor.suggest import did_you_mean

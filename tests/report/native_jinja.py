@@ -11,8 +11,7 @@ from jinja2.runtime import Context
 from jinja2.visitor import NodeTransformer
 
 from advisor.report.template_reader import TemplateReader
-from advisor.report.template_writer import ESCAPED, first_upper
-from advisor.report.variants import PICKS, picked
+from advisor.report.template_writer import ESCAPED, PICKS, first_upper, picked
 
 
 class _LookedUp(NodeTransformer):

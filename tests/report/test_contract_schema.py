@@ -12,7 +12,7 @@ import pytest
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.report.assembly import document
-from advisor.report.json_view import render_json
+from advisor.report.formats import render_json
 from advisor.scenario.settings import Request
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "report.schema.json"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from advisor.advice.conclusions import Conclusions
 from advisor.advice.projection import options_table
 from advisor.report.assembly import document
-from advisor.report.json_view import render_json
+from advisor.report.formats import render_json
 from tests.report.samples import SAMPLES, does_not_fit, fits_amply, stated_split
 
 KEYS = {

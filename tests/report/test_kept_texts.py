@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.bulk.batch.file_names import slug
 from advisor.memo import Kept
-from advisor.report import escapes, remedy_view, word_budget
+from advisor.report import figures, remedy_view, word_budget
 from advisor.report.assembly import Views, document
 from advisor.report.remedy_view import WRITERS
 from advisor.report.words import spoken
@@ -20,7 +20,7 @@ from tests.report.samples import does_not_fit, fits_amply
 
 KEPT = (
     slug,
-    escapes.escaped,
+    figures.escaped,
     word_budget.words_in,
 )
 

@@ -18,8 +18,8 @@ from advisor.report.assembly import Views, document
 from advisor.report.grammar import placeholders
 from advisor.report.remedy_view import option_view
 from advisor.report.report_view import situation_view
+from advisor.report.template_writer import picked, place, variation
 from advisor.report.templates import template_names, template_problems, templates_for
-from advisor.report.variants import picked, place, variation
 from tests.report.native_jinja import Native
 from tests.report.placeholder_lists import PAGE, lists
 from tests.report.runs import reference_hashes, run_hashes

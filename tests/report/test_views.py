@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from advisor.advice.document import Advice
 from advisor.report.assembly import document
 from advisor.report.charts import cells
-from advisor.report.escapes import escaped
+from advisor.report.figures import escaped
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.prose import Length, report
 from advisor.report.sentence_check import contradictions

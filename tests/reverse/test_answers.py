@@ -11,7 +11,7 @@ from advisor.errors import Problems, UserError
 from advisor.knowledge.types import Gpu
 from advisor.models.model import Model
 from advisor.reverse import CardFilter, Found, ModelFilter, Settings, gpus_for, models_for
-from advisor.reverse.cards import SORTS, form_of, value_of
+from advisor.reverse.questions import SORTS, form_of, value_of
 from tests.reverse.asking import advisor, knowledge
 
 

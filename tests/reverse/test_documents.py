@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.report.json_view import render_json
+from advisor.report.formats import render_json
 from advisor.reverse import CardFilter, ModelFilter, Settings, gpus_for, models_for
 from advisor.reverse.documents import COLUMNS, ReverseDoc, reverse_doc, written_csv
 from advisor.scenario.request_data import request_from

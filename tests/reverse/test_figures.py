@@ -26,7 +26,7 @@ from advisor.reverse import (
     gpus_for,
     models_for,
 )
-from advisor.reverse.criteria import Reader, Wish, read_wish, with_cards
+from advisor.reverse.answers import Reader, Wish, read_wish, with_cards
 from advisor.reverse.search import least_read_bytes, least_weight_bytes
 from advisor.scenario import support
 from advisor.scenario.settings import Request

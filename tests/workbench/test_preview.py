@@ -11,7 +11,7 @@ from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
 from advisor.report.assembly import document
-from advisor.report.variants import picked
+from advisor.report.template_writer import picked
 from advisor.scenario.settings import Request
 from advisor.workbench.preview import WORDINGS, preview
 from advisor.workbench.preview_views import preview_text

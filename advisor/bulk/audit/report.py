@@ -20,8 +20,8 @@ from advisor.bulk.batch.plan import Item
 from advisor.bulk.batch.readback import Entry, line_of, read_document
 from advisor.bulk.batch.shard import Failure, Making, Report, make_report
 from advisor.errors import UserError
-from advisor.report.escapes import escaped
-from advisor.report.json_view import json_line
+from advisor.report.figures import escaped
+from advisor.report.formats import json_line
 from advisor.report.sentence_check import contradictions, wrong_numbers, wrong_state
 from advisor.scenario.request_data import request_from
 

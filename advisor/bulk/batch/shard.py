@@ -21,8 +21,7 @@ from advisor.bulk.batch.file_names import Namer
 from advisor.bulk.batch.plan import Item, Shard
 from advisor.errors import Problems, UserError
 from advisor.report.assembly import document_and_views
-from advisor.report.formats import FORMATS, Page
-from advisor.report.json_view import json_line
+from advisor.report.formats import FORMATS, Page, json_line
 from advisor.report.prose import Length, report
 from advisor.scenario.request_data import request_from
 from advisor.scenario.settings import Request
