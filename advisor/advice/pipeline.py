@@ -8,12 +8,27 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.advice.conclusions import BarredOption, Conclusions, FiredNote, RankedOption, State
+from advisor.advice.conclusions import (
+    BarredOption,
+    Conclusions,
+    FiredNote,
+    RankedOption,
+    State,
+    switched_off,
+    user_entries,
+    user_rule,
+)
 from advisor.advice.document import Because, Provenance
-from advisor.advice.explanation import barred_because, because, confidence_of, reason
-from advisor.advice.preparation import Prepared, estimate, prepare
-from advisor.advice.ranking import Ranking, Scored, rank
-from advisor.advice.request_warnings import request_warnings
+from advisor.advice.preparation import Prepared, estimate, prepare, request_warnings
+from advisor.advice.ranking import (
+    Ranking,
+    Scored,
+    barred_because,
+    because,
+    confidence_of,
+    rank,
+    veto_text,
+)
 from advisor.calibration.user.overlay import with_measurements
 from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimate.speed import missing_inputs
@@ -215,7 +230,7 @@ class Advisor(Struct, frozen=True):
         fired = [(rule.id, key) for key, rule in vetoes.items()]
         return replace(
             advice,
-            provenance=self._with_own(advice.provenance, vetoes.values()),
+            provenance=self._with_user_rules(advice.provenance, vetoes.values()),
             not_recommended=(*advice.not_recommended, *barred),
             fired=tuple(sorted({*advice.fired, *fired})),
         )
@@ -239,7 +254,7 @@ class Advisor(Struct, frozen=True):
         values: Mapping[str, FactValue],
     ) -> BarredOption:
         conditions = barred_because(rule, facts, values, self.vocabulary)
-        said = reason(rule, conditions, facts, values, self.vocabulary)
+        said = veto_text(rule, conditions, facts, values, self.vocabulary)
         return BarredOption(option, rule.id, said, conditions)
 
     def provenance(self) -> Provenance:
@@ -260,8 +275,6 @@ class Advisor(Struct, frozen=True):
         made = self.provenance()
         if not (self.ruleset.disabled or self.ruleset.own or self.knowledge.user_entries):
             return made
-        from advisor.advice.provenance import switched_off, user_entries  # noqa: PLC0415 - overlays alone
-
         fired = {firing.rule for firing in run.outcome.firings}
         options = (run.options[item.option] for item in run.ranking.recommended)
         scenarios = [run.base.scenario, *(option.scenario for option in options)]
@@ -271,12 +284,10 @@ class Advisor(Struct, frozen=True):
             switched_off=switched_off(self.ruleset),
         )
 
-    def _with_own(self, made: Provenance, fired: Iterable[Rule]) -> Provenance:
+    def _with_user_rules(self, made: Provenance, fired: Iterable[Rule]) -> Provenance:
         """Add the user's rules among those that fired on what cannot run."""
         if not self.ruleset.own:
             return made
-        from advisor.advice.provenance import user_rule  # noqa: PLC0415 - overlays alone
-
         found = (user_rule(rule) for rule in fired)
         new = dict.fromkeys(entry for entry in found if entry and entry not in made.yours)
         return replace(made, yours=(*made.yours, *new))

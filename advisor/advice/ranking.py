@@ -1,18 +1,25 @@
-"""Firings -> ranked recommendations: veto, score, best of each action, supersede, order."""
+"""Firings -> ranked recommendations, and why each rule fired."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from advisor.advice.conclusions import ScoreTerm
+from advisor.advice.document import Because
+from advisor.estimate.margin import certainty_of
+from advisor.estimate.memory import partly_guessed
 from advisor.knowledge.fact_type import FactValue
-from advisor.knowledge.vocabulary import ACTION_FACT
+from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, show, shown_in
 from advisor.remedies.dominance import BETWEEN_KEYS, DOMINATED_BY
-from advisor.rules.conditions import Facts, all_hold, value_of
+from advisor.remedies.option import Option
+from advisor.remedies.registry import is_uncertain
+from advisor.rules.conditions import ORDERING, Facts, Test, all_hold, value_of
 from advisor.rules.engine.base import Firing, OptionFacts
+from advisor.rules.engine.trace import what_held
 from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score
 
 _ALTERNATIVES = 3
@@ -225,3 +232,104 @@ def _without_superseded(
     kept = [item for item in best if item.rule.id not in dropped]
     superseded = [(rule_id, said[rule_id].option, by) for rule_id, by in sorted(dropped.items())]
     return kept, superseded
+
+
+_PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
+SHORT = "short"
+"""In a veto's text: how far the first number lies beyond its limit."""
+
+
+def because(
+    rule: Rule,
+    facts: Mapping[str, FactValue],
+    option: Mapping[str, FactValue] | None,
+    vocabulary: Vocabulary,
+) -> tuple[Because, ...]:
+    """List the conditions of the branch that held, in the order of the rule."""
+    return tuple(
+        [
+            Because(
+                test.fact,
+                actual,
+                test.text or test.verb,
+                shown_in(vocabulary.fact(test.fact).unit, actual),
+            )
+            for test, actual in what_held(rule, facts, option)
+        ]
+    )
+
+
+def barred_because(
+    rule: Rule,
+    facts: Mapping[str, FactValue],
+    option: Mapping[str, FactValue],
+    vocabulary: Vocabulary,
+) -> tuple[Because, ...]:
+    """List the conditions of a veto, with how far each number lies beyond its limit."""
+    return tuple(
+        Because(
+            test.fact,
+            actual,
+            test.text or test.verb,
+            shown_in(vocabulary.fact(test.fact).unit, actual),
+            _distance(test, actual, facts, option, vocabulary),
+        )
+        for test, actual in what_held(rule, facts, option)
+    )
+
+
+def _distance(
+    test: Test,
+    actual: FactValue | None,
+    facts: Mapping[str, FactValue],
+    option: Mapping[str, FactValue],
+    vocabulary: Vocabulary,
+) -> str:
+    if test.verb not in ORDERING or not isinstance(actual, int | float):
+        return ""
+    other = test.other
+    limit = test.value if other is None else option.get(other, facts.get(other))
+    if not isinstance(limit, int | float):
+        return ""
+    return show(vocabulary.fact(test.fact), round(abs(float(actual) - float(limit)), 6))
+
+
+def veto_text(
+    rule: Rule,
+    conditions: Sequence[Because],
+    facts: Mapping[str, FactValue],
+    option: Mapping[str, FactValue],
+    vocabulary: Vocabulary,
+) -> str:
+    """Fill a veto's text: ``{fact.name}`` is its value, ``{short}`` the first distance."""
+    short = next((item.distance for item in conditions if item.distance), "")
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1]
+        if name == SHORT:
+            return short
+        known = option.get(name, facts.get(name))
+        return "unknown" if known is None else show(vocabulary.fact(name), known)
+
+    return _PLACEHOLDER.sub(value, rule.veto or "")
+
+
+Confidence = Literal["high", "medium", "low"]
+
+
+def confidence_of(option: Option) -> Confidence:
+    """Grade an option.
+
+    Low: drafts, whose gain hangs on what is written; a rough speed; a fit that the upper end of
+    the memory range would undo. High: memory by exact formulas but for the runtime's own, and a
+    speed from this card or none needed.
+    """
+    memory = option.memory
+    if is_uncertain(option.action):
+        return "low"
+    if certainty_of(memory) not in {"sure", None}:
+        return "low"
+    if option.speed and option.speed.decode_tok_s.evidence == "extrapolated":
+        return "low"
+    near = option.speed is None or option.speed.decode_tok_s.evidence in {"measured", "near"}
+    return "medium" if not near or partly_guessed(memory) else "high"

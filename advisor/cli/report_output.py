@@ -176,7 +176,7 @@ def _whose(rule: Rule) -> str:
     """Say that a rule is the user's; nothing of a built-in one."""
     if rule.own is None:
         return ""
-    from advisor.advice.provenance import user_rule  # noqa: PLC0415 - overlays alone
+    from advisor.advice.conclusions import user_rule  # noqa: PLC0415 - overlays alone
 
     return f" ({user_rule(rule)})"
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from advisor.advice.conclusions import user_records
 from advisor.advice.document import MemoryDoc, ScenarioDoc, SpeedDoc
 from advisor.advice.projection import memory_doc, scenario_doc, speed_doc
-from advisor.advice.provenance import user_records
 from advisor.estimate.margin import headroom_percent
 from advisor.files import __version__
 from advisor.knowledge.provenance import UserEntry

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.advice.request_warnings import card_warnings, model_warnings
+from advisor.advice.preparation import card_warnings, model_warnings
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.cards import check_beside
 from advisor.knowledge.vendors import MAKERS

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from advisor.advice.provenance import switched_off_rule
+from advisor.advice.conclusions import switched_off_rule
 from advisor.errors import RequestError
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import FactType, Vocabulary

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from advisor.advice.conclusions import Conclusions
-from advisor.advice.option_facts import option_facts
+from advisor.advice.conclusions import Conclusions, switched_off_rule, user_rule
+from advisor.advice.facts import option_facts
 from advisor.advice.pipeline import Advisor
-from advisor.advice.provenance import switched_off_rule, user_rule
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, show
 from advisor.remedies.baseline import Base

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from advisor.advice.provenance import user_rule
+from advisor.advice.conclusions import user_rule
 from advisor.knowledge.vocabulary import FactType, Vocabulary, show
 from advisor.report.figures import aligned
 from advisor.rules.language.model import Rule

@@ -10,10 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.advice.conclusions import Conclusions, RankedOption
-from advisor.advice.explanation import confidence_of
-from advisor.advice.option_facts import option_facts
+from advisor.advice.facts import option_facts
 from advisor.advice.pipeline import Advisor
-from advisor.advice.ranking import scorer
+from advisor.advice.ranking import confidence_of, scorer
 from advisor.errors import RequestError
 from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.remedies.baseline import Base

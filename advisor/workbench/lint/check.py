@@ -9,11 +9,11 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from advisor.advice.conclusions import provenance_line
 from advisor.advice.partial_load import Readable, read_all
 from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import all_option_facts
 from advisor.advice.projection import QUOTED_FACTS
-from advisor.advice.provenance import provenance_line
 from advisor.errors import RequestError, UserError
 from advisor.files import data_dir
 from advisor.knowledge.types import Knowledge
