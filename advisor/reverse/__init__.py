@@ -1,8 +1,8 @@
 """The reverse questions: which models run on a card, which cards run a model."""
 
-from advisor.reverse.answers import Found, Row, Settings
+from advisor.reverse.answers import Answer, Found, Row, Settings
 from advisor.reverse.questions import CardFilter, ModelFilter, gpus_for, models_for
-from advisor.reverse.search import Answer, Search
+from advisor.reverse.search import Search
 
 __all__ = [
     "Answer",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf, isnan
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,16 +13,14 @@ from advisor.errors import RequestError, UserError
 from advisor.estimate.limits import find_limits
 from advisor.estimate.margin import Margin, margin_of
 from advisor.knowledge import names
-from advisor.knowledge.types import Format, Framework, Knowledge, KvType
-from advisor.scenario.figures import Limits
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
+from advisor.scenario import support
+from advisor.scenario.figures import Limits, Memory, Speed
 from advisor.scenario.precisions import formats_named
 from advisor.scenario.request_data import number_problems
+from advisor.scenario.scenario import Scenario, offloads
 from advisor.scenario.settings import Request
 from advisor.suggest import did_you_mean
-
-if TYPE_CHECKING:
-    from advisor.reverse.search import Answer
-
 
 Prefer = Literal["quality", "speed", "balanced"]
 PREFERENCES: Sequence[Prefer] = ("quality", "speed", "balanced")
@@ -228,6 +226,54 @@ CAUSES: Sequence[Cause] = (
     "filtered",
 )
 """In the order they are told."""
+
+
+class Answer(Struct, frozen=True):
+    """A model that runs on a card: the scenario and its figures, all from the estimator."""
+
+    scenario: Scenario
+    memory: Memory
+    speed: Speed | None
+
+    @property
+    def gpu(self) -> Gpu:
+        """The card."""
+        assert self.scenario.gpu
+        return self.scenario.gpu
+
+    @property
+    def loss_percent(self) -> float | None:
+        """Perplexity increase of the weight format over FP16; None: not measured."""
+        return support.format_loss(self.scenario.precision, self.scenario.model)
+
+    @property
+    def decode_tok_s(self) -> float | None:
+        """Tokens per second of one stream."""
+        return self.speed.decode_tok_s.estimate if self.speed else None
+
+    @property
+    def split(self) -> bool:
+        """Whether a part lies in system RAM because the request's cards cannot hold it."""
+        return offloads(self.scenario)
+
+    def request(self, wish: Wish, gpu: str, model: str) -> Request:
+        """Write the request that gives the same figures when it is estimated by itself.
+
+        Args:
+            wish: What was asked.
+            gpu: The card, as ``--gpu`` takes it.
+            model: The model, as ``--model`` takes it.
+        """
+        scenario = self.scenario
+        return replace(
+            with_cards(wish.request, scenario.gpus),
+            gpu=gpu,
+            model=model,
+            precision=scenario.precision.name,
+            framework=scenario.framework.name,
+            gpu_layers=scenario.gpu_layers,
+            cpu_experts=scenario.cpu_experts or None,
+        )
 
 
 class Row(Struct, frozen=True):

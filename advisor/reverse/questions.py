@@ -15,6 +15,7 @@ from advisor.knowledge.vendors import MAKERS
 from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
 from advisor.reverse.answers import (
+    Answer,
     Cause,
     Found,
     Reader,
@@ -26,7 +27,7 @@ from advisor.reverse.answers import (
     read_wish,
     row_of,
 )
-from advisor.reverse.search import Answer, Search
+from advisor.reverse.search import Search
 from advisor.scenario.precisions import precision_asked
 from advisor.scenario.resolve import cards_asked, default_context, find_model_named
 from advisor.scenario.settings import Request

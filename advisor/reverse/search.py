@@ -21,12 +21,10 @@ from advisor.estimate.system_ram import host_fits
 from advisor.knowledge.cards import Cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.models.model import Model
-from advisor.reverse.answers import Reason, Wish, with_cards
+from advisor.reverse.answers import Answer, Reason, Wish, with_cards
 from advisor.scenario import support
-from advisor.scenario.figures import Memory, Speed
 from advisor.scenario.resolve import assembled, default_backend
-from advisor.scenario.scenario import Scenario, offloads
-from advisor.scenario.settings import Request
+from advisor.scenario.scenario import Scenario
 
 Pair = tuple[Format, Framework]
 _LEAST_SHARE = 0.9
@@ -34,54 +32,6 @@ _LEAST_SHARE = 0.9
 over every model and format is 0.946 (IQ3_XS, some of whose tensors are IQ3_XXS)."""
 _FASTER_THAN_BOARD = 1.25
 """No speed is above reading at this multiple of the card's bandwidth."""
-
-
-class Answer(Struct, frozen=True):
-    """A model that runs on a card: the scenario and its figures, all from the estimator."""
-
-    scenario: Scenario
-    memory: Memory
-    speed: Speed | None
-
-    @property
-    def gpu(self) -> Gpu:
-        """The card."""
-        assert self.scenario.gpu
-        return self.scenario.gpu
-
-    @property
-    def loss_percent(self) -> float | None:
-        """Perplexity increase of the weight format over FP16; None: not measured."""
-        return support.format_loss(self.scenario.precision, self.scenario.model)
-
-    @property
-    def decode_tok_s(self) -> float | None:
-        """Tokens per second of one stream."""
-        return self.speed.decode_tok_s.estimate if self.speed else None
-
-    @property
-    def split(self) -> bool:
-        """Whether a part lies in system RAM because the request's cards cannot hold it."""
-        return offloads(self.scenario)
-
-    def request(self, wish: Wish, gpu: str, model: str) -> Request:
-        """Write the request that gives the same figures when it is estimated by itself.
-
-        Args:
-            wish: What was asked.
-            gpu: The card, as ``--gpu`` takes it.
-            model: The model, as ``--model`` takes it.
-        """
-        scenario = self.scenario
-        return replace(
-            with_cards(wish.request, scenario.gpus),
-            gpu=gpu,
-            model=model,
-            precision=scenario.precision.name,
-            framework=scenario.framework.name,
-            gpu_layers=scenario.gpu_layers,
-            cpu_experts=scenario.cpu_experts or None,
-        )
 
 
 class _Pairs(Struct, frozen=True):
