@@ -9,12 +9,11 @@ from msgspec.structs import replace
 
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.weights import weight_profile
-from advisor.knowledge.types import Format, Framework, Knowledge
+from advisor.knowledge.types import Format, Knowledge
 from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
 from advisor.remedies.option import Effort, Option
-from advisor.scenario import support
+from advisor.scenario.choices import choices_for, precision_asked
 from advisor.scenario.figures import Limits, Memory, Speed
-from advisor.scenario.precisions import formats_for, precision_asked
 from advisor.scenario.resolve import cards_asked, default_backend, default_context, default_ubatch
 from advisor.scenario.scenario import Scenario, offloads
 from advisor.scenario.settings import Request
@@ -183,10 +182,12 @@ def _choice_changes(
     stated = framework if "framework" in full else None
     if stated is None and base.request.framework:
         stated = base.scenario.framework
-    expected = _default_pair(base.knowledge, text, stated, scenario)
+    choices = choices_for(base.knowledge, scenario.gpu, scenario.model)
+    split = offloads(scenario)
+    expected = choices.default_pair(text, stated, split=split)
     if expected is None or expected[1] is not framework:
         added["framework"] = framework.name
-        expected = _default_pair(base.knowledge, text, framework, scenario)
+        expected = choices.default_pair(text, framework, split=split)
     if expected is None or expected[0] is not scenario.precision:
         added["precision"] = scenario.precision.name
     return added
@@ -242,32 +243,3 @@ def _moved(base: Base, scenario: Scenario) -> bool:
     """Whether framework or format is another than the request's own, which needs no naming."""
     own = base.scenario
     return scenario.framework is not own.framework or scenario.precision is not own.precision
-
-
-_pairs: dict[tuple[object, ...], tuple[Format, Framework] | None] = {}
-_MOST_PAIRS = 20_000
-
-
-def _default_pair(
-    knowledge: Knowledge, text: str, framework: Framework | None, scenario: Scenario
-) -> tuple[Format, Framework] | None:
-    """What the defaults choose for this card and model; kept, since many what-ifs ask it."""
-    gpu, model = scenario.gpu, scenario.model
-    split = offloads(scenario)
-    key = (
-        id(knowledge),
-        text,
-        framework.name if framework else "",
-        (gpu.vendor, gpu.compute_capability, gpu.architecture) if gpu else None,
-        model.shape.outer_type or model.shape.model_type,
-        bool(model.vision_parameters),
-        model.native_formats,
-        split,
-    )
-    if key not in _pairs:
-        if len(_pairs) > _MOST_PAIRS:
-            _pairs.clear()
-        chosen = support.candidates(knowledge, framework, split=split)
-        formats = formats_for(text, model, knowledge)
-        _pairs[key] = support.first_pair(chosen, formats, gpu, model)
-    return _pairs[key]

@@ -24,7 +24,7 @@ from advisor.remedies.baseline import (
     whole_if_held,
 )
 from advisor.remedies.option import Option
-from advisor.scenario import support
+from advisor.scenario.choices import runs
 from advisor.scenario.resolve import default_backend
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.splits import is_usual_split, split_of
@@ -163,7 +163,9 @@ def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | No
     if base.request.backend and default_backend(card) != scenario.backend:
         return None
     framework = scenario.framework
-    if not any_format and not support.runs(framework, scenario.precision, card, scenario.model):
+    if not any_format and not runs(
+        base.knowledge, framework, scenario.precision, card, scenario.model
+    ):
         return None
     return replace(
         scenario,

@@ -20,18 +20,16 @@ from advisor.remedies.baseline import Base, stored_bytes
 from advisor.remedies.search import Bounds, Plan
 from advisor.runtimes import runtime_of
 from advisor.scenario import support
+from advisor.scenario.choices import Pair, choices_for, runs
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.speculation import without_lost_drafts
 from advisor.scenario.splits import can_split
 
-Pair = tuple[Format, Framework]
 Sized = tuple[Format, int]
 """A format, and the bytes of the model's weights in it."""
 _Item = TypeVar("_Item")
 _Listed = Callable[[Scenario, Knowledge], Sequence[_Item]]
-_MOST = 20_000
 _FLOAT_UNITS = frozenset({"fp8", "nvfp4", "mxfp4"})
-_kept: dict[tuple[object, ...], tuple[tuple[object, ...], Sequence[object]]] = {}
 
 
 def _once(*parts: str) -> Callable[[_Listed[_Item]], _Listed[_Item]]:
@@ -40,22 +38,12 @@ def _once(*parts: str) -> Callable[[_Listed[_Item]], _Listed[_Item]]:
     def decorated(build: _Listed[_Item]) -> _Listed[_Item]:
         @wraps(build)
         def found(scenario: Scenario, knowledge: Knowledge) -> Sequence[_Item]:
-            gpu, model = scenario.gpu, scenario.model
-            records = (knowledge, *(getattr(scenario, part) for part in parts))
-            key = (
-                build,
-                scenario.framework.name,
-                (gpu.vendor, gpu.compute_capability, gpu.architecture) if gpu else None,
-                model.shape.outer_type or model.shape.model_type,
-                bool(model.vision_parameters),
-                model.native_formats,
-                *map(id, records),
-            )
-            entry = _kept.get(key)
+            lists = choices_for(knowledge, scenario.gpu, scenario.model).lists
+            records = [getattr(scenario, part) for part in parts]
+            key = (build, scenario.framework.name, *map(id, records))
+            entry = lists.get(key)
             if entry is None:
-                if len(_kept) >= _MOST:
-                    _kept.clear()
-                entry = _kept[key] = (records, build(scenario, knowledge))
+                entry = lists[key] = (records, build(scenario, knowledge))
             return entry[1]  # type: ignore[return-value]  # written by the same build
 
         return found
@@ -79,7 +67,7 @@ def sized_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
         (precision, weight_profile(model, precision, framework, knowledge.ggml_types).total_bytes)
         for name in framework.formats
         if (precision := knowledge.formats[name]).offered
-        and support.runs(framework, precision, scenario.gpu, model)
+        and runs(knowledge, framework, precision, scenario.gpu, model)
         and (model.shape.moe or precision.family not in support.EXPERTS_ONLY)
     ]
     sized.sort(key=lambda one: (one[1], support.quality_order(one[0])))
@@ -128,10 +116,11 @@ def families_elsewhere(scenario: Scenario, knowledge: Knowledge) -> Sequence[Seq
     """Format families that only other frameworks run, each from its largest format down."""
     own = set(scenario.framework.formats)
     formats = [f for f in knowledge.formats.values() if f.offered and f.name not in own]
+    choices = choices_for(knowledge, scenario.gpu, scenario.model)
     pairs = [
         (f, framework)
         for f in sorted(formats, key=_family_order)
-        if (framework := support.default_framework(knowledge, f, scenario.gpu, scenario.model))
+        if (framework := next(iter(choices.runners(f).values()), None))
     ]
     return [list(group) for _, group in groupby(pairs, key=lambda pair: pair[0].family)]
 
@@ -164,7 +153,7 @@ _SLOW_KERNELS = frozenset({"bnb"})
 def _same_class(scenario: Scenario, knowledge: Knowledge, framework: Framework) -> Format | None:
     """The same format or, where it has none or one with slow kernels, one of equal bits."""
     own, gpu, model = scenario.precision, scenario.gpu, scenario.model
-    if own.family not in _SLOW_KERNELS and support.runs(framework, own, gpu, model):
+    if own.family not in _SLOW_KERNELS and runs(knowledge, framework, own, gpu, model):
         return own
     equal = of_equal_bits(scenario, knowledge, framework, own)
     return min(equal, key=lambda f: _preference(f, gpu, model), default=None)
@@ -177,7 +166,7 @@ def of_equal_bits(
     for name in framework.formats:
         other = knowledge.formats[name]
         equal = other.offered and other.class_bits == precision.class_bits is not None
-        if equal and support.runs(framework, other, scenario.gpu, scenario.model):
+        if equal and runs(knowledge, framework, other, scenario.gpu, scenario.model):
             yield other
 
 

@@ -19,6 +19,7 @@ from advisor.remedies.offload import EXPERTS, LAYERS
 from advisor.remedies.option import Expected
 from advisor.remedies.quantize import REMEDY as QUANTIZE
 from advisor.scenario import support
+from advisor.scenario.choices import choices_for
 
 _FULL_BITS = 16
 _USUAL_BITS = 4
@@ -56,7 +57,7 @@ def _formats(base: Base) -> Iterator[Expected]:
     for precision in _well_known(base):
         runners = _runners(base, precision)
         own = base.scenario.framework
-        if any(f is own for f in runners):
+        if own.name in runners:
             continue
         home = own if runners else _home(base, precision)
         if home is not None:
@@ -78,9 +79,9 @@ def _distance(precision: Format) -> tuple[bool, float]:
     return (bits < _USUAL_BITS, abs(bits - _USUAL_BITS))
 
 
-def _runners(base: Base, precision: Format) -> list[Framework]:
+def _runners(base: Base, precision: Format) -> Mapping[str, Framework]:
     scenario = base.scenario
-    return list(support.frameworks_for(base.knowledge, precision, scenario.gpu, scenario.model))
+    return choices_for(base.knowledge, scenario.gpu, scenario.model).runners(precision)
 
 
 def _home(base: Base, precision: Format) -> Framework | None:
@@ -93,9 +94,7 @@ def _home(base: Base, precision: Format) -> Framework | None:
     )
 
 
-def _barred(
-    base: Base, framework: Framework, precision: Format, runners: Iterable[Framework]
-) -> Facts:
+def _barred(base: Base, framework: Framework, precision: Format, runners: Iterable[str]) -> Facts:
     """The facts of a format in a framework that cannot run it here."""
     scenario = base.scenario
     found = support.obstacle(framework, precision, scenario.gpu, scenario.model)
@@ -116,11 +115,11 @@ def _barred(
 
 
 def _elsewhere(
-    base: Base, framework: Framework, precision: Format, runners: Iterable[Framework]
+    base: Base, framework: Framework, precision: Format, runners: Iterable[str]
 ) -> Facts:
     """Where the format runs, what to take in this framework instead, and whose cards it is for."""
     facts: Facts = {}
-    if names := [f.name for f in runners][:2]:
+    if names := list(runners)[:2]:
         facts["option.runs_in"] = " and ".join(names)
     equal = of_equal_bits(base.scenario, base.knowledge, framework, precision)
     if instead := next(equal, None):
@@ -138,9 +137,9 @@ def _frameworks(base: Base) -> Iterator[Expected]:
     for framework in base.knowledge.frameworks.values():
         if framework is scenario.framework or not framework.sized:
             continue
-        if support.runs(framework, scenario.precision, scenario.gpu, scenario.model):
-            continue
         runners = _runners(base, scenario.precision)
+        if framework.name in runners:
+            continue
         facts = _barred(base, framework, scenario.precision, runners)
         yield _made(FRAMEWORK, {"framework": framework.name}, facts)
 

@@ -36,6 +36,7 @@ from advisor.remedies.search import (
     within_reach,
 )
 from advisor.scenario import support
+from advisor.scenario.choices import runs
 from advisor.scenario.resolve import default_backend
 from advisor.scenario.speculation import without_lost_drafts
 
@@ -124,7 +125,7 @@ def _smallest_format(base: Base, framework: Framework, card: Gpu, limits: Bounds
         if (f := base.knowledge.formats[name]).offered
         and f.bits_per_weight is not None
         and limits.takes(f)
-        and support.runs(framework, f, card, scenario.model)
+        and runs(base.knowledge, framework, f, card, scenario.model)
         and support.runs_kv(framework, scenario.kv_cache_k, card)
         and support.runs_kv(framework, scenario.kv_cache_v, card)
     ]

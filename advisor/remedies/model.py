@@ -18,6 +18,7 @@ from advisor.remedies.baseline import Base, Remedy, make_option, stored_bytes
 from advisor.remedies.formats import Sized, faithful_formats
 from advisor.remedies.option import Option
 from advisor.scenario import support
+from advisor.scenario.choices import runs as can_run
 from advisor.scenario.resolve import default_context
 from advisor.scenario.scenario import Scenario, offloads
 from advisor.scenario.speculation import without_lost_drafts
@@ -99,7 +100,7 @@ def _formats(base: Base, scenario: Scenario) -> Iterator[Sized]:
     asked for in fewer bits may come in more of them: the smaller model leaves room for that.
     """
     own, model = base.scenario.precision, scenario.model
-    runs = support.runs(scenario.framework, own, scenario.gpu, model)
+    runs = can_run(base.knowledge, scenario.framework, own, scenario.gpu, model)
     kept = base.card_fits and not _is_harsh(base)
     full = own.family == "unquantized"
     if runs and (kept or full):

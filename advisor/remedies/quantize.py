@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from advisor.knowledge.types import Format
 from advisor.remedies.baseline import Base, Remedy, cards_hold, make_option, whole_if_held
-from advisor.remedies.formats import Pair, families_elsewhere, in_framework, worth_having
+from advisor.remedies.formats import families_elsewhere, in_framework, worth_having
 from advisor.remedies.option import Option
+from advisor.scenario.choices import Pair
 from advisor.scenario.figures import Memory
 from advisor.scenario.scenario import Scenario
 

@@ -16,7 +16,7 @@ from advisor.knowledge import names
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.scenario import support
 from advisor.scenario.figures import Limits, Memory, Speed
-from advisor.scenario.precisions import formats_named
+from advisor.scenario.choices import formats_named
 from advisor.scenario.request_data import number_problems
 from advisor.scenario.scenario import Scenario, offloads
 from advisor.scenario.settings import Request

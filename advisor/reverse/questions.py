@@ -28,7 +28,7 @@ from advisor.reverse.answers import (
     row_of,
 )
 from advisor.reverse.search import Search
-from advisor.scenario.precisions import precision_asked
+from advisor.scenario.choices import precision_asked
 from advisor.scenario.resolve import cards_asked, default_context, find_model_named
 from advisor.scenario.settings import Request
 

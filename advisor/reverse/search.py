@@ -23,6 +23,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.models.model import Model
 from advisor.reverse.answers import Answer, Reason, Wish, with_cards
 from advisor.scenario import support
+from advisor.scenario.choices import runs
 from advisor.scenario.resolve import assembled, default_backend
 from advisor.scenario.scenario import Scenario
 
@@ -226,7 +227,7 @@ class Search(Struct):
         stated = self.wish.framework
         for framework in [stated] if stated else self.knowledge.frameworks.values():
             if (
-                support.runs(framework, precision, gpu, model)
+                runs(self.knowledge, framework, precision, gpu, model)
                 and support.runs_kv(framework, self.wish.kv_type, gpu)
                 and support.can_share(framework, precision, model, gpus)
                 and not _needs_flash(framework, self.wish)

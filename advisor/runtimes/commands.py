@@ -61,10 +61,9 @@ class _Part(NamedTuple):
 
 class _Piece(Struct, frozen=True):
     when: str
-    words: tuple[tuple[_Part, ...], ...]
+    words: tuple[str | tuple[_Part, ...], ...]
+    """Each as it is written, or its parts where a placeholder is in it."""
     carries: tuple[str, ...]
-    fixed: tuple[str, ...] | None
-    """The words as they are written, where no placeholder is in them."""
 
 
 class _Program(Struct, frozen=True):
@@ -144,16 +143,18 @@ def _program(fields: Mapping[str, object]) -> _Program:
 
 def _piece(fields: Mapping[str, str], *, python: bool) -> _Piece:
     text, when = fields["text"], fields["when"]
-    words = tuple(tuple(_parts(word)) for word in ([text] if python else shlex.split(text)))
+    words = [tuple(_parts(word)) for word in ([text] if python else shlex.split(text))]
     names = [part.name for word in words for part in word if part.name]
     carried = [key for name in names for key in PLACEHOLDERS.get(name, ())]
-    plain = ["".join(part.before for part in word) for word in words]
-    fixed = None if names else tuple(_ready(word, python=python) for word in plain)
-    return _Piece(when, words, (*carried, *SWITCHES.get(when, ())), fixed)
+    ready = (
+        word if any(part.name for part in word) else _ready(word[0].before, python=python)
+        for word in words
+    )
+    return _Piece(when, tuple(ready), (*carried, *SWITCHES.get(when, ())))
 
 
 def _ready(word: str, *, python: bool) -> str:
-    return word if python or word in _OPERATORS else _quoted(word)
+    return word if python or word in _OPERATORS else shlex.quote(word)
 
 
 def _parts(word: str) -> Iterator[_Part]:
@@ -197,30 +198,33 @@ def _said(piece: _Piece, started: Started, *, python: bool) -> Sequence[str] | N
     """Write a piece out; None where its switch is off or a value is missing."""
     if piece.when and not holds(piece.when, started):
         return None
-    if piece.fixed is not None:
-        return piece.fixed
     words = []
     for parts in piece.words:
-        word = ""
-        for part in parts:
-            value = _value(part.name, started) if part.name else ""
-            if value is None:
-                return None
-            word += part.before + _written(value, part, python=python)
-        words.append(_ready(word, python=python))
+        word = parts if isinstance(parts, str) else _filled(parts, started, python=python)
+        if word is None:
+            return None
+        words.append(word)
     return words
 
 
+def _filled(parts: Sequence[_Part], started: Started, *, python: bool) -> str | None:
+    word = ""
+    for part in parts:
+        word += part.before
+        if part.name:
+            value = _value(part.name, started)
+            if value is None:
+                return None
+            word += _written(value, part, python=python)
+    return _ready(word, python=python)
+
+
 def _written(value: str, part: _Part, *, python: bool) -> str:
-    if not part.name or part.mode == "raw":
+    if part.mode == "raw":
         return value
     if part.mode == "json":
         return json.dumps(value)
     return repr(value) if python else value
-
-
-def _quoted(word: str) -> str:
-    return shlex.quote(word)
 
 
 def _value(name: str, started: Started) -> str | None:

@@ -17,7 +17,7 @@ from advisor.knowledge.vendors import BACKENDS, MAKERS
 from advisor.models.model import Model
 from advisor.models.resolution import model_from_path, model_from_record
 from advisor.scenario import support
-from advisor.scenario.precisions import formats_for, precision_asked
+from advisor.scenario.choices import choose, formats_for, precision_asked
 from advisor.scenario.request_data import number_problems
 from advisor.scenario.scenario import Scenario, offloads
 from advisor.scenario.settings import STATED, Request
@@ -73,7 +73,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     assert model
     assert formats
     assert kv_types
-    precision, framework = support.choose(
+    precision, framework = choose(
         knowledge,
         formats,
         asked or "",

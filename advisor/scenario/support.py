@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from advisor.errors import RequestError
-from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
+from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.knowledge.vendors import MAKERS
-from advisor.memo import by_identity
 from advisor.models.model import Model
 from advisor.models.shape import Shape
 from advisor.scenario.scenario import Scenario
@@ -17,7 +15,6 @@ from advisor.scenario.splits import divides, ways_for
 
 EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
 """Families of formats that store only experts."""
-_MOST_SHOWN = 8
 _FAMILY_BITS = {
     "int8": 8, "8bit": 8, "q8": 8, "w8": 8,
     "int4": 4, "4bit": 4, "q4": 4, "w4": 4,
@@ -46,26 +43,14 @@ def can_share(framework: Framework, precision: Format, model: Model, cards: int)
     return cards == 1 or (bool(ways) and divides(ways[0], framework, model, cards))
 
 
-_listed_names: dict[int, tuple[Framework, frozenset[str], frozenset[str]]] = {}
-
-
-def _listed(framework: Framework) -> tuple[Framework, frozenset[str], frozenset[str]]:
-    """Give the architectures and the formats of a framework as sets, beside itself."""
-    found = _listed_names.get(id(framework))
-    if found is None or found[0] is not framework:
-        sets = frozenset(framework.model_types), frozenset(framework.formats)
-        found = _listed_names[id(framework)] = (framework, *sets)
-    return found
-
-
 def supports_model(framework: Framework, model: Model, precision: Format | None = None) -> bool:
     """Whether a framework knows the model's architecture (in this format), image tower included."""
     kind = model.shape.outer_type or model.shape.model_type
     limit = framework.format_limits.get(precision.family) if precision else None
     if limit and limit.model_types and kind not in limit.model_types:
         return False
-    known = _listed(framework)[1]
-    if "*" not in known and kind not in known:
+    known = framework.model_types
+    if kind not in known and "*" not in known:
         return False
     return not (model.vision_parameters and framework.vision is False)
 
@@ -154,70 +139,6 @@ def _card_obstacle(framework: Framework, precision: Format, gpu: Gpu) -> Obstacl
     return None
 
 
-def runs(framework: Framework, precision: Format, gpu: Gpu | None, model: Model) -> bool:
-    """Whether the framework runs this format of this model on this card."""
-    key = (
-        id(framework),
-        id(precision),
-        gpu.vendor if gpu else "",
-        gpu.compute_capability if gpu else None,
-        gpu.architecture if gpu else "",
-        model.shape.outer_type or model.shape.model_type,
-        bool(model.vision_parameters),
-    )
-    found = _runs.get(key)
-    if found is None or found[0] is not framework or found[1] is not precision:
-        if len(_runs) >= _MOST_RUNS:
-            _runs.clear()
-        found = (framework, precision, not why_not(framework, precision, gpu, model))
-        _runs[key] = found
-    return found[2]
-
-
-_runs: dict[tuple[object, ...], tuple[Framework, Format, bool]] = {}
-_MOST_RUNS = 40_000
-
-
-def frameworks_for(
-    knowledge: Knowledge, precision: Format, gpu: Gpu | None, model: Model
-) -> Iterator[Framework]:
-    """List the frameworks that run it, in knowledge order."""
-    return (f for f in _frameworks(knowledge) if runs(f, precision, gpu, model))
-
-
-def default_framework(
-    knowledge: Knowledge, precision: Format, gpu: Gpu | None, model: Model
-) -> Framework | None:
-    """The framework used when none is stated; None when nothing runs it."""
-    return next(frameworks_for(knowledge, precision, gpu, model), None)
-
-
-def first_pair(
-    candidates: Iterable[Framework], formats: Sequence[Format], gpu: Gpu | None, model: Model
-) -> tuple[Format, Framework] | None:
-    """Find the first framework that runs one of the formats, and its best one.
-
-    What the publisher released goes before everything else, then formats of as many bits.
-    """
-    tried = tuple(candidates)
-    for tier in _tiers(formats, model):
-        for candidate in tried:
-            listed = _listed(candidate)[2]
-            fitting = [f for f in tier if f.name in listed and runs(candidate, f, gpu, model)]
-            if fitting:
-                order = {name: place for place, name in enumerate(candidate.formats)}
-                return min(fitting, key=lambda f: (*quality_order(f), order[f.name])), candidate
-    return None
-
-
-def _tiers(formats: Sequence[Format], model: Model) -> Iterator[Sequence[Format]]:
-    own = [f for f in formats if is_published(f, model)]
-    if own:
-        yield own
-        yield [f for f in formats if f.class_bits == own[0].class_bits]
-    yield formats
-
-
 def is_published(precision: Format, model: Model) -> bool:
     """Whether a format of less than 16 bits holds exactly what the publisher released."""
     return precision.name in model.native_formats
@@ -228,130 +149,10 @@ def format_loss(precision: Format, model: Model) -> float | None:
     return 0.0 if is_published(precision, model) else precision.quality_loss_percent
 
 
-def candidates(
-    knowledge: Knowledge, framework: Framework | None, *, split: bool
-) -> Sequence[Framework]:
-    """List the frameworks to choose from: the stated one, or all, or all that place layers."""
-    if framework:
-        return [framework]
-    known = _frameworks(knowledge)
-    return [f for f in known if f.places_layers] if split else known
-
-
-@by_identity
-def _frameworks(knowledge: Knowledge) -> tuple[Framework, ...]:
-    """List the frameworks in knowledge order."""
-    return tuple(knowledge.frameworks.values())
-
-
-def choose(
-    knowledge: Knowledge,
-    formats: Sequence[Format],
-    asked: str,
-    *,
-    framework: Framework | None,
-    gpu: Gpu | None,
-    model: Model,
-    split: bool = False,
-) -> tuple[Format, Framework]:
-    """Settle on one format and one framework.
-
-    Args:
-        knowledge: The knowledge base.
-        formats: What the precision may stand for, at least one.
-        asked: The precision as typed, for messages.
-        framework: As stated, or None for the default.
-        gpu: The card, None when sizes alone are asked for.
-        model: The model.
-        split: Whether the request places layers or experts itself.
-
-    Raises:
-        RequestError: Nothing runs it; the message says why and what does.
-    """
-    found = None
-    if framework is None and gpu is None:
-        found = _card_free(knowledge, formats, model)
-    chosen = candidates(knowledge, framework, split=split)
-    found = found or first_pair(chosen, formats, gpu, model)
-    if found:
-        return found
-    raise RequestError(
-        _nothing_runs(knowledge, formats, asked, framework=framework, gpu=gpu, model=model),
-        hint=_what_runs(knowledge, framework, gpu, model),
-    )
-
-
-def _card_free(
-    knowledge: Knowledge, formats: Sequence[Format], model: Model
-) -> tuple[Format, Framework] | None:
-    """Take the framework whose buffers are known apart from any card where sizes alone are asked.
-
-    llama.cpp's are, for nearly every architecture that can be sized.
-    """
-    for framework in _frameworks(knowledge):
-        if framework.card_free:
-            if unsized(framework, model.shape):
-                return None
-            order = framework.formats
-            known = [f for f in formats if f.offered and f.name in order]
-            published = [f for f in known if is_published(f, model)]
-            best = min(
-                published or known,
-                key=lambda f: (*quality_order(f), order.index(f.name)),
-                default=None,
-            )
-            return (best, framework) if best else None
-    return None
-
-
 def quality_order(precision: Format) -> tuple[bool, float]:
     """Order formats from the least to the most quality loss, unknown last."""
     loss = precision.quality_loss_percent
     return (loss is None, loss or 0.0)
-
-
-def _nothing_runs(
-    knowledge: Knowledge,
-    formats: Sequence[Format],
-    asked: str,
-    *,
-    framework: Framework | None,
-    gpu: Gpu | None,
-    model: Model,
-) -> str:
-    tried: Iterable[Framework] = [framework] if framework else knowledge.frameworks.values()
-    reasons = dict.fromkeys(
-        why_not(candidate, precision, gpu, model)
-        for precision in formats
-        for candidate in tried
-        if framework or precision.name in candidate.formats
-    )
-    where = f" on {gpu.name}" if gpu else ""
-    listed = "; ".join(list(reasons)[:3]) or "no framework in the knowledge base does"
-    return f"{asked} cannot run for {model.name}{where}: {listed}."
-
-
-def _what_runs(
-    knowledge: Knowledge, framework: Framework | None, gpu: Gpu | None, model: Model
-) -> str:
-    if framework and (runnable := _runnable(knowledge, framework, gpu, model)):
-        return f"{framework.name} runs: {', '.join(runnable)}."
-    pairs = (
-        (f.name, runnable)
-        for f in knowledge.frameworks.values()
-        if (runnable := _runnable(knowledge, f, gpu, model))
-    )
-    name, runnable = next(pairs, ("", []))
-    return f"{name} runs: {', '.join(runnable)}." if name else "Nothing known here runs this model."
-
-
-def _runnable(
-    knowledge: Knowledge, framework: Framework, gpu: Gpu | None, model: Model
-) -> list[str]:
-    """Name the first formats that it runs, as many as a message shows."""
-    formats = (knowledge.formats[name] for name in framework.formats)
-    running = (f.name for f in formats if f.offered and runs(framework, f, gpu, model))
-    return list(islice(running, _MOST_SHOWN))
 
 
 def _native(capability: float | None, needed: float | None) -> bool | None:

@@ -17,7 +17,7 @@ from advisor.estimate.limits import find_limits
 from advisor.knowledge import catalogue
 from advisor.remedies.baseline import Base
 from advisor.rules.language.model import Rule
-from advisor.scenario import support
+from advisor.scenario.choices import choices_for
 from advisor.scenario.resolve import apply_change
 from advisor.scenario.settings import SETTINGS, STATED, Request
 from advisor.workbench.dependencies import needs_options
@@ -153,12 +153,11 @@ def _shares(layers: int) -> Sequence[tuple[object, float]]:
 
 def _formats(base: Base) -> Sequence[tuple[object, float]]:
     scenario, knowledge = base.scenario, base.knowledge
+    choices = choices_for(knowledge, scenario.gpu, scenario.model)
     names = [
         f.name
         for f in knowledge.formats.values()
-        if f.offered
-        and f is not scenario.precision
-        and support.default_framework(knowledge, f, scenario.gpu, scenario.model)
+        if f.offered and f is not scenario.precision and choices.runners(f)
     ]
     bits = scenario.precision.bits_per_weight
     return _named(names, lambda name: knowledge.formats[name].bits_per_weight, bits)

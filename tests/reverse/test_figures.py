@@ -29,6 +29,7 @@ from advisor.reverse import (
 from advisor.reverse.answers import Reader, Wish, read_wish, with_cards
 from advisor.reverse.search import least_read_bytes, least_weight_bytes
 from advisor.scenario import support
+from advisor.scenario.choices import runs
 from advisor.scenario.settings import Request
 from advisor.units import GIB
 from tests.reverse.asking import advisor, drawn_card, drawn_settings, knowledge
@@ -109,7 +110,7 @@ def brute_force(wish: Wish, gpu: Gpu, gpus: int, model: Model) -> dict[str, floa
     for precision in wish.formats:
         for framework in [wish.framework] if wish.framework else knowledge().frameworks.values():
             if not (
-                support.runs(framework, precision, gpu, model)
+                runs(knowledge(), framework, precision, gpu, model)
                 and support.runs_kv(framework, wish.kv_type, gpu)
                 and support.can_share(framework, precision, model, gpus)
             ):

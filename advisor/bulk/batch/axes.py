@@ -17,7 +17,7 @@ from advisor.knowledge.yaml_fields import Collector, Fields, guess
 from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
 from advisor.scenario import resolve
-from advisor.scenario.precisions import formats_named
+from advisor.scenario.choices import formats_named
 from advisor.units import UnitError, parse_quantity, parse_size_as_sold
 from advisor.yamlfile import Node
 

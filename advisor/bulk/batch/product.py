@@ -24,7 +24,13 @@ from advisor.knowledge import names
 from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.models.model import Model
 from advisor.scenario import support
-from advisor.scenario.precisions import DEFAULT_PRECISION, formats_for, precision_asked
+from advisor.scenario.choices import (
+    DEFAULT_PRECISION,
+    candidates,
+    choices_for,
+    formats_for,
+    precision_asked,
+)
 from advisor.scenario.request_data import request_from
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
@@ -222,11 +228,11 @@ class _Expansion(Struct):
         asked = precision or held or DEFAULT_PRECISION
         stated = names.find_framework(known, framework) if framework else None
         formats = formats_for(asked, model, known)
-        tried = support.candidates(known, stated, split=False)
-        if found := support.first_pair(tried, formats, gpu, model):
+        tried = candidates(known, stated, split=False)
+        if found := choices_for(known, gpu, model).first_pair(tried, formats):
             return found[1]
         subject = f"{framework} does not run" if framework else "no framework runs"
-        if support.first_pair(tried, formats, None, model):
+        if choices_for(known, None, model).first_pair(tried, formats):
             return f"{subject} {asked} on {_kind_of(gpu)}"
         kind = model.shape.outer_type or model.shape.model_type
         return f"{subject} {asked} of the architecture '{kind}'"
