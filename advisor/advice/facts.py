@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.margin import certainty_of, fullest_usable, headroom_percent
@@ -293,20 +294,31 @@ def _proof(base: Base, options: Sequence[Option]) -> Pairs:
 def option_facts(base: Base, options: Sequence[Option]) -> list[OptionFacts]:
     """Give the facts of every option, best-in-class marks included."""
     marks, better = marks_of(options), dominators_in_kind(options)
-    least = least_speed(base)
+    before = _Before(
+        base,
+        least_speed(base),
+        weights_loss(base.scenario),
+        [model.name for model in relatives(base.knowledge, base.scenario.model)],
+    )
     return [
-        OptionFacts(option.key, _option(base, option, marks, better.get(option.key, ()), least))
+        OptionFacts(option.key, _option(before, option, marks, better.get(option.key, ())))
         for option in options
     ]
 
 
+class _Before(NamedTuple):
+    """The request, and what every what-if is held against."""
+
+    base: Base
+    least_speed: float
+    weights_loss: float | None
+    relatives: Sequence[str]
+
+
 def _option(
-    base: Base,
-    option: Option,
-    marks: Mapping[str, set[str]],
-    better: Sequence[str],
-    least: float,
+    before: _Before, option: Option, marks: Mapping[str, set[str]], better: Sequence[str]
 ) -> dict[str, FactValue]:
+    base = before.base
     facts: dict[str, FactValue] = {
         **option.alone,
         ACTION_FACT: option.action,
@@ -320,43 +332,37 @@ def _option(
     put(facts, "option.cost", option.cost_usd)
     put(facts, "option.quality_loss", option.quality_loss_percent)
     put(facts, "option.quality_cost", option.quality_cost_percent)
-    _put_weights_cost(facts, base, option)
+    weights_loss = option.alone.get("option.weights_loss")
+    if before.weights_loss is not None and isinstance(weights_loss, float):
+        put(facts, "option.weights_cost", weights_loss - before.weights_loss)
     facts["option.saved"] = float(base.memory.required_bytes - option.memory.required_bytes)
-    _put_speed(facts, base, option, least)
-    _put_change(facts, base, option)
+    _put_speed(facts, before, option)
+    _put_change(facts, before, option)
     return facts
 
 
-def _put_weights_cost(facts: dict[str, FactValue], base: Base, option: Option) -> None:
-    before, after = weights_loss(base.scenario), option.alone.get("option.weights_loss")
-    if before is not None and isinstance(after, float):
-        put(facts, "option.weights_cost", after - before)
-
-
-def _put_speed(facts: dict[str, FactValue], base: Base, option: Option, least: float) -> None:
-    speed, before = option.speed, base.speed
+def _put_speed(facts: dict[str, FactValue], before: _Before, option: Option) -> None:
+    speed, earlier = option.speed, before.base.speed
     if speed is None:
         return
     now = speed.decode_tok_s.estimate
-    facts["option.usable_speed"] = now >= least
-    if before:
-        then, total = before.decode_tok_s.estimate, before.total_tok_s
+    facts["option.usable_speed"] = now >= before.least_speed
+    if earlier:
+        then, total = earlier.decode_tok_s.estimate, earlier.total_tok_s
         _put_share(facts, "option.speed_gain", now - then, then)
         _put_share(facts, "option.aggregate_gain", speed.total_tok_s - total, total)
 
 
-def _put_change(facts: dict[str, FactValue], base: Base, option: Option) -> None:
-    before, after = base.scenario, option.scenario
-    if after.model is not before.model:
-        facts["option.related"] = any(
-            model is after.model for model in relatives(base.knowledge, before.model)
-        )
-    facts["option.same_family"] = after.model.family == before.model.family
-    _put_share(facts, "option.context_kept", after.context_tokens, before.context_tokens)
-    _put_share(facts, "option.batch_kept", after.batch, before.batch)
-    _put_share(facts, "option.parameters_kept", after.model.parameters, before.model.parameters)
-    if after.gpu and before.gpu:
-        facts["option.same_vendor"] = after.gpu.vendor == before.gpu.vendor
+def _put_change(facts: dict[str, FactValue], before: _Before, option: Option) -> None:
+    own, after = before.base.scenario, option.scenario
+    if after.model is not own.model:
+        facts["option.related"] = after.model.name in before.relatives
+    facts["option.same_family"] = after.model.family == own.model.family
+    _put_share(facts, "option.context_kept", after.context_tokens, own.context_tokens)
+    _put_share(facts, "option.batch_kept", after.batch, own.batch)
+    _put_share(facts, "option.parameters_kept", after.model.parameters, own.model.parameters)
+    if after.gpu and own.gpu:
+        facts["option.same_vendor"] = after.gpu.vendor == own.gpu.vendor
 
 
 def _put_share(facts: dict[str, FactValue], name: str, part: float, whole: float) -> None:

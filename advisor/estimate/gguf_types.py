@@ -7,7 +7,6 @@ checked against its dry run on 990 model and file-type pairs (tests/data/llamacp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
 from advisor.estimate.gguf_tensors import Tensor
@@ -304,11 +303,8 @@ def _first(choices: _Choices, site: Site) -> str | None:
     return next((kind for when, kind in choices if _WHEN[when](site)), None)
 
 
-@lru_cache(maxsize=8_192)
 def preferred_types(ftype: str, category: str, sites: Sites, *, seventy_b: bool) -> tuple[str, ...]:
     """List what the rules prefer for the tensors of a category that differ by place.
-
-    The same for every model of so many layers and experts, so kept for all of them.
 
     Args:
         ftype: A file type.

@@ -241,7 +241,6 @@ def vision_bytes(model: StoredModel) -> int:
     return sum(tensor.n_bytes for tensor in model.vision_tensors)
 
 
-@by_identity
 def stored_bytes(model: StoredModel) -> GgufBytes:
     """Group the text model's bytes as placement needs them.
 

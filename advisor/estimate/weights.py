@@ -12,7 +12,7 @@ from advisor.estimate.gguf_types import BASE_TYPES
 from advisor.estimate.gguf_weights import GgufBytes, Span, gguf_bytes
 from advisor.estimate.parameter_split import ParameterSplit, parameter_split
 from advisor.knowledge.types import Format, Framework, GgmlType
-from advisor.memo import by_identity, by_identity_up_to
+from advisor.memo import by_identity_up_to
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights, prefix_sums
 from advisor.scenario.figures import WeightProfile
@@ -166,7 +166,6 @@ def _gguf_without_layout(model: Model, ftype: str, ggml_types: Mapping[str, Ggml
     return _gguf(model, found, why, _SPREAD_SHARE, vision=2 * model.vision_parameters)
 
 
-@by_identity
 def _likeness(model: Model) -> tuple[Shape, Layout, int]:
     """Describe a Llama of a model's widths, and count the weights of its blocks."""
     shape = parameter_split(model).likeness(model.shape)

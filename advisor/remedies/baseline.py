@@ -105,7 +105,7 @@ def make_option(
         scenario = without_lost_drafts(scenario)
     then = outlook_of(scenario, base.knowledge)
     loss = then.quality_loss_percent if scenario.model is own.model else None
-    before = quality_loss(own)
+    cost = None if loss is None else _quality_cost(own, scenario, loss)
     full = _completed(base, change, scenario)
     return Option(
         key=option_key(remedy.action, full),
@@ -117,12 +117,20 @@ def make_option(
         fits=then.fits,
         steps=steps,
         quality_loss_percent=loss,
-        quality_cost_percent=None if loss is None or before is None else round(loss - before, 6),
+        quality_cost_percent=cost,
         cost_usd=cost_usd,
         effort=effort or remedy.effort,
         margin=then.margin,
         alone=then.facts,
     )
+
+
+def _quality_cost(own: Scenario, scenario: Scenario, loss: float) -> float | None:
+    """What a what-if of the same model loses beside the request, points of perplexity."""
+    if scenario.precision is own.precision and scenario.kv_cache_k is own.kv_cache_k:
+        return 0.0
+    before = quality_loss(own)
+    return None if before is None else round(loss - before, 6)
 
 
 def stored_bytes(base: Base, scenario: Scenario, precision: Format | None = None) -> int:

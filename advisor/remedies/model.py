@@ -11,7 +11,6 @@ from advisor.errors import UserError
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge import catalogue
 from advisor.knowledge.types import Format, Knowledge
-from advisor.memo import by_identity
 from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
 from advisor.remedies.baseline import Base, Remedy, make_option, stored_bytes
@@ -192,7 +191,6 @@ def _with_model(base: Base, scenario: Scenario, model: Model) -> Scenario | None
     return without_lost_drafts(replace(scenario, model=model, context_tokens=context))
 
 
-@by_identity
 def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:
     """Models of the family, or of the publisher with the same vocabulary, largest first.
 
