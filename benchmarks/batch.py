@@ -35,7 +35,7 @@ from advisor.bulk.batch.shard import Making, make_shard
 from advisor.report.assembly import document
 from advisor.report.formats import render_json
 from advisor.report.pages import render_html, render_markdown
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 
 ROOT = Path(__file__).resolve().parent.parent
 PLAN = "gpus: popular\nmodels: {models}\nformats: popular\ncontexts: popular\n"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.estimate.break_even import MOST_CARDS, can_double
+from advisor.estimate.limits import MOST_CARDS, can_double
 from advisor.estimate.memory import estimate_memory, free_bytes
 from advisor.remedies.formats import worth_having
 from advisor.runtimes import runtime_of

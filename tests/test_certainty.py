@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.estimate.margin import certainty_of
 from advisor.estimate.memory import estimate_memory
 from advisor.report.assembly import document
 from advisor.report.sentence_check import contradictions
+from advisor.scenario.figures import certainty_of
 from advisor.scenario.settings import Request
 from tests.estimate.builders import FP16, GIB, KNOWLEDGE, framework, on_card, scenario
 

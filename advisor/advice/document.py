@@ -12,12 +12,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from advisor.estimate.margin import Certainty
 from advisor.estimate.picture import MemoryPicture
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.provenance import SwitchedOff, UserEntry
 from advisor.runtimes.commands import Command
-from advisor.scenario.figures import BoundBy, BreakEven, CardMemory, Figure, Span
+from advisor.scenario.figures import BoundBy, BreakEven, CardMemory, Certainty, Figure, Span
 
 
 class GpuDoc(Struct, frozen=True):

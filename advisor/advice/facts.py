@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from advisor.estimate.kv_cache import kv_bytes_per_token
-from advisor.estimate.margin import certainty_of, fullest_usable, headroom_percent
 from advisor.estimate.memory import partly_guessed, sequences_at_once
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Framework, Gpu
@@ -16,7 +15,6 @@ from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.models.model import Model
 from advisor.remedies import combine, quantize, speculative
 from advisor.remedies.assessment import exam_loss, put, quality_loss, weights_loss
-from advisor.remedies.baseline import Base
 from advisor.remedies.dominance import (
     BETWEEN_KEYS,
     DOMINATED_BY,
@@ -25,10 +23,18 @@ from advisor.remedies.dominance import (
 )
 from advisor.remedies.last_resort import proof_of
 from advisor.remedies.model import relatives
-from advisor.remedies.option import Option
+from advisor.remedies.option import Base, Option
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import support
-from advisor.scenario.figures import BreakEven, Limits, Memory, Speed
+from advisor.scenario.figures import (
+    BreakEven,
+    Limits,
+    Memory,
+    Speed,
+    certainty_of,
+    fullest_usable,
+    headroom_percent,
+)
 from advisor.scenario.scenario import Scenario, offloads
 from advisor.scenario.settings import STATED, Request
 from advisor.scenario.splits import split_of

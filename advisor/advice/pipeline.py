@@ -37,9 +37,8 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.remedies.baseline import Base
 from advisor.remedies.impossible import expected_options
-from advisor.remedies.option import Expected, Option
+from advisor.remedies.option import Base, Expected, Option
 from advisor.remedies.registry import rule_vocabulary
 from advisor.rules.engine import make_engine
 from advisor.rules.engine.base import Engine, Firing, OptionFacts, Outcome

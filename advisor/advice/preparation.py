@@ -9,19 +9,18 @@ from msgspec import Struct
 
 from advisor.advice.facts import break_even_facts, option_facts, scenario_facts
 from advisor.errors import RequestError, UserError, raise_problems
-from advisor.estimate.break_even import first_batch_too_large, smallest_capacity_bytes
-from advisor.estimate.limits import find_limits
-from advisor.estimate.system_ram import timed
+from advisor.estimate.limits import find_limits, first_batch_too_large, smallest_capacity_bytes
+from advisor.estimate.placement import host_fits
+from advisor.estimate.speed import estimate_speed
 from advisor.knowledge import names
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.knowledge.vendors import MAKERS
 from advisor.models.model import Model
 from advisor.remedies.assessment import outlook_of
-from advisor.remedies.baseline import Base
 from advisor.remedies.cards import fewest_cards
 from advisor.remedies.impossible import expected_options
-from advisor.remedies.option import Option
+from advisor.remedies.option import Base, Option
 from advisor.remedies.quantize import largest_format
 from advisor.remedies.registry import build_options
 from advisor.rules.engine.base import OptionFacts
@@ -102,7 +101,9 @@ def estimate(request: Request, knowledge: Knowledge) -> Base:
     """
     scenario = resolve(request, knowledge)
     now = outlook_of(scenario, knowledge)
-    speed = now.speed if now.fits else timed(scenario, now.memory, knowledge)
+    speed = now.speed
+    if not now.fits and host_fits(scenario, now.memory):
+        speed = estimate_speed(scenario, now.memory, knowledge)
     return Base(request, scenario, now.memory, speed, knowledge)
 
 

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from advisor.advice.conclusions import ScoreTerm
 from advisor.advice.document import Because
-from advisor.estimate.margin import certainty_of
 from advisor.estimate.memory import partly_guessed
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, show, shown_in
@@ -21,6 +20,7 @@ from advisor.rules.conditions import ORDERING, Facts, Test, all_hold, value_of
 from advisor.rules.engine.base import Firing, OptionFacts
 from advisor.rules.engine.trace import what_held
 from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score
+from advisor.scenario.figures import certainty_of
 
 _ALTERNATIVES = 3
 _FRAMEWORK_FACT = "option.framework"

@@ -22,7 +22,7 @@ from advisor.estimate.kv_cache import kv_read_bytes
 from advisor.estimate.measurement import Measurement
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.speed_rates import architecture_of
-from advisor.estimate.speed_step import Reads, is_split, reads_of
+from advisor.estimate.speed_step import Reads, reads_of
 from advisor.estimate.speed_tables import Policy
 from advisor.estimate.weights import weights_of
 from advisor.knowledge.types import Knowledge
@@ -30,7 +30,7 @@ from advisor.knowledge.vendors import MAKERS
 from advisor.models.resolution import model_from_record
 from advisor.runtimes import is_sized, runtime_of
 from advisor.scenario.figures import Memory
-from advisor.scenario.scenario import Scenario
+from advisor.scenario.scenario import Scenario, is_split
 
 Metric = Literal["decode", "prefill"]
 SHALLOW_TOKENS = 1024

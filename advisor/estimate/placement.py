@@ -12,12 +12,13 @@ from advisor.estimate.kv_cache import cache_shape_of
 from advisor.estimate.weights import weights_of
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import CacheShape, CardShare, Placement, Runtime, Weights
+from advisor.scenario.figures import Memory
+from advisor.scenario.scenario import Scenario, offloads
 from advisor.scenario.splits import is_pipeline, split_of
 
 if TYPE_CHECKING:
     from advisor.estimate.overhead import Card
     from advisor.knowledge.types import Knowledge
-    from advisor.scenario.scenario import Scenario
 
 
 def place(scenario: Scenario, weights: Weights, room: Sequence[int]) -> Placement:
@@ -162,3 +163,9 @@ def fixed_of(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) ->
     unequal = cards if scenario.cards else ()
     room = [(card.usable or 0) - card.overhead.central for card in unequal]
     return Fixed(weights, cache, place(scenario, weights, room))
+
+
+def host_fits(scenario: Scenario, memory: Memory) -> bool:
+    """Whether system RAM holds what lies there; unknown RAM counts as said to be needed."""
+    needed = memory.host_weights_bytes + memory.host_kv_cache_bytes
+    return not offloads(scenario) or scenario.ram_bytes is None or needed <= scenario.ram_bytes

@@ -20,18 +20,17 @@ from math import exp, hypot, log
 from msgspec.structs import replace
 
 from advisor.estimate.kv_cache import kv_read_bytes
+from advisor.estimate.measured_speed import Measured, with_measured
 from advisor.estimate.overhead import splits_by_layer
-from advisor.estimate.published_speed import Measured
 from advisor.estimate.speed_prefill import Reached, prompt_seconds, work_of
 from advisor.estimate.speed_rates import Rate, Speeds, speeds_of
-from advisor.estimate.speed_step import Reads, is_split, prefill_gain, reads_of, step_time
+from advisor.estimate.speed_step import Reads, prefill_gain, reads_of, step_time
 from advisor.estimate.speed_tables import Range
-from advisor.estimate.user_speed import with_own
 from advisor.estimate.weights import weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.runtimes.base import Weights
 from advisor.scenario.figures import Evidence, Figure, Memory, Span, Speed
-from advisor.scenario.scenario import Scenario
+from advisor.scenario.scenario import Scenario, is_split
 from advisor.scenario.splits import split_of
 from advisor.units import GIB, plain
 
@@ -173,7 +172,11 @@ def _plain_speed(
     weights = weights_of(
         scenario.model, scenario.precision, scenario.framework, knowledge.ggml_types
     )
-    return with_own(scenario, speeds, _speed(scenario, memory, speeds, rate, weights))
+    found, tables = _speed(scenario, memory, speeds, rate, weights), speeds.tables
+    if speeds.own is None:
+        return found
+    spread, most_apart = tables.ranges["measured"], tables.measured_depth_tokens
+    return with_measured(scenario, speeds.own, found, spread=spread, most_apart=most_apart)
 
 
 def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.published_speed import MeasuredSpeeds
+from advisor.estimate.measured_speed import MeasuredSpeeds
 from advisor.estimate.speed_prefill import (
     Reached,
     generation_of,

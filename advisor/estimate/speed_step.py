@@ -64,14 +64,6 @@ class Step(Struct, frozen=True):
     bound_by: BoundBy
 
 
-def is_split(scenario: Scenario) -> bool:
-    """Say whether the request itself leaves layers or experts in system RAM."""
-    layers = scenario.gpu_layers
-    return scenario.cpu_experts > 0 or (
-        layers is not None and layers <= scenario.model.shape.layers
-    )
-
-
 def layers_of(model: Model) -> Layers:
     """Count the layers of a model by what they launch, once per model."""
     shape = model.shape

@@ -11,15 +11,14 @@ from math import log
 
 from msgspec import Struct
 
-from advisor.estimate.margin import Margin, headroom_percent, margin_of
 from advisor.estimate.memory import estimate_memory
+from advisor.estimate.placement import host_fits
 from advisor.estimate.speed import estimate_speed
-from advisor.estimate.system_ram import host_fits
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import Kept
 from advisor.scenario import support
-from advisor.scenario.figures import Memory, Speed
+from advisor.scenario.figures import Margin, Memory, Speed, headroom_percent, margin_of
 from advisor.scenario.scenario import Key, Scenario, any_context_key, offloads, whole_key
 from advisor.scenario.splits import split_of
 from advisor.units import percent

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from advisor.estimate.limits import largest_batch
 from advisor.knowledge.types import Knowledge
-from advisor.remedies.baseline import Base, Remedy, make_option
-from advisor.remedies.option import Option
+from advisor.remedies.option import Base, Option, Remedy, make_option
 from advisor.remedies.search import Bounds, Degree
 from advisor.runtimes.commands import can_tell
 from advisor.scenario.figures import Limits

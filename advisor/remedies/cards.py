@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from advisor.errors import UserError
-from advisor.estimate.break_even import MOST_CARDS, can_double, fewest_gpus
+from advisor.estimate.limits import MOST_CARDS, can_double, fewest_gpus
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge import catalogue
 from advisor.knowledge.cards import TOGETHER, Cards, find_cards
@@ -15,15 +15,15 @@ from advisor.knowledge.catalogue import CardRow
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.knowledge.vendors import MOSTLY_RENTED
 from advisor.memo import by_identity
-from advisor.remedies.baseline import (
+from advisor.remedies.option import (
     Base,
+    Option,
     Remedy,
     cards_hold,
     make_option,
     stored_bytes,
     whole_if_held,
 )
-from advisor.remedies.option import Option
 from advisor.scenario.choices import runs
 from advisor.scenario.resolve import default_backend
 from advisor.scenario.scenario import Scenario

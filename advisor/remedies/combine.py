@@ -16,9 +16,8 @@ from itertools import combinations, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.system_ram import host_fits
+from advisor.estimate.placement import host_fits
 from advisor.knowledge.types import Format, KvType
-from advisor.remedies.baseline import Base, Remedy, cards_hold, stored_bytes
 from advisor.remedies.batch import DEGREE as BATCH
 from advisor.remedies.cards import LARGER, MORE, RENTED
 from advisor.remedies.context import DEGREE as CONTEXT
@@ -28,7 +27,7 @@ from advisor.remedies.kv_cache import smaller_caches, with_cache
 from advisor.remedies.machines import on_machines
 from advisor.remedies.offload import EXPERTS_DEGREE as EXPERTS
 from advisor.remedies.offload import LAYERS_DEGREE as LAYERS
-from advisor.remedies.option import Option
+from advisor.remedies.option import Base, Option, Remedy, cards_hold, stored_bytes
 from advisor.remedies.search import (
     Bounds,
     Degree,

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from advisor.estimate.limits import largest_fitting_context, largest_that_fits
-from advisor.estimate.margin import headroom_percent
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.overhead import cards_of
 from advisor.knowledge.types import Knowledge
-from advisor.remedies.baseline import Base, Remedy, make_option
-from advisor.remedies.option import Option
+from advisor.remedies.option import Base, Option, Remedy, make_option
 from advisor.remedies.search import Bounds, Degree
 from advisor.runtimes.commands import can_tell
+from advisor.scenario.figures import headroom_percent
 from advisor.scenario.scenario import Scenario
 
 _STEP_TOKENS = 256

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from advisor.remedies.baseline import Base, Remedy, make_option, may_help
 from advisor.remedies.formats import in_framework, other_frameworks
-from advisor.remedies.option import Option
+from advisor.remedies.option import Base, Option, Remedy, make_option, may_help
 
 
 def _others(base: Base, *_: object) -> Iterator[Option]:

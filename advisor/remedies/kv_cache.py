@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from advisor.knowledge.types import KvType
-from advisor.remedies.baseline import Base, Remedy, make_option, may_help
-from advisor.remedies.option import Option
+from advisor.remedies.option import Base, Option, Remedy, make_option, may_help
 from advisor.remedies.search import Bounds, Plan
 from advisor.runtimes.commands import can_tell
 from advisor.scenario import support

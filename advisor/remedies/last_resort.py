@@ -12,19 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.break_even import MOST_CARDS
+from advisor.estimate.limits import MOST_CARDS
 from advisor.estimate.memory import estimate_memory
 from advisor.knowledge.types import Format, Framework, Gpu
 from advisor.knowledge.vendors import MAKERS
 from advisor.models.model import Model
-from advisor.remedies.baseline import Base, Remedy, cards_hold, stored_bytes
 from advisor.remedies.batch import DEGREE as BATCH
 from advisor.remedies.cards import current_cards
 from advisor.remedies.combine import REMEDY as COMBINE
 from advisor.remedies.context import DEGREE as CONTEXT
 from advisor.remedies.kv_cache import smaller_caches, with_cache
 from advisor.remedies.offload import LAYERS_DEGREE as LAYERS
-from advisor.remedies.option import Option
+from advisor.remedies.option import Base, Option, Remedy, cards_hold, stored_bytes
 from advisor.remedies.search import (
     Bounds,
     Plan,

@@ -17,7 +17,6 @@ from advisor.estimate.memory import free_bytes
 from advisor.knowledge.catalogue import CardRow
 from advisor.knowledge.types import Format, Knowledge
 from advisor.knowledge.vendors import MOSTLY_RENTED
-from advisor.remedies.baseline import Base, Remedy, stored_bytes
 from advisor.remedies.cards import (
     LEAST_RENTED_BANDWIDTH,
     can_grow,
@@ -26,7 +25,7 @@ from advisor.remedies.cards import (
 )
 from advisor.remedies.dominance import best_of
 from advisor.remedies.formats import families_elsewhere, in_framework, with_format, worth_having
-from advisor.remedies.option import Option
+from advisor.remedies.option import Base, Option, Remedy, stored_bytes
 from advisor.remedies.search import Plan, bounds, proved
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario

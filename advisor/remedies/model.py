@@ -13,9 +13,8 @@ from advisor.knowledge import catalogue
 from advisor.knowledge.types import Format, Knowledge
 from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
-from advisor.remedies.baseline import Base, Remedy, make_option, stored_bytes
 from advisor.remedies.formats import Sized, faithful_formats
-from advisor.remedies.option import Option
+from advisor.remedies.option import Base, Option, Remedy, make_option, stored_bytes
 from advisor.scenario import support
 from advisor.scenario.choices import runs as can_run
 from advisor.scenario.resolve import default_context

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from advisor.estimate.limits import largest_gpu_layers, smallest_cpu_experts
 from advisor.knowledge.types import Knowledge
-from advisor.remedies.baseline import Base, Remedy, make_option
-from advisor.remedies.option import Option
+from advisor.remedies.option import Base, Option, Remedy, make_option
 from advisor.remedies.search import Bounds, Degree
 from advisor.scenario.scenario import Scenario, offloads
 

@@ -1,18 +1,30 @@
-"""A what-if: the change, and the changed scenario estimated."""
+"""A what-if: what it is built from, how it is estimated, and what it comes to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from advisor.estimate.memory import free_bytes
+from advisor.estimate.weights import weight_profile
 from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.types import Format, Knowledge
+from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
+from advisor.scenario.choices import choices_for, precision_asked
+from advisor.scenario.figures import Limits, Memory, Speed
+from advisor.scenario.resolve import cards_asked, default_backend, default_context, default_ubatch
+from advisor.scenario.scenario import Scenario, offloads
+from advisor.scenario.settings import Request
+from advisor.scenario.speculation import without_lost_drafts
+from advisor.scenario.splits import can_split, split_of
 
 if TYPE_CHECKING:
-    from advisor.estimate.margin import Margin
-    from advisor.scenario.figures import Memory, Speed
+    from advisor.scenario.figures import Margin, Memory, Speed
     from advisor.scenario.scenario import Scenario
+
 
 Effort = Literal["setting", "download", "rebuild", "purchase"]
 EFFORTS: Sequence[Effort] = get_args(Effort)
@@ -49,3 +61,235 @@ class Expected(Struct, frozen=True):
     change: Mapping[str, object]
     facts: Mapping[str, FactValue]
     """Its ``option.*`` facts, for the rules that bar it."""
+
+
+class Base(Struct, frozen=True):
+    """The request, resolved and estimated."""
+
+    request: Request
+    scenario: Scenario
+    memory: Memory
+    speed: Speed | None
+    knowledge: Knowledge
+
+    @property
+    def card_fits(self) -> bool:
+        """Whether the request fits on its cards."""
+        return self.memory.deficit_bytes == 0
+
+
+Propose = Callable[[Base, Limits, Mapping[str, Option]], Iterator[Option]]
+"""The request, how far it can grow, and what was proposed so far by key -> what-ifs."""
+
+
+class Remedy(Struct, frozen=True):
+    """A change worth proposing: what it says of itself, and how it is found.
+
+    Several may stand for one action; what they say then counts together.
+    """
+
+    action: str
+    """What rules recommend and texts are named after."""
+    settings: frozenset[str]
+    """Settings of a request that are its subject; none where it has no single subject."""
+    effort: Effort
+    """What it usually takes."""
+    propose: Propose | None = None
+    """None where another remedy's search finds it as well."""
+    told_by: str = ""
+    """The setting whose new value tells one such change from another; empty: all that changes."""
+    joins: bool = False
+    """Whether it is looked for only when every other change was proposed."""
+    uncertain: bool = False
+    """Whether its gain hangs on what is written."""
+
+
+def may_help(base: Base, other: Scenario) -> bool:
+    """Whether a what-if is worth estimating: where the request fits, or the what-if would."""
+    return (base.card_fits and can_split(other)) or cards_hold(base, other)
+
+
+def cards_hold(base: Base, other: Scenario) -> bool:
+    """Whether a what-if fits on its cards: the estimate's own answer, without its details."""
+    if not can_split(other):
+        return False
+    known = known_outlook(other, base.knowledge)
+    if known:
+        return not known.memory.deficit_bytes
+    free = free_bytes(other, base.knowledge)
+    return free is None or free >= 0
+
+
+def whole_if_held(base: Base, other: Scenario) -> Scenario:
+    """Drop a stated split where the cards of a what-if hold all of it, or share their memory."""
+    if other.gpu is None or not offloads(other):
+        return other
+    whole = replace(other, gpu_layers=None, cpu_experts=0)
+    return whole if other.gpu.unified_memory or cards_hold(base, whole) else other
+
+
+def make_option(
+    base: Base,
+    remedy: Remedy,
+    change: Mapping[str, object],
+    scenario: Scenario,
+    *,
+    effort: Effort | None = None,
+    cost_usd: float | None = None,
+    steps: int = 1,
+) -> Option:
+    """Estimate a changed scenario with the request's own estimator and complete its change."""
+    if base.request.ubatch is None and scenario.model.modality == "embedding":
+        at_once = default_ubatch(scenario.model, scenario.framework, scenario.context_tokens)
+        scenario = replace(scenario, ubatch=at_once)
+    own = base.scenario
+    if scenario.model is not own.model or scenario.framework is not own.framework:
+        scenario = without_lost_drafts(scenario)
+    then = outlook_of(scenario, base.knowledge)
+    loss = then.quality_loss_percent if scenario.model is own.model else None
+    cost = None if loss is None else _quality_cost(own, scenario, loss)
+    full = _completed(base, change, scenario)
+    return Option(
+        key=option_key(remedy.action, full),
+        action=remedy.action,
+        change=full,
+        scenario=scenario,
+        memory=then.memory,
+        speed=then.speed,
+        fits=then.fits,
+        steps=steps,
+        quality_loss_percent=loss,
+        quality_cost_percent=cost,
+        cost_usd=cost_usd,
+        effort=effort or remedy.effort,
+        margin=then.margin,
+        alone=then.facts,
+    )
+
+
+def _quality_cost(own: Scenario, scenario: Scenario, loss: float) -> float | None:
+    """What a what-if of the same model loses beside the request, points of perplexity."""
+    if scenario.precision is own.precision and scenario.kv_cache_k is own.kv_cache_k:
+        return 0.0
+    before = quality_loss(own)
+    return None if before is None else round(loss - before, 6)
+
+
+def stored_bytes(base: Base, scenario: Scenario, precision: Format | None = None) -> int:
+    """What the weights take wherever they lie, bytes: the floor of any what-if.
+
+    Args:
+        base: The request.
+        scenario: Whose model and framework.
+        precision: Another format than the scenario's own.
+    """
+    stored_as = precision or scenario.precision
+    return weight_profile(
+        scenario.model, stored_as, scenario.framework, base.knowledge.ggml_types
+    ).total_bytes
+
+
+def option_key(action: str, change: Mapping[str, object]) -> str:
+    """A stable, readable identity: ``quantize precision=Q8_0``."""
+    if len(change) == 1:
+        ((name, value),) = change.items()
+        return f"{action} {name}={value}"
+    return " ".join([action, *[f"{key}={value}" for key, value in sorted(change.items())]])
+
+
+def _completed(
+    base: Base, change: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Add the keys without which running the changed request would fall back to other defaults."""
+    request, own = base.request, base.scenario
+    full = {**change, **_split_changes(base, change, scenario)}
+    if own.mtp or own.draft_model:
+        full.update(_draft_changes(base, full, scenario))
+    if scenario.gpu is not own.gpu or scenario.gpus != own.gpus:
+        full.update(_card_changes(base, full, scenario))
+    full.update(_choice_changes(base, full, scenario))
+    stated = full.get("split", request.split)
+    if stated and scenario.gpus > 1 and stated != (way := split_of(scenario)):
+        full["split"] = way
+    stated_context = request.context or default_context(scenario.model)
+    if "context" not in full and stated_context != scenario.context_tokens:
+        full["context"] = scenario.context_tokens
+    if scenario.gpu and "backend" not in full:
+        stated = base.scenario.backend if request.backend else default_backend(scenario.gpu)
+        if scenario.backend != stated:
+            full["backend"] = scenario.backend
+    return full
+
+
+def _choice_changes(
+    base: Base, full: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Name the framework and the format where the defaults would choose others."""
+    if full.keys().isdisjoint(_CHOSEN_BY) and not _moved(base, scenario):
+        return {}
+    text = str(full.get("precision") or precision_asked(base.request, scenario.model))
+    framework, added = scenario.framework, dict[str, object]()
+    stated = framework if "framework" in full else None
+    if stated is None and base.request.framework:
+        stated = base.scenario.framework
+    choices = choices_for(base.knowledge, scenario.gpu, scenario.model)
+    split = offloads(scenario)
+    expected = choices.default_pair(text, stated, split=split)
+    if expected is None or expected[1] is not framework:
+        added["framework"] = framework.name
+        expected = choices.default_pair(text, framework, split=split)
+    if expected is None or expected[0] is not scenario.precision:
+        added["precision"] = scenario.precision.name
+    return added
+
+
+def _draft_changes(
+    base: Base, full: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Take back a head or a draft model that the changed scenario cannot use."""
+    lost: dict[str, object] = {}
+    if base.scenario.mtp and not scenario.mtp and "mtp" not in full:
+        lost["mtp"] = 0
+    if base.scenario.draft_model and scenario.draft_model is None:
+        lost["draft_model"] = None
+    return lost
+
+
+def _card_changes(
+    base: Base, full: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Say which and how many cards where the request's own words would give others."""
+    request, gpu = base.request, scenario.gpu
+    if gpu is None or scenario.cards:
+        return {}
+    added: dict[str, object] = {}
+    if "gpu" not in full and cards_asked(request, base.knowledge).counted:
+        added["gpu"] = gpu.name
+    stated = full.get("gpus", request.gpus) or 1
+    if stated != scenario.gpus:
+        added["gpus"] = scenario.gpus
+    return added
+
+
+def _split_changes(
+    base: Base, full: Mapping[str, object], scenario: Scenario
+) -> Mapping[str, object]:
+    """Undo a stated split where the changed scenario has none."""
+    undone: dict[str, object] = {}
+    if "gpu_layers" not in full and scenario.gpu_layers != base.scenario.gpu_layers:
+        undone["gpu_layers"] = "all" if scenario.gpu_layers is None else scenario.gpu_layers
+    if "cpu_experts" not in full and scenario.cpu_experts != base.scenario.cpu_experts:
+        undone["cpu_experts"] = scenario.cpu_experts
+    return undone
+
+
+_CHOSEN_BY = frozenset(
+    {"gpu", "model", "config", "framework", "precision", "gpu_layers", "cpu_experts"}
+)
+"""Keys of a request from which its default framework and format follow."""
+
+
+def _moved(base: Base, scenario: Scenario) -> bool:
+    """Whether framework or format is another than the request's own, which needs no naming."""
+    own = base.scenario
+    return scenario.framework is not own.framework or scenario.precision is not own.precision

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from advisor.knowledge.types import Format
-from advisor.remedies.baseline import Base, Remedy, cards_hold, make_option, whole_if_held
 from advisor.remedies.formats import families_elsewhere, in_framework, worth_having
-from advisor.remedies.option import Option
+from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_option, whole_if_held
 from advisor.scenario.choices import Pair
 from advisor.scenario.figures import Memory
 from advisor.scenario.scenario import Scenario

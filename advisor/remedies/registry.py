@@ -24,8 +24,7 @@ from advisor.remedies import (
     quantize,
     speculative,
 )
-from advisor.remedies.baseline import Base, Remedy
-from advisor.remedies.option import Option
+from advisor.remedies.option import Base, Option, Remedy
 from advisor.scenario.figures import Limits
 
 REMEDIES: list[Remedy] = [

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct, field
 
 from advisor.knowledge.types import Format, Knowledge, KvType
-from advisor.remedies.baseline import Base, Remedy, make_option
-from advisor.remedies.option import EFFORTS, Effort, Option
+from advisor.remedies.option import EFFORTS, Base, Effort, Option, Remedy, make_option
 from advisor.scenario.scenario import Scenario, offloads
 
 _GENTLE_CACHE_BITS = 8.0

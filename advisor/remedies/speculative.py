@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from advisor.knowledge.types import Framework
 from advisor.models.model import Model
-from advisor.remedies.baseline import Base, Remedy, make_option
 from advisor.remedies.model import relatives
-from advisor.remedies.option import Effort, Option
+from advisor.remedies.option import Base, Effort, Option, Remedy, make_option
 from advisor.runtimes import runtime_of
 from advisor.scenario import support
 from advisor.scenario.speculation import DRAFT_SHARE, same_vocabulary

@@ -11,15 +11,13 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
 from advisor.estimate.limits import find_limits
-from advisor.estimate.margin import Margin, margin_of
 from advisor.knowledge import names
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.scenario import support
-from advisor.scenario.figures import Limits, Memory, Speed
 from advisor.scenario.choices import formats_named
-from advisor.scenario.request_data import number_problems
+from advisor.scenario.figures import Limits, Margin, Memory, Speed, margin_of
 from advisor.scenario.scenario import Scenario, offloads
-from advisor.scenario.settings import Request
+from advisor.scenario.settings import Request, number_problems
 from advisor.suggest import did_you_mean
 
 Prefer = Literal["quality", "speed", "balanced"]

@@ -17,11 +17,11 @@ from msgspec.structs import asdict
 from advisor.advice.conclusions import user_records
 from advisor.advice.document import MemoryDoc, ScenarioDoc, SpeedDoc
 from advisor.advice.projection import memory_doc, scenario_doc, speed_doc
-from advisor.estimate.margin import headroom_percent
 from advisor.files import __version__
 from advisor.knowledge.provenance import UserEntry
 from advisor.reverse.questions import form_of, power_w, price_usd, value_of
 from advisor.runtimes.commands import command_for
+from advisor.scenario.figures import headroom_percent
 from advisor.units import format_quantity, plain
 
 if TYPE_CHECKING:

@@ -13,17 +13,17 @@ from msgspec.structs import replace
 
 from advisor.errors import UserError
 from advisor.estimate.limits import largest_gpu_layers, smallest_cpu_experts
-from advisor.estimate.margin import margin_of
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.overhead import card_of
 from advisor.estimate.speed import estimate_speed
-from advisor.estimate.system_ram import host_fits
+from advisor.estimate.placement import host_fits
 from advisor.knowledge.cards import Cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.models.model import Model
 from advisor.reverse.answers import Answer, Reason, Wish, with_cards
 from advisor.scenario import support
 from advisor.scenario.choices import runs
+from advisor.scenario.figures import margin_of
 from advisor.scenario.resolve import assembled, default_backend
 from advisor.scenario.scenario import Scenario
 

@@ -18,9 +18,8 @@ from advisor.models.model import Model
 from advisor.models.resolution import model_from_path, model_from_record
 from advisor.scenario import support
 from advisor.scenario.choices import choose, formats_for, precision_asked
-from advisor.scenario.request_data import number_problems
 from advisor.scenario.scenario import Scenario, offloads
-from advisor.scenario.settings import STATED, Request
+from advisor.scenario.settings import STATED, Request, number_problems
 from advisor.scenario.speculation import draft_problems
 from advisor.scenario.splits import impossible_split
 from advisor.suggest import did_you_mean

@@ -73,6 +73,14 @@ def offloads(scenario: Scenario) -> bool:
     return scenario.gpu_layers is not None or scenario.cpu_experts > 0
 
 
+def is_split(scenario: Scenario) -> bool:
+    """Say whether the request itself leaves layers or experts in system RAM."""
+    layers = scenario.gpu_layers
+    return scenario.cpu_experts > 0 or (
+        layers is not None and layers <= scenario.model.shape.layers
+    )
+
+
 def whole_key(scenario: Scenario) -> tuple[Key, Key]:
     """Give a key that only equal scenarios share, and the records that must be kept with it.
 

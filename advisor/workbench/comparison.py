@@ -13,7 +13,7 @@ from advisor.knowledge.types import Knowledge
 from advisor.report.assembly import document
 from advisor.report.pages import render_markdown
 from advisor.rules.language.model import RuleSet
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.diff import Change, Difference, Edit, change_between, compare
 from advisor.workbench.fact_store import FactStore

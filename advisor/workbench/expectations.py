@@ -16,7 +16,7 @@ from advisor.knowledge.vocabulary import Vocabulary, show
 from advisor.memo import Kept
 from advisor.rules.conditions import Test, holds
 from advisor.rules.language.model import Case
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 from advisor.workbench.scenario_file import Expected
 
 Changed = Mapping[str, object]

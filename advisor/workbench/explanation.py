@@ -11,7 +11,7 @@ from advisor.advice.facts import option_facts
 from advisor.advice.pipeline import Advisor
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, show
-from advisor.remedies.baseline import Base
+from advisor.remedies.option import Base
 from advisor.rules.conditions import Test, holds
 from advisor.rules.engine.base import OptionFacts
 from advisor.rules.engine.trace import RuleTrace, TestTrace, evaluate

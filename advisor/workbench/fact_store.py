@@ -12,7 +12,7 @@ from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Knowledge
 from advisor.rules.conditions import of_option
 from advisor.rules.engine.base import OptionFacts
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 from advisor.workbench.columns import Column, column_of
 from advisor.workbench.masks import Mask
 from advisor.workbench.sample import Given, eased

@@ -12,7 +12,7 @@ from advisor.advice.preparation import prepare
 from advisor.remedies.impossible import expected_options
 from advisor.rules.conditions import Test
 from advisor.rules.language.model import Case, Rule
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, rule_mask, shown_mask, with_rule
 from advisor.workbench.diff import compare
 from advisor.workbench.expectations import Changed, contains, prepared

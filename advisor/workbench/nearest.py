@@ -15,7 +15,7 @@ from advisor.advice.preparation import all_option_facts, estimate, prepare
 from advisor.errors import UserError
 from advisor.estimate.limits import find_limits
 from advisor.knowledge import catalogue
-from advisor.remedies.baseline import Base
+from advisor.remedies.option import Base
 from advisor.rules.language.model import Rule
 from advisor.scenario.choices import choices_for
 from advisor.scenario.resolve import apply_change

@@ -15,7 +15,7 @@ from advisor.advice.pipeline import Advisor
 from advisor.advice.ranking import confidence_of, scorer
 from advisor.errors import RequestError
 from advisor.knowledge.vocabulary import ACTION_FACT
-from advisor.remedies.baseline import Base
+from advisor.remedies.option import Base
 from advisor.report.assembly import document_and_views
 from advisor.report.prose import Length, report
 from advisor.report.template_tree import If, Output, Stmt

@@ -14,7 +14,7 @@ from advisor.bulk.batch.presets import KINDS, read_presets
 from advisor.bulk.batch.product import NO_DEPTH, REPEATED, TOO_LONG
 from advisor.errors import Problems, UserError
 from advisor.knowledge import load_knowledge
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 from tests.batch.plans import TINY, write
 
 KNOWN = load_knowledge()

@@ -14,7 +14,7 @@ from advisor.errors import UserError
 from advisor.estimate.draft_head import HEAD_GUESSED, head_parameters
 from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.memory import estimate_memory
-from advisor.estimate.system_ram import timed
+from advisor.estimate.speed import estimate_speed
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models.config import read_config
@@ -45,7 +45,7 @@ def scenario(**asked: object) -> Scenario:
 def estimates(**asked: object) -> tuple[Memory, Speed]:
     whole = scenario(**asked)
     memory = estimate_memory(whole, known())
-    speed = timed(whole, memory, known())
+    speed = estimate_speed(whole, memory, known())
     assert speed is not None
     return memory, speed
 

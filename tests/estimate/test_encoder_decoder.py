@@ -16,7 +16,7 @@ from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError, UserError
 from advisor.estimate.kv_cache import kv_cache_bytes
 from advisor.estimate.memory import estimate_memory
-from advisor.estimate.system_ram import host_fits
+from advisor.estimate.placement import host_fits
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.models.model import Model

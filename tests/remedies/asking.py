@@ -6,8 +6,7 @@ from functools import lru_cache
 
 from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
-from advisor.remedies.baseline import Base
-from advisor.remedies.option import Option
+from advisor.remedies.option import Base, Option
 from advisor.scenario.resolve import apply_change
 from advisor.scenario.settings import Request
 

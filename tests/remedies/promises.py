@@ -10,8 +10,8 @@ from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.estimate.limits import largest_gpu_layers
 from advisor.estimate.memory import free_bytes
-from advisor.estimate.system_ram import host_fits
-from advisor.remedies.baseline import Base
+from advisor.estimate.placement import host_fits
+from advisor.remedies.option import Base
 from advisor.scenario.resolve import apply_change
 from advisor.scenario.settings import Request
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from advisor.advice.facts import least_speed
-from advisor.estimate.margin import headroom_percent, margin_of
-from advisor.remedies.baseline import Base
+from advisor.remedies.option import Base
 from advisor.report.assembly import document
 from advisor.reverse import ModelFilter, Settings, models_for
+from advisor.scenario.figures import headroom_percent, margin_of
 from tests.remedies.asking import advised, advisor
 
 THIN = 2.0

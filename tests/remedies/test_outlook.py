@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.estimate.memory import estimate_memory
+from advisor.estimate.placement import host_fits
 from advisor.estimate.speed import estimate_speed
-from advisor.estimate.system_ram import host_fits
 from advisor.remedies.assessment import exam_loss, outlook_of, quality_loss
-from advisor.scenario.request_data import request_from
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import request_from
 from tests.remedies.asking import advisor
 
 CONTEXTS = (1_024, 8_192, 32_768, 131_072)

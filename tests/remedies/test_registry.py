@@ -11,8 +11,7 @@ from advisor import remedies
 from advisor.estimate.limits import find_limits
 from advisor.knowledge.vocabulary import ACTION_FACT, load_vocabulary
 from advisor.remedies import cards, combine, framework, quantize
-from advisor.remedies.baseline import Remedy
-from advisor.remedies.option import EFFORTS
+from advisor.remedies.option import EFFORTS, Remedy
 from advisor.remedies.registry import (
     REMEDIES,
     actions,

@@ -10,7 +10,7 @@ from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
 from advisor.report.assembly import Views, document_and_views
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 from advisor.workbench.sample import Given, drawn, eased
 
 REPORTS = 300

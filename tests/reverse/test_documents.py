@@ -14,7 +14,7 @@ import pytest
 from advisor.report.formats import render_json
 from advisor.reverse import CardFilter, ModelFilter, Settings, gpus_for, models_for
 from advisor.reverse.documents import COLUMNS, ReverseDoc, reverse_doc, written_csv
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 from tests.reverse.asking import advisor, knowledge
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "reverse.schema.json"

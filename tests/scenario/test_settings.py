@@ -9,9 +9,18 @@ import pytest
 
 import advisor
 from advisor.errors import UserError
-from advisor.scenario.request_data import number_problems, request_from
 from advisor.scenario.scenario import Scenario
-from advisor.scenario.settings import FIXED, FLAGS, KEYS, SETTINGS, STATED, Request, Setting
+from advisor.scenario.settings import (
+    FIXED,
+    FLAGS,
+    KEYS,
+    SETTINGS,
+    STATED,
+    Request,
+    Setting,
+    number_problems,
+    request_from,
+)
 
 PACKAGE = Path(advisor.__file__).parent
 DOCS = PACKAGE.parent / "docs"

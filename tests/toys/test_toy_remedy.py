@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from advisor.remedies.baseline import Base, Remedy, make_option
+from advisor.remedies.option import Base, Remedy, make_option
 from advisor.remedies.option import Option
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import advisor
 from advisor.errors import UserError
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 
 PACKAGE = Path(advisor.__file__).parent
 SETTINGS = Path("scenario/settings.py")
@@ -100,7 +100,7 @@ def test_it_is_a_key_of_cases_and_of_their_schema(house: Path) -> None:
 def test_the_scenario_has_it_as_stated(house: Path) -> None:
     code = (
         "from advisor.knowledge import load_knowledge\n"
-        "from advisor.scenario.request_data import request_from\n"
+        "from advisor.scenario.settings import request_from\n"
         "from advisor.scenario.resolve import resolve\n"
         "asked = request_from({'gpu': 'RTX 4090', 'model': 'llama-3-8b', 'toys': '3'})\n"
         "print(resolve(asked, load_knowledge()).toys, list(asked.stated()))"

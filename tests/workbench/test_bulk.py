@@ -16,7 +16,7 @@ from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import available
 from advisor.rules.engine.reference import ReferenceEngine
 from advisor.rules.language.model import Rule, RuleSet
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all, with_rule
 from advisor.workbench.fact_store import FactStore, Part, joined
 from advisor.workbench.outcomes import standings

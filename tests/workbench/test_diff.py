@@ -12,7 +12,7 @@ import pytest
 
 from advisor.errors import UserError
 from advisor.files import data_dir
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.comparison import compare_sides
 from advisor.workbench.diff import Difference, compare

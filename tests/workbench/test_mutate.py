@@ -10,7 +10,7 @@ from advisor.errors import RequestError
 from advisor.rules.conditions import Test, When
 from advisor.rules.language import parse_rules
 from advisor.rules.language.model import Case, PerTerm, Rule, Score, WhenTerm
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all, rule_mask, with_rule
 from advisor.workbench.mutants import Mutant, mutants_of
 from advisor.workbench.mutate import Mutation, mutate

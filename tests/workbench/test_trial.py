@@ -10,7 +10,7 @@ from advisor.knowledge.fact_type import FactValue
 from advisor.rules.conditions import When
 from advisor.rules.language import parse_rules
 from advisor.rules.language.model import Case
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, with_rule
 from advisor.workbench.cases import Runner
 from advisor.workbench.expectations import Changed, case_problem, seen_in

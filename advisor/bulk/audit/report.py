@@ -23,7 +23,7 @@ from advisor.errors import UserError
 from advisor.report.figures import escaped
 from advisor.report.formats import json_line
 from advisor.report.sentence_check import contradictions, wrong_numbers, wrong_state
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice

@@ -31,8 +31,7 @@ from advisor.bulk.batch.presets import Presets, read_presets
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.yaml_fields import Collector, Fields
-from advisor.scenario.request_data import number_problems, request_from
-from advisor.scenario.settings import FIXED, SETTINGS
+from advisor.scenario.settings import FIXED, SETTINGS, number_problems, request_from
 from advisor.yamlfile import Node
 
 _PREFER = SETTINGS["prefer"].words

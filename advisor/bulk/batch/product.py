@@ -31,9 +31,8 @@ from advisor.scenario.choices import (
     formats_for,
     precision_asked,
 )
-from advisor.scenario.request_data import request_from
 from advisor.scenario.resolve import resolve
-from advisor.scenario.settings import Request
+from advisor.scenario.settings import Request, request_from
 
 TOO_LONG = "the context is longer than the model was trained for (beyond_trained: yes keeps it)"
 REPEATED = "an earlier block of the plan has it already"

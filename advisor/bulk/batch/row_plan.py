@@ -19,7 +19,7 @@ from advisor.bulk.batch.plan import SHARD_SIZE, Item, Shard
 from advisor.bulk.estimates import Row, read_rows
 from advisor.errors import Problems, RequestError, Source, UserError, raise_problems
 from advisor.knowledge.types import Knowledge
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 
 _WINDOW = 64 * SHARD_SIZE
 _MOST_PROBLEMS = 500

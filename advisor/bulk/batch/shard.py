@@ -23,8 +23,7 @@ from advisor.errors import Problems, UserError
 from advisor.report.assembly import document_and_views
 from advisor.report.formats import FORMATS, Page, json_line
 from advisor.report.prose import Length, report
-from advisor.scenario.request_data import request_from
-from advisor.scenario.settings import Request
+from advisor.scenario.settings import Request, request_from
 
 if TYPE_CHECKING:
     from advisor.advice.conclusions import Conclusions

@@ -16,9 +16,9 @@ from advisor.calibration.user.overlay import with_measurements
 from advisor.errors import Problems, RequestError, SourceFileError, UserError
 from advisor.estimate.limits import find_limits
 from advisor.estimate.memory import estimate_memory
+from advisor.estimate.placement import host_fits
 from advisor.estimate.speed import estimate_speed
 from advisor.estimate.speed_rates import speeds_of
-from advisor.estimate.system_ram import host_fits
 from advisor.estimate.weights import weights_of
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.names import find_model
@@ -26,10 +26,9 @@ from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
 from advisor.scenario.figures import Memory
-from advisor.scenario.request_data import request_from
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario
-from advisor.scenario.settings import Request
+from advisor.scenario.settings import Request, request_from
 
 _MOST_SHOWN = 1000
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)

@@ -20,8 +20,8 @@ from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.rules.language.file_places import Places, openable
 from advisor.rules.language.model import Case, Rule, RuleSet
-from advisor.scenario.request_data import request_from
 from advisor.scenario.resolve import resolve
+from advisor.scenario.settings import request_from
 from advisor.workbench.cases import CaseResult, Runner
 from advisor.workbench.expectations import key_of, prepared, refusal
 from advisor.workbench.fact_store import FactStore, Part, joined

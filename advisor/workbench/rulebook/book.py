@@ -14,7 +14,7 @@ from advisor.errors import RequestError, UserError
 from advisor.files import overlaid
 from advisor.rules.language.model import Case, Rule
 from advisor.rules.language.texts import text_of
-from advisor.scenario.request_data import request_from
+from advisor.scenario.settings import request_from
 from advisor.workbench.layout import request_line
 from advisor.workbench.preview import preview
 from advisor.workbench.rulebook import html, markdown
