@@ -14,8 +14,9 @@ from advisor.units import UnitError, dimension_of
 TABLES = ("gpus", "models", "formats", "frameworks", "kv_types")
 _KEYS = (
     "fact", "unit", "as_sold", "values", "type", "of", "from", "help", "formerly", "texts", "in",
+    "at", "print",
 )  # fmt: skip
-_TEXT_KEYS = ("text", "in", "help", "formerly")
+_TEXT_KEYS = ("text", "in", "help", "formerly", "at", "print")
 _NAME = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 
 
@@ -74,6 +75,8 @@ def _texts(entry: Fields) -> Iterator[FactType]:
             "text",
             help_text,
             formerly=former,
+            at=entry.text("at") or "",
+            print=entry.text("print") or "",
             only_in=folders,
         )
 
@@ -120,6 +123,8 @@ def _fact(entry: Fields) -> Iterator[FactType]:
         as_sold,
         former,
         texts,
+        entry.text("at") or "",
+        entry.text("print") or "",
         folders,
     )
 

@@ -35,6 +35,10 @@ class FactType(Struct, frozen=True):
     """What templates called it before rules and texts had one name for it."""
     texts: bool = True
     """Whether templates may name it."""
+    at: str = ""
+    """Where the document, or for `option` a recommendation of it, has the figure."""
+    print: str = ""
+    """How templates print it, where that is not as its unit is usually printed."""
     only_in: tuple[Folder, ...] = ()
     """The folders of templates that alone know it; empty for all that tell of its subject."""
 

@@ -20,7 +20,7 @@ ACTION_FACT = "option.family"
 """The action of a what-if: what rules may recommend are the values of this fact."""
 OPTION = "option"
 """The group of what is said of one change."""
-_LAYOUT = 4
+_LAYOUT = 5
 """Raised when the compiled form changes shape."""
 """Texts of values kept; neighbouring reports quote the same ones."""
 

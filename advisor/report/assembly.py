@@ -16,11 +16,11 @@ from advisor.files import data_dir
 from advisor.knowledge.provenance import UserEntry
 from advisor.remedies.option import Expected
 from advisor.report.clauses import title
-from advisor.report.figures import Strings
-from advisor.report.remedy_view import OptionView, ToldView, caveats_of, option_view
-from advisor.report.report_view import situation_view
+from advisor.report.remedy_view import OptionView, caveats_of
+from advisor.report.situation import Situation
 from advisor.report.template_writer import SEED, turned
 from advisor.report.templates import Templates, templates_for
+from advisor.report.views import Told
 from advisor.report.words import spoken
 from advisor.units import plain
 
@@ -39,24 +39,24 @@ class Views(Struct, frozen=True):
     """
 
     doc: Advice
-    situation: Strings
+    situation: Situation
     options: dict[int, OptionView] = field(default_factory=dict)
     """By rank, as far as asked for."""
-    _told: dict[int, Strings] = field(default_factory=dict)
+    _told: dict[int, Told] = field(default_factory=dict)
 
     @classmethod
     def of(cls, doc: Advice) -> Views:
         """Write the placeholders of the scenario."""
-        return cls(doc, situation_view(doc))
+        return cls(doc, Situation(doc))
 
     def option(self, item: Recommendation) -> OptionView:
         """Give the placeholders of a recommendation of this document."""
         found = self.options.get(item.rank)
         if found is None:
-            found = self.options[item.rank] = option_view(self.doc, item)
+            found = self.options[item.rank] = OptionView(self.doc, item)
         return found
 
-    def told(self, item: Recommendation) -> Strings:
+    def told(self, item: Recommendation) -> Told:
         """Give the placeholders that a recommendation's own texts are written from.
 
         Each has its own turn of the variation, so that neighbours differ within a report too.
@@ -66,10 +66,10 @@ class Views(Struct, frozen=True):
             found = self._told[item.rank] = self.told_with(item)
         return found
 
-    def told_with(self, item: Recommendation, **more: str) -> Strings:
+    def told_with(self, item: Recommendation, **more: str) -> Told:
         """Give the same placeholders and some more."""
         seed = turned(self.situation[SEED], item.rank)
-        return ToldView({**self.situation, SEED: seed, **more}, self.option(item))
+        return Told({SEED: seed, **more}, self.situation, self.option(item))
 
 
 def advise(

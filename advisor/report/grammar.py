@@ -9,7 +9,6 @@ runs over, and ``join`` is given a short separator and nothing that was joined b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 
 from jinja2 import nodes
 from jinja2.ext import Extension
@@ -18,8 +17,8 @@ from jinja2.visitor import NodeTransformer
 from msgspec import Struct
 
 from advisor.knowledge.fact_type import FactType, Folder
-from advisor.knowledge.vocabulary import load_vocabulary
 from advisor.report.template_writer import FILTERS, PICKS, SEED, place
+from advisor.report.views import vocabulary
 from advisor.suggest import did_you_mean
 
 LOOP = frozenset({"index", "index0", "first", "last", "length"})
@@ -162,28 +161,16 @@ def _is_filtered(node: nodes.Node | None) -> bool:
     )
 
 
-@cache
 def placeholders(folder: Folder) -> Mapping[str, FactType]:
     """Give what the templates of a folder may name: facts, and what is text alone."""
-    return load_vocabulary().named_in(folder)
-
-
-@cache
-def renamed() -> Mapping[str, str]:
-    """Give what templates called a fact or text once, with the name of today."""
-    return load_vocabulary().renamed()
-
-
-@cache
-def _groups() -> frozenset[str]:
-    return frozenset(one.group for one in placeholders("report").values())
+    return vocabulary().named_in(folder)
 
 
 class _Dotted(NodeTransformer):
     """Makes one name of the group and the name of a fact: ``memory.required``."""
 
     def __init__(self, bound: frozenset[str]) -> None:
-        self._groups = _groups() - bound
+        self._groups = {one.group for one in placeholders("report").values()} - bound
 
     def visit_Getattr(self, node: nodes.Getattr) -> nodes.Node:  # noqa: N802 - as jinja2 calls it
         group = node.node
@@ -203,7 +190,7 @@ def _unknown(node: nodes.Node, known: frozenset[str]) -> Violation | None:
     if not isinstance(node, nodes.Name) or node.ctx != "load" or node.name in known:
         return None
     hint = did_you_mean(node.name, sorted(known)) or "docs/templates.md lists them all."
-    now = renamed().get(node.name, node.name)
+    now = vocabulary().renamed().get(node.name, node.name)
     if now in known:
         hint = f"It is '{now}' now; 'advisor templates check --fix' writes that."
     elif now in placeholders("actions"):

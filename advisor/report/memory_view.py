@@ -1,7 +1,8 @@
-"""Memory and its limits as placeholders: every number already text, empty where unknown."""
+"""What templates say of memory and its limits beyond plain figures; empty where unknown."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from math import floor
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from advisor.estimate.limits import LONGEST_TOKENS
 from advisor.remedies.quantize import REMEDY as QUANTIZE
 from advisor.report import clauses
 from advisor.report import figures as f
-from advisor.report.figures import Strings, flag
+from advisor.report.figures import flag
 from advisor.report.words import say
 from advisor.runtimes import runtime_named
 from advisor.units import MIB
@@ -31,74 +32,39 @@ _FULL_BITS = 15.5
 """Average bits per weight from here on are those of an unquantised model."""
 
 
-def memory_view(doc: Advice) -> Strings:
-    """Write out what is needed, what is there, how far it reaches and where it tips over."""
-    return {**_memory(doc), **_limits(doc), **_edges(doc)}
+Writer = Callable[["Advice"], str]
+"""Writes a text from the document."""
 
 
-def _memory(doc: Advice) -> Strings:
-    memory = doc.memory
-    low, high = f.amount(memory.low_bytes), f.amount(memory.high_bytes)
-    runs = doc.verdict.state in {"fits", "tight"}
-    return {
-        "memory.capacity": f.size(memory.capacity_bytes),
-        "memory.usable": f.amount(memory.usable_bytes),
-        "memory.reserve": _reserve(memory.capacity_bytes, memory.usable_bytes),
-        "memory.share_left": _reserve(memory.capacity_bytes, memory.usable_bytes)
-        if share_binds(doc)
-        else "",
-        "memory.required": f.amount(memory.required_bytes),
-        "memory.required_gb": f.decimal_gb(memory.required_bytes),
-        "memory.high": high,
-        "memory.high_mib": f"{-(-memory.high_bytes // MIB)}",
-        "memory.range": say("speed.range", low=low.removesuffix(" GiB"), high=high)
-        if low != high
-        else "",
-        "memory.deficit": "" if runs else deficit(doc),
-        "fit.gap": "" if runs else str(doc.facts.get("fit.gap", "")),
-        "headroom.class": str(doc.facts.get("headroom.class", "")) if runs else "",
-        "memory.headroom": headroom(doc) if runs else "",
-        "memory.headroom_share": _headroom_share(doc) if runs else "",
-        "memory.weights": f.amount(memory.weights_bytes),
-        "memory.kv_cache": f.amount(memory.kv_cache_bytes) if _keeps_cache(doc) else "",
-        "memory.compute_buffer": f.amount(memory.compute_buffer_bytes),
-        "memory.overhead": f.amount(memory.overhead_bytes),
-        "memory.host": f.amount(_host_bytes(memory)) if split_of(doc) else "",
-        "memory.largest": _largest(doc),
-        "memory.weights_most": flag(memory.weights_bytes >= _MOST * memory.required_bytes > 0),
-        "options.smaller_format": flag(_smaller_format(doc)),
-        **_worst_case(doc),
-        **_cache_room(doc),
-        "memory.approximate_parts": clauses.estimated_parts(memory.approximate),
-    }
+def runs(doc: Advice) -> bool:
+    """Whether the request fits, tightly or well."""
+    return doc.verdict.state in {"fits", "tight"}
 
 
-def _worst_case(doc: Advice) -> Strings:
-    """What the card most at risk may need, where it fits by the estimate and not for certain."""
-    memory = doc.memory
-    if memory.certainty != "may_exceed":
-        return {"memory.at_most": "", "memory.at_most_usable": ""}
-    card = max(memory.per_gpu, key=lambda c: c.high_bytes - c.usable_bytes)
-    return {
-        "memory.at_most": f.amount(card.high_bytes),
-        "memory.at_most_usable": f.amount(card.usable_bytes),
-    }
+def _fact(doc: Advice, name: str) -> str:
+    return str(doc.facts.get(name, ""))
 
 
-def _cache_room(doc: Advice) -> Strings:
-    """What a server keeps for its cache, where it runs at all."""
-    memory, runs = doc.memory, doc.verdict.state in {"fits", "tight"}
-    at_once = memory.cache_sequences if runs else None
-    return {
-        "memory.cache_room": f.amount(memory.cache_room_bytes) if at_once else "",
-        "memory.cache_tokens": f.count(memory.cache_tokens) if at_once else "",
-        "memory.cache_sequences": f.count(at_once or None),
-        "memory.server_starts": f.count(memory.cache_sequences or None) if not runs else "",
-        "memory.cache_serves_several": flag((at_once or 0) > 1),
-        "memory.cache_not_all": flag(
-            at_once and (memory.cache_tokens or 0) // doc.scenario.context_tokens > at_once
-        ),
-    }
+def _range(doc: Advice) -> str:
+    low, high = f.amount(doc.memory.low_bytes), f.amount(doc.memory.high_bytes)
+    return say("speed.range", low=low.removesuffix(" GiB"), high=high) if low != high else ""
+
+
+def _at_risk(doc: Advice) -> CardMemory | None:
+    """The card that may need more than it has, where all fits by the estimate."""
+    if doc.memory.certainty != "may_exceed":
+        return None
+    return max(doc.memory.per_gpu, key=lambda c: c.high_bytes - c.usable_bytes)
+
+
+def _at_once(doc: Advice) -> int:
+    """How many sequences a server's cache holds, where it runs at all."""
+    return (doc.memory.cache_sequences or 0) if runs(doc) else 0
+
+
+def _cache_not_all(doc: Advice) -> bool:
+    held = (doc.memory.cache_tokens or 0) // doc.scenario.context_tokens
+    return bool(_at_once(doc)) and held > _at_once(doc)
 
 
 def _keeps_cache(doc: Advice) -> bool:
@@ -134,7 +100,8 @@ def share_binds(doc: Advice) -> bool:
     return all(c.usable_bytes == int(c.capacity_bytes * fraction) for c in cards)
 
 
-def _reserve(capacity: int | None, usable: int | None) -> str:
+def _reserve(doc: Advice) -> str:
+    capacity, usable = doc.memory.capacity_bytes, doc.memory.usable_bytes
     if capacity is None or usable is None or usable >= capacity:
         return ""
     return f.amount(capacity - usable)
@@ -155,14 +122,7 @@ def _headroom_share(doc: Advice) -> str:
 
 
 def _largest(doc: Advice) -> str:
-    memory = doc.memory
-    sizes = {
-        "weights_bytes": memory.weights_bytes,
-        "kv_cache_bytes": memory.kv_cache_bytes,
-        "compute_buffer_bytes": memory.compute_buffer_bytes,
-        "overhead_bytes": memory.overhead_bytes,
-    }
-    return say(_PARTS[max(sizes, key=lambda key: sizes[key])])
+    return say(_PARTS[max(_PARTS, key=lambda key: getattr(doc.memory, key))])
 
 
 def _host_bytes(memory: MemoryDoc) -> int:
@@ -182,46 +142,42 @@ def _smaller_format(doc: Advice) -> bool:
     )
 
 
-def _limits(doc: Advice) -> Strings:
-    memory, asked = doc.memory, doc.scenario
-    context, batch = memory.max_context_tokens, memory.max_batch
-    if _beyond_training(doc) and doc.verdict.state in {"fits", "tight"}:
-        context = None
-    if context == LONGEST_TOKENS and asked.model.trained_context_tokens is None:
-        context = None
+def _context(doc: Advice) -> int | None:
+    """The longest context, where memory is what limits it and the search found its end."""
+    context, asked = doc.memory.max_context_tokens, doc.scenario
+    if _beyond_training(doc) and runs(doc):
+        return None
+    endless = context == LONGEST_TOKENS and asked.model.trained_context_tokens is None
+    return None if endless else context
+
+
+def _batch(doc: Advice) -> str:
+    batch = doc.memory.max_batch
     searched_all = batch is not None and batch >= _runtime(doc).most_sequences
-    return {
-        "memory.max_context": f.count(context),
-        "memory.max_batch": say("at-least", n=f.count(batch)) if searched_all else f.count(batch),
-        "memory.context_can_grow": flag(context and context > asked.context_tokens),
-        "memory.batch_can_grow": flag(batch and batch > asked.batch),
-    }
+    return say("at-least", n=f.count(batch)) if searched_all else f.count(batch)
 
 
-def _edges(doc: Advice) -> Strings:
-    """Write the break-even points out, where they say something beyond the request itself."""
-    edges, asked = doc.break_even, doc.scenario
-    context, gpus, batch = (
-        edges.max_context_tokens,
-        edges.fewest_gpus,
-        edges.too_large_batch,
-    )
+def _shorter(doc: Advice) -> str:
+    """The longest context that fits, where it is neither what was asked for nor all there is."""
+    context, asked = doc.break_even.max_context_tokens, doc.scenario
     trained = asked.model.trained_context_tokens
     shorter = context is not None and context < asked.context_tokens and context != trained
-    fewer = gpus is not None and gpus != asked.gpus
-    held = batch - 1 if batch and batch <= asked.batch else 0
-    return {
-        "break_even.missing": f.amount(edges.missing_bytes or None),
-        "break_even.context": f.count(context) if shorter else "",
-        "break_even.fewer": f.count(held or None),
-        "break_even.batch": f.count(batch) if batch and batch > asked.batch else "",
-        "break_even.format": edges.largest_format or "",
-        "break_even.format_asked": flag(edges.largest_format == asked.precision),
-        "break_even.format_full": flag((edges.largest_format_bits or 0) >= _FULL_BITS),
-        "break_even.gpus": f.count(gpus) if fewer else "",
-        "break_even.card_memory": f.size(edges.smallest_capacity_bytes),
-        "break_even.card_asked": flag(_is_own_card(doc)),
-    }
+    return f.count(context) if shorter else ""
+
+
+def _fewer(doc: Advice) -> int:
+    batch = doc.break_even.too_large_batch
+    return batch - 1 if batch and batch <= doc.scenario.batch else 0
+
+
+def _first_too_large(doc: Advice) -> str:
+    batch = doc.break_even.too_large_batch
+    return f.count(batch) if batch and batch > doc.scenario.batch else ""
+
+
+def _other_count(doc: Advice) -> str:
+    gpus = doc.break_even.fewest_gpus
+    return f.count(gpus) if gpus != doc.scenario.gpus else ""
 
 
 def _beyond_training(doc: Advice) -> bool:
@@ -230,11 +186,11 @@ def _beyond_training(doc: Advice) -> bool:
     return trained is not None and doc.scenario.context_tokens > trained
 
 
-def _is_own_card(doc: Advice) -> bool:
+def _is_smallest_card(doc: Advice) -> bool:
     """Whether no smaller card would hold the request."""
     gpu, smallest = doc.scenario.gpu, doc.break_even.smallest_capacity_bytes
-    own = gpu.vram_bytes if gpu else None
-    return smallest is not None and own is not None and smallest >= own
+    size = gpu.vram_bytes if gpu else None
+    return smallest is not None and size is not None and smallest >= size
 
 
 def split_of(doc: Advice) -> str:
@@ -262,3 +218,45 @@ def places_layers(doc: Advice) -> bool:
 
 def _runtime(doc: Advice) -> Runtime:
     return runtime_named(doc.scenario.framework_memory_model)
+
+
+WRITERS: Mapping[str, Writer] = {
+    "fit.gap": lambda d: "" if runs(d) else _fact(d, "fit.gap"),
+    "headroom.class": lambda d: _fact(d, "headroom.class") if runs(d) else "",
+    "memory.reserve": _reserve,
+    "memory.share_left": lambda d: _reserve(d) if share_binds(d) else "",
+    "memory.high_mib": lambda d: f"{-(-d.memory.high_bytes // MIB)}",
+    "memory.range": _range,
+    "memory.deficit": lambda d: "" if runs(d) else deficit(d),
+    "memory.headroom": lambda d: headroom(d) if runs(d) else "",
+    "memory.headroom_share": lambda d: _headroom_share(d) if runs(d) else "",
+    "memory.kv_cache": lambda d: f.amount(d.memory.kv_cache_bytes) if _keeps_cache(d) else "",
+    "memory.host": lambda d: f.amount(_host_bytes(d.memory)) if split_of(d) else "",
+    "memory.largest": _largest,
+    "memory.weights_most": lambda d: flag(
+        d.memory.weights_bytes >= _MOST * d.memory.required_bytes > 0
+    ),
+    "memory.at_most": lambda d: f.amount(card.high_bytes) if (card := _at_risk(d)) else "",
+    "memory.at_most_usable": lambda d: f.amount(card.usable_bytes) if (card := _at_risk(d)) else "",
+    "memory.cache_room": lambda d: f.amount(d.memory.cache_room_bytes) if _at_once(d) else "",
+    "memory.cache_tokens": lambda d: f.count(d.memory.cache_tokens) if _at_once(d) else "",
+    "memory.cache_sequences": lambda d: f.count(_at_once(d) or None),
+    "memory.cache_serves_several": lambda d: flag(_at_once(d) > 1),
+    "memory.cache_not_all": lambda d: flag(_cache_not_all(d)),
+    "memory.server_starts": lambda d: "" if runs(d) else f.count(d.memory.cache_sequences or None),
+    "memory.approximate_parts": lambda d: clauses.estimated_parts(d.memory.approximate),
+    "memory.max_context": lambda d: f.count(_context(d)),
+    "memory.max_batch": _batch,
+    "memory.context_can_grow": lambda d: flag((_context(d) or 0) > d.scenario.context_tokens),
+    "memory.batch_can_grow": lambda d: flag((d.memory.max_batch or 0) > d.scenario.batch),
+    "options.smaller_format": lambda d: flag(_smaller_format(d)),
+    "break_even.missing": lambda d: f.amount(d.break_even.missing_bytes or None),
+    "break_even.context": _shorter,
+    "break_even.fewer": lambda d: f.count(_fewer(d) or None),
+    "break_even.batch": _first_too_large,
+    "break_even.format_asked": lambda d: flag(d.break_even.largest_format == d.scenario.precision),
+    "break_even.format_full": lambda d: flag((d.break_even.largest_format_bits or 0) >= _FULL_BITS),
+    "break_even.gpus": _other_count,
+    "break_even.card_asked": lambda d: flag(_is_smallest_card(d)),
+}
+"""What is no plain figure of memory and its limits -> its text, from the document."""

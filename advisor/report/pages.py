@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from advisor.report.charts import bar_svg, grid_html, growth_svg, speed_svg
 from advisor.report.figures import coded, escaped
-from advisor.report.lazy_texts import Placeholders
 from advisor.report.pareto import options_html, scatter_svg
 from advisor.report.prose import Length, Remedy, Report, report
 from advisor.report.templates import templates_for
+from advisor.report.views import Placeholders
 from advisor.report.words import spoken
 from advisor.units import typed
 

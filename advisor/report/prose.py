@@ -13,10 +13,10 @@ from advisor.report import figures as f
 from advisor.report.assembly import Views
 from advisor.report.clauses import barred, said, whose
 from advisor.report.figures import Strings
-from advisor.report.lazy_texts import Placeholders
 from advisor.report.remedy_view import OptionView
-from advisor.report.report_view import LONG_CONTEXT_TOKENS
+from advisor.report.situation import LONG_CONTEXT_TOKENS
 from advisor.report.templates import Templates, templates_for
+from advisor.report.views import Placeholders, Told
 from advisor.report.word_budget import Choice, everything, within_room, words_in
 from advisor.report.words import known, say, speaking, spoken
 
@@ -157,7 +157,7 @@ def report(
 
 def _written(views: Views, length: Length, texts: Templates) -> Report:
     doc, situation = views.doc, views.situation
-    context = {**situation, "length": length}
+    context = Told({"length": length}, situation)
     short = length == "short"
     heading = texts.text("report/title.md.j2", situation)
     have = "" if short else texts.text("report/have.md.j2", context)
@@ -203,8 +203,7 @@ def _figures(views: Views, texts: Templates, length: Length) -> list[tuple[str, 
     """Write the figures a reader looks for first, label and value, a line each."""
     doc, situation = views.doc, views.situation
     named = any(item.after.decode_tok_s for item in doc.recommendations)
-    context = {
-        **situation,
+    more = {
         "length": length,
         "edges": texts.text("report/break_even.md.j2", situation) if length != "short" else "",
         "speeds_fall": f.flag(
@@ -214,7 +213,7 @@ def _figures(views: Views, texts: Templates, length: Length) -> list[tuple[str, 
             and doc.facts.get("model.attention") != "none"
         ),
     }
-    lines = texts.page("report/figures.md.j2", context).splitlines()
+    lines = texts.page("report/figures.md.j2", Told(more, situation)).splitlines()
     rows = (line.partition(_FIGURE) for line in lines)
     return [(label.strip(), " ".join(value.split())) for label, _, value in rows if value.strip()]
 

@@ -1,18 +1,18 @@
-"""A recommendation -> placeholders: what changes, and the figures before and after."""
+"""What templates say of a recommendation beyond plain figures: what changes, and how much."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from advisor.knowledge.cards import TOGETHER
 from advisor.remedies.registry import settings_of, told_by
 from advisor.report import figures as f
 from advisor.report.clauses import article
 from advisor.report.figures import flag
-from advisor.report.lazy_texts import Placeholders
 from advisor.report.memory_view import layers_of
-from advisor.report.words import counted, known, say, speaking, words
+from advisor.report.views import View
+from advisor.report.words import counted, known, say
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice, Recommendation, SetupDoc
@@ -20,56 +20,6 @@ if TYPE_CHECKING:
 
 _SAME_SPEED = 0.03
 _SMALL_LOSS = 1.0
-
-
-def option_view(doc: Advice, item: Recommendation) -> OptionView:
-    """Write a recommendation's figures out, before and after, as they are asked for."""
-    return OptionView(doc, item)
-
-
-class OptionView(Placeholders):
-    """Placeholders of a recommendation, in the words spoken when this was made."""
-
-    __slots__ = ("_doc", "_item", "words")
-
-    def __init__(self, doc: Advice, item: Recommendation) -> None:
-        """Take what it is about."""
-        super().__init__()
-        self._doc, self._item, self.words = doc, item, words()
-
-    def __missing__(self, name: str) -> str:
-        """Write a text.
-
-        Raises:
-            KeyError: There is none of this name.
-        """
-        writer = WRITERS[name]
-        if words() is self.words:
-            text = self[name] = writer(self._doc, self._item)
-        else:
-            with speaking(self.words):
-                text = self[name] = writer(self._doc, self._item)
-        return text
-
-
-class ToldView(Placeholders):
-    """Those of a recommendation behind what is ready: the situation's."""
-
-    __slots__ = ("_option",)
-
-    def __init__(self, ready: Mapping[str, str], option: OptionView) -> None:
-        """Take both."""
-        super().__init__(ready)
-        self._option = option
-
-    def __missing__(self, name: str) -> str:
-        """Take a text of the recommendation.
-
-        Raises:
-            KeyError: There is none of this name.
-        """
-        text = self[name] = self._option[name]
-        return text
 
 
 def caveats_of(told: Mapping[str, str]) -> list[str]:
@@ -277,10 +227,7 @@ def _speed_change(before: Figure | None, after: Figure | None) -> str:
 
 
 WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
-    "option.family": lambda _, i: i.action,
     "option.changes": lambda d, i: f.listed(changes(d, i.setup)),
-    "option.format": lambda _, i: i.setup.precision,
-    "option.quality_loss": lambda _, i: f.percent(i.tradeoff.quality),
     "option.moved_back": lambda d, i: _moved(d, i.setup, 1),
     "option.moved_out": lambda d, i: _moved(d, i.setup, -1),
     "option.quality_cost": _quality_cost,
@@ -288,52 +235,32 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.quality_small": _quality_small,
     "option.quality_same": lambda d, i: flag(_quality_change(d, i) == 0),
     "option.quality_unknown": lambda d, i: flag(_quality_change(d, i) is None),
-    "option.kv_cache": lambda _, i: i.setup.kv_cache,
-    "option.context": lambda _, i: f.count(i.setup.context_tokens),
-    "option.batch": lambda _, i: f.count(i.setup.batch),
-    "option.gpus": lambda _, i: f.count(i.setup.gpus),
     "option.several": lambda _, i: flag(i.setup.gpus > 1),
-    "option.gpu": lambda _, i: i.setup.gpu or "",
     "option.second_gpu": lambda d, i: _second(d, i.setup),
-    "option.gpu_vram": lambda _, i: f.size(i.setup.gpu_vram_bytes),
-    "option.bandwidth": lambda _, i: f.quantity(i.setup.gpu_bandwidth_bytes_s, "GB/s"),
-    "option.model": lambda _, i: i.setup.model,
     "option.same_family": lambda d, i: flag(i.setup.model_family == d.scenario.model.family),
-    "option.parameters": lambda _, i: f.billions(i.setup.model_parameters),
-    "option.framework": lambda _, i: i.setup.framework,
     "option.new_framework": lambda d, i: _new(i.setup.framework, d.scenario.framework),
     "option.besides": lambda d, i: f.listed(_besides(d, i)),
-    "option.split": lambda _, i: i.setup.framework_split or "",
     "option.extra_cards": lambda d, i: _extra_cards(i.setup.gpus - _owned(d, i.setup)),
     "option.kv_article": lambda _, i: article(i.setup.kv_cache),
     "option.layers": lambda _, i: _layers(i.setup),
-    "option.cpu_experts": lambda _, i: f.count(i.setup.cpu_experts or None),
-    "option.draft_model": lambda _, i: i.setup.draft_model or "",
-    "option.mtp_tokens": lambda _, i: f.count(i.setup.mtp or None),
-    "option.cost": lambda _, i: f.dollars(i.tradeoff.cost_usd),
     "option.effort_words": lambda _, i: known("effort", i.tradeoff.effort) or i.tradeoff.effort,
-    "option.effort": lambda _, i: i.tradeoff.effort,
-    "option.confidence": lambda _, i: i.confidence,
     "option.last_resort": lambda _, i: flag(i.score <= 0),
-    "option.fits": lambda _, i: flag(i.after.fits),
-    "option.required": lambda _, i: f.amount(i.after.required_bytes),
     "option.headroom": lambda _, i: _headroom(i),
     "option.thin": lambda _, i: flag(i.after.margin == "thin"),
     "option.deficit": lambda _, i: "" if i.after.fits else f.amount(i.after.deficit_bytes),
     "option.saved": lambda _, i: _saved(i, 1),
     "option.added": lambda _, i: _saved(i, -1),
-    "option.weights": lambda _, i: f.amount(i.after.weights_bytes),
-    "option.kv_cache_size": lambda _, i: f.amount(i.after.kv_cache_bytes),
     "option.host_ram": lambda _, i: _host_ram(i),
-    "option.before_required": lambda _, i: f.amount(i.before.required_bytes),
-    "option.decode_speed": lambda _, i: f.speed_range(i.after.decode_tok_s),
-    "option.speed_point": lambda _, i: f.speed_point(i.after.decode_tok_s),
-    "option.speed_evidence": lambda _, i: f.evidence(i.after.decode_tok_s),
     "option.speed_change": lambda _, i: _speed_change(i.before.decode_tok_s, i.after.decode_tok_s),
     "option.aggregate_speed": lambda _, i: _aggregate(i),
-    "option.speculative": lambda _, i: f.span(i.speculative_tok_s),
-    "option.before_speed": lambda _, i: f.speed_range(i.before.decode_tok_s),
     "option.alternatives": lambda d, i: f.listed(_alternatives(d, i)),
 }
-"""What is said of a change -> its text, from the document and the recommendation."""
-OptionView.names = ToldView.names = WRITERS
+"""What is no plain figure of a change -> its text, from the document and the recommendation."""
+
+
+class OptionView(View):
+    """What templates may name of a recommendation, before and after."""
+
+    __slots__ = ()
+    of_option = True
+    writers: ClassVar[Mapping[str, Callable[[Advice, Recommendation], str]]] = WRITERS

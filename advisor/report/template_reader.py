@@ -14,7 +14,7 @@ from jinja2 import nodes
 
 from advisor.errors import Source, TemplateError
 from advisor.knowledge.fact_type import Folder
-from advisor.report.grammar import Vary, Violation, dotted, placeholders, renamed, violations
+from advisor.report.grammar import Vary, Violation, dotted, placeholders, violations
 from advisor.report.template_places import located, tokens_of, too_much
 from advisor.report.template_tree import (
     Both,
@@ -35,6 +35,7 @@ from advisor.report.template_tree import (
     Tested,
     Tree,
 )
+from advisor.report.views import vocabulary
 from advisor.suggest import did_you_mean
 
 MAX_BYTES = 64 * 1024
@@ -107,7 +108,7 @@ class TemplateReader(jinja2.Environment):
         folder = folder_of(name)
         if folder == "site":
             return source
-        known, former = placeholders(folder), renamed()
+        known, former = placeholders(folder), vocabulary().renamed()
         try:
             tree = self.tree(source, name)
         except jinja2.TemplateSyntaxError:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from advisor.knowledge.provenance import user_record
 from advisor.report import figures as f
 from advisor.report.clauses import named
-from advisor.report.report_view import WRITES
+from advisor.report.situation import WRITES
 from advisor.reverse.documents import yours_of
 from advisor.reverse.questions import power_w, price_usd
 from advisor.scenario.figures import headroom_percent

@@ -11,8 +11,8 @@ import pytest
 from advisor.errors import RequestError
 from advisor.report.assembly import document
 from advisor.report.grammar import placeholders
-from advisor.report.remedy_view import option_view
-from advisor.report.report_view import situation_view
+from advisor.report.remedy_view import OptionView
+from advisor.report.situation import Situation
 from advisor.workbench.lint.corrections import renamed_texts
 from advisor.workbench.lint.templates import BARE, check_templates
 from tests.cli.running import run
@@ -119,7 +119,7 @@ def test_every_placeholder_that_is_a_bare_number_is_known_as_one() -> None:
     assert set(BARE) <= set(placeholders("actions"))
     for make in SAMPLES.values():
         doc = document(make())
-        views = [situation_view(doc), *(option_view(doc, r) for r in doc.recommendations)]
+        views = [Situation(doc), *(OptionView(doc, r) for r in doc.recommendations)]
         bare = {k for view in views for k, v in view.items() if re.fullmatch(r"\d[\d,.]*", v)}
         assert bare <= set(BARE)
 

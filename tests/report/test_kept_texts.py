@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from advisor.advice.projection import QUOTED_FACTS
 from advisor.bulk.batch.file_names import slug
 from advisor.memo import Kept
-from advisor.report import figures, remedy_view, word_budget
+from advisor.report import figures, remedy_view, situation, word_budget
 from advisor.report.assembly import Views, document
+from advisor.report.grammar import placeholders
 from advisor.report.remedy_view import WRITERS
+from advisor.report.views import vocabulary
 from advisor.report.words import spoken
 from advisor.runtimes import commands
 from advisor.runtimes.commands import Command, command_for, commands_for
@@ -60,18 +64,26 @@ def test_kept_commands_are_those_of_the_scenario(monkeypatch: pytest.MonkeyPatch
 def test_a_change_has_all_its_placeholders_though_few_are_written() -> None:
     doc = document(does_not_fit())
     item = doc.recommendations[0]
-    made = remedy_view.option_view(doc, item)
+    made = remedy_view.OptionView(doc, item)
     assert "option.required" in made
     assert made["option.required"] == made.get("option.required")
     assert made.get("nothing") is None
     with pytest.raises(KeyError):
         made["nothing"]
-    assert set(made) == set(WRITERS) == set(dict(made)) == set(made.keys())
+    assert set(WRITERS) < set(made) == set(made.names) == set(dict(made)) == set(made.keys())
     assert len(made) == len(list(made.values())) == len(made.items())
 
 
-def test_every_placeholder_of_a_change_has_its_writer() -> None:
-    assert set(remedy_view.WRITERS) == set(WRITERS)
+def test_every_figure_that_texts_print_is_where_its_fact_says() -> None:
+    doc = document(does_not_fit())
+    known = {**vocabulary().facts, **vocabulary().texts}
+    told = {one.name: one.at for one in known.values() if one.at}
+    for name, at in told.items():
+        about = doc.recommendations[0] if name.startswith("option.") else doc
+        attrgetter(at)(about)
+    written = {*situation.WRITERS, *WRITERS, *QUOTED_FACTS}
+    assert set(placeholders("actions")) - told.keys() <= written
+    assert not told.keys() & written
 
 
 def test_texts_are_written_in_the_words_of_their_report(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from advisor.files import data_dir
 from advisor.remedies.registry import actions
 from advisor.report.assembly import Views, document
 from advisor.report.grammar import placeholders
-from advisor.report.remedy_view import option_view
-from advisor.report.report_view import situation_view
+from advisor.report.remedy_view import OptionView
+from advisor.report.situation import Situation
 from advisor.report.template_writer import picked, place, variation
 from advisor.report.templates import template_names, template_problems, templates_for
 from tests.report.native_jinja import Native
@@ -49,11 +49,11 @@ def test_no_template_repeats_the_published_reports() -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_placeholders_are_exactly_those_documented(name: str) -> None:
     doc = document(SAMPLES[name]())
-    situation = situation_view(doc)
+    situation = Situation(doc)
     assert set(situation) == set(placeholders("notes"))
     assert all(isinstance(value, str) for value in situation.values())
     for item in doc.recommendations:
-        option = option_view(doc, item)
+        option = OptionView(doc, item)
         assert set(option) == set(placeholders("actions")) - set(situation)
         assert all(isinstance(value, str) for value in option.values())
 
@@ -61,7 +61,7 @@ def test_the_placeholders_are_exactly_those_documented(name: str) -> None:
 def test_situation_placeholders_are_the_same_without_a_card() -> None:
     doc = document(does_not_fit())
     doc.scenario = replace(doc.scenario, gpu=None)
-    assert set(situation_view(doc)) == set(situation_view(document(does_not_fit())))
+    assert set(Situation(doc)) == set(Situation(document(does_not_fit())))
 
 
 def test_docs_list_every_placeholder() -> None:
