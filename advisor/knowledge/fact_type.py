@@ -13,7 +13,7 @@ Folder = Literal["actions", "notes", "report", "site"]
 """Folders of templates."""
 
 
-class FactType(Struct, frozen=True):
+class FactType(Struct, frozen=True, gc=False):
     """One fact of the vocabulary."""
 
     name: str

@@ -156,14 +156,13 @@ def report(
 
 
 def _written(views: Views, length: Length, texts: Templates) -> Report:
-    doc, situation = views.doc, views.situation
-    context = Told({"length": length}, situation)
+    doc, context = views.doc, Told({"length": length}, views.situation)
     short = length == "short"
-    heading = texts.text("report/title.md.j2", situation)
+    heading = texts.text("report/title.md.j2", context)
     have = "" if short else texts.text("report/have.md.j2", context)
     happens = "" if short else texts.text("report/happens.md.j2", context)
     first = _first(views, texts, length)
-    figures = _figures(views, texts, length)
+    figures = _figures(doc, context, texts)
     run = "" if not doc.commands else doc.commands[0].text
     gaps = unsaid(doc.commands)
     opening = [heading, doc.verdict.sentence, have, happens, first, gaps, *doc.warnings]
@@ -199,29 +198,26 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
     )
 
 
-def _figures(views: Views, texts: Templates, length: Length) -> list[tuple[str, str]]:
+def _figures(doc: Advice, context: Told, texts: Templates) -> list[tuple[str, str]]:
     """Write the figures a reader looks for first, label and value, a line each."""
-    doc, situation = views.doc, views.situation
     named = any(item.after.decode_tok_s for item in doc.recommendations)
-    more = {
-        "length": length,
-        "edges": texts.text("report/break_even.md.j2", situation) if length != "short" else "",
-        "speeds_fall": f.flag(
-            named
-            and not situation["speed.known"]
-            and doc.scenario.context_tokens >= LONG_CONTEXT_TOKENS
-            and doc.facts.get("model.attention") != "none"
-        ),
-    }
-    lines = texts.page("report/figures.md.j2", Told(more, situation)).splitlines()
+    short = context["length"] == "short"
+    context["edges"] = "" if short else texts.text("report/break_even.md.j2", context)
+    context["speeds_fall"] = f.flag(
+        named
+        and not context["speed.known"]
+        and doc.scenario.context_tokens >= LONG_CONTEXT_TOKENS
+        and doc.facts.get("model.attention") != "none"
+    )
+    lines = texts.page("report/figures.md.j2", context).splitlines()
     rows = (line.partition(_FIGURE) for line in lines)
     return [(label.strip(), " ".join(value.split())) for label, _, value in rows if value.strip()]
 
 
 def _first(views: Views, texts: Templates, length: Length) -> str:
-    doc, situation = views.doc, views.situation
+    doc = views.doc
     if not doc.recommendations:
-        return texts.text("report/none.md.j2", situation)
+        return texts.text("report/none.md.j2", views.situation)
     best = doc.recommendations[0]
     efforts = [_EFFORTS.get(item.tradeoff.effort, 0) for item in doc.recommendations]
     least = f.flag(efforts[0] == min(efforts))

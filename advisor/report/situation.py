@@ -333,7 +333,8 @@ class Situation(View):
     __slots__ = ()
     writers: ClassVar[Mapping[str, Writer]] = WRITERS
 
-    def _written(self, name: str) -> str:
-        if name in _OF_EQUAL_CARDS and self._about[0].scenario.cards:
-            return ""
-        return super()._written(name)
+    def __init__(self, doc: Advice) -> None:
+        """Take the document."""
+        super().__init__(doc)
+        if doc.scenario.cards:
+            self.update(dict.fromkeys(_OF_EQUAL_CARDS, ""))

@@ -10,46 +10,46 @@ from typing import Union
 from msgspec import Struct
 
 
-class Name(Struct, frozen=True, array_like=True, tag="name"):
+class Name(Struct, frozen=True, array_like=True, gc=False, tag="name"):
     """What is given under a name: a fact, a text, or what a loop is at."""
 
     name: str
 
 
-class Const(Struct, frozen=True, array_like=True, tag="const"):
+class Const(Struct, frozen=True, array_like=True, gc=False, tag="const"):
     """A value that stands in the template."""
 
     value: str | int | float | bool | None
 
 
-class Both(Struct, frozen=True, array_like=True, tag="and"):
+class Both(Struct, frozen=True, array_like=True, gc=False, tag="and"):
     """The second where the first holds."""
 
     left: Expr
     right: Expr
 
 
-class Either(Struct, frozen=True, array_like=True, tag="or"):
+class Either(Struct, frozen=True, array_like=True, gc=False, tag="or"):
     """The first where it holds, else the second."""
 
     left: Expr
     right: Expr
 
 
-class Not(Struct, frozen=True, array_like=True, tag="not"):
+class Not(Struct, frozen=True, array_like=True, gc=False, tag="not"):
     """Whether something does not hold."""
 
     of: Expr
 
 
-class Compared(Struct, frozen=True, array_like=True, tag="compared"):
+class Compared(Struct, frozen=True, array_like=True, gc=False, tag="compared"):
     """Whether a chain of comparisons holds."""
 
     first: Expr
     others: list[tuple[str, Expr]]
 
 
-class Filtered(Struct, frozen=True, array_like=True, tag="filtered"):
+class Filtered(Struct, frozen=True, array_like=True, gc=False, tag="filtered"):
     """A value through a filter."""
 
     name: str
@@ -57,7 +57,7 @@ class Filtered(Struct, frozen=True, array_like=True, tag="filtered"):
     given: list[Expr]
 
 
-class Tested(Struct, frozen=True, array_like=True, tag="tested"):
+class Tested(Struct, frozen=True, array_like=True, gc=False, tag="tested"):
     """Whether a test holds."""
 
     name: str
@@ -65,7 +65,7 @@ class Tested(Struct, frozen=True, array_like=True, tag="tested"):
     given: list[Expr]
 
 
-class Choice(Struct, frozen=True, array_like=True, tag="choice"):
+class Choice(Struct, frozen=True, array_like=True, gc=False, tag="choice"):
     """One value or another."""
 
     test: Expr
@@ -73,26 +73,26 @@ class Choice(Struct, frozen=True, array_like=True, tag="choice"):
     no: Expr
 
 
-class Part(Struct, frozen=True, array_like=True, tag="part"):
+class Part(Struct, frozen=True, array_like=True, gc=False, tag="part"):
     """A field of a row of a table or of a record."""
 
     of: Expr
     key: str
 
 
-class Several(Struct, frozen=True, array_like=True, tag="several"):
+class Several(Struct, frozen=True, array_like=True, gc=False, tag="several"):
     """A list."""
 
     items: list[Expr]
 
 
-class Output(Struct, frozen=True, array_like=True, tag="output"):
+class Output(Struct, frozen=True, array_like=True, gc=False, tag="output"):
     """Text and values, each with its line."""
 
     parts: list[tuple[int, str | Expr]]
 
 
-class If(Struct, frozen=True, array_like=True, tag="if"):
+class If(Struct, frozen=True, array_like=True, gc=False, tag="if"):
     """The first branch whose condition holds, else what is left."""
 
     line: int
@@ -100,7 +100,7 @@ class If(Struct, frozen=True, array_like=True, tag="if"):
     otherwise: list[Stmt]
 
 
-class For(Struct, frozen=True, array_like=True, tag="for"):
+class For(Struct, frozen=True, array_like=True, gc=False, tag="for"):
     """A body for each of several values."""
 
     line: int
@@ -117,7 +117,7 @@ Expr = Union[  # noqa: UP007 - msgspec resolves the names
 Stmt = Union[Output, If, For]  # noqa: UP007 - likewise
 
 
-class Tree(Struct, frozen=True, array_like=True):
+class Tree(Struct, frozen=True, array_like=True, gc=False):
     """A template that was read and checked."""
 
     body: list[Stmt]

@@ -144,17 +144,14 @@ class View(Placeholders):
         Raises:
             KeyError: There is none of this name.
         """
-        if words() is self.words:
-            text = self[name] = self._written(name)
-        else:
+        if words() is not self.words:
             with speaking(self.words):
-                text = self[name] = self._written(name)
+                return self[name]
+        writer = self.writers.get(name)
+        text = self[name] = self._figure(name) if writer is None else writer(*self._about)
         return text
 
-    def _written(self, name: str) -> str:
-        writer = self.writers.get(name)
-        if writer is not None:
-            return writer(*self._about)
+    def _figure(self, name: str) -> str:
         take, printed = _figures()[name]
         try:
             figure = take(self._about[-1])
@@ -186,7 +183,7 @@ class Told(Placeholders):
         Raises:
             KeyError: There is none of this name.
         """
-        view = self._option if name.startswith(_OF_OPTION) else self._situation
+        view = self._option if name[:7] == _OF_OPTION else self._situation
         if view is None:
             raise KeyError(name)
         text = self[name] = view[name]

@@ -36,6 +36,7 @@ class Words(dict[str, str]):
 
 def read_words(folder: Path) -> tuple[dict[str, str], list[TemplateError]]:
     """Read a folder's words and find every line that is wrong; no file is no words."""
+    built_in = data_dir("templates")
     try:
         text = (folder / FILE).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -54,7 +55,8 @@ def read_words(folder: Path) -> tuple[dict[str, str], list[TemplateError]]:
             )
             continue
         found[name.strip()] = said.strip()
-        problems += _wrong(name.strip(), said, number, folder)
+        if folder != built_in:
+            problems += _wrong(name.strip(), said, number)
     return found, problems
 
 
@@ -62,15 +64,13 @@ def _source(line: int) -> Source:
     return Source(f"templates/{FILE}", line)
 
 
-def _wrong(name: str, text: str, line: int, folder: Path) -> Iterator[TemplateError]:
+def _wrong(name: str, text: str, line: int) -> Iterator[TemplateError]:
     """Hold an entry of a user's file against the built-in one of this name."""
-    known = {} if folder == data_dir("templates") else words_of(None)
+    known = words_of(None)
     try:
         given = _figures_in(text)
     except ValueError as bad:
         yield TemplateError(f"'{name}': {bad}", source=_source(line), hint="Write figures as {n}.")
-        return
-    if not known:
         return
     if name not in known and name.removesuffix(_ONE) not in known:
         hint = did_you_mean(name, sorted(known))
