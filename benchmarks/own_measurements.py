@@ -21,15 +21,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from advisor.calibration.user.effect import modelled
-from advisor.calibration.user.physics import FAR
-from advisor.calibration.user.spelling import (
+from advisor.calibration.user.benchmark import (
     backend_of,
     card_spellings,
     model_spellings,
     of_gguf,
     of_model_type,
 )
+from advisor.calibration.user.effect import modelled
+from advisor.calibration.user.physics import FAR
 from advisor.errors import UserError
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.speed import estimate_speed, rate_of

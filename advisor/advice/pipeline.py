@@ -29,7 +29,7 @@ from advisor.advice.ranking import (
     rank,
     veto_text,
 )
-from advisor.calibration.user.overlay import with_measurements
+from advisor.calibration import with_measurements
 from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimate.speed import missing_inputs
 from advisor.files import __version__, data_dir, digest, overlaid

@@ -1,1 +1,37 @@
-"""Measurements in, speed parameters out: what knowledge/calibration-fitted.yaml is made by."""
+"""Speed parameters fitted to measurements, their accuracy; the door to the user's measurements.
+
+Without a file of theirs a command looks once at the file system and loads nothing more of this.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.files import user_data_dir
+
+if TYPE_CHECKING:
+    from advisor.knowledge.types import Knowledge
+
+
+def file_of(knowledge: Path | None) -> Path:
+    """Give the file: in the user's knowledge folder where one is named, else in the data folder."""
+    return (knowledge or user_data_dir()) / "measurements.csv"
+
+
+def with_measurements(knowledge: Knowledge, path: Path | None) -> Knowledge:
+    """Lay the measurements of a file over the knowledge; unchanged without any.
+
+    Args:
+        knowledge: What is built in, or with the user's own folder over it.
+        path: The file; None, or one that is not there, changes nothing.
+
+    Raises:
+        UserError: The file is damaged.
+    """
+    if path is None or not path.exists():
+        return knowledge
+    from advisor.calibration.user import effect, store  # noqa: PLC0415 - csv, statistics, tempfile
+
+    data, stored = store.load(path)
+    return effect.laid_over(knowledge, stored, data, str(path)) if stored else knowledge

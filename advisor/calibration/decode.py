@@ -17,7 +17,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from advisor.calibration.fit import Case, Prior, Term, Values, fit, predict
+from advisor.calibration.fit import Case, Prior, Priors, Term, Values, fit, predict
 from advisor.calibration.runs import Run
 from advisor.estimate.speed_step import layers_of
 
@@ -56,31 +56,24 @@ class Offset(Struct, frozen=True):
     sources: int
 
 
-def card_offset(
-    configurations: Iterable[Residual], spreads: Spreads, *, own_machine: bool = False
-) -> Offset:
+def card_offset(configurations: Iterable[Residual], spreads: Spreads) -> Offset:
     """Estimate the factor of one card from its configurations.
 
     Args:
         configurations: One residual per configuration and source.
         spreads: What the calibration found to vary.
-        own_machine: All residuals come from the very machine the factor is for, so that what a
-            source adds is part of the factor and not noise.
 
     Returns:
         The shrunk factor; 1 without configurations.
     """
     rows = sorted(configurations, key=attrgetter("source"))
     groups = [list(group) for _, group in groupby(rows, key=attrgetter("source"))]
-    prior = spreads.cards**2 + (spreads.sources**2 if own_machine else 0.0)
-    added = 0.0 if own_machine else spreads.sources**2
-    precision, pulled = 1 / prior, 0.0
+    precision, pulled = 1 / spreads.cards**2, 0.0
     usual = sqrt(spreads.cards**2 + spreads.sources**2 + spreads.configurations**2)
     for group in groups:
-        middle = _middle(group)
-        weight = 1 / (added + spreads.configurations**2 / len(group))
-        if not own_machine:
-            weight /= 1 + (middle / (_FAR * usual)) ** 2
+        middle = median(row.log_ratio for row in group)
+        weight = 1 / (spreads.sources**2 + spreads.configurations**2 / len(group))
+        weight /= 1 + (middle / (_FAR * usual)) ** 2
         precision += weight
         pulled += weight * middle
     log_factor, spread = pulled / precision, _Z_80 * sqrt(1 / precision)
@@ -93,27 +86,25 @@ def card_offset(
     )
 
 
-def _middle(group: Sequence[Residual]) -> float:
-    return median(row.log_ratio for row in group)
-
-
 _MS_PER_LAYER = 1e-3 / 32
-_PRIORS = {
-    "efficiency": Prior(0.75, 0.3),
-    "overhead": Prior(1.5, 0.7),
-    "expert": Prior(1.0, 0.7),
-    "recurrent": Prior(0.5, 0.7),
-    "cache": Prior(0.8, 0.5),
-    "efficiency of backend": Prior(1, 0.15),
-    "efficiency of architecture": Prior(1, 0.2),
-    "efficiency of pair": Prior(1, 0.15),
-    "efficiency of format": Prior(1, 0.15),
-    "overhead of backend": Prior(1, 0.5),
-    "overhead of architecture": Prior(1, 0.3),
-    "expert of backend": Prior(1, 0.5),
-    "recurrent of backend": Prior(1, 0.4),
-    "cache of backend": Prior(1, 0.4),
-}
+priors = Priors(
+    {
+        "efficiency": Prior(0.75, 0.3),
+        "overhead": Prior(1.5, 0.7),
+        "expert": Prior(1.0, 0.7),
+        "recurrent": Prior(0.5, 0.7),
+        "cache": Prior(0.8, 0.5),
+        "efficiency of backend": Prior(1, 0.15),
+        "efficiency of architecture": Prior(1, 0.2),
+        "efficiency of pair": Prior(1, 0.15),
+        "efficiency of format": Prior(1, 0.15),
+        "overhead of backend": Prior(1, 0.5),
+        "overhead of architecture": Prior(1, 0.3),
+        "expert of backend": Prior(1, 0.5),
+        "recurrent of backend": Prior(1, 0.4),
+        "cache of backend": Prior(1, 0.4),
+    }
+)
 """Base figures loosely around what any card does; factors around 1, their parent."""
 _LEAST_SPREAD, _MOST_SPREAD = 0.03, 0.2
 _HALF, _HALF_WITHIN = 0.5, 0.6745
@@ -122,11 +113,6 @@ _MOST, _MOST_WITHIN = 0.8, 1.2816
 _MANY = 3
 
 GroupOf = Callable[[str], str | None]
-
-
-def priors(name: str) -> Prior:
-    """Give the prior of a parameter named ``kind`` or ``kind:member``."""
-    return _PRIORS[name.partition(":")[0]]
 
 
 def is_single(run: Run) -> bool:
@@ -148,10 +134,10 @@ class DecodeModel(Struct, frozen=True):
     offsets: Mapping[tuple[str, str], Offset]
     group_of: GroupOf
 
-    def seconds(self, run: Run, *, own: bool = True) -> float:
-        """Predict one step; ``own``: with the card's own factor."""
+    def seconds(self, run: Run) -> float:
+        """Predict one step."""
         plain = predict(terms(run, self.group_of), self.values, priors)
-        offset = self.offsets.get(run.card) if own else None
+        offset = self.offsets.get(run.card)
         return plain / offset.factor if offset else plain
 
 
@@ -257,9 +243,3 @@ def _deviation(distances: Sequence[float], share: float, within: float) -> float
         return _LEAST_SPREAD
     spread = found[min(int(share * len(found)), len(found) - 1)] / within
     return min(max(spread, _LEAST_SPREAD), _MOST_SPREAD)
-
-
-def factor(values: Values, name: str) -> float:
-    """Give a parameter, its prior where it was not fitted."""
-    known = values.get(name)
-    return priors(name).value if known is None else exp(known)

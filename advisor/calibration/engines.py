@@ -9,32 +9,28 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from math import exp
 
 from msgspec import Struct
 
-from advisor.calibration.fit import Case, Prior, Term, Values, fit, predict
+from advisor.calibration.fit import Case, Prior, Priors, Term, Values, fit, predict
 from advisor.calibration.runs import Run
 from advisor.estimate.speed_rates import stored_bits
 from advisor.estimate.speed_step import layers_of
 
 _MS_PER_LAYER = 1e-3 / 32
 _EAGER_MS = 25.0
-_PRIORS = {
-    "efficiency": Prior(0.7, 0.25),
-    "bits": Prior(1, 0.2),
-    "overhead": Prior(3.5, 0.7),
-    "eager overhead": Prior(_EAGER_MS, 0.5),
-    "family": Prior(1, 0.5),
-    "expert": Prior(2.0, 0.7),
-    "cache": Prior(0.6, 0.7),
-}
+priors = Priors(
+    {
+        "efficiency": Prior(0.7, 0.25),
+        "bits": Prior(1, 0.2),
+        "overhead": Prior(3.5, 0.7),
+        "eager overhead": Prior(_EAGER_MS, 0.5),
+        "family": Prior(1, 0.5),
+        "expert": Prior(2.0, 0.7),
+        "cache": Prior(0.6, 0.7),
+    }
+)
 _LEAST_RUNS = 4
-
-
-def priors(name: str) -> Prior:
-    """Give the prior of a parameter named ``kind:member``."""
-    return _PRIORS[name.partition(":")[0]]
 
 
 def is_engine_run(run: Run) -> bool:
@@ -69,7 +65,8 @@ def fit_engines(runs: Sequence[Run], *, start: Values | None = None) -> EngineMo
         cards[run.scenario.framework.name].add(run.card[0])
     many = Counter(run.scenario.framework.name for run in runs)
     return EngineModel(
-        values, {name: len(own) for name, own in sorted(cards.items()) if many[name] >= _LEAST_RUNS}
+        values,
+        {name: len(seen) for name, seen in sorted(cards.items()) if many[name] >= _LEAST_RUNS},
     )
 
 
@@ -97,9 +94,3 @@ def terms(run: Run) -> tuple[Term, ...]:
     if layers.experts:
         found.append(Term(_MS_PER_LAYER * layers.experts, ((f"expert:{engine}", 1.0),)))
     return tuple(found)
-
-
-def factor(values: Values, name: str) -> float:
-    """Give a parameter, its prior where it was not fitted."""
-    known = values.get(name)
-    return priors(name).value if known is None else exp(known)

@@ -44,10 +44,22 @@ class Prior(Struct, frozen=True):
     """A few parameters of this kind may lie far out: cards that were mislabelled or spilled."""
 
 
-Priors = Callable[[str], Prior]
+class Priors(Struct, frozen=True):
+    """The prior of every parameter, named ``kind`` or ``kind:member``, by kind."""
+
+    of: Mapping[str, Prior]
+
+    def __call__(self, name: str) -> Prior:
+        """Give the prior of a parameter."""
+        return self.of[name.partition(":")[0]]
+
+    def factor(self, values: Values, name: str) -> float:
+        """Give a parameter, its prior where it was not fitted."""
+        known = values.get(name)
+        return self(name).value if known is None else exp(known)
 
 
-def predict(terms: Iterable[Term], values: Values, priors: Priors) -> float:
+def predict(terms: Iterable[Term], values: Values, priors: Callable[[str], Prior]) -> float:
     """Add up the terms, seconds; a parameter that was not fitted stands at its prior."""
     total = 0.0
     for term in terms:
@@ -61,7 +73,7 @@ def predict(terms: Iterable[Term], values: Values, priors: Priors) -> float:
 
 def fit(
     cases: Sequence[Case],
-    priors: Priors,
+    priors: Callable[[str], Prior],
     *,
     width: float = 0.08,
     start: Values | None = None,

@@ -17,8 +17,7 @@ from msgspec import Struct
 from advisor.calibration import prefill as prompts
 from advisor.calibration.decode import fit_decode
 from advisor.calibration.engines import fit_engines
-from advisor.calibration.extras import batch_terms, fit_extra, offload_terms
-from advisor.calibration.fits import Fitted, Material, Parts
+from advisor.calibration.fits import Fitted, Material, Parts, batch_terms, fit_extra, offload_terms
 from advisor.calibration.prefill import fit_prefill
 from advisor.calibration.runs import Run
 from advisor.estimate.speed_rates import MODELLED_FROM_GPUS

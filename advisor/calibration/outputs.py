@@ -5,19 +5,259 @@ from __future__ import annotations
 import csv
 import io
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import log
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from math import exp, log
 from pathlib import Path
 from statistics import median
 
+from advisor.calibration import decode, engines, fits, prefill
 from advisor.calibration.accuracy import PAGE, page, plots
-from advisor.calibration.fits import Fitted, Material, fit_all, material_of
-from advisor.calibration.held_out import Held, spreads_by_situation, validate
+from advisor.calibration.decode import residuals_of, spreads_of
+from advisor.calibration.fit import Values
+from advisor.calibration.fits import Fitted, Material, fit_all, material_of, pairs_of_situations
+from advisor.calibration.held_out import Held, Spread, fitted_ranges, spreads_by_situation, validate
 from advisor.calibration.observations import Observation
-from advisor.calibration.parameter_file import FITTED_FILE, fitted_text
 from advisor.calibration.runs import Run, depth_step
 from advisor.calibration.strata import results_of
+from advisor.estimate.speed_prefill import generation_of
 from advisor.knowledge.types import Knowledge
+
+FITTED_FILE = "calibration-fitted.yaml"
+_HEAD = """\
+# Written by `advisor calibrate` from measurements/ and calibration.yaml: do not edit, run it again.
+#
+# docs/decisions/0005-speed-model.md explains every name, docs/speed-accuracy.md how far it is off.
+# Factors multiply the figure of their parent; overheads are milliseconds per 32 layers and token.
+"""
+_SOURCE = "see measurements/SOURCE.md"
+
+
+def fitted_text(material: Material, fitted: Fitted, spreads: Mapping[str, Spread]) -> str:
+    """Write the whole file."""
+    parts = (
+        _HEAD.rstrip("\n"),
+        *_decode(material, fitted),
+        *_prefill(material, fitted),
+        *_engines(material, fitted),
+        *_extras(material, fitted),
+        *_speculation(),
+        *_ranges(material, spreads),
+    )
+    return "\n".join(parts) + "\n"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _quoted(text: str) -> str:
+    """Quote a name that YAML would read otherwise."""
+    plain = text.replace(" ", "").replace(".", "").replace("_", "").replace("-", "")
+    return text if plain.isalnum() and not plain[0].isdigit() else f"'{text}'"
+
+
+def _flow(pairs: Iterable[tuple[str, object]]) -> str:
+    shown = ", ".join(
+        f"{_quoted(key)}: {_number(value) if isinstance(value, float) else value}"
+        for key, value in pairs
+    )
+    return f"{{{shown}}}"
+
+
+def _members(values: Mapping[str, float], kind: str) -> list[str]:
+    return sorted(name.partition(":")[2] for name in values if name.partition(":")[0] == kind)
+
+
+def _decode(material: Material, fitted: Fitted) -> Iterator[str]:
+    model, runs = fitted.decode, material.single
+    values = model.values
+    of = partial(decode.priors.factor, values)
+    many = len({run.card[0] for run in runs})
+    spreads = spreads_of(residuals_of(runs, values, model.group_of))
+    yield "\n# ---- one stream in the llama.cpp family"
+    yield "decode:"
+    yield f"  source: {len(runs)} runs on {many} cards; {_SOURCE}"
+    yield f"  efficiency: {_number(of('efficiency'))}"
+    yield f"  overhead_ms: {_number(of('overhead'))}"
+    yield f"  expert_overhead_ms: {_number(of('expert'))}"
+    yield f"  recurrent_overhead_ms: {_number(of('recurrent'))}"
+    yield f"  cache: {_number(of('cache'))}"
+    yield from _backends(values)
+    yield from _architectures(material, values)
+    yield "  formats:"
+    for name in _members(values, "efficiency of format"):
+        yield f"    {_quoted(name)}: {_number(of(f'efficiency of format:{name}'))}"
+    yield "  # Standard deviations of logarithms: what a card's own factor is shrunk by."
+    yield "  spreads: " + _flow((
+        ("cards", spreads.cards),
+        ("sources", spreads.sources),
+        ("configurations", spreads.configurations),
+    ))  # fmt: skip
+    yield "  # A measured card against the model above, with the 80 % range of that factor."
+    yield "  cards:"
+    for (gpu, backend), offset in sorted(model.offsets.items()):
+        line = _flow((
+            ("gpu", f"'{gpu}'"), ("backend", backend), ("factor", offset.factor),
+            ("low", offset.low), ("high", offset.high),
+            ("configurations", offset.configurations), ("sources", offset.sources),
+        ))  # fmt: skip
+        yield f"    - {line}"
+
+
+def _backends(values: Values) -> Iterator[str]:
+    of = partial(decode.priors.factor, values)
+    yield "  backends:"
+    for name in _members(values, "efficiency of backend"):
+        pairs = (
+            ("efficiency", of(f"efficiency of backend:{name}")),
+            ("overhead", of(f"overhead of backend:{name}")),
+            ("expert_overhead", of(f"expert of backend:{name}")),
+            ("recurrent_overhead", of(f"recurrent of backend:{name}")),
+            ("cache", of(f"cache of backend:{name}")),
+        )
+        yield f"    {name}: {_flow(pairs)}"
+
+
+def _architectures(material: Material, values: Values) -> Iterator[str]:
+    of = partial(decode.priors.factor, values)
+    cards: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for run in material.single:
+        cards[run.architecture, run.card[1]].add(run.card[0])
+    yield "  # cards: measured ones behind the figure; from three on others are `modelled`."
+    yield "  architectures:"
+    for name in _members(values, "efficiency of architecture"):
+        behind = [
+            (backend, _flow((
+                ("efficiency", of(f"efficiency of pair:{name}/{backend}")),
+                ("cards", len(known)),
+            )))
+            for (architecture, backend), known in sorted(cards.items())
+            if architecture == name
+        ]  # fmt: skip
+        line = _flow((
+            ("efficiency", of(f"efficiency of architecture:{name}")),
+            ("overhead", of(f"overhead of architecture:{name}")),
+            ("backends", _flow(behind)),
+        ))  # fmt: skip
+        yield f"    {_quoted(name)}: {line}"
+
+
+def _prefill(material: Material, fitted: Fitted) -> Iterator[str]:
+    model = fitted.prefill
+    values, falls = model.values, model.falls
+    of = partial(prefill.priors.factor, values)
+    units: dict[str, dict[str, float]] = defaultdict(dict)
+    generations: dict[str, dict[str, float]] = defaultdict(dict)
+    for run in material.prompts:
+        backend, unit = prefill.unit_of(run, falls)
+        if unit.startswith("none"):
+            continue
+        plain = unit.partition(" ")[0]
+        reached = of("share") * of(f"share of unit:{backend} {unit}")
+        scale = 64.0 if " " in unit else 1.0
+        if scale == 1:
+            units[backend][plain] = reached
+        if run.architecture:
+            generation = generation_of(run.architecture)
+            share = of(f"share of architecture:{generation}/{backend}")
+            generations[generation][backend] = scale * reached * share
+    backends = sorted({run.card[1] for run in material.prompts})
+    yield "\n# ---- reading prompts in the llama.cpp family: shares of the size in calibration.yaml"
+    yield "prefill:"
+    many = len({run.card for run in material.prompts})
+    count = len(material.prompts)
+    yield f"  source: {count} runs on {many} pairs of card and backend; {_SOURCE}"
+    yield "  units:"
+    for backend, found in sorted(units.items()):
+        yield f"    {backend}: {_flow(sorted(found.items()))}"
+    yield "  architectures:"
+    for architecture, found in sorted(generations.items()):
+        yield f"    {_quoted(architecture)}: {_flow(sorted(found.items()))}"
+    yield "  # 16-bit weights over quantised ones; experts and attention over dense matrices."
+    yield "  sixteen_bit: " + _flow((b, of(f"sixteen bit:{b}")) for b in backends)
+    for key, kind in (("experts", "experts"), ("attention", "attention"), ("launch_ms", "launch")):
+        shares = [(b, of(kind) * of(f"{kind} of backend:{b}")) for b in backends]
+        yield f"  {key}: {_flow(shares)}"
+    yield "  # What measured cards reach with quantised weights."
+    yield "  cards:"
+    for (gpu, backend), tflops in fitted.tflops.items():
+        pairs = (("gpu", f"'{gpu}'"), ("backend", backend), ("tflops", tflops))
+        yield f"    - {_flow(pairs)}"
+
+
+def _engines(material: Material, fitted: Fitted) -> Iterator[str]:
+    model = fitted.engines
+    of = partial(engines.priors.factor, model.values)
+    yield "\n# ---- one stream in other engines; efficiency by stored bits"
+    yield "engines:"
+    for name, cards in model.cards.items():
+        runs = [run for run in material.engines if run.scenario.framework.name == name]
+        eager = name in material.policy.overlapped
+        overhead = of(f"{'eager ' if eager else ''}overhead:{name}")
+        yield f"  {_quoted(name)}:"
+        yield f"    source: {len(runs)} runs on {cards} cards; {_SOURCE}"
+        for bits in (16, 8, 4):
+            reached = of(f"efficiency:{name}") * of(f"bits:{name} {bits}")
+            yield f"    efficiency_{bits}: {_number(min(reached, 0.97))}"
+        yield f"    overhead_ms: {_number(overhead)}"
+        families = [m for m in _members(model.values, "family") if m.startswith(f"{name} ")]
+        if families:
+            pairs = (
+                (member.partition(" ")[2], overhead * of(f"family:{member}")) for member in families
+            )
+            yield f"    overhead_by_family_ms: {_flow(pairs)}"
+        yield f"    expert_overhead_ms: {_number(of(f'expert:{name}'))}"
+        yield f"    cache: {_number(of(f'cache:{name}'))}"
+        yield f"    cards: {cards}"
+
+
+def _extras(material: Material, fitted: Fitted) -> Iterator[str]:
+    batch, offload = fitted.batch.values, fitted.offload.values
+    of = partial(fits.priors.factor, batch)
+    yield "\n# ---- several streams: what each further one adds besides its cache"
+    yield "batch:"
+    cards = len({run.card[0] for run in material.batches})
+    yield f"  source: {len(material.batches)} runs on {cards} cards; {_SOURCE}"
+    yield "  # Share of the prefill throughput that one token per stream reaches."
+    for name, engine in ((material.policy.leader, "family"), ("other", "other")):
+        yield f"  {name}: {_flow([('arithmetic', of(f'arithmetic:{engine}'))])}"
+    yield "  # Tensor parallel over PCIe, by cards; for a hidden width of 5120."
+    counts = _members(batch, "exchange")
+    pairs = ((f"{n}", 1e6 * of(f"exchange:{n}")) for n in counts)
+    yield f"  exchange_us_per_layer: {_flow(pairs)}"
+    yield "\n# ---- weights in system RAM: shares of its bandwidth; hand-over per layer of experts"
+    yield "offload:"
+    count = len(material.splits)
+    yield f"  source: {count} runs on one laptop, its RAM taken as 89.6 GB/s; {_SOURCE}"
+    for key, name in (
+        ("ram_efficiency", "dense"),
+        ("ram_efficiency_beside_experts", "dense beside experts"),
+        ("ram_efficiency_experts", "experts"),
+    ):
+        yield f"  {key}: {_number(exp(offload[name]))}"
+    yield f"  hand_over_us: {_number(1e6 * exp(offload['hand over']))}"
+
+
+def _speculation() -> Iterator[str]:
+    yield "\n# ---- drafts: speed with them over the same run without, slowest and fastest pair"
+    yield "speculation:"
+    yield "  source: measurements/speculation.csv"
+    for name, pairs in pairs_of_situations().items():
+        line = _flow((
+            ("low", pairs.low), ("median", pairs.middle), ("high", pairs.high),
+            ("pairs", len(pairs.factors)), ("cards", pairs.cards),
+        ))  # fmt: skip
+        yield f"  {name}: {line}"
+
+
+def _ranges(material: Material, spreads: Mapping[str, Spread]) -> Iterator[str]:
+    yield "\n# ---- 80 % ranges from held-out errors: [low, high] as factors on the figure"
+    yield "ranges:"
+    yield "  source: the last table of docs/speed-accuracy.md"
+    for name, (low, high) in sorted(fitted_ranges(spreads, material.policy.ranges).items()):
+        yield f"  {_quoted(name)}: [{_number(low)}, {_number(high)}]"
+
 
 MEASURED_FILE = "measured.csv"
 _HEADER = (

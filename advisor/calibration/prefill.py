@@ -12,7 +12,7 @@ from math import ceil, exp, log
 
 from msgspec import Struct
 
-from advisor.calibration.fit import Case, Prior, Term, Values, fit, predict
+from advisor.calibration.fit import Case, Prior, Priors, Term, Values, fit, predict
 from advisor.calibration.runs import Run
 from advisor.estimate.speed_prefill import as_strong, card_size, generation_of, work_of
 from advisor.knowledge.types import Gpu
@@ -20,25 +20,22 @@ from advisor.knowledge.types import Gpu
 _TFLOPS = 1e12
 _MS_PER_LAYER = 1e-3 / 32
 _UNKNOWN_SIZE_TFLOPS = 100.0
-_PRIORS = {
-    "share": Prior(0.45, 0.3),
-    "share of unit": Prior(1, 0.3),
-    "share of architecture": Prior(1, 0.25),
-    "share of card": Prior(1, 0.25, heavy=True),
-    "sixteen bit": Prior(1, 0.2),
-    "experts": Prior(0.3, 0.5),
-    "experts of backend": Prior(1, 0.4),
-    "attention": Prior(0.3, 0.7),
-    "attention of backend": Prior(1, 0.5),
-    "launch": Prior(2, 0.7),
-    "launch of backend": Prior(1, 0.4),
-}
+priors = Priors(
+    {
+        "share": Prior(0.45, 0.3),
+        "share of unit": Prior(1, 0.3),
+        "share of architecture": Prior(1, 0.25),
+        "share of card": Prior(1, 0.25, heavy=True),
+        "sixteen bit": Prior(1, 0.2),
+        "experts": Prior(0.3, 0.5),
+        "experts of backend": Prior(1, 0.4),
+        "attention": Prior(0.3, 0.7),
+        "attention of backend": Prior(1, 0.5),
+        "launch": Prior(2, 0.7),
+        "launch of backend": Prior(1, 0.4),
+    }
+)
 _SIXTEEN_BITS = frozenset({"F16", "BF16", "FP16"})
-
-
-def priors(name: str) -> Prior:
-    """Give the prior of a parameter named ``kind`` or ``kind:member``."""
-    return _PRIORS[name.partition(":")[0]]
 
 
 def is_prompt(run: Run) -> bool:
@@ -88,11 +85,11 @@ def terms(run: Run, falls: float) -> tuple[Term, ...]:
     per_s = 1 / (size * _TFLOPS)
     found = [Term(2 * tokens * work.dense * per_s, (*reach, *wide))]
     if work.experts:
-        own = [("experts", -1.0), (f"experts of backend:{backend}", -1.0)]
-        found.append(Term(2 * tokens * work.experts * per_s, (*reach, *wide, *own)))
+        powers = [("experts", -1.0), (f"experts of backend:{backend}", -1.0)]
+        found.append(Term(2 * tokens * work.experts * per_s, (*reach, *wide, *powers)))
     attention = work.attention(tokens, scenario.depth_tokens)
-    own = [("attention", -1.0), (f"attention of backend:{backend}", -1.0)]
-    found.append(Term(attention * per_s, (*reach, *own)))
+    powers = [("attention", -1.0), (f"attention of backend:{backend}", -1.0)]
+    found.append(Term(attention * per_s, (*reach, *powers)))
     passes = ceil(tokens / scenario.ubatch) * work.layers
     launch = (("launch", 1.0), (f"launch of backend:{backend}", 1.0))
     found.append(Term(_MS_PER_LAYER * passes, launch))
@@ -118,12 +115,6 @@ def unit_of(run: Run, falls: float) -> tuple[str, str]:
     return run.card[1], sized(run.scenario.gpu, run.architecture, falls)[0]
 
 
-def factor(values: Values, name: str) -> float:
-    """Give a parameter, its prior where it was not fitted."""
-    known = values.get(name)
-    return priors(name).value if known is None else exp(known)
-
-
 def card_tflops(model: PrefillModel, runs: Sequence[Run]) -> dict[tuple[str, str], float]:
     """Give the TFLOPS that every measured card reaches with quantised weights.
 
@@ -136,18 +127,20 @@ def card_tflops(model: PrefillModel, runs: Sequence[Run]) -> dict[tuple[str, str
         gpu = run.scenario.gpu
         assert gpu
         gpus[gpu.name] = gpu
-        found[run.card] = share(model, gpu, run.architecture, run.card[1], own=True)
+        found[run.card] = _share(model, gpu, run.architecture, run.card[1])
     return _pooled(found, gpus)
 
 
-def share(model: PrefillModel, gpu: Gpu, architecture: str, backend: str, *, own: bool) -> float:
-    """Give the TFLOPS that a card reaches; ``own``: with its own measurements."""
+def _share(model: PrefillModel, gpu: Gpu, architecture: str, backend: str) -> float:
+    """Give the TFLOPS that a measured card reaches."""
     unit, size = sized(gpu, architecture, model.falls)
-    names = ["share", f"share of unit:{backend} {unit}"]
-    names.append(f"share of architecture:{generation_of(architecture)}/{backend}")
-    if own:
-        names.append(f"share of card:{gpu.name}/{backend}")
-    return size * exp(sum(log(factor(model.values, name)) for name in names))
+    names = (
+        "share",
+        f"share of unit:{backend} {unit}",
+        f"share of architecture:{generation_of(architecture)}/{backend}",
+        f"share of card:{gpu.name}/{backend}",
+    )
+    return size * exp(sum(log(priors.factor(model.values, name)) for name in names))
 
 
 def _pooled(

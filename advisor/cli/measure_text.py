@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import asdict
 
+from advisor.calibration import file_of, with_measurements
 from advisor.calibration.user import store
 from advisor.calibration.user.benchmark_file import File, Taken, take
 from advisor.calibration.user.comparison import (
@@ -18,9 +19,8 @@ from advisor.calibration.user.comparison import (
     compare,
 )
 from advisor.calibration.user.effect import laid_over
-from advisor.calibration.user.overlay import with_measurements
 from advisor.calibration.user.plausibility import Given
-from advisor.calibration.user.store import Stored, file_of
+from advisor.calibration.user.store import Stored
 from advisor.errors import RequestError, UserError
 from advisor.estimate.measurement import Measurement
 from advisor.knowledge import load_knowledge

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from advisor.calibration import file_of
 from advisor.errors import RequestError
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ def measurements_of(knowledge: Path | None) -> Path | None:
 
     None where the environment leaves measurements out.
     """
-    from advisor.calibration.user.store import file_of  # noqa: PLC0415  start-up
-
     if os.environ.get("ADVISOR_NO_MEASUREMENTS", "").casefold() not in {"", "0", "false", "no"}:
         return None
     return file_of(knowledge)

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.calibration import dataset, extras
-from advisor.calibration.power import power_pairs
-from advisor.calibration.strata import strata_of
+from advisor.calibration import dataset, fits
+from advisor.calibration.strata import power_pairs, strata_of
 from advisor.errors import KnowledgeError
 from advisor.estimate.speed_tables import read_policy
 from advisor.knowledge import load_knowledge
@@ -106,9 +105,9 @@ def test_a_wrong_pair_is_named(
     monkeypatch: pytest.MonkeyPatch, line: dict[str, str], message: str
 ) -> None:
     good = {"situation": "mtp", "plain": "S03078", "drafting": "S03070", "source": "", "note": ""}
-    monkeypatch.setattr(extras, "speculation_rows", lambda: [good, {**good, **line}])
+    monkeypatch.setattr(fits, "speculation_rows", lambda: [good, {**good, **line}])
     with pytest.raises(KnowledgeError, match=rf"speculation\.csv:3.*{message}"):
-        extras.pairs_of_situations()
+        fits.pairs_of_situations()
 
 
 def test_pairs_are_of_one_card_and_one_number_of_cards() -> None:

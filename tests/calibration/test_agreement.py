@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 from msgspec.structs import replace
 
-from advisor.calibration.decode import factor
+from advisor.calibration.decode import priors
 from advisor.calibration.fits import Fitted, Material
 from advisor.calibration.runs import Run
 from advisor.estimate.memory import estimate_memory
@@ -49,7 +49,7 @@ def errors(runs: Sequence[Run], speeds: Speeds) -> list[float]:
 
 def test_the_fitted_file_is_the_fit(fitted: Fitted, speeds: Speeds) -> None:
     family, values = speeds.tables.family, fitted.decode.values
-    assert family.efficiency == pytest.approx(factor(values, "efficiency"), rel=1e-3)
+    assert family.efficiency == pytest.approx(priors.factor(values, "efficiency"), rel=1e-3)
     for card, offset in fitted.decode.offsets.items():
         assert family.offsets[card] == pytest.approx(offset.factor, rel=1e-3)
 

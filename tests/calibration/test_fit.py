@@ -79,12 +79,6 @@ def test_more_configurations_and_more_sources_shrink_less() -> None:
     assert 1 < one < many < two < exp(0.2)
 
 
-def test_an_own_machine_is_believed_sooner() -> None:
-    stranger = card_offset(rows(0.2, 0.2), SPREADS)
-    own = card_offset(rows(0.2, 0.2), SPREADS, own_machine=True)
-    assert stranger.factor < own.factor < exp(0.2)
-
-
 def test_one_source_far_off_counts_little() -> None:
     spilled = card_offset([*rows(0.0, 0.01), *rows(-1.6, source="two")], SPREADS)
     assert spilled.factor > 0.9

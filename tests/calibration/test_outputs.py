@@ -8,8 +8,7 @@ import pytest
 
 from advisor.calibration.fits import Fitted, Material
 from advisor.calibration.held_out import Spread, fitted_ranges
-from advisor.calibration.outputs import measured_text, stale_files, write_files
-from advisor.calibration.parameter_file import fitted_text
+from advisor.calibration.outputs import fitted_text, measured_text, stale_files, write_files
 from advisor.files import data_dir
 from tests.cli.running import run
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
-from advisor.calibration.extras import pairs_of_situations
+from advisor.calibration.fits import pairs_of_situations
 from advisor.errors import UserError
 from advisor.estimate.draft_head import HEAD_GUESSED, head_parameters
 from advisor.estimate.kv_cache import kv_bytes_per_token

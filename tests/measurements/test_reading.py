@@ -7,8 +7,9 @@ import math
 
 import pytest
 
-from advisor.calibration.user.benchmark import Run, Skipped
-from advisor.calibration.user.spelling import (
+from advisor.calibration.user.benchmark import (
+    Run,
+    Skipped,
     backend_of,
     card_spellings,
     of_gguf,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from advisor.calibration import file_of
 from advisor.calibration.user import store
-from advisor.calibration.user.simple_table import COLUMNS
-from advisor.calibration.user.store import file_of
+from advisor.calibration.user.benchmark import COLUMNS
 from advisor.errors import UserError
 from advisor.estimate.measurement import Measurement
 from advisor.files import user_data_dir

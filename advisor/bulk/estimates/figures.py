@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from advisor.advice.document import MemoryDoc, SpeedDoc
 from advisor.advice.projection import memory_doc, speed_doc
 from advisor.bulk.estimates.rows import Row
-from advisor.calibration.user.overlay import with_measurements
+from advisor.calibration import with_measurements
 from advisor.errors import Problems, RequestError, SourceFileError, UserError
 from advisor.estimate.limits import find_limits
 from advisor.estimate.memory import estimate_memory

@@ -1,4 +1,4 @@
-"""A benchmark's file, told by its content: JSON, JSON Lines, CSV or a Markdown table."""
+"""A benchmark's file, told by its content: JSON, JSON Lines, CSV or a Markdown benchmark."""
 
 from __future__ import annotations
 
@@ -12,15 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from advisor.calibration.user import (
-    llama_bench as llamabench,
-)
-from advisor.calibration.user import (
-    server_benchmark as serving,
-)
-from advisor.calibration.user import (
-    simple_table as table,
-)
+from advisor.calibration.user import bench_tools, benchmark
 from advisor.calibration.user.benchmark import Fields, Read, Run, Skipped, one_line
 from advisor.calibration.user.plausibility import Checked, Given, check
 from advisor.errors import Problems, RequestError, Source, UserError
@@ -75,7 +67,7 @@ def read_measurements(data: bytes, file: str) -> list[Read]:
         raise _wrong(file, "the file is empty")
     if start in "[{":
         return list(_json(text, file))
-    found = list(llamabench.read_markdown(text, file))
+    found = list(bench_tools.read_markdown(text, file))
     found = found or list(_csv(text, file))
     if not found:
         raise _wrong(file, "no measurement was recognised")
@@ -145,13 +137,13 @@ def _object(values: object, file: str, line: int) -> Iterator[Read]:
         return
     row = Fields(values, file, line)
     keys = list(values)
-    if llamabench.is_llama_bench(keys):
-        yield llamabench.read_row(row)
-    elif serving.is_serving(keys):
-        yield from serving.read_serving(row)
-    elif serving.is_offline(keys):
-        yield serving.read_offline(row)
-    elif table.is_table(keys):
+    if bench_tools.is_llama_bench(keys):
+        yield bench_tools.read_row(row)
+    elif bench_tools.is_serving(keys):
+        yield from bench_tools.read_serving(row)
+    elif bench_tools.is_offline(keys):
+        yield bench_tools.read_offline(row)
+    elif benchmark.is_table(keys):
         yield from _of_table(row)
     else:
         yield row.error("this object is no known measurement", f"Known: {_KNOWN}.")
@@ -159,13 +151,13 @@ def _object(values: object, file: str, line: int) -> Iterator[Read]:
 
 def _of_table(row: Fields) -> Iterator[Read]:
     """Read an object with the columns of the simple CSV."""
-    problems = list(table.header_problems(list(row.values), row.file, row.line))
+    problems = list(benchmark.header_problems(list(row.values), row.file, row.line))
     if problems:
         yield from problems
         return
-    names = table.columns_of(list(row.values))
+    names = benchmark.columns_of(list(row.values))
     values = dict(zip(names, row.values.values(), strict=True))
-    yield table.read_line(Fields(values, row.file, row.line))
+    yield benchmark.read_line(Fields(values, row.file, row.line))
 
 
 def _csv(text: str, file: str) -> Iterator[Read]:
@@ -174,15 +166,15 @@ def _csv(text: str, file: str) -> Iterator[Read]:
     if isinstance(header, UserError) or not header:
         return
     names = [cell.strip() for cell in header]
-    plain = table.is_table(names)
-    if not plain and not llamabench.is_llama_bench(names):
+    plain = benchmark.is_table(names)
+    if not plain and not bench_tools.is_llama_bench(names):
         return
-    problems = list(table.header_problems(names, file, number)) if plain else []
+    problems = list(benchmark.header_problems(names, file, number)) if plain else []
     if problems:
         yield from problems
         return
-    names = table.columns_of(names) if plain else names
-    read = table.read_line if plain else llamabench.read_row
+    names = benchmark.columns_of(names) if plain else names
+    read = benchmark.read_line if plain else bench_tools.read_row
     for number, cells in lines:
         yield cells if isinstance(cells, UserError) else _csv_row(names, cells, file, number, read)
 

@@ -50,14 +50,14 @@ def laid_over(knowledge: Knowledge, stored: Sequence[Stored], data: bytes, shown
     base = replace(knowledge, user_speeds=None)
     raise_problems(list(_unknown(stored, base, shown)))
     figures = _newest([item.measurement for item in stored], base)
-    own = UserSpeeds(
+    speeds = UserSpeeds(
         sha256=hashlib.sha256(data).hexdigest(),
         models=frozenset((_card(m, base) or m.gpu, m.model) for m in figures),
         decode=_by_setup(base, (m for m in figures if m.metric == "decode_tok_s")),
         prefill=_by_setup(base, (m for m in figures if is_usual_prompt(m, base))),
         factors=_Factors(base, figures),
     )
-    return replace(knowledge, user_speeds=own)
+    return replace(knowledge, user_speeds=speeds)
 
 
 def _newest(figures: Iterable[Measurement], knowledge: Knowledge) -> list[Measurement]:

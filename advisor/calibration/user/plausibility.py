@@ -8,9 +8,8 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.calibration.user.benchmark import Run, Skipped
+from advisor.calibration.user.benchmark import Run, Skipped, card_spellings, model_spellings
 from advisor.calibration.user.physics import impossible, unlikely
-from advisor.calibration.user.spelling import card_spellings, model_spellings
 from advisor.errors import Problems, RequestError, Source, UserError, raise_problems
 from advisor.estimate.measurement import Measurement, Metric
 from advisor.knowledge import names

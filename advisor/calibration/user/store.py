@@ -19,20 +19,10 @@ from typing import BinaryIO
 from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
-from advisor.calibration.user.benchmark import Fields
+from advisor.calibration.user.benchmark import COLUMNS, Fields, day, metric_of
 from advisor.calibration.user.benchmark_file import csv_lines, parted_by
-from advisor.calibration.user.simple_table import COLUMNS, day, metric_of
 from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.estimate.measurement import Measurement
-from advisor.files import user_data_dir
-
-FILE = "measurements.csv"
-
-
-def file_of(knowledge: Path | None) -> Path:
-    """Give the file: in the user's knowledge folder where one is named, else in the data folder."""
-    return (knowledge or user_data_dir()) / FILE
-
 
 ID_LENGTH = 8
 _NEEDED = ("gpu", "model", "precision", "framework", "backend")
@@ -223,7 +213,7 @@ def _appended(data: bytes, measurements: Iterable[Measurement]) -> bytes:
     if not data.strip():
         return _rows([COLUMNS, *map(astuple, measurements)], COLUMNS, ",")
     text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    header = next(iter(csv_lines(text, FILE)), (0, COLUMNS))[1]
+    header = next(iter(csv_lines(text, "")), (0, COLUMNS))[1]
     names = COLUMNS if isinstance(header, UserError) else [cell.strip() for cell in header]
     rows = [astuple(m) for m in measurements]
     return data + (b"" if data.endswith(b"\n") else b"\n") + _rows(rows, names, parted_by(text))
@@ -272,7 +262,7 @@ def _sync_folder(folder: Path) -> None:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Hold the folder's lock; another add waits until this one is done."""
-    with (folder / f".{FILE}.lock").open("ab") as handle:
+    with (folder / ".measurements.csv.lock").open("ab") as handle:
         _lock(handle)
         yield
 
