@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from pathlib import Path
 from typing import TypeVar
 
@@ -210,6 +210,19 @@ class Table(Mapping[str, _R]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._stored)
+
+    def _all(self) -> dict[str, _R]:
+        if len(self._built) < len(self._stored):
+            self._built = {name: self[name] for name in self._stored}
+        return self._built
+
+    def values(self) -> ValuesView[_R]:
+        """Every record, in file order."""
+        return self._all().values()
+
+    def items(self) -> ItemsView[str, _R]:
+        """Every name with its record, in file order."""
+        return self._all().items()
 
     def __len__(self) -> int:
         return len(self._stored)
