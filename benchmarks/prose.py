@@ -26,7 +26,7 @@ from advisor.report.pages import render_markdown
 from advisor.report.prose import Length, report
 from advisor.report.sentence_check import contradictions
 from advisor.scenario.settings import request_from
-from advisor.workbench.sample import drawn, eased
+from advisor.workbench.fact_store import drawn, eased
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

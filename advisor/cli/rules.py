@@ -71,7 +71,7 @@ def facts(
 ) -> None:
     """Show a fact: unit or values, origin, what concludes it, what depends on it; or list all."""
     from advisor.remedies.registry import rule_vocabulary  # noqa: PLC0415
-    from advisor.workbench.fact_views import facts_json, facts_list, use_json, use_text  # noqa: PLC0415
+    from advisor.workbench.dependencies import facts_json, facts_list, use_json, use_text  # noqa: PLC0415
 
     vocabulary = rule_vocabulary(knowledge)
     as_json = format_ is Format.json
@@ -129,9 +129,9 @@ def docs(
 
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
     measured = read_cover_file(cover) if cover else _measured(advisor, sample, knowledge, workers)
-    book = make_book(advisor, Sources(rules, templates), measured)
-    pages = write_book(book, output, format_.value)
-    typer.echo(f"{pages} pages in {output}, beginning with index.{format_.value}")
+    pages = make_book(advisor, Sources(rules, templates), measured)
+    write_book(pages, output, format_.value)
+    typer.echo(f"{len(pages)} pages in {output}, beginning with index.{format_.value}")
 
 
 def _measured(

@@ -65,7 +65,7 @@ def check(
     Each finding has a place, a kind in brackets and what to do. Nothing is asked of the network.
     """
     if explain is not None:
-        from advisor.workbench.lint.registry import page  # noqa: PLC0415
+        from advisor.workbench.lint.problem import page  # noqa: PLC0415
 
         typer.echo(page(explain), nl=False)
         return
@@ -109,7 +109,7 @@ def _fixable(asked: Sequence[Asked], means: Means, checked: Checked) -> int:
 
 
 def _shown(checked: Checked, form: CheckFormat, fixable: int) -> str:
-    from advisor.workbench.lint.output import as_github, as_json, as_sarif, as_text  # noqa: PLC0415
+    from advisor.workbench.lint.problem import as_github, as_json, as_sarif, as_text  # noqa: PLC0415
 
     if form is CheckFormat.json:
         return as_json(checked.problems)

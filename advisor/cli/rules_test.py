@@ -175,7 +175,7 @@ def _template_problems(
     templates: Path | None, rules: Path | None, knowledge: Path | None
 ) -> Iterator[str]:
     """What is wrong with the texts; a rule that asks for words would only show one of them."""
-    from advisor.workbench.lint.output import as_text  # noqa: PLC0415
+    from advisor.workbench.lint.problem import as_text  # noqa: PLC0415
     from advisor.workbench.lint.templates import check_templates  # noqa: PLC0415
 
     checked = check_templates(templates, rules=rules, knowledge=knowledge)

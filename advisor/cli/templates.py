@@ -48,13 +48,13 @@ def check(
     when there is one.
     """
     from advisor.cli.report_output import write  # noqa: PLC0415
-    from advisor.workbench.lint import output as written  # noqa: PLC0415
+    from advisor.workbench.lint import problem  # noqa: PLC0415
     from advisor.workbench.lint.templates import check_templates  # noqa: PLC0415
 
     if fix:
         _rename(folder)
     checked = check_templates(folder, rules=rules, knowledge=knowledge)
-    text = getattr(written, f"as_{format_.value}")(checked.problems)
+    text = getattr(problem, f"as_{format_.value}")(checked.problems)
     if format_ is FindingsFormat.text:
         text += _summary(checked.files, len(checked.problems))
     write(text, output)

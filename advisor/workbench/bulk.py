@@ -17,8 +17,8 @@ from advisor.knowledge.fact_type import FactValue
 from advisor.rules.conditions import Test, answer, compare, of_option, same_test
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.language.model import Rule, RuleSet
+from advisor.workbench.columns import Mask, all_rows, gathered, mask_of, row_numbers, spread
 from advisor.workbench.fact_store import FactStore
-from advisor.workbench.masks import Mask, all_rows, gathered, mask_of, row_numbers, spread
 
 MOST_KEPT = 600
 """Masks of tests that a store keeps."""

@@ -1,8 +1,10 @@
-"""The values of one fact over many rows, kept so that a condition is tried on all rows at once.
+"""The values of one fact over many rows, and which rows of a table are meant.
 
 Distinct values are sorted and a row holds the place of its value among them, in one to three
 bytes, each in a plane of its own. A comparison then asks about places, which the byte operations
-of Python answer without a loop.
+of Python answer without a loop. The answer is a mask: a whole number that holds one byte per row, 1
+where the row is meant. Joining two masks of 600,000 rows with ``&`` or ``|`` takes a tenth of a
+millisecond, which is what makes it possible to try thousands of edited rules on the whole sample.
 """
 
 from __future__ import annotations
@@ -10,13 +12,72 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
 from advisor.knowledge.fact_type import FactValue
 from advisor.rules.conditions import ORDERING, Test, answer
-from advisor.workbench.masks import Mask, all_rows, mask_of
+
+Mask = int
+
+
+def mask_of(rows: bytes) -> Mask:
+    """Make a mask of one byte per row, each 0 or 1."""
+    return int.from_bytes(rows, "little")
+
+
+def all_rows(count: int) -> Mask:
+    """Give the mask of every one of ``count`` rows."""
+    return mask_of(b"\x01" * count)
+
+
+def rows_of(mask: Mask, count: int) -> bytes:
+    """Give the bytes of a mask, one per row."""
+    return mask.to_bytes(count, "little")
+
+
+def row_numbers(mask: Mask, count: int) -> Iterator[int]:
+    """List the rows that are meant, in order."""
+    rows = rows_of(mask, count)
+    place = rows.find(1)
+    while place >= 0:
+        yield place
+        place = rows.find(1, place + 1)
+
+
+def rows_between(mask: Mask, begin: int, end: int) -> Iterator[int]:
+    """List the rows that are meant from one row up to another."""
+    part = mask >> (8 * begin) & ((1 << 8 * (end - begin)) - 1)
+    return (begin + row for row in row_numbers(part, end - begin))
+
+
+def spread(mask: Mask, starts: Sequence[int]) -> Mask:
+    """Give each owner's mark to all rows it owns.
+
+    Args:
+        mask: Over the owners.
+        starts: Where each owner's rows begin, and at the end how many rows there are.
+    """
+    rows = bytearray(starts[-1])
+    for owner in row_numbers(mask, len(starts) - 1):
+        begin, end = starts[owner], starts[owner + 1]
+        rows[begin:end] = b"\x01" * (end - begin)
+    return mask_of(bytes(rows))
+
+
+def gathered(mask: Mask, starts: Sequence[int]) -> Mask:
+    """Mark each owner that owns a marked row; the opposite of ``spread``."""
+    rows = rows_of(mask, starts[-1])
+    owners = bytearray(len(starts) - 1)
+    owner, place = 0, rows.find(1)
+    while place >= 0:
+        while starts[owner + 1] <= place:
+            owner += 1
+        owners[owner] = 1
+        place = rows.find(1, starts[owner + 1])
+    return mask_of(bytes(owners))
+
 
 _BYTE = 256
 _UNKNOWN = 0

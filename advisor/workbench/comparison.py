@@ -16,11 +16,10 @@ from advisor.rules.language.model import RuleSet
 from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.diff import Change, Difference, Edit, change_between, compare
-from advisor.workbench.fact_store import FactStore
+from advisor.workbench.fact_store import FactStore, Given
 from advisor.workbench.fact_store_files import Progress, facts_of, sampled_facts, store_of
 from advisor.workbench.layout import request_line
 from advisor.workbench.outcomes import Standing, standings
-from advisor.workbench.sample import Given
 from advisor.workbench.sides import Side
 
 _TABLES = {

@@ -12,10 +12,9 @@ from msgspec import Struct
 from advisor.rules.conditions import Test, same_test
 from advisor.rules.language.model import Rule
 from advisor.workbench.bulk import Evaluation, is_option_test, passing
-from advisor.workbench.fact_store import FactStore
-from advisor.workbench.masks import Mask, all_rows, row_numbers, spread
+from advisor.workbench.columns import Mask, all_rows, row_numbers, spread
+from advisor.workbench.fact_store import FactStore, Given
 from advisor.workbench.outcomes import VERDICT, standings
-from advisor.workbench.sample import Given
 
 _EXAMPLES = 3
 _SIZES = ((3e9, "under 3 B"), (9e9, "3 to 9 B"), (20e9, "9 to 20 B"), (80e9, "20 to 80 B"))

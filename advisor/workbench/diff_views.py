@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from advisor.report.figures import aligned
 from advisor.workbench.comparison import Beside, Prose
 from advisor.workbench.diff import CHANGES, Change, Difference, Edit, Group
+from advisor.workbench.fact_store import Given
 from advisor.workbench.layout import count, request_line, share
 from advisor.workbench.outcomes import Standing
-from advisor.workbench.sample import Given
 
 _SAYS: Mapping[str, str] = {
     "verdict": "another verdict",

@@ -23,8 +23,7 @@ from advisor.files import code_sha256, user_cache_dir, write_kept
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.workbench.columns import Column
-from advisor.workbench.fact_store import FactStore, Part, joined, part_of
-from advisor.workbench.sample import SEED, Given, drawn
+from advisor.workbench.fact_store import SEED, FactStore, Given, Part, drawn, joined, part_of
 
 Progress = Callable[[int, int], None]
 """Told how many scenarios are done, and of how many."""

@@ -14,12 +14,12 @@ from advisor.rules.conditions import Test
 from advisor.rules.language.model import Case, Rule
 from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, rule_mask, shown_mask, with_rule
+from advisor.workbench.columns import Mask, gathered, row_numbers, rows_between
 from advisor.workbench.diff import compare
 from advisor.workbench.expectations import Changed, contains, prepared
-from advisor.workbench.masks import Mask, gathered, row_numbers, rows_between
+from advisor.workbench.fact_store import Given
 from advisor.workbench.mutants import Mutant, told_apart
 from advisor.workbench.outcomes import Firings, Standing, standing
-from advisor.workbench.sample import Given
 from advisor.workbench.scenario_file import Expected, ScenarioCase
 from advisor.workbench.trial import Trial, plainer, situation, trial_of
 

@@ -13,8 +13,8 @@ from advisor.rules.conditions import of_option
 from advisor.rules.engine.base import Firing, OptionFacts
 from advisor.rules.language.model import RuleSet
 from advisor.workbench.bulk import Evaluation, Fired
+from advisor.workbench.columns import row_numbers
 from advisor.workbench.fact_store import FactStore
-from advisor.workbench.masks import row_numbers
 
 VERDICT = "fit.state"
 

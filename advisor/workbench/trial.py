@@ -17,6 +17,7 @@ from advisor.knowledge.vocabulary import show
 from advisor.remedies.impossible import expected_options
 from advisor.rules.language.model import Case, Rule
 from advisor.workbench.bulk import Evaluation, evaluate_all, shown_mask, with_rule
+from advisor.workbench.columns import rows_between
 from advisor.workbench.diff import edits_between, touched_by_rule
 from advisor.workbench.expectations import (
     Changed,
@@ -26,11 +27,9 @@ from advisor.workbench.expectations import (
     prepared,
     scenario_problems,
 )
-from advisor.workbench.fact_store import Part, joined
-from advisor.workbench.masks import rows_between
+from advisor.workbench.fact_store import Given, Part, joined
 from advisor.workbench.mutants import Mutant
 from advisor.workbench.outcomes import Firings, standing
-from advisor.workbench.sample import Given
 from advisor.workbench.scenario_file import ScenarioCase
 
 

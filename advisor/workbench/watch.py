@@ -18,8 +18,8 @@ from advisor.scenario.scenario import Scenario
 from advisor.workbench.cases import CaseResult, Runner
 from advisor.workbench.dependencies import reads
 from advisor.workbench.diff import edits_between
+from advisor.workbench.expectations import brought_up_to_date, rewrite
 from advisor.workbench.scenario_file import ScenarioCase, load_scenarios
-from advisor.workbench.scenario_text import brought_up_to_date, rewrite
 
 Stamp = Mapping[str, tuple[int, int]]
 _READ = frozenset({".yaml", ".yml", ".csv", ".j2", ".txt"})

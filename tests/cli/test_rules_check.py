@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.workbench.lint.registry import LINTS
+from advisor.workbench.lint.problem import LINTS
 from tests.cli.running import run
 
 Capture = pytest.CaptureFixture[str]

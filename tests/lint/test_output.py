@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 
 from advisor.errors import Edit, Source
-from advisor.workbench.lint.output import as_github, as_json, as_sarif, as_text
-from advisor.workbench.lint.problem import Problem, in_order, problem
-from advisor.workbench.lint.registry import LINTS
+from advisor.workbench.lint.problem import (
+    LINTS,
+    Problem,
+    as_github,
+    as_json,
+    as_sarif,
+    as_text,
+    in_order,
+    problem,
+)
 
 SCHEMA = Path(__file__).parents[1] / "data" / "sarif-2.1.0-extract.json"
 FOUND = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.workbench.lint.registry import LINTS, TEMPLATES, page, pages_dir
+from advisor.workbench.lint.problem import LINTS, TEMPLATES, page, pages_dir
 from advisor.workbench.lint.templates import check_templates
 from tests.lint.conftest import Check
 

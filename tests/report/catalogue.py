@@ -11,7 +11,7 @@ from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
 from advisor.report.assembly import Views, document_and_views
 from advisor.scenario.settings import request_from
-from advisor.workbench.sample import Given, drawn, eased
+from advisor.workbench.fact_store import Given, drawn, eased
 
 REPORTS = 300
 

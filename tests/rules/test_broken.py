@@ -8,7 +8,7 @@ import pytest
 from advisor.errors import Problems, RuleFileError, UserError
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.rules.language import parse_rules
-from advisor.workbench.lint.registry import LINTS
+from advisor.workbench.lint.problem import LINTS
 from tests.cli.running import run
 
 FOLDER = Path(__file__).parent / "broken"

@@ -9,9 +9,10 @@ import pytest
 
 from advisor.knowledge.fact_type import FactValue
 from advisor.rules.conditions import Test, Verb, holds
-from advisor.workbench.columns import Column, column_of
-from advisor.workbench.masks import (
+from advisor.workbench.columns import (
+    Column,
     all_rows,
+    column_of,
     gathered,
     mask_of,
     row_numbers,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -17,10 +18,8 @@ from advisor.errors import RequestError
 from advisor.workbench.bulk import Evaluation
 from advisor.workbench.cover import cover
 from advisor.workbench.cover_views import cover_json
-from advisor.workbench.rulebook import html as as_html
-from advisor.workbench.rulebook import markdown as as_markdown
-from advisor.workbench.rulebook.blocks import Book, Node, Page, Para, Picture
-from advisor.workbench.rulebook.book import LIST, Sources, make_book, write_book
+from advisor.workbench.rulebook.blocks import Node, Page, Para, Picture
+from advisor.workbench.rulebook.book import LIST, Sources, files, make_book, write_book
 from advisor.workbench.rulebook.material import Measured, read_cover, read_cover_file
 from advisor.workbench.rulebook.pictures import svg
 from tests.cli.running import run
@@ -35,18 +34,22 @@ def measured(evaluation: Evaluation) -> Measured:
 
 
 @pytest.fixture(scope="module")
-def book(advisor: Advisor, measured: Measured) -> Book:
+def book(advisor: Advisor, measured: Measured) -> Sequence[Page]:
     return make_book(advisor, Sources(), measured)
 
 
 @pytest.fixture(scope="module")
-def html(book: Book) -> dict[str, str]:
-    return dict(as_html.files(book))
+def html(book: Sequence[Page]) -> dict[str, str]:
+    return dict(files(book, "html"))
 
 
 @pytest.fixture(scope="module")
-def markdown(book: Book) -> dict[str, str]:
-    return dict(as_markdown.files(book))
+def markdown(book: Sequence[Page]) -> dict[str, str]:
+    return dict(files(book, "md"))
+
+
+def _page(book: Sequence[Page], path: str) -> Page:
+    return next(page for page in book if page.path == path)
 
 
 class Found(HTMLParser):
@@ -79,15 +82,15 @@ class Found(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_every_rule_fact_and_topic_has_its_place(advisor: Advisor, book: Book) -> None:
+def test_every_rule_fact_and_topic_has_its_place(advisor: Advisor, book: Sequence[Page]) -> None:
     rules = {rule.id for rule in advisor.ruleset.rules}
-    assert {p.path for p in book.pages if p.path.startswith("rules/")} == {
+    assert {p.path for p in book if p.path.startswith("rules/")} == {
         f"rules/{rule}" for rule in rules
     }
     facts = {f"facts/{fact.group}" for fact in advisor.vocabulary.facts.values()}
-    assert facts <= set(book.by_path)
+    assert facts <= {page.path for page in book}
     files = {rule.source.file for rule in advisor.ruleset.rules if rule.source}
-    assert len([p for p in book.pages if p.path.startswith("topics/")]) == len(files)
+    assert len([p for p in book if p.path.startswith("topics/")]) == len(files)
 
 
 def test_links_of_the_pages_lead_somewhere_inside_the_book(html: dict[str, str]) -> None:
@@ -147,8 +150,8 @@ def test_pictures_are_sound_and_say_what_they_show(markdown: dict[str, str]) -> 
             assert y + 20 <= height
 
 
-def test_boxes_of_a_picture_do_not_overlap(book: Book) -> None:
-    whole = next(b for b in book.by_path["picture"].blocks if isinstance(b, Picture))
+def test_boxes_of_a_picture_do_not_overlap(book: Sequence[Page]) -> None:
+    whole = next(b for b in _page(book, "picture").blocks if isinstance(b, Picture))
     root = ET.fromstring(svg(whole))  # noqa: S314 - our own
     boxes = sorted((float(r.attrib["x"]), float(r.attrib["y"])) for r in root.iter(f"{SVG}rect"))
     assert len(boxes) > 30
@@ -156,8 +159,8 @@ def test_boxes_of_a_picture_do_not_overlap(book: Book) -> None:
         assert one[0] != other[0] or other[1] - one[1] >= 20
 
 
-def test_arrows_of_the_whole_picture_go_to_the_right(book: Book) -> None:
-    whole = next(b for b in book.by_path["picture"].blocks if isinstance(b, Picture))
+def test_arrows_of_the_whole_picture_go_to_the_right(book: Sequence[Page]) -> None:
+    whole = next(b for b in _page(book, "picture").blocks if isinstance(b, Picture))
     column = {node.name: at for at, nodes in enumerate(whole.columns) for node in nodes}
     assert all(column[start] < column[end] for start, end in whole.arrows)
     assert len(whole.arrows) > 40
@@ -196,11 +199,11 @@ def test_superseding_is_linked_both_ways(advisor: Advisor, html: dict[str, str])
 def test_names_are_escaped() -> None:
     nasty = '<script>alert("x")</script> & `a|b` [c](d) {{ e }}'
     picture = Picture("p", nasty, nasty, [[Node(nasty, "fact", help=nasty)]], [])
-    made = Book([Page("index", nasty, [Para([nasty]), picture])])
-    page = dict(as_html.files(made))["index.html"]
+    made = [Page("index", nasty, [Para([nasty]), picture])]
+    page = dict(files(made, "html"))["index.html"]
     assert "<script" not in page
     assert "script" not in Found(page).tags
-    text = dict(as_markdown.files(made))["index.md"]
+    text = dict(files(made, "md"))["index.md"]
     assert "<script" not in re.sub(r"\\<", "", text)
     assert "[c](d)" not in text
     ET.fromstring(svg(picture))  # noqa: S314 - our own
@@ -210,8 +213,8 @@ def test_the_same_rules_give_the_same_bytes(
     advisor: Advisor, measured: Measured, html: dict[str, str], markdown: dict[str, str]
 ) -> None:
     again = make_book(advisor, Sources(), measured)
-    assert dict(as_html.files(again)) == html
-    assert dict(as_markdown.files(again)) == markdown
+    assert dict(files(again, "html")) == html
+    assert dict(files(again, "md")) == markdown
 
 
 def test_own_rules_and_texts_are_in_the_book(tmp_path: Path) -> None:
@@ -228,14 +231,14 @@ def test_own_rules_and_texts_are_in_the_book(tmp_path: Path) -> None:
     )
     (templates / "notes" / "many.md.j2").write_text("All {{ request.gpus }} cards.\n")
     advisor = Advisor.load(rules=rules, templates=templates, engine="reference")
-    pages = dict(as_html.files(make_book(advisor, Sources(rules, templates), None)))
+    pages = dict(files(make_book(advisor, Sources(rules, templates), None), "html"))
     text = re.sub(r"<[^>]+>", "", pages["rules/many-cards.html"])
     for words in ("at least one of these:", "not all of this:", "All 8 cards.", "Not measured."):
         assert words in text, words
     assert "Rules of this house." in pages["topics/house.html"]
 
 
-def test_a_book_is_written_and_stale_pages_go(book: Book, tmp_path: Path) -> None:
+def test_a_book_is_written_and_stale_pages_go(book: Sequence[Page], tmp_path: Path) -> None:
     folder = tmp_path / "book"
     write_book(book, folder, "html")
     assert (folder / "index.html").is_file()
@@ -250,7 +253,7 @@ def test_a_book_is_written_and_stale_pages_go(book: Book, tmp_path: Path) -> Non
     assert (folder / LIST).read_text(encoding="utf-8").split() == listed
 
 
-def test_a_folder_with_something_else_is_left_alone(book: Book, tmp_path: Path) -> None:
+def test_a_folder_with_something_else_is_left_alone(book: Sequence[Page], tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("x")
     with pytest.raises(RequestError, match="something else than a rulebook"):
         write_book(book, tmp_path, "md")

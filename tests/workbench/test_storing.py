@@ -11,9 +11,8 @@ import pytest
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.workbench import fact_store, fact_store_files
-from advisor.workbench.fact_store import FactStore
+from advisor.workbench.fact_store import FactStore, drawn, eased
 from advisor.workbench.fact_store_files import Origin, facts_of, sampled_facts
-from advisor.workbench.sample import drawn, eased
 
 FEW = 12
 

@@ -1,13 +1,137 @@
-"""One thing that is wrong with a file, in the form that every output reads."""
+"""One thing that is wrong with a file: its kinds, its form, and how it is printed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
-from advisor.errors import Edit, Problems, Source, UserError
-from advisor.workbench.lint.registry import FALLBACK, LINTS, Lint
+from advisor.errors import Edit, Problems, RequestError, Source, UserError
+from advisor.files import __version__
+from advisor.suggest import did_you_mean
+
+Severity = Literal["error", "warning"]
+
+FALLBACK = "cannot-load"
+"""For an error without a kind of its own: a folder that cannot be read, broken knowledge."""
+
+
+class Lint(Struct, frozen=True):
+    """One kind of problem.
+
+    An error keeps rules from loading, contradicts a case or another rule, or shows readers a gap;
+    a warning is a rule that runs and is probably not what its author meant.
+    """
+
+    id: str
+    severity: Severity
+    title: str
+
+
+_ERRORS: Mapping[str, str] = {
+    "cannot-load": "A folder or file cannot be read",
+    "encoding": "The file is not UTF-8 text",
+    "tab": "A tab is used for indentation",
+    "yaml-syntax": "The file is not YAML",
+    "yaml-extras": "Anchors, aliases, tags and second documents are not allowed",
+    "yaml-limits": "The file is too large or nested too deeply",
+    "duplicate-key": "A key stands twice",
+    "empty-file": "The file holds no rule",
+    "not-a-list": "The file is not a list of rules",
+    "wrong-shape": "A list, a mapping or a text stands where another is needed",
+    "empty-value": "A key has no value",
+    "wrong-value": "A plain value is of the wrong kind",
+    "unknown-key": "A key is not known",
+    "missing-key": "A key that every rule needs is missing",
+    "bad-rule-name": "The name of a rule is written wrongly",
+    "duplicate-rule": "Two rules have one name",
+    "one-effect": "A rule does nothing, or two things",
+    "unknown-fact": "A fact is not in the vocabulary",
+    "unknown-verb": "A condition begins with no verb",
+    "missing-verb": "A condition is a bare value",
+    "wrong-verb": "A verb does not go with the fact",
+    "missing-unit": "A number has no unit",
+    "wrong-unit": "A unit is unknown or of another kind",
+    "wrong-number": "A number cannot be read or compared",
+    "unknown-enum": "A value is not one of the fact's values",
+    "not-comparable": "Two facts cannot be compared",
+    "not-about-concluded": "'not' asks about a fact that rules conclude",
+    "unknown-word": "A word is not one of those allowed",
+    "unknown-template": "A template does not exist",
+    "unknown-rule": "A rule is named that does not exist",
+    "unknown-input": "An input of a case is not known",
+    "wrong-reference": "A rule refers to one that cannot be meant",
+    "no-verdict": "No rule gives a verdict in some situation",
+    "overlay": "Rules of one's own do not fit over the built-in ones",
+    "not-concludable": "A fact is concluded that rules may not conclude",
+    "no-option-named": "A recommendation or veto names no what-if",
+    "action-never-meets": "The action can never meet the conditions",
+    "wrong-score": "A score cannot be counted",
+    "wrong-ladder": "A ladder cannot be expanded",
+    "ladder-gap": "Rows of a ladder leave a gap",
+    "ladder-overlap": "Rows of a ladder overlap",
+    "engine-limits": "A rule is larger than the engine can hold",
+    "number-without-source": "A number has no source",
+    "missing-case": "No case shows the rule firing",
+    "missing-silent-case": "No case shows the rule staying silent",
+    "duplicate-case": "Two cases have one name",
+    "wrong-case": "A case expects what its rule cannot give",
+    "case-does-not-match": "A case does not hold",
+    "contradictory-conclude": "Two rules conclude different values",
+    "fact-never-concluded": "A rule reads a fact that no rule concludes",
+    "conclusion-cycle": "Conclusions go round in a circle",
+    "supersedes-cycle": "Rules supersede each other in a circle",
+    "unused-placeholder": "A placeholder is never filled",
+    "deprecated-without-replacement": "A deprecated rule names no better one",
+}
+TEMPLATES: Mapping[str, str] = {
+    "template-syntax": "A template cannot be read",
+    "template-forbidden": "A template does what templates may not",
+    "unknown-placeholder": "A placeholder is not known",
+    "template-title": "An action's template has no title",
+    "number-without-unit": "A number stands without a unit",
+    "missing-template": "A rule's text does not exist",
+    "unused-template": "No rule names a text",
+}
+"""Kinds of ``advisor templates check``."""
+_WARNINGS: Mapping[str, str] = {
+    "never-fires": "A rule never fires",
+    "always-fires": "A rule always fires",
+    "same-as": "Two rules do the same in the same situations",
+    "implied-by": "A rule adds nothing to another",
+    "fact-never-used": "A fact is concluded that nothing reads",
+    "supersedes-never-meets": "A rule supersedes one that it never meets",
+    "needless-list": "'one of' lists a single name",
+}
+
+LINTS: Mapping[str, Lint] = {
+    **{name: Lint(name, "error", title) for name, title in {**_ERRORS, **TEMPLATES}.items()},
+    **{name: Lint(name, "warning", title) for name, title in _WARNINGS.items()},
+}
+
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+
+
+def pages_dir() -> Path:
+    """Find the pages: in the wheel or, from a checkout, in ``docs/lints``."""
+    packaged = _PACKAGE / "data" / "lints"
+    return packaged if packaged.is_dir() else _PACKAGE.parent / "docs" / "lints"
+
+
+def page(lint: str) -> str:
+    """Give the page of one kind.
+
+    Raises:
+        RequestError: There is no such kind.
+    """
+    if lint not in LINTS:
+        hint = did_you_mean(lint, LINTS) or f"Known: {', '.join(LINTS)}."
+        raise RequestError(f"no kind of problem is called '{lint}'", hint=hint)
+    return (pages_dir() / f"{lint}.md").read_text(encoding="utf-8")
 
 
 class Problem(Struct, frozen=True):
@@ -61,3 +185,119 @@ def problems_of(error: UserError) -> Sequence[Problem]:
 def in_order(found: Iterable[Problem]) -> Sequence[Problem]:
     """Sort by place, then kind, then wording; the same finding is said once."""
     return sorted(set(found), key=lambda p: (p.source, p.lint.id, p.message, p.hint))
+
+
+SARIF_SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+"""The official schema, as its users name it; nothing fetches it."""
+
+
+def as_text(found: Sequence[Problem]) -> str:
+    """Write one line for each finding: place, what is wrong, what to do, and its kind."""
+    return "".join(f"{_line(p)}\n" for p in found)
+
+
+def _line(found: Problem) -> str:
+    place = f"{found.source}: " if found.source.file else ""
+    weight = "" if found.is_error else "warning: "
+    return f"{place}{weight}{found.text} [{found.lint.id}]"
+
+
+def as_json(found: Sequence[Problem]) -> str:
+    """Write one object that programs read."""
+    made = {
+        "schema_version": 1,
+        "errors": sum(p.is_error for p in found),
+        "warnings": sum(not p.is_error for p in found),
+        "problems": [
+            {
+                "lint": p.lint.id,
+                "severity": p.lint.severity,
+                "file": p.source.file or None,
+                "line": p.source.line or None,
+                "column": p.source.column or None,
+                "message": p.message,
+                "hint": p.hint or None,
+                "fix": {"old": p.edit.old, "new": p.edit.new} if p.edit else None,
+            }
+            for p in found
+        ],
+    }
+    return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+
+
+def as_sarif(found: Sequence[Problem]) -> str:
+    """Write a SARIF 2.1.0 log, as code-scanning services take it.
+
+    Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0, 2020.
+    """
+    used = sorted({p.lint.id for p in found})
+    driver = {
+        "name": "advisor",
+        "version": __version__,
+        "rules": [_sarif_rule(LINTS[name]) for name in used],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [_sarif_result(p, used.index(p.lint.id)) for p in found],
+    }
+    log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
+
+
+def _sarif_rule(lint: Lint) -> dict[str, object]:
+    return {
+        "id": lint.id,
+        "shortDescription": {"text": f"{lint.title}."},
+        "help": {"text": f"advisor rules check --explain {lint.id}"},
+        "defaultConfiguration": {"level": lint.severity},
+    }
+
+
+def _sarif_result(found: Problem, index: int) -> dict[str, object]:
+    result: dict[str, object] = {
+        "ruleId": found.lint.id,
+        "ruleIndex": index,
+        "level": found.lint.severity,
+        "message": {"text": found.text},
+    }
+    if found.source.file:
+        result["locations"] = [{"physicalLocation": _sarif_place(found)}]
+    return result
+
+
+def _sarif_place(found: Problem) -> dict[str, object]:
+    from urllib.parse import quote  # noqa: PLC0415 - only here
+
+    place: dict[str, object] = {"artifactLocation": {"uri": quote(found.source.file)}}
+    if found.source.line:
+        region = {"startLine": found.source.line}
+        if found.source.column:
+            region["startColumn"] = found.source.column
+        place["region"] = region
+    return place
+
+
+def as_github(found: Sequence[Problem]) -> str:
+    """Write workflow commands, which GitHub Actions shows beside the lines of a pull request.
+
+    Source: GitHub Docs, "Workflow commands for GitHub Actions".
+    """
+    return "".join(_annotation(p) for p in found)
+
+
+def _annotation(found: Problem) -> str:
+    source = found.source
+    parts = {"file": source.file, "line": source.line, "col": source.column, "title": found.lint.id}
+    said = ",".join(f"{key}={_property(str(value))}" for key, value in parts.items() if value)
+    return f"::{found.lint.severity} {said}::{_data(found.text)}\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from advisor.errors import RuleFileError, Source
 from advisor.rules.language.model import Rule, RuleSet
 from advisor.workbench.bulk import Evaluation, evaluate_all
+from advisor.workbench.columns import Mask, all_rows, row_numbers
 from advisor.workbench.fact_store import FactStore
 from advisor.workbench.layout import request_line
 from advisor.workbench.lint.logic import all_imply
 from advisor.workbench.lint.problem import Problem, problem, problems_of
-from advisor.workbench.masks import Mask, all_rows, row_numbers
 from advisor.workbench.outcomes import VERDICT
 
 _ENOUGH = 20

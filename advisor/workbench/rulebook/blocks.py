@@ -1,12 +1,17 @@
-"""What a page of the rulebook holds, before it is Markdown or HTML."""
+"""What a page of the rulebook holds, and how it is written as Markdown or HTML.
+
+Pages of HTML need nothing from elsewhere; beside Markdown, pictures are files of their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
 from typing import Literal
 
-from msgspec import Struct, field
-from msgspec.structs import force_setattr
+from msgspec import Struct
 
 
 class Code(Struct, frozen=True):
@@ -112,12 +117,219 @@ class Page(Struct, frozen=True):
     """Whether it needs the whole width of a window."""
 
 
-class Book(Struct, frozen=True):
-    """All pages, in reading order."""
+Address = Callable[[str, str], str]
+"""Where a page and an anchor on it are found."""
+Draw = Callable[..., str]
+"""Draws a picture as SVG; see ``pictures.svg``."""
+_LINKS = (("index", "All rules"), ("facts/index", "Facts"), ("picture", "Picture"))
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
+_TICKS = re.compile(r"`+")
+_STYLE = """
+:root { color-scheme: light dark; --page: #ffffff; --ink: #1b1f24; --soft: #57606a; --edge: #d0d7de;
+  --panel: #f6f8fa; --link: #0a58ca; }
+@media (prefers-color-scheme: dark) { :root { --page: #0d1117; --ink: #e6edf3; --soft: #9aa4af;
+  --edge: #30363d; --panel: #161b22; --link: #6cb0ff; } }
+body { margin: 0 auto; padding: 1rem 1.25rem 3rem; max-width: 62rem; background: var(--page);
+  color: var(--ink); font: 1rem/1.6 system-ui, sans-serif; }
+body.wide { max-width: none; }
+a { color: var(--link); text-decoration: none; } a:hover { text-decoration: underline; }
+nav { border-bottom: 1px solid var(--edge); padding-bottom: .5rem; display: flex; flex-wrap: wrap;
+  gap: .25rem 1.25rem; }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: 1.25rem 0 .5rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.2rem; margin: 2rem 0 .5rem; } h3 { font-size: 1rem; margin: 1.5rem 0 .25rem; }
+p { margin: .5rem 0; } ul { margin: .5rem 0; padding-left: 1.4rem; }
+code, pre { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: .88rem; }
+pre { background: var(--panel); border: 1px solid var(--edge); padding: .7rem; overflow-x: auto;
+  white-space: pre-wrap; overflow-wrap: anywhere; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; min-width: 60%; font-size: .93rem; }
+th, td { text-align: left; vertical-align: top; padding: .3rem 1.2rem .3rem 0;
+  border-bottom: 1px solid var(--edge); }
+th { color: var(--soft); font-weight: 600; } .figure { text-align: right; white-space: nowrap; }
+figure { margin: 1rem 0; } figure .graph { max-width: none; }
+body:not(.wide) .graph { max-width: 100%; height: auto; }
+figcaption { color: var(--soft); font-size: .9rem; }
+"""
+_STYLE_FILE = "style.css"
 
-    pages: Sequence[Page]
-    by_path: Mapping[str, Page] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        """Index the pages."""
-        force_setattr(self, "by_path", {page.path: page for page in self.pages})
+def html_files(pages: Sequence[Page], draw: Draw, graph_style: str) -> Iterator[tuple[str, str]]:
+    """Give every file of a book of HTML by its path."""
+    yield _STYLE_FILE, f"{_STYLE.strip()}\n{graph_style.strip()}\n"
+    for page in pages:
+        yield f"{page.path}.html", _Html(page, ".html").written(draw)
+
+
+def markdown_files(pages: Sequence[Page], draw: Draw) -> Iterator[tuple[str, str]]:
+    """Give every file of a book of Markdown by its path."""
+    for page in pages:
+        yield f"{page.path}.md", _Markdown(page, ".md").written()
+        for block in page.blocks:
+            if isinstance(block, Picture):
+                yield _picture_file(block), draw(block)
+
+
+def _picture_file(picture: Picture) -> str:
+    return f"pictures/{picture.name}.svg"
+
+
+class _Writer(Struct, frozen=True):
+    """One page in one form."""
+
+    page: Page
+    ending: str
+
+    def beside(self, file: str) -> str:
+        """Give the way from the page to a file of the book."""
+        return posixpath.relpath(file, posixpath.dirname(self.page.path) or ".")
+
+    def address(self, path: str, anchor: str = "") -> str:
+        """Give the way to another page."""
+        found = self.beside(path + self.ending)
+        return f"{found}#{anchor}" if anchor else found
+
+    def line(self, line: Line) -> str:
+        """Write text with names and links in it."""
+        return "".join(map(self.inline, line))
+
+    def inline(self, part: Inline) -> str:
+        """Write text, a name or a link."""
+        if isinstance(part, str):
+            return self.text(part)
+        if isinstance(part, Code):
+            return self.code(part.text)
+        shown = self.code(part.text) if part.code else self.text(part.text)
+        return self.link(shown, self.address(part.page, part.anchor))
+
+    def text(self, text: str) -> str:
+        """Write text so that it stands as it is."""
+        raise NotImplementedError
+
+    def code(self, text: str) -> str:
+        """Write a name or a command."""
+        raise NotImplementedError
+
+    def link(self, shown: str, address: str) -> str:
+        """Write a link."""
+        raise NotImplementedError
+
+
+class _Html(_Writer, frozen=True):
+    def written(self, draw: Draw) -> str:
+        page, up = self.page, self.beside(_STYLE_FILE)
+        menu = "".join(self.link(escape(text), self.address(path)) for path, text in _LINKS)
+        body = "\n".join(self.block(block, draw) for block in page.blocks)
+        wide = ' class="wide"' if page.wide else ""
+        return (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{escape(page.title)}</title>\n"
+            f'<link rel="stylesheet" href="{escape(up, quote=True)}">\n</head>\n'
+            f'<body{wide}>\n<nav aria-label="Rulebook">{menu}</nav>\n<main>\n'
+            f"<h1>{escape(page.title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
+        )
+
+    def block(self, block: Block, draw: Draw) -> str:
+        match block:
+            case Heading():
+                named = f' id="{escape(block.anchor, quote=True)}"' if block.anchor else ""
+                return f"<h{block.level}{named}>{escape(block.text)}</h{block.level}>"
+            case Para():
+                return f"<p>{self.line(block.line)}</p>"
+            case Bullets():
+                return self.bullets(block.items)
+            case Table():
+                return self.table(block)
+            case Listing():
+                return f"<pre><code>{escape(block.text)}</code></pre>"
+            case Picture():
+                drawn = draw(block, self.address, style=False)
+                return (
+                    f'<figure><div class="scroll">\n{drawn}</div>\n'
+                    f"<figcaption>{escape(block.description)}</figcaption></figure>"
+                )
+
+    def bullets(self, items: Sequence[Item]) -> str:
+        inside = "".join(
+            f"<li>{self.line(item.line)}{self.bullets(item.below) if item.below else ''}</li>\n"
+            for item in items
+        )
+        return f"<ul>\n{inside}</ul>"
+
+    def table(self, table: Table) -> str:
+        def cell(at: int, text: str, tag: str) -> str:
+            figure = ' class="figure"' if at in table.figures else ""
+            scope = ' scope="col"' if tag == "th" else ""
+            return f"<{tag}{scope}{figure}>{text}</{tag}>"
+
+        head = "".join(cell(at, escape(text), "th") for at, text in enumerate(table.head))
+        rows = "".join(
+            f"<tr>{''.join(cell(at, self.line(line), 'td') for at, line in enumerate(row))}</tr>\n"
+            for row in table.rows
+        )
+        return (
+            f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n'
+            f"<tbody>\n{rows}</tbody>\n</table></div>"
+        )
+
+    def text(self, text: str) -> str:
+        return escape(text)
+
+    def code(self, text: str) -> str:
+        return f"<code>{escape(text)}</code>"
+
+    def link(self, shown: str, address: str) -> str:
+        return f'<a href="{escape(address, quote=True)}">{shown}</a>'
+
+
+class _Markdown(_Writer, frozen=True):
+    def written(self) -> str:
+        menu = " | ".join(self.link(text, self.address(path)) for path, text in _LINKS)
+        blocks = (self.block(block) for block in self.page.blocks)
+        return "\n\n".join((f"# {self.text(self.page.title)}", menu, *blocks)) + "\n"
+
+    def block(self, block: Block) -> str:
+        match block:
+            case Heading():
+                named = f'<a id="{block.anchor}"></a>\n\n' if block.anchor else ""
+                return f"{named}{'#' * block.level} {self.text(block.text)}"
+            case Para():
+                return self.line(block.line)
+            case Bullets():
+                return "\n".join(self.bullets(block.items, ""))
+            case Table():
+                return "\n".join(self.table(block))
+            case Listing():
+                fence = "`" * max(3, _longest_ticks(block.text) + 1)
+                return f"{fence}text\n{block.text.rstrip()}\n{fence}"
+            case Picture():
+                shown = self.beside(_picture_file(block))
+                return f"![{self.text(block.title)}]({shown})\n\n{self.text(block.description)}"
+
+    def bullets(self, items: Sequence[Item], indent: str) -> Iterator[str]:
+        for item in items:
+            yield f"{indent}- {self.line(item.line)}"
+            yield from self.bullets(item.below, f"{indent}  ")
+
+    def table(self, table: Table) -> Iterator[str]:
+        yield f"| {' | '.join(map(self.text, table.head))} |"
+        rule = ("---:" if at in table.figures else "---" for at in range(len(table.head)))
+        yield f"|{'|'.join(rule)}|"
+        for row in table.rows:
+            yield f"| {' | '.join(map(self.line, row))} |"
+
+    def text(self, text: str) -> str:
+        return _SPECIAL.sub(r"\\\1", text.replace("\n", " "))
+
+    def code(self, text: str) -> str:
+        """Set as code; a bar would end a table's cell even there."""
+        longest = _longest_ticks(text)
+        ticks, gap = "`" * (longest + 1), " " if longest else ""
+        return f"{ticks}{gap}{' '.join(text.split())}{gap}{ticks}".replace("|", "\\|")
+
+    def link(self, shown: str, address: str) -> str:
+        return f"[{shown}]({address})"
+
+
+def _longest_ticks(text: str) -> int:
+    return max(map(len, _TICKS.findall(text)), default=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -17,9 +17,9 @@ from advisor.rules.language.texts import text_of
 from advisor.scenario.settings import request_from
 from advisor.workbench.layout import request_line
 from advisor.workbench.preview import preview
-from advisor.workbench.rulebook import html, markdown
-from advisor.workbench.rulebook.blocks import Book
+from advisor.workbench.rulebook.blocks import Page, html_files, markdown_files
 from advisor.workbench.rulebook.material import Example, Material, Measured, Topic
+from advisor.workbench.rulebook.pictures import STYLE, svg
 from advisor.workbench.rulebook.rule_page import (
     fact_pages,
     index_page,
@@ -40,8 +40,8 @@ class Sources(Struct, frozen=True):
     templates: Path | None = None
 
 
-def make_book(advisor: Advisor, sources: Sources, measured: Measured | None) -> Book:
-    """Write all pages.
+def make_book(advisor: Advisor, sources: Sources, measured: Measured | None) -> Sequence[Page]:
+    """Write all pages, in reading order.
 
     Args:
         advisor: With the rules that the book is about.
@@ -57,15 +57,13 @@ def make_book(advisor: Advisor, sources: Sources, measured: Measured | None) -> 
         dict(_examples(advisor, sources.templates)),
         measured,
     )
-    return Book(
-        [
-            index_page(material),
-            *topic_pages(material),
-            *(rule_page(material, rule) for rule in material.rules),
-            *fact_pages(material),
-            picture_page(material),
-        ]
-    )
+    return [
+        index_page(material),
+        *topic_pages(material),
+        *(rule_page(material, rule) for rule in material.rules),
+        *fact_pages(material),
+        picture_page(material),
+    ]
 
 
 def _topics(advisor: Advisor, rules: Path | None) -> Iterator[Topic]:
@@ -74,13 +72,13 @@ def _topics(advisor: Advisor, rules: Path | None) -> Iterator[Topic]:
         by_file.setdefault(rule.source.file if rule.source else "rules.yaml", []).append(rule)
     contents = overlaid("rules", rules, [".yaml"])
     taken: set[str] = set()
-    for file, own in by_file.items():
+    for file, rules_there in by_file.items():
         inside = file.partition("/")[2]
         name = inside.removesuffix(".yaml").replace("/", "-") or "rules"
         while name in taken:
             name += "-2"
         taken.add(name)
-        yield Topic(name, _head(contents.get(inside, b"").decode()), own)
+        yield Topic(name, _head(contents.get(inside, b"").decode()), rules_there)
 
 
 def _head(text: str) -> str:
@@ -128,13 +126,18 @@ def _example(
     return Example(line, shown.title, shown.text) if shown.text else None
 
 
-def write_book(book: Book, folder: Path, form: Form) -> int:
-    """Write a book into a folder and clear away what only an older book had; give its pages.
+def files(pages: Sequence[Page], form: Form) -> Iterator[tuple[str, str]]:
+    """Give every file of a book by its path."""
+    return html_files(pages, svg, STYLE) if form == "html" else markdown_files(pages, svg)
+
+
+def write_book(pages: Sequence[Page], folder: Path, form: Form) -> None:
+    """Write a book into a folder and clear away what only an older book had.
 
     Raises:
         RequestError: The folder holds something else, or cannot be written.
     """
-    made = dict((html if form == "html" else markdown).files(book))
+    made = dict(files(pages, form))
     listed = folder / LIST
     try:
         if folder.exists() and any(folder.iterdir()) and not listed.is_file():
@@ -150,7 +153,6 @@ def write_book(book: Book, folder: Path, form: Form) -> int:
         listed.write_text("\n".join(sorted(made)) + "\n", encoding="utf-8", newline="\n")
     except OSError as bad:
         raise RequestError(f"{folder} cannot be written: {bad.strerror}") from None
-    return len(book.pages)
 
 
 def _remove(folder: Path, name: str) -> None:

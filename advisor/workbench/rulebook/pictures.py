@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from advisor.rules.language.model import Rule
 from advisor.workbench.dependencies import reads
 from advisor.workbench.layout import count
-from advisor.workbench.rulebook.blocks import Node, NodeKind, Picture
+from advisor.workbench.rulebook.blocks import Address, Node, NodeKind, Picture
 from advisor.workbench.rulebook.material import Material, Topic, topic_title
 
 _MOST = 14
@@ -246,8 +246,6 @@ STYLE = """
 .graph g:hover > path { stroke: var(--mark); stroke-opacity: 1; stroke-width: 1.6; }
 .graph a:hover rect { stroke: var(--mark); stroke-width: 2; }
 """
-Address = Callable[[str, str], str]
-"""Gives the address of a page and anchor, as seen from the picture."""
 
 
 def svg(picture: Picture, address: Address | None = None, *, style: bool = True) -> str:
