@@ -1,4 +1,9 @@
-"""How a template is written out: its tree becomes functions; jinja2 is not needed."""
+"""A template as data, and how it is written out: its tree becomes functions, without jinja2.
+
+What is stored of a template is the tree as JSON: text, names and conditions, nothing that runs.
+Which of several wordings a report takes (``{% vary %} ... {% or %} ... {% endvary %}``) hangs on a
+hash of what was asked and on the place in the template: the same request gives the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +12,70 @@ import operator
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, Union
+
+from msgspec import Struct
 
 from advisor.errors import Source, TemplateError
-from advisor.report.template_tree import (
-    Both,
-    Choice,
-    Compared,
-    Const,
-    Either,
-    Expr,
-    Filtered,
-    For,
-    If,
-    Name,
-    Not,
-    Output,
-    Part,
-    Several,
-    Stmt,
-    Tested,
-    Tree,
-)
+
+
+class Name(Struct, frozen=True, array_like=True, gc=False, tag="name"):
+    """What is given under a name: a fact, a text, or what a loop is at."""
+
+    name: str
+
+
+class Const(Struct, frozen=True, array_like=True, gc=False, tag="const"):
+    """A value that stands in the template."""
+
+    value: str | int | float | bool | None
+
+
+class Op(Struct, frozen=True, array_like=True, gc=False, tag="op"):
+    """What becomes of other values: a condition, a comparison, a filter, a test, a part, a list."""
+
+    kind: str
+    of: list[Expr]
+    name: str = ""
+    """Of the comparison, filter, test or part."""
+
+
+class Output(Struct, frozen=True, array_like=True, gc=False, tag="output"):
+    """Text and values, each with its line."""
+
+    parts: list[tuple[int, str | Expr]]
+
+
+class If(Struct, frozen=True, array_like=True, gc=False, tag="if"):
+    """The first branch whose condition holds, else what is left."""
+
+    line: int
+    branches: list[tuple[Expr, list[Stmt]]]
+    otherwise: list[Stmt]
+
+
+class For(Struct, frozen=True, array_like=True, gc=False, tag="for"):
+    """A body for each of several values."""
+
+    line: int
+    targets: list[str]
+    over: Expr
+    test: Expr | None
+    body: list[Stmt]
+    otherwise: list[Stmt]
+
+
+Expr = Union[Name, Const, Op]  # noqa: UP007 - msgspec resolves the names
+Stmt = Union[Output, If, For]  # noqa: UP007 - likewise
+
+
+class Tree(Struct, frozen=True, array_like=True, gc=False):
+    """A template that was read and checked."""
+
+    body: list[Stmt]
+    loops: bool
+    """Whether it may write without end."""
+
 
 SEED = "request.variation"
 """The placeholder that holds the hash."""
@@ -112,67 +159,50 @@ def part_of(of: object, key: str) -> object:
     raise TemplateError(f"there is no '{key}' here", hint=did_you_mean(key, known))
 
 
-def value_of(node: Expr) -> Value:  # noqa: C901 - one branch per node
+def value_of(node: Expr) -> Value:
     """Give the function that takes what is given and gives the value of an expression."""
-    match node:
-        case Name():
-            return itemgetter(node.name)
-        case Const():
-            constant = node.value
-            return lambda _: constant
-        case Both():
-            left, right = value_of(node.left), value_of(node.right)
-            return lambda given: left(given) and right(given)
-        case Either():
-            first, second = value_of(node.left), value_of(node.right)
-            return lambda given: first(given) or second(given)
-        case Not():
-            of = value_of(node.of)
-            return lambda given: not of(given)
-        case Compared():
-            return _compared(node)
-        case Filtered():
-            filtered, *values = FILTERS[node.name], *map(value_of, (node.of, *node.given))
-            return lambda given: filtered(*(value(given) for value in values))
-        case Tested():
-            return _tested(node)
-        case Choice():
-            test, yes, no = value_of(node.test), value_of(node.yes), value_of(node.no)
-            return lambda given: yes(given) if test(given) else no(given)
-        case Part():
-            whole, key = value_of(node.of), node.key
-            return lambda given: part_of(whole(given), key)
-        case Several():
-            items = [value_of(item) for item in node.items]
-            return lambda given: tuple(item(given) for item in items)
+    if isinstance(node, Name):
+        return itemgetter(node.name)
+    if isinstance(node, Const):
+        constant = node.value
+        return lambda _: constant
+    return _OPERATIONS[node.kind](node, *map(value_of, node.of))
 
 
-def _compared(node: Compared) -> Value:
-    if len(node.others) == 1:
-        left, (name, other) = value_of(node.first), node.others[0]
-        holds, right = _COMPARED[name], value_of(other)
-        if isinstance(other, Const):
-            constant = other.value
-            return lambda given: holds(left(given), constant)
-        return lambda given: holds(left(given), right(given))
-    tests = [_COMPARED[name] for name, _ in node.others]
-    values = [value_of(one) for one in (node.first, *(other for _, other in node.others))]
-
-    def all_hold(given: Given) -> bool:
-        found = [value(given) for value in values]
-        return all(test(a, b) for test, a, b in zip(tests, found, found[1:], strict=False))
-
-    return all_hold
+def _compared(node: Op, left: Value, right: Value) -> Value:
+    holds, other = _COMPARED[node.name], node.of[1]
+    if isinstance(other, Const):
+        constant = other.value
+        return lambda given: holds(left(given), constant)
+    return lambda given: holds(left(given), right(given))
 
 
-def _tested(node: Tested) -> Value:
-    of = value_of(node.of)
+def _filtered(node: Op, *values: Value) -> Value:
+    filtered = FILTERS[node.name]
+    return lambda given: filtered(*[value(given) for value in values])
+
+
+def _tested(node: Op, of: Value, *_: Value) -> Value:
     if node.name == PICKS:
-        at, choices, choice = (int(str(one.value)) for one in node.given if isinstance(one, Const))
+        at, choices, choice = (int(str(n.value)) for n in node.of if isinstance(n, Const))
         return lambda given: picked(str(of(given)), at, choices, choice)
     if node.name == "none":
         return lambda given: of(given) is None
     return lambda _: True  # what a template may name is always given
+
+
+_OPERATIONS: Mapping[str, Callable[..., Value]] = {
+    "and": lambda _, left, right: lambda given: left(given) and right(given),
+    "or": lambda _, left, right: lambda given: left(given) or right(given),
+    "not": lambda _, of: lambda given: not of(given),
+    "choice": lambda _, test, yes, no: lambda given: yes(given) if test(given) else no(given),
+    "part": lambda node, of: lambda given: part_of(of(given), node.name),
+    "list": lambda _, *items: lambda given: tuple([item(given) for item in items]),
+    "compared": _compared,
+    "filter": _filtered,
+    "test": _tested,
+}
+"""Kind of an operation -> what makes its function, from it and those of what it is of."""
 
 
 class _Failed(Exception):  # noqa: N818 - carries a line to where the template is known

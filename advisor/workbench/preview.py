@@ -18,8 +18,7 @@ from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.remedies.option import Base
 from advisor.report.assembly import document_and_views
 from advisor.report.prose import Length, report
-from advisor.report.template_tree import If, Output, Stmt
-from advisor.report.template_writer import SEED, value_of
+from advisor.report.template_writer import SEED, If, Output, Stmt, value_of
 from advisor.report.templates import Templates, templates_for
 from advisor.rules.language.model import Rule
 from advisor.rules.language.texts import text_name, text_of

@@ -92,8 +92,7 @@ class _Folder:
 
     def problems(self, name: str) -> Iterator[Problem]:
         """Find what is wrong with one template."""
-        from advisor.report.template_places import too_much  # noqa: PLC0415 - start-up
-        from advisor.report.template_reader import problems_in  # noqa: PLC0415 - likewise
+        from advisor.report.template_reader import problems_in, too_much  # noqa: PLC0415 - start-up
 
         wrong = problems_in(self._reader, name)
         for error in wrong:
@@ -114,7 +113,7 @@ class _Folder:
 
     def _numbers(self, name: str, source: str) -> Iterator[Problem]:
         from advisor.report.grammar import Violation  # noqa: PLC0415 - likewise
-        from advisor.report.template_places import located  # noqa: PLC0415 - likewise
+        from advisor.report.template_reader import located  # noqa: PLC0415 - likewise
 
         for bare in numbers_without_unit(self._reader.tree(source, name)):
             if bare.written:
