@@ -16,7 +16,15 @@ from advisor.estimate.picture import MemoryPicture
 from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.provenance import SwitchedOff, UserEntry
 from advisor.runtimes.commands import Command
-from advisor.scenario.figures import BoundBy, BreakEven, CardMemory, Certainty, Figure, Span
+from advisor.scenario.figures import (
+    BreakEven,
+    CardMemory,
+    Certainty,
+    Figure,
+    Occupied,
+    Rates,
+    Span,
+)
 
 
 class GpuDoc(Struct, frozen=True):
@@ -130,22 +138,9 @@ class ScenarioDoc(Struct, frozen=True):
     """Tokens that the model's own head drafts at once; 0: none."""
 
 
-class MemoryDoc(Struct, frozen=True):
+class MemoryDoc(Occupied, frozen=True):
     """What the scenario occupies; card figures are sums over the cards."""
 
-    capacity_bytes: int | None
-    usable_bytes: int | None
-    required_bytes: int
-    deficit_bytes: int | None
-    headroom_bytes: int | None
-    weights_bytes: int
-    kv_cache_bytes: int
-    compute_buffer_bytes: int
-    overhead_bytes: int
-    host_weights_bytes: int
-    host_kv_cache_bytes: int
-    host_compute_bytes: int
-    nominal_weights_gb: float | None
     max_context_tokens: int | None
     max_batch: int | None
     bits_per_weight: float | None
@@ -159,17 +154,8 @@ class MemoryDoc(Struct, frozen=True):
     per_gpu: Sequence[CardMemory]
 
 
-class SpeedDoc(Struct, frozen=True):
+class SpeedDoc(Rates, frozen=True):
     """Speeds of a scenario that runs."""
-
-    depth_tokens: int
-    decode_tok_s: Figure
-    prefill_tok_s: Figure | None
-    aggregate_tok_s: Figure | None
-    bound_by: BoundBy
-    first_token_s: Figure | None
-    prompt_tokens: int
-    cards: int
 
 
 class Because(Struct, frozen=True):

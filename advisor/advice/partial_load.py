@@ -91,16 +91,16 @@ def _knowledge(
     else:
         return known, known.names(), ""
     built_in = load_knowledge()
-    own = _own_files(folder)
+    users = _user_files(folder)
     names = {table: list(found) for table, found in built_in.names().items()}
-    for content in own.values():
+    for content in users.values():
         for table, name in _entry_names(content):
             names[table].append(name)
-    text = "\n".join(content.decode(errors="replace") for content in own.values())
+    text = "\n".join(content.decode(errors="replace") for content in users.values())
     return built_in, {table: list(dict.fromkeys(found)) for table, found in names.items()}, text
 
 
-def _own_files(folder: Path | None) -> Mapping[str, bytes]:
+def _user_files(folder: Path | None) -> Mapping[str, bytes]:
     if folder is None or not folder.is_dir():
         return {}
     return read_tree(folder, [".yaml"])
@@ -127,5 +127,5 @@ def _vocabulary(folder: Path | None, problems: list[UserError]) -> Vocabulary:
     built_in = rule_vocabulary()
     if folder is None or not (folder / FILE).is_file():
         return built_in
-    own = read_facts((folder / FILE).read_bytes(), FILE, Collector(KnowledgeError))
-    return vocabulary_of({**built_in.facts, **built_in.texts, **own}.values())
+    users = read_facts((folder / FILE).read_bytes(), FILE, Collector(KnowledgeError))
+    return vocabulary_of({**built_in.facts, **built_in.texts, **users}.values())

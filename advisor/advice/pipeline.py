@@ -344,8 +344,8 @@ def _apart(outcome: Outcome, expected: Mapping[str, Expected]) -> tuple[Outcome,
     if not expected:
         return outcome, ()
     others = [firing for firing in outcome.firings if firing.option in expected]
-    own = tuple(firing for firing in outcome.firings if firing.option not in expected)
-    return replace(outcome, firings=own), others
+    real = tuple(firing for firing in outcome.firings if firing.option not in expected)
+    return replace(outcome, firings=real), others
 
 
 def _state(facts: Mapping[str, FactValue]) -> State:

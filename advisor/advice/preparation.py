@@ -115,8 +115,8 @@ def request_warnings(base: Base) -> tuple[str, ...]:
     scenario = base.scenario
     found = list(model_warnings(scenario.model, scenario.context_tokens))
     found += published_warnings(base.request, scenario)
-    own = base.knowledge.user_speeds
-    if own and scenario.gpu and any(scenario.gpu.name == key.gpu for key in own.factors):
+    speeds = base.knowledge.user_speeds
+    if speeds and scenario.gpu and any(scenario.gpu.name == key.gpu for key in speeds.factors):
         found.append(
             f"Speeds on the {scenario.gpu.name} follow your own measurements; "
             "`--no-measurements` leaves them out."
@@ -143,12 +143,12 @@ def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
     model, precision = scenario.model, scenario.precision
     if request.precision or not model.native_formats or model.stored is not None:
         return
-    own = model.native_formats[0].partition("_")[0]
+    published = model.native_formats[0].partition("_")[0]
     if support.is_published(precision, model):
-        yield f"{model.name} is published in {own}, so that is what is sized."
+        yield f"{model.name} is published in {published}, so that is what is sized."
     else:
         yield (
-            f"{model.name} is published in {own}, which does not run here; "
+            f"{model.name} is published in {published}, which does not run here; "
             f"{precision.name} is sized instead."
         )
 

@@ -227,7 +227,7 @@ def _commands(scenario: Scenario, memory: Memory) -> list[Command]:
     return [replace(command, text=typed(command.text)) for command in made]
 
 
-def _recommendation(item: RankedOption, before: Before, yours: UserEntry | None) -> Recommendation:
+def _recommendation(item: RankedOption, before: Before, entry: UserEntry | None) -> Recommendation:
     option = item.option
     return Recommendation(
         rank=item.rank,
@@ -248,7 +248,7 @@ def _recommendation(item: RankedOption, before: Before, yours: UserEntry | None)
         ],
         speculative_tok_s=_span(option.speed),
         rule=item.rule,
-        yours=yours,
+        yours=entry,
         score=item.score,
         score_terms=[ScoreTermDoc(plain(term.text), term.points) for term in item.score_terms],
         because=item.because,
@@ -275,14 +275,14 @@ def _tradeoff(option: Option) -> Tradeoff:
     return Tradeoff(loss, change, option.cost_usd, option.effort)
 
 
-def _barred(item: BarredOption, yours: UserEntry | None) -> NotRecommended:
+def _barred(item: BarredOption, entry: UserEntry | None) -> NotRecommended:
     option = item.option
     return NotRecommended(
         title="",
         action=option.action,
         change=option.change,
         rule=item.rule,
-        yours=yours,
+        yours=entry,
         reason=plain(item.reason),
         because=item.because,
     )

@@ -211,8 +211,8 @@ def _without_repeats(best: Sequence[_Marked]) -> list[_Marked]:
 
 def _runners_up(first: str, others: Sequence[str], values: _Values) -> tuple[str, ...]:
     """The next best, one of them in another framework where there is one."""
-    own = values[first].get(_FRAMEWORK_FACT)
-    elsewhere = [key for key in others if values[key].get(_FRAMEWORK_FACT) != own]
+    framework = values[first].get(_FRAMEWORK_FACT)
+    elsewhere = [key for key in others if values[key].get(_FRAMEWORK_FACT) != framework]
     taken = list(others[:_ALTERNATIVES])
     if elsewhere and elsewhere[0] not in taken:
         taken[-1] = elsewhere[0]

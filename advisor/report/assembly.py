@@ -126,14 +126,14 @@ def document_and_views(
     with spoken(templates):
         doc = numbers_of(found, picture)
         if templates:
-            yours = (*doc.provenance.yours, *_own_templates(found, templates))
-            doc.provenance = replace(doc.provenance, yours=yours)
+            users = (*doc.provenance.yours, *_user_templates(found, templates))
+            doc.provenance = replace(doc.provenance, yours=users)
         views = Views.of(doc)
         _write_sentences(views, found, templates_for(templates))
     return doc, views
 
 
-def _own_templates(found: Conclusions, folder: Path) -> Iterator[UserEntry]:
+def _user_templates(found: Conclusions, folder: Path) -> Iterator[UserEntry]:
     """The user's templates among those that a report may be written from."""
     actions = (f"actions/{item.text_template}" for item in found.recommendations)
     notes = (f"notes/{note.text_template}" for note in found.notes if note.text_template)

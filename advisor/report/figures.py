@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Strings = dict[str, str]
 """Placeholders of a template with their texts."""
-OWN = "your measurement"
+USERS = "your measurement"
 """How the source of a user's own figure begins."""
 _MILLION, _BILLION = 1e6, 1e9
 _HUNDREDTH_GIB, _TENTH_GIB = GIB / 100, GIB / 10
@@ -184,8 +184,8 @@ def span(ends: Span | None) -> str:
 
 def evidence(figure: Figure | None) -> str:
     """Say how a speed is backed; empty when unknown."""
-    if figure and figure.source.startswith(OWN):
-        return figure.source.replace(OWN, say("evidence.own"), 1)
+    if figure and figure.source.startswith(USERS):
+        return figure.source.replace(USERS, say("evidence.own"), 1)
     return say(f"evidence.{figure.evidence}") if figure else ""
 
 

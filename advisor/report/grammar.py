@@ -233,8 +233,8 @@ def _root(node: nodes.Node) -> str:
 
 
 def _targets(node: nodes.Node) -> tuple[str, ...]:
-    own = (node,) if isinstance(node, nodes.Name) else node.find_all(nodes.Name)
-    return tuple(name.name for name in own)
+    found = (node,) if isinstance(node, nodes.Name) else node.find_all(nodes.Name)
+    return tuple(name.name for name in found)
 
 
 class Vary(Extension):

@@ -328,8 +328,8 @@ def provenance(doc: Advice) -> str:
     """Name what made the report, for the last line."""
     made = doc.provenance
     rules, knowledge = made.rules_sha256[:12], made.knowledge_sha256[:12]
-    own = made.measurements_sha256
+    user = made.measurements_sha256
     named = {"version": made.advisor, "rules": rules, "knowledge": knowledge}
-    line = say("made.own", **named, own=own[:12]) if own else say("made", **named)
+    line = say("made.own", **named, own=user[:12]) if user else say("made", **named)
     files = whose(doc)
     return f"{line}. {files}" if files else line

@@ -71,9 +71,9 @@ def _new(after: str, before: str) -> str:
 
 def _second(doc: Advice, setup: SetupDoc) -> str:
     """The card that comes beside the request's own, where it is of another kind."""
-    own = doc.scenario.gpu
+    card = doc.scenario.gpu
     first, _, second = (setup.gpu or "").partition(TOGETHER)
-    return second if own and first == own.name and not doc.scenario.cards else ""
+    return second if card and first == card.name and not doc.scenario.cards else ""
 
 
 def _owned(doc: Advice, setup: SetupDoc) -> int:

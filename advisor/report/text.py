@@ -192,10 +192,10 @@ def command_lines(command: str, width: int) -> list[str]:
 
     Its own lines stay apart; one that feeds a program (``<<``) is left as it is.
     """
-    own = typed(command).split("\n")
-    if "<<" in own[0]:
-        return [f"$ {own[0]}", *own[1:]]
-    return [line for shell_line in own for line in _wrapped_command(shell_line, width)]
+    parts = typed(command).split("\n")
+    if "<<" in parts[0]:
+        return [f"$ {parts[0]}", *parts[1:]]
+    return [line for shell_line in parts for line in _wrapped_command(shell_line, width)]
 
 
 def _wrapped_command(command: str, width: int) -> list[str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 STANDARD_WORDS = 500
 """All that is read in a standard report: title, figures, sentences, headings, last line."""
-_FRAME_WORDS, _RUN_WORDS, _OWN_WORDS = 21, 6, 3
+_FRAME_WORDS, _RUN_WORDS, _USER_WORDS = 21, 6, 3
 """Of those, headings and last line; what leads to the command; the user's own measurements."""
 _REMEDIES, _REMARKS = 6, 7
 _REMARKS_FIRST, _TEXTS_FIRST = 5, 2
@@ -61,8 +61,8 @@ def within_room(doc: Advice, briefs: Mapping[int, str], used: int) -> Choice:
         item.rank: words_in(item.title) + words_in(briefs.get(item.rank, ""))
         for item in doc.recommendations
     }
-    own = _OWN_WORDS if doc.provenance.measurements_sha256 else 0
-    room = STANDARD_WORDS - _FRAME_WORDS - own - (_RUN_WORDS if doc.commands else 0) - used
+    user = _USER_WORDS if doc.provenance.measurements_sha256 else 0
+    room = STANDARD_WORDS - _FRAME_WORDS - user - (_RUN_WORDS if doc.commands else 0) - used
     least = sum(map(words_in, notes[:_REMARKS_SURE]))
     shown = doc.recommendations[:_REMEDIES]
     while len(shown) > _REMEDIES_SURE and sum(taken[i.rank] for i in shown) + least > room:

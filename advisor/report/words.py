@@ -95,10 +95,10 @@ def words_of(folder: Path | None) -> Words:
     """
     if folder is None:
         return Words(read_words(data_dir("templates"))[0])
-    own, problems = read_words(folder)
+    users, problems = read_words(folder)
     if problems:
         raise problems[0]
-    return Words({**words_of(None), **own})
+    return Words({**words_of(None), **users})
 
 
 def forget_words() -> None:

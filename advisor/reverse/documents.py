@@ -219,14 +219,14 @@ def reverse_doc(question: str, subject: str, found: Found, knowledge: Knowledge)
         rows=[_row(rank, row) for rank, row in enumerate(found.rows, start=1)],
         best={name: _best(name, row) for name, row in found.best.items()},
         left_out={str(cause): count for cause, count in found.left_out.items()},
-        yours=yours_of(found, knowledge),
+        yours=user_entries_of(found, knowledge),
         warnings=[plain(text) for text in found.warnings],
         knowledge_sha256=knowledge.sha256,
         advisor=__version__,
     )
 
 
-def yours_of(found: Found, knowledge: Knowledge) -> Sequence[UserEntry]:
+def user_entries_of(found: Found, knowledge: Knowledge) -> Sequence[UserEntry]:
     """List what of the user's own knowledge the rows rest on."""
     return user_records(knowledge, [row.answer.scenario for row in found.rows])
 

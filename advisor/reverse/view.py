@@ -11,7 +11,7 @@ from advisor.knowledge.provenance import user_record
 from advisor.report import figures as f
 from advisor.report.clauses import named
 from advisor.report.situation import WRITES
-from advisor.reverse.documents import yours_of
+from advisor.reverse.documents import user_entries_of
 from advisor.reverse.questions import power_w, price_usd
 from advisor.scenario.figures import headroom_percent
 from advisor.units import plain
@@ -227,4 +227,4 @@ def _is_users(column: str, row: Row, knowledge: Knowledge) -> bool:
 
 def whose(found: Found, knowledge: Knowledge) -> Iterator[str]:
     """Name every entry of the user's that the rows rest on, one line each."""
-    yield from (f"Yours: {named(entry)}" for entry in yours_of(found, knowledge))
+    yield from (f"Yours: {named(entry)}" for entry in user_entries_of(found, knowledge))

@@ -38,7 +38,7 @@ class CacheRoom(Struct, frozen=True):
     """Sequences of the context asked for that fit at once."""
 
 
-class Memory(Struct, frozen=True):
+class Occupied(Struct, frozen=True):
     """What a scenario occupies, bytes; with several cards the card figures are sums.
 
     ``deficit_bytes`` and ``headroom_bytes`` belong to the fullest card (one of them is 0).
@@ -57,6 +57,11 @@ class Memory(Struct, frozen=True):
     host_kv_cache_bytes: int
     host_compute_bytes: int
     nominal_weights_gb: float | None
+
+
+class Memory(Occupied, frozen=True):
+    """The same with what the estimator knows of it."""
+
     per_gpu: tuple[CardMemory, ...]
     low_bytes: int
     """Lower end of ``required_bytes`` where a part is only known as a range."""
@@ -115,7 +120,7 @@ class Span(Struct, frozen=True):
     high: float
 
 
-class Speed(Struct, frozen=True):
+class Rates(Struct, frozen=True):
     """Tokens per second; ``aggregate`` is over all sequences of the batch."""
 
     depth_tokens: int
@@ -123,11 +128,16 @@ class Speed(Struct, frozen=True):
     prefill_tok_s: Figure | None
     aggregate_tok_s: Figure | None
     bound_by: BoundBy
-    first_token_s: Figure | None = None
+    first_token_s: Figure | None
     """Seconds from a prompt of ``prompt_tokens`` to its first answer token, nothing cached."""
-    prompt_tokens: int = 0
-    cards: int = 0
+    prompt_tokens: int
+    cards: int
     """Measured cards behind the figures of this kind of card or engine."""
+
+
+class Speed(Rates, frozen=True):
+    """The same with what drafts may lead to."""
+
     speculative_tok_s: Span | None = None
     """Span of one stream with the draft model or own draft head of the scenario; the other
     figures are without."""

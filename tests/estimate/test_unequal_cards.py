@@ -139,7 +139,7 @@ def test_layers_lie_where_llama_cpp_would_put_them(sizes: list[int], layers: int
 
 def _speed(tok_s: float) -> Speed:
     figure = Figure(tok_s, tok_s / 2, tok_s * 2, "near")
-    return Speed(0, figure, figure, None, "bandwidth")
+    return Speed(0, figure, figure, None, "bandwidth", None, 0, 0)
 
 
 def test_a_layer_split_adds_up_the_time_of_the_shares() -> None:

@@ -234,7 +234,7 @@ def speed(decode: float, *, evidence: str = "near", bound: str = "bandwidth") ->
     figure = Figure(decode, decode * 0.84, decode * 1.18, evidence)  # type: ignore[arg-type]  # test data
     whole = replace(figure, estimate=decode * 6, low=decode * 5, high=decode * 7)
     prompt = replace(figure, estimate=decode * 40, low=decode * 30, high=decode * 50)
-    return Speed(0, figure, prompt, whole, bound)  # type: ignore[arg-type]  # test data
+    return Speed(0, figure, prompt, whole, bound, None, 0, 0)  # type: ignore[arg-type]  # test data
 
 
 def option(
