@@ -13,6 +13,8 @@ from advisor.report.words import Words, counted, known, say, words
 from advisor.units import plain
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
+
     from advisor.advice.document import Advice
     from advisor.knowledge.provenance import UserEntry
 
@@ -206,3 +208,29 @@ def _folded(names: Sequence[str]) -> str:
         heads = listed([head for head, _ in parts])
         return say("barred.format", format=heads, framework=places.pop())
     return listed(list(names))
+
+
+_SPECIAL = re.compile(r"([\\*\[\]<|#]|^>)")
+_CODE = re.compile(r"`([^`]*)`")
+
+
+def escaped(text: str) -> str:
+    """Make text safe inside Markdown; code spans stay code."""
+    if ">" not in text and not _SPECIAL.search(text):
+        return text
+    pieces = _CODE.split(text)
+    return "".join(
+        f"`{piece}`" if index % 2 else _SPECIAL.sub(r"\\\1", piece)
+        for index, piece in enumerate(pieces)
+    )
+
+
+def coded(text: str) -> Markup:
+    """Escape text for HTML and turn its code spans into ``code`` elements."""
+    from markupsafe import Markup, escape  # noqa: PLC0415
+
+    parts = [
+        Markup("<code>{}</code>").format(piece) if index % 2 else escape(piece)
+        for index, piece in enumerate(_CODE.split(text))
+    ]
+    return Markup("").join(parts)

@@ -1,8 +1,7 @@
-"""Numbers as people read them, of every report, and text made safe where it is printed."""
+"""Numbers as people read them: every figure of every report is written here."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
@@ -11,8 +10,6 @@ from advisor.report.words import counted, say
 from advisor.units import GB, GIB, format_quantity, gib
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from advisor.scenario.figures import Figure, Span
 
 
@@ -211,32 +208,3 @@ def aligned(
             for number, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         yield (indent + "  ".join(cells)).rstrip()
-
-
-_SPECIAL = re.compile(r"([\\*\[\]<|#]|^>)")
-_CODE = re.compile(r"`([^`]*)`")
-_KEPT_SAFE = 4_096
-"""Texts made safe that are kept: remarks recur from report to report."""
-
-
-@lru_cache(maxsize=_KEPT_SAFE)
-def escaped(text: str) -> str:
-    """Make text safe inside Markdown; code spans stay code."""
-    if ">" not in text and not _SPECIAL.search(text):
-        return text
-    pieces = _CODE.split(text)
-    return "".join(
-        f"`{piece}`" if index % 2 else _SPECIAL.sub(r"\\\1", piece)
-        for index, piece in enumerate(pieces)
-    )
-
-
-def coded(text: str) -> Markup:
-    """Escape text for HTML and turn its code spans into ``code`` elements."""
-    from markupsafe import Markup, escape  # noqa: PLC0415
-
-    parts = [
-        Markup("<code>{}</code>").format(piece) if index % 2 else escape(piece)
-        for index, piece in enumerate(_CODE.split(text))
-    ]
-    return Markup("").join(parts)

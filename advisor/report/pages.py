@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.report.charts import bar_svg, grid_html, growth_svg, speed_svg
-from advisor.report.figures import coded, escaped
+from advisor.report.clauses import coded, escaped
 from advisor.report.pareto import options_html, scatter_svg
-from advisor.report.prose import Length, Remedy, Report, report
+from advisor.report.prose import Length, Report, report
+from advisor.report.remedy_view import Remedy
 from advisor.report.templates import templates_for
 from advisor.report.views import Placeholders
 from advisor.report.words import spoken
@@ -18,10 +19,9 @@ from advisor.units import typed
 if TYPE_CHECKING:
     from advisor.advice.document import Advice
 
-_CELLS = (
-    "number", "title", "text", "brief", "summary", "required", "headroom", "speed", "quality",
-    "effort", "cost", "confidence", "also", "yours",
-)  # fmt: skip
+_WORDS = ("number", "title", "text", "brief", "confidence", "also", "yours")
+_FIGURES = ("summary", "required", "headroom", "speed", "quality", "effort", "cost")
+_CELLS = (*_WORDS, *_FIGURES)
 
 
 def render_markdown(
@@ -75,6 +75,10 @@ def _fenced(command: str) -> str:
     return f"{fence}sh\n{text}\n{fence}"
 
 
+def _cell(item: Remedy, name: str) -> str:
+    return item.figures[name] if name in _FIGURES else str(getattr(item, name))
+
+
 class _MarkdownRow(Placeholders):
     """Cells made safe as a template asks for them: a standard report takes five of them."""
 
@@ -89,7 +93,7 @@ class _MarkdownRow(Placeholders):
         if name == "command":
             text = _fenced(self._item.command) if self._item.command else ""
         elif name in self.names:
-            text = escaped(getattr(self._item, name))
+            text = escaped(_cell(self._item, name))
         else:
             raise KeyError(name)
         self[name] = text
@@ -155,5 +159,5 @@ def _html_words(made: Report) -> dict[str, object]:
 
 
 def _html_row(item: Remedy) -> dict[str, object]:
-    cells: dict[str, object] = {name: getattr(item, name) for name in _CELLS}
+    cells: dict[str, object] = {name: _cell(item, name) for name in _CELLS}
     return cells | {"text": coded(item.text), "command": typed(item.command)}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from advisor.report import figures as f
-from advisor.report.figures import escaped
+from advisor.report.clauses import escaped
 from advisor.report.remedy_view import changes
 from advisor.report.templates import templates_for
 from advisor.report.text import wrapped

@@ -2,28 +2,130 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from advisor.remedies.registry import is_uncertain
 from advisor.report import figures as f
 from advisor.report.assembly import Views
 from advisor.report.clauses import barred, said, whose
-from advisor.report.figures import Strings
-from advisor.report.remedy_view import OptionView
+from advisor.report.remedy_view import OptionView, Remedy, RemedyFigures
 from advisor.report.situation import LONG_CONTEXT_TOKENS
 from advisor.report.templates import Templates, templates_for
-from advisor.report.views import Placeholders, Told
-from advisor.report.word_budget import Choice, everything, within_room, words_in
-from advisor.report.words import known, say, speaking, spoken
+from advisor.report.views import Told
+from advisor.report.words import known, say, spoken
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice, Recommendation
     from advisor.runtimes.commands import Command
-    from advisor.scenario.figures import Figure
+
+
+STANDARD_WORDS = 500
+"""All that is read in a standard report: title, figures, sentences, headings, last line."""
+_FRAME_WORDS, _RUN_WORDS, _USER_WORDS = 21, 6, 3
+"""Of those, headings and last line; what leads to the command; the user's own measurements."""
+_REMEDIES, _REMARKS = 6, 7
+_REMARKS_FIRST, _TEXTS_FIRST = 5, 2
+"""So many remarks, and then texts of further remedies, before more of either."""
+_REMARKS_SURE, _REMEDIES_SURE = 3, 4
+"""So many remarks are there if they can be; remedies after the fourth make way for them."""
+
+_KEPT = 4_096
+"""Texts whose words are counted once; remarks recur, and each text is asked for three times."""
+
+
+class Choice(Struct, frozen=True):
+    """What a report says of remedies and remarks."""
+
+    items: Sequence[Recommendation]
+    told: frozenset[int]
+    """Ranks of the remedies that are told in full, not only named with a brief word."""
+    watch: Sequence[str]
+
+
+@lru_cache(maxsize=_KEPT)
+def words_in(text: str) -> int:
+    """Count what holds a letter or a digit; of what else stands alone there is only ``%``."""
+    return len(text.split()) - text.count(" %")
+
+
+def everything(items: Sequence[Recommendation], notes: Sequence[str]) -> Choice:
+    """Take all there is."""
+    return Choice(items, _ranks(items), notes)
+
+
+def within_room(doc: Advice, briefs: Mapping[int, str], used: int) -> Choice:
+    """Choose for a standard report.
+
+    The best remarks, then remedies' texts, then more of both, while words are left. A remedy that
+    is not told still stands there with its title and a brief word.
+
+    Args:
+        doc: The result document with its sentences.
+        briefs: The brief word on each remedy but the best, by rank.
+        used: Words of what stands in the report in any case.
+    """
+    notes = [note.text for note in doc.notes]
+    taken = {
+        item.rank: words_in(item.title) + words_in(briefs.get(item.rank, ""))
+        for item in doc.recommendations
+    }
+    user = _USER_WORDS if doc.provenance.measurements_sha256 else 0
+    room = STANDARD_WORDS - _FRAME_WORDS - user - (_RUN_WORDS if doc.commands else 0) - used
+    least = sum(map(words_in, notes[:_REMARKS_SURE]))
+    shown = doc.recommendations[:_REMEDIES]
+    while len(shown) > _REMEDIES_SURE and sum(taken[i.rank] for i in shown) + least > room:
+        shown = shown[:-1]
+    return _filled(shown, notes, briefs, room - sum(taken[item.rank] for item in shown))
+
+
+def _ranks(items: Sequence[Recommendation]) -> frozenset[int]:
+    return frozenset(item.rank for item in items)
+
+
+def _filled(
+    items: Sequence[Recommendation], notes: Sequence[str], briefs: Mapping[int, str], room: int
+) -> Choice:
+    filling = _Filling(room)
+    remarks = filling.take(notes, _REMARKS_FIRST)
+    told = filling.tell(items[1:], briefs, _TEXTS_FIRST)
+    left = [note for note in notes if note not in remarks]
+    remarks += filling.take(left, _REMARKS - len(remarks))
+    named = [item for item in items[1:] if item.rank not in told]
+    told |= filling.tell(named, briefs, len(named))
+    kept = [note for note in notes if note in remarks]
+    return Choice(items, told | _ranks(items[:1]), kept)
+
+
+class _Filling(Struct):
+    """Words that are left, and what is taken out of them."""
+
+    room: int
+
+    def take(self, texts: Sequence[str], most: int) -> list[str]:
+        """Take texts in order while they fit."""
+        taken = list[str]()
+        for text in texts:
+            if len(taken) < most and words_in(text) <= self.room:
+                taken.append(text)
+                self.room -= words_in(text)
+        return taken
+
+    def tell(
+        self, items: Sequence[Recommendation], briefs: Mapping[int, str], most: int
+    ) -> frozenset[int]:
+        """Put texts in place of their brief words, in order while they fit; give the ranks."""
+        told = list[int]()
+        for item in items:
+            more = words_in(item.text) - words_in(briefs[item.rank])
+            if len(told) < most and more <= self.room:
+                told.append(item.rank)
+                self.room -= more
+        return frozenset(told)
+
 
 Length = Literal["short", "standard", "full"]
 SHORT_WORDS = 150
@@ -32,90 +134,6 @@ _FED = "<<"
 """A command that is a whole script: of those only the first is shown, unless all is wanted."""
 _FIGURE = ": "
 """Between label and value of a key figure."""
-
-
-class RemedyFigures(Placeholders):
-    """The figures of a remedy for tables and lists, written as a view asks for them."""
-
-    __slots__ = ("_before", "option")
-    names = ("summary", "required", "headroom", "speed", "quality", "loss", "effort", "cost")
-
-    def __init__(self, option: OptionView, item: Recommendation) -> None:
-        """Take the placeholders that they are written from."""
-        super().__init__()
-        self.option, self._before = option, item.before.decode_tok_s
-
-    def __missing__(self, name: str) -> str:
-        """Write a figure.
-
-        Raises:
-            KeyError: There is none of this name.
-        """
-        writer = _LINES[name]
-        with speaking(self.option.words):
-            text = self[name] = writer(self.option, self._before)
-        return text
-
-
-class Remedy(Struct, frozen=True):
-    """One recommendation as the views show it."""
-
-    number: str
-    title: str
-    text: str
-    """Empty where only title and figures are given."""
-    brief: str
-    """The same in a sentence or two, for where there is no room for the text."""
-    also: str
-    """Runners-up of the same kind, empty when there are none."""
-    command: str
-    unsaid: str
-    """What the command cannot say, and why; empty when it says everything."""
-    confidence: str
-    rule: str
-    yours: str
-    """Where the rule stands when it is the user's own; else empty."""
-    figures: RemedyFigures
-
-    @property
-    def summary(self) -> str:
-        """``28.1 -> 15.3 GiB`` and the speed, for people in a hurry."""
-        return self.figures["summary"]
-
-    @property
-    def required(self) -> str:
-        """What is needed after the change."""
-        return self.figures["required"]
-
-    @property
-    def headroom(self) -> str:
-        """What stays free after it."""
-        return self.figures["headroom"]
-
-    @property
-    def speed(self) -> str:
-        """Tokens per second after it."""
-        return self.figures["speed"]
-
-    @property
-    def quality(self) -> str:
-        """What it costs in quality."""
-        return self.figures["quality"]
-
-    @property
-    def loss(self) -> str:
-        """The same where it may be noticed; else empty."""
-        return self.figures["loss"]
-
-    @property
-    def effort(self) -> str:
-        """What it asks for."""
-        return self.figures["effort"]
-
-    @property
-    def cost(self) -> str:
-        """Launch prices to pay for it."""
-        return self.figures["cost"]
 
 
 class Report(Struct, frozen=True):
@@ -182,7 +200,7 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
         first=first,
         remedies=tuple(
             _remedy(
-                RemedyFigures(views.option(item), item),
+                views.option(item),
                 item,
                 length,
                 text=item.text if item.rank in chosen.told else "",
@@ -248,7 +266,7 @@ def _chosen(doc: Advice, length: Length, briefs: Mapping[int, str], used: int) -
 
 
 def _remedy(
-    figures: RemedyFigures,
+    option: OptionView,
     item: Recommendation,
     length: Length,
     *,
@@ -262,13 +280,13 @@ def _remedy(
         title=item.title,
         text=text,
         brief=brief,
-        also=figures.option["option.alternatives"] if length == "full" and item.rank > 1 else "",
+        also=option["option.alternatives"] if length == "full" and item.rank > 1 else "",
         command=item.command if shown else "",
         unsaid=gaps,
         confidence=item.confidence,
         rule=item.rule,
         yours=said(item.yours),
-        figures=figures,
+        figures=RemedyFigures(option, item.before.decode_tok_s),
     )
 
 
@@ -282,46 +300,6 @@ def unsaid(commands: Sequence[Command]) -> str:
     named = [known("setting", gap.setting) or gap.setting.replace("_", " ") for gap in gaps]
     reasons = " ".join(dict.fromkeys(gap.reason for gap in gaps))
     return say("unsaid", settings=f.listed(named), reasons=reasons)
-
-
-def _summary(s: Strings, before: Figure | None) -> str:
-    memory = f"{s['option.before_required'].removesuffix(' GiB')} -> {s['option.required']}"
-    kind = "line.free.some" if s["option.several"] else "line.free"
-    kind += ".thin" if s["option.thin"] else ""
-    free = say(kind, size=s["option.headroom"]) if s["option.headroom"] else ""
-    point = _drafted(s) or s["option.speed_point"]
-    changed = before is not None and f.speed_point(before) != point
-    speed = f"{f.rate(before.estimate)} -> {point}" if before and point and changed else point
-    return ", ".join(part for part in (memory, free, speed) if part)
-
-
-def _drafted(s: Strings) -> str:
-    """The span a draft model leads to, where the draft is what is recommended."""
-    return s["option.speculative"] if is_uncertain(s["option.family"]) else ""
-
-
-def _quality(s: Strings) -> str:
-    if s["option.quality_cost"]:
-        share = s["option.quality_cost"]
-        return say("line.loss" if share[0].isdigit() else "line.loss.tiny", share=share)
-    if s["option.quality_gain"]:
-        return say("line.gain", points=s["option.quality_gain"].removesuffix(" %"))
-    return say("line.same" if s["option.quality_same"] else "line.unmeasured")
-
-
-_LINES: Mapping[str, Callable[[Strings, Figure | None], str]] = {
-    "summary": _summary,
-    "required": lambda s, _: s["option.required"],
-    "headroom": lambda s, _: s["option.headroom"] or say("line.fits-not"),
-    "speed": lambda s, _: _drafted(s) or s["option.decode_speed"] or say("line.unknown"),
-    "quality": lambda s, _: _quality(s),
-    "loss": lambda s, _: (
-        "" if s["option.quality_small"] or not s["option.quality_cost"] else _quality(s)
-    ),
-    "effort": lambda s, _: known("effort-kind", s["option.effort"]) or s["option.effort"],
-    "cost": lambda s, _: s["option.cost"],
-}
-"""Figure of a remedy -> its text, from its placeholders and the speed before."""
 
 
 def provenance(doc: Advice) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec import Struct
+
 from advisor.knowledge.cards import TOGETHER
-from advisor.remedies.registry import settings_of, told_by
+from advisor.remedies.registry import is_uncertain, settings_of, told_by
 from advisor.report import figures as f
 from advisor.report.clauses import article
 from advisor.report.figures import flag
@@ -264,3 +266,73 @@ class OptionView(View):
     __slots__ = ()
     of_option = True
     writers: ClassVar[Mapping[str, Callable[[Advice, Recommendation], str]]] = WRITERS
+
+
+def _summary(s: OptionView, before: Figure | None) -> str:
+    memory = f"{s['option.before_required'].removesuffix(' GiB')} -> {s['option.required']}"
+    kind = "line.free.some" if s["option.several"] else "line.free"
+    kind += ".thin" if s["option.thin"] else ""
+    free = say(kind, size=s["option.headroom"]) if s["option.headroom"] else ""
+    point = _drafted(s) or s["option.speed_point"]
+    changed = before is not None and f.speed_point(before) != point
+    speed = f"{f.rate(before.estimate)} -> {point}" if before and point and changed else point
+    return ", ".join(part for part in (memory, free, speed) if part)
+
+
+def _drafted(s: OptionView) -> str:
+    """The span a draft model leads to, where the draft is what is recommended."""
+    return s["option.speculative"] if is_uncertain(s["option.family"]) else ""
+
+
+def _quality(s: OptionView) -> str:
+    if s["option.quality_cost"]:
+        share = s["option.quality_cost"]
+        return say("line.loss" if share[0].isdigit() else "line.loss.tiny", share=share)
+    if s["option.quality_gain"]:
+        return say("line.gain", points=s["option.quality_gain"].removesuffix(" %"))
+    return say("line.same" if s["option.quality_same"] else "line.unmeasured")
+
+
+_LINES: Mapping[str, Callable[[OptionView, Figure | None], str]] = {
+    "summary": _summary,
+    "required": lambda s, _: s["option.required"],
+    "headroom": lambda s, _: s["option.headroom"] or say("line.fits-not"),
+    "speed": lambda s, _: _drafted(s) or s["option.decode_speed"] or say("line.unknown"),
+    "quality": lambda s, _: _quality(s),
+    "loss": lambda s, _: (
+        "" if s["option.quality_small"] or not s["option.quality_cost"] else _quality(s)
+    ),
+    "effort": lambda s, _: known("effort-kind", s["option.effort"]) or s["option.effort"],
+    "cost": lambda s, _: s["option.cost"],
+}
+"""Figure of a remedy -> its text, from its placeholders and the speed before."""
+
+
+class RemedyFigures(View):
+    """The figures of a remedy for tables and lists, from its placeholders and the speed before."""
+
+    __slots__ = ()
+    names = tuple(_LINES)
+    writers: ClassVar[Mapping[str, Callable[[OptionView, Figure | None], str]]] = _LINES
+
+
+class Remedy(Struct, frozen=True):
+    """One recommendation as the views show it."""
+
+    number: str
+    title: str
+    text: str
+    """Empty where only title and figures are given."""
+    brief: str
+    """The same in a sentence or two, for where there is no room for the text."""
+    also: str
+    """Runners-up of the same kind, empty when there are none."""
+    command: str
+    unsaid: str
+    """What the command cannot say, and why; empty when it says everything."""
+    confidence: str
+    rule: str
+    yours: str
+    """Where the rule stands when it is the user's own; else empty."""
+    figures: RemedyFigures
+    """Its figures in words: ``28.1 -> 15.3 GiB`` and the speed, what it costs, what it asks for."""

@@ -49,7 +49,7 @@ def contradictions(doc: Advice) -> list[str]:
     ]
     figures = [("key figure", f"{label} {value}") for label, value in full.figures]
     sentences = [*whole, *notes, *remedies, ("first", full.first), *figures]
-    sentences += [(f"summary {item.number}", item.summary) for item in full.remedies]
+    sentences += [(f"summary {item.number}", item.figures["summary"]) for item in full.remedies]
     standard = report(doc, "standard")
     sentences += [(f"in brief {item.number}", item.brief) for item in standard.remedies]
     return [

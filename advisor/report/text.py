@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from advisor.report.charts import Bar, cells, memory_bar
 from advisor.report.clauses import whose
-from advisor.report.prose import Length, Remedy, Report, report
+from advisor.report.prose import Length, Report, report
+from advisor.report.remedy_view import Remedy
 from advisor.report.words import say, spoken
 from advisor.units import typed
 
@@ -166,8 +167,10 @@ def _remedies(page: _Page, made: Report) -> None:
 def _remedy(page: _Page, remedy: Remedy, text: str) -> None:
     page.paragraph(remedy.title, indent=5, first=f"  {remedy.number}.", style="bold")
     sure = say(f"line.confidence.{remedy.confidence}")
-    loss = [] if text or not remedy.loss else [remedy.loss]
-    page.paragraph(" | ".join([remedy.summary, *loss, remedy.effort, sure]), indent=5, style="dim")
+    figures = remedy.figures
+    loss = [] if text or not figures["loss"] else [figures["loss"]]
+    told = " | ".join([figures["summary"], *loss, figures["effort"], sure])
+    page.paragraph(told, indent=5, style="dim")
     if remedy.yours:
         page.paragraph(remedy.yours, indent=5, style="dim")
     if text:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.advice.projection import QUOTED_FACTS
 from advisor.bulk.batch.file_names import slug
 from advisor.memo import Kept
-from advisor.report import figures, remedy_view, situation, word_budget
+from advisor.report import prose, remedy_view, situation
 from advisor.report.assembly import Views, document
 from advisor.report.grammar import placeholders
 from advisor.report.remedy_view import WRITERS
@@ -24,8 +24,7 @@ from tests.report.samples import does_not_fit, fits_amply
 
 KEPT = (
     slug,
-    figures.escaped,
-    word_budget.words_in,
+    prose.words_in,
 )
 
 

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from advisor.advice.document import Advice
 from advisor.report.assembly import Views, document
 from advisor.report.pages import render_markdown
-from advisor.report.prose import SHORT_WORDS, Length, report
+from advisor.report.prose import SHORT_WORDS, STANDARD_WORDS, Length, report
 from advisor.report.sentence_check import contradictions
-from advisor.report.word_budget import STANDARD_WORDS
 from advisor.scenario.settings import Request
 from tests.readability import prose, read, reading, repeated, sentences, words
 from tests.report.catalogue import advisor, sampled

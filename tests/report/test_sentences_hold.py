@@ -296,7 +296,7 @@ def test_nothing_is_called_dearer_than_what_has_no_price(context: int) -> None:
 def test_what_is_free_on_one_of_several_cards_is_said_of_the_fullest() -> None:
     doc = made(gpu="RTX 3090", gpus=2, model="llama-3.3-70b", precision="Q6_K")
     some = [i for i in doc.recommendations if i.setup.gpus > 1 and i.after.fits]
-    summaries = {item.number: item.summary for item in full(doc).remedies}
+    summaries = {item.number: item.figures["summary"] for item in full(doc).remedies}
     assert some
     for item in some:
         assert " free on the fullest card" in summaries[str(item.rank)]
@@ -304,5 +304,5 @@ def test_what_is_free_on_one_of_several_cards_is_said_of_the_fullest() -> None:
         assert all("fullest card" in text for text in told)
     one = made(gpu="RTX 4090", model="phi-3-medium", precision="FP16")
     single = [i for i in one.recommendations if i.setup.gpus == 1]
-    summaries = {item.number: item.summary for item in full(one).remedies}
+    summaries = {item.number: item.figures["summary"] for item in full(one).remedies}
     assert not any("fullest" in summaries[str(item.rank)] for item in single)

@@ -42,7 +42,7 @@ def test_a_harsh_remedy_says_what_it_loses_wherever_it_stands() -> None:
     doc = document(advised(gpu="RTX 4090", model="llama-3.1-70b", precision="Q4_K_M", ram_gib=8.0))
     harsh = [r for r in report(doc, "standard").remedies if "IQ2_S" in r.title]
     assert harsh
-    assert all(remedy.loss.startswith("perplexity +") for remedy in harsh)
+    assert all(remedy.figures["loss"].startswith("perplexity +") for remedy in harsh)
 
 
 def test_a_split_that_ram_cannot_hold_has_no_command_to_run() -> None:

@@ -110,7 +110,7 @@ def test_a_draft_is_summed_up_by_its_range() -> None:
     _, drafted = made(gpu="RTX 4090", model="gemma-2-27b", precision="q3_k_m", context=8192)
     found = [item for item in drafted.remedies if " draft the tokens" in item.title]
     assert found
-    assert all(" to " in item.summary for item in found)
+    assert all(" to " in item.figures["summary"] for item in found)
 
 
 def test_the_remarks_that_matter_stand_in_a_standard_report() -> None:

@@ -20,7 +20,7 @@ from advisor.bulk.batch.plan import Item
 from advisor.bulk.batch.readback import Entry, line_of, read_document
 from advisor.bulk.batch.shard import Failure, Making, Report, make_report
 from advisor.errors import UserError
-from advisor.report.figures import escaped
+from advisor.report.clauses import escaped
 from advisor.report.formats import json_line
 from advisor.report.sentence_check import contradictions, wrong_numbers, wrong_state
 from advisor.scenario.settings import request_from
