@@ -63,13 +63,10 @@ class Views(Struct, frozen=True):
         """
         found = self._told.get(item.rank)
         if found is None:
-            found = self._told[item.rank] = self.told_with(item)
+            seed = turned(self.situation[SEED], item.rank)
+            found = Told({SEED: seed}, self.situation, self.option(item))
+            self._told[item.rank] = found
         return found
-
-    def told_with(self, item: Recommendation, **more: str) -> Told:
-        """Give the same placeholders and some more."""
-        seed = turned(self.situation[SEED], item.rank)
-        return Told({SEED: seed, **more}, self.situation, self.option(item))
 
 
 def advise(

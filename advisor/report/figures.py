@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from advisor.report.words import counted, say
@@ -31,8 +30,6 @@ _FINE_WAIT_S = 0.995
 """Below this many seconds two decimals are printed."""
 _COARSE_RATE = 1000
 """From here on tokens per second are rounded to tens."""
-_KEPT = 16_384
-"""Texts of sizes kept; a report prints the same few again and again."""
 
 
 def size(count_bytes: float | None) -> str:
@@ -48,7 +45,9 @@ def amount(count_bytes: float | None) -> str:
         return ""
     if 0 < count_bytes < _HUNDREDTH_GIB / 2:
         return say("size.tiny")
-    return _amount(count_bytes)
+    number, unit = gib(count_bytes).split()
+    whole, _, decimals = number.partition(".")
+    return f"{int(whole):,}.{decimals} {unit}"
 
 
 def rest(whole_bytes: float | None, part_bytes: float | None) -> str:
@@ -67,13 +66,6 @@ def rest_bytes(whole_bytes: float, part_bytes: float) -> float:
     exact = whole_bytes - part_bytes
     tenths = round(whole_bytes / _TENTH_GIB) - round(part_bytes / _TENTH_GIB)
     return tenths * _TENTH_GIB if tenths > 0 and exact >= _TENTH_GIB else exact
-
-
-@lru_cache(maxsize=_KEPT)
-def _amount(count_bytes: float) -> str:
-    number, unit = gib(count_bytes).split()
-    whole, _, decimals = number.partition(".")
-    return f"{int(whole):,}.{decimals} {unit}"
 
 
 def decimal_gb(count_bytes: float | None) -> str:

@@ -239,7 +239,8 @@ def _first(views: Views, texts: Templates, length: Length) -> str:
     best = doc.recommendations[0]
     efforts = [_EFFORTS.get(item.tradeoff.effort, 0) for item in doc.recommendations]
     least = f.flag(efforts[0] == min(efforts))
-    context = views.told_with(best, action_text=best.text, length=length, least_effort=least)
+    context = views.told(best)
+    context.update(action_text=best.text, length=length, least_effort=least)
     return texts.text("report/first.md.j2", context)
 
 
