@@ -15,12 +15,11 @@ import statistics
 import time
 from collections.abc import Callable
 
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import Test, When
-from advisor.rules.engine.base import Engine, OptionFacts
+from advisor.rules.engine.base import Engine, OptionFacts, ReferenceEngine
 from advisor.rules.engine.compiler import CompiledRules, compile_rules
 from advisor.rules.engine.durable import DurableEngine, available
-from advisor.rules.engine.reference import ReferenceEngine
 from advisor.rules.language.model import Rule, RuleSet
 
 FAMILIES = ("quantize", "quantize-kv", "shrink-context", "shrink-batch", "grow-batch",

@@ -13,8 +13,8 @@ from typing import Any
 from msgspec import Struct
 
 from advisor.estimate.picture import MemoryPicture
-from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.provenance import SwitchedOff, UserEntry
+from advisor.knowledge.vocabulary import FactValue
 from advisor.runtimes.commands import Command
 from advisor.scenario.figures import (
     BreakEven,

@@ -11,13 +11,12 @@ from msgspec import Struct
 from advisor.errors import KnowledgeError, Problems, UserError
 from advisor.files import data_dir, overlaid, read_tree
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.fact_file import read_facts
 from advisor.knowledge.types import Knowledge
-from advisor.knowledge.vocabulary import FILE, Vocabulary, vocabulary_of
+from advisor.knowledge.vocabulary import FILE, Vocabulary, read_facts, vocabulary_of
 from advisor.knowledge.yaml_fields import Collector
 from advisor.remedies.registry import rule_vocabulary
 from advisor.rules.language.load import ReadRules, read_as_far
-from advisor.rules.language.texts import text_names
+from advisor.rules.language.model import text_names
 from advisor.yamlfile import read_yaml
 
 _QUOTED = re.compile(r"'([^']+)'")

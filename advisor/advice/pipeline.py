@@ -34,17 +34,15 @@ from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimate.speed import missing_inputs
 from advisor.files import __version__, data_dir, digest, overlaid
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Knowledge
-from advisor.knowledge.vocabulary import Vocabulary
+from advisor.knowledge.vocabulary import FactValue, Vocabulary
 from advisor.remedies.impossible import expected_options
 from advisor.remedies.option import Base, Expected, Option
 from advisor.remedies.registry import rule_vocabulary
 from advisor.rules.engine import make_engine
 from advisor.rules.engine.base import Engine, Firing, OptionFacts, Outcome
 from advisor.rules.language import load_rules
-from advisor.rules.language.model import Rule, RuleSet
-from advisor.rules.language.texts import text_names
+from advisor.rules.language.model import Rule, RuleSet, text_names
 from advisor.runtimes.commands import command_for
 from advisor.scenario.figures import BreakEven, Limits
 from advisor.scenario.settings import Request

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from advisor.estimate.picture import MemoryPicture
     from advisor.knowledge.provenance import UserEntry
     from advisor.knowledge.types import Gpu
-    from advisor.models.model import Model
+    from advisor.models.stored_tensors import Model
     from advisor.remedies.option import Option
     from advisor.scenario.figures import Limits, Memory, Span, Speed
     from advisor.scenario.scenario import Key, Scenario

@@ -11,8 +11,7 @@ from msgspec import Struct
 from advisor.advice.conclusions import ScoreTerm
 from advisor.advice.document import Because
 from advisor.estimate.memory import partly_guessed
-from advisor.knowledge.fact_type import FactValue
-from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, show, shown_in
+from advisor.knowledge.vocabulary import ACTION_FACT, FactValue, Vocabulary, show, shown_in
 from advisor.remedies.dominance import BETWEEN_KEYS, DOMINATED_BY
 from advisor.remedies.option import Option
 from advisor.remedies.registry import is_uncertain

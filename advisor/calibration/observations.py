@@ -13,7 +13,7 @@ from advisor.calibration.dataset import Conditions, Row, conditions_of, name_row
 from advisor.errors import UserError
 from advisor.estimate.measurement import Measurement, Metric
 from advisor.knowledge import names
-from advisor.knowledge.tokens import model_key
+from advisor.knowledge.index import model_key
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vendors import BACKEND_OF_WORD, MAKERS
 from advisor.runtimes import runtime_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from advisor.cli.report_output import write
 from advisor.knowledge.types import Gpu, Knowledge
-from advisor.models.model import Model
+from advisor.models.stored_tensors import Model
 from advisor.report import figures as f
 from advisor.report.formats import render_json
 from advisor.report.text import wrapped

@@ -19,8 +19,8 @@ from advisor.models.shape import Counts
 from advisor.runtimes import runtime_of
 
 if TYPE_CHECKING:
-    from advisor.models.model import Model
     from advisor.models.shape import Shape
+    from advisor.models.stored_tensors import Model
     from advisor.runtimes.base import Range
     from advisor.scenario.scenario import Scenario
 

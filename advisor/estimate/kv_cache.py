@@ -17,7 +17,7 @@ from advisor.runtimes.base import CacheShape, Cells, Runtime, prefix_sums, up
 from advisor.scenario.support import unsized
 
 if TYPE_CHECKING:
-    from advisor.models.model import Model
+    from advisor.models.stored_tensors import Model
     from advisor.scenario.scenario import Scenario
 
 _COUNTER_BYTES = 8

@@ -18,7 +18,7 @@ from advisor.scenario.splits import is_usual_split
 from advisor.units import plain
 
 if TYPE_CHECKING:
-    from advisor.knowledge.user_measurements import Setup, UserFigure, UserSpeeds
+    from advisor.knowledge.types import Setup, UserFigure, UserSpeeds
 
 
 SEPARATOR = "\t"
@@ -145,7 +145,7 @@ def _setup(scenario: Scenario) -> Setup | None:
     )
     if gpu is None or backend is None or not plain:
         return None
-    from advisor.knowledge.user_measurements import Setup  # noqa: PLC0415 - few have measured
+    from advisor.knowledge.types import Setup  # noqa: PLC0415 - few have measured
 
     return Setup(
         gpu.name,

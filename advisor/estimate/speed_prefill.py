@@ -22,7 +22,7 @@ from advisor.knowledge.types import Format, Gpu
 from advisor.knowledge.vendors import MAKERS
 
 if TYPE_CHECKING:
-    from advisor.models.model import Model
+    from advisor.models.stored_tensors import Model
 
 Unit = Literal["tensor", "core", "shader", "none"]
 _FALLS_FROM_TFLOPS = 100.0

@@ -20,7 +20,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.scenario.figures import Evidence
 
 if TYPE_CHECKING:
-    from advisor.knowledge.user_measurements import UserSpeeds
+    from advisor.knowledge.types import UserSpeeds
 
 MODELLED_FROM_GPUS = 3
 _SIXTEEN_BITS_ABOVE = 8.6
@@ -135,7 +135,7 @@ def _own_factors(
     """Give what the user's measurements of this card say: of its decoding and of its prefill."""
     if speeds.own is None:
         return None, None
-    from advisor.knowledge.user_measurements import CardEngine  # noqa: PLC0415 - few have measured
+    from advisor.knowledge.types import CardEngine  # noqa: PLC0415 - few have measured
 
     key = CardEngine(gpu.name, backend, engine_of(speeds.tables, framework))
     found = speeds.own.factors.get(key)

@@ -7,7 +7,7 @@ from msgspec import Struct
 from advisor.estimate.speed_prefill import token_seconds, work_of
 from advisor.estimate.speed_rates import Rate
 from advisor.estimate.speed_tables import Tables
-from advisor.models.model import Model
+from advisor.models.stored_tensors import Model
 from advisor.runtimes.base import Weights
 from advisor.scenario.figures import BoundBy, Memory
 from advisor.scenario.scenario import Scenario

@@ -21,9 +21,8 @@ from advisor.runtimes.base import Weights, prefix_sums
 from advisor.scenario.figures import WeightProfile
 
 if TYPE_CHECKING:
-    from advisor.models.model import Model
     from advisor.models.shape import Shape
-    from advisor.models.stored_tensors import StoredModel
+    from advisor.models.stored_tensors import Model, StoredModel
 
 
 _MATRICES_PER_EXPERT = 3

@@ -10,7 +10,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.knowledge.command_settings import PLACEHOLDERS, SETTINGS, SWITCHES
-from advisor.knowledge.entries import Entry
 from advisor.knowledge.field_kinds import (
     Count,
     Flag,
@@ -29,6 +28,7 @@ from advisor.knowledge.field_kinds import (
     written,
 )
 from advisor.knowledge.types import Gpu, ModelRecord
+from advisor.knowledge.validation import Entry
 from advisor.suggest import did_you_mean
 from advisor.yamlfile import Node
 

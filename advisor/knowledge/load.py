@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, json
 
 from advisor.errors import KnowledgeError, Problems, Source, UserError
 from advisor.files import compiled, data_dir, digest, read_tree
-from advisor.knowledge.overlay_files import Files
+from advisor.knowledge.provenance import Files
 from advisor.knowledge.types import (
     Format,
     Framework,
@@ -150,7 +150,7 @@ def read_files(
 
 
 def _unread(folder: Path) -> list[tuple[str, str]]:
-    from advisor.knowledge.tables import unread  # noqa: PLC0415 - for overlays alone
+    from advisor.knowledge.overlay import unread  # noqa: PLC0415 - for overlays alone
 
     paths = (path for path in folder.rglob("*") if path.is_file())
     named = sorted(path.relative_to(folder).as_posix() for path in paths)

@@ -15,11 +15,13 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError
 from advisor.knowledge.catalogue import can_have, open_range, sizes_of
-from advisor.knowledge.index import Spelling, by_text, index_of
-from advisor.knowledge.tokens import (
+from advisor.knowledge.index import (
+    Spelling,
+    by_text,
     gpu_core,
     gpu_form,
     gpu_words,
+    index_of,
     is_board_word,
     is_size_word,
     makers_named,

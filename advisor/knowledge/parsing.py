@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from advisor.errors import KnowledgeError, Source, UserError
-from advisor.knowledge import catalogue, tables
-from advisor.knowledge.entries import report_duplicates
+from advisor.knowledge import catalogue, overlay
 from advisor.knowledge.file_records import (
     Declared,
     Multiprocessor,
@@ -24,14 +23,15 @@ from advisor.knowledge.file_records import (
     finished_card,
     finished_model,
 )
-from advisor.knowledge.index import build_index, named, report_shared_names
-from advisor.knowledge.overlay_files import Files
+from advisor.knowledge.index import build_index, named
+from advisor.knowledge.provenance import Files
 from advisor.knowledge.record_links import (
     Read,
     check_names,
     link_frameworks,
     link_programs,
     names_of,
+    report_shared_names,
 )
 from advisor.knowledge.types import (
     Format,
@@ -42,7 +42,7 @@ from advisor.knowledge.types import (
     KvType,
     ModelRecord,
 )
-from advisor.knowledge.validation import record_of
+from advisor.knowledge.validation import record_of, report_duplicates
 from advisor.suggest import did_you_mean
 from advisor.yamlfile import read_yaml
 
@@ -64,8 +64,8 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
         files: Contents by path below the knowledge folder.
         problems: Takes what is wrong; a field that is wrong is left at its default.
     """
-    problems += tables.unread_problems(files)
-    reading = _Reading(files, tables.source_ids(files), problems)
+    problems += overlay.unread_problems(files)
+    reading = _Reading(files, overlay.source_ids(files), problems)
     reading.check_sources()
     cards, models = reading.cards(), reading.models()
     report_shared_names(cards, models)
@@ -107,7 +107,7 @@ class _Reading(Struct):
 
     def read(self, where: str, kind: type[_R]) -> list[Read[_R]]:
         """Read the records of a table or folder."""
-        entries = tables.entries_of(self.files, where, self.problems)
+        entries = overlay.entries_of(self.files, where, self.problems)
         return [Read(record_of(kind, entry, self.ids), entry) for entry in entries]
 
     def check_sources(self) -> None:
@@ -157,7 +157,7 @@ class _Reading(Struct):
         content = self.files.get(_SECOND_CARDS)
         if content is None:
             return ()
-        entries = list(tables.entries_in(content, _SECOND_CARDS, "second_card", self.problems))
+        entries = list(overlay.entries_in(content, _SECOND_CARDS, "second_card", self.problems))
         for entry in entries:
             record_of(SecondCard, entry, self.ids)
             if entry.name not in gpus:
@@ -167,7 +167,7 @@ class _Reading(Struct):
 
     def calibration(self) -> dict[str, object]:
         """Join what people decide, what was fitted, and what was published."""
-        self.problems += tables.gone_problems(self.files)
+        self.problems += overlay.gone_problems(self.files)
         found = self._mapping("calibration.yaml")
         if "calibration-fitted.yaml" in self.files:
             found["fitted"] = self._mapping("calibration-fitted.yaml")

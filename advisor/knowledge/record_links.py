@@ -10,12 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, UserError
-from advisor.knowledge.entries import Entry
 from advisor.knowledge.field_kinds import Flaw, items_of, unknown_keys
 from advisor.knowledge.file_records import Piece, Program
-from advisor.knowledge.tokens import plain_key
-from advisor.knowledge.types import FAMILIES, Format, FormatLimit, Framework
-from advisor.knowledge.validation import record_of
+from advisor.knowledge.index import card_keys, model_keys, named, plain_key
+from advisor.knowledge.types import FAMILIES, Format, FormatLimit, Framework, Gpu, ModelRecord
+from advisor.knowledge.validation import Entry, record_of
 from advisor.suggest import did_you_mean
 from advisor.yamlfile import Node
 
@@ -34,6 +33,19 @@ class Read(Struct, Generic[_R]):
 
     record: _R
     entry: Entry
+
+
+def report_shared_names(cards: Iterable[Read[Gpu]], models: Iterable[Read[ModelRecord]]) -> None:
+    """Collect names and aliases that two cards, or two models, have in common."""
+    for table, keys in ((cards, card_keys), (models, model_keys)):
+        owner: dict[str, Entry] = {}
+        for read in table:
+            entry = read.entry
+            for key, spelling in keys(named(read.record)).items():
+                other = owner.setdefault(key, entry)
+                if other is not entry:
+                    message = f"the name '{spelling}' already means '{other.name}' ({other.place})"
+                    entry.problem(message, hint="A name or alias belongs to one record.")
 
 
 def names_of(table: Iterable[Read[_R]]) -> list[str]:

@@ -1,19 +1,61 @@
-"""The vocabulary: every fact that rules may read or conclude, with its unit or values."""
+"""The vocabulary, ``facts.yaml``: every fact that rules may use, with its unit or values."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from msgspec import Struct
 
-from advisor.errors import KnowledgeError
+from advisor.errors import KnowledgeError, raise_problems
 from advisor.files import compiled, data_dir
-from advisor.knowledge.fact_type import FactType, Folder
-from advisor.units import format_quantity, gib
+from advisor.units import UnitError, dimension_of, format_quantity, gib
 
-__all__ = ["FactType", "Vocabulary", "load_vocabulary", "show", "shown_in"]
+if TYPE_CHECKING:
+    from advisor.knowledge.yaml_fields import Collector, Fields
+
+FactKind = Literal["number", "enum", "flag", "text"]
+Origin = Literal["input", "knowledge", "estimate", "option", "rules", "text"]
+"""Where a fact comes from; what only templates name is ``text``."""
+Folder = Literal["actions", "notes", "report", "site"]
+"""Folders of templates."""
+
+
+class FactType(Struct, frozen=True, gc=False):
+    """One fact of the vocabulary."""
+
+    name: str
+    group: str
+    kind: FactKind
+    unit: str
+    """The unit to show; empty for counts and for facts that are not numbers."""
+    dimension: str
+    """See ``units.DIMENSIONS``; empty for facts that are not numbers."""
+    values: tuple[str, ...]
+    """The closed list of an enum."""
+    of: str | None
+    """The knowledge table that holds the valid names of a text."""
+    origin: Origin
+    help: str
+    as_sold: bool = False
+    """Whether GB means GiB here, as on the box of a card."""
+    formerly: str = ""
+    """What templates called it before rules and texts had one name for it."""
+    texts: bool = True
+    """Whether templates may name it."""
+    at: str = ""
+    """Where the document, or for `option` a recommendation of it, has the figure."""
+    print: str = ""
+    """How templates print it, where that is not as its unit is usually printed."""
+    only_in: tuple[Folder, ...] = ()
+    """The folders of templates that alone know it; empty for all that tell of its subject."""
+
+
+FactValue = float | str | bool
+
 
 FILE = "facts.yaml"
 ACTION_FACT = "option.family"
@@ -22,7 +64,6 @@ OPTION = "option"
 """The group of what is said of one change."""
 _LAYOUT = 5
 """Raised when the compiled form changes shape."""
-"""Texts of values kept; neighbouring reports quote the same ones."""
 
 
 class Vocabulary(Struct, frozen=True):
@@ -116,7 +157,9 @@ def load_vocabulary(folder: Path | None = None) -> Vocabulary:
     sha256 = hashlib.sha256(
         b"".join(f"{_LAYOUT} {shown}\0".encode() + content for shown, content in layers)
     ).hexdigest()
-    facts = compiled("vocabulary", sha256, lambda: _read(layers), tuple[FactType, ...])
+    facts = compiled(
+        "vocabulary", sha256, lambda: tuple(read_layers(layers).values()), tuple[FactType, ...]
+    )
     return vocabulary_of(facts, sha256)
 
 
@@ -143,7 +186,170 @@ def _content(path: Path) -> bytes:
         raise KnowledgeError(f"cannot read {path}: {bad.strerror}.") from None
 
 
-def _read(layers: Sequence[tuple[str, bytes]]) -> tuple[FactType, ...]:
-    from advisor.knowledge.fact_file import read_layers  # noqa: PLC0415 - a warm start does without it
+TABLES = ("gpus", "models", "formats", "frameworks", "kv_types")
+_KEYS = (
+    "fact", "unit", "as_sold", "values", "type", "of", "from", "help", "formerly", "texts", "in",
+    "at", "print",
+)  # fmt: skip
+_TEXT_KEYS = ("text", "in", "help", "formerly", "at", "print")
+_NAME = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 
-    return tuple(read_layers(layers).values())
+
+def read_layers(layers: Sequence[tuple[str, bytes]]) -> Mapping[str, FactType]:
+    """Read files, each over those before it.
+
+    Args:
+        layers: Name in messages and content of every file.
+
+    Raises:
+        KnowledgeError: A file is wrong; several problems come as ``Problems``.
+    """
+    from advisor.knowledge.yaml_fields import Collector  # noqa: PLC0415 - a warm start does without
+
+    problems = Collector(KnowledgeError)
+    merged: dict[str, FactType] = {}
+    for shown, content in layers:
+        merged.update(read_facts(content, shown, problems))
+    raise_problems(problems.errors)
+    return merged
+
+
+def read_facts(content: bytes, shown: str, problems: Collector) -> Mapping[str, FactType]:
+    """Read one file of facts, noting what is wrong in ``problems``."""
+    from advisor.knowledge.yaml_fields import Fields  # noqa: PLC0415 - likewise
+
+    facts: dict[str, FactType] = {}
+    for node in problems.entries(content, shown, "- fact: GROUP.NAME"):
+        entry = Fields.of(node, "a fact", problems)
+        if entry is None:
+            continue
+        key = "text" if "text" in entry else "fact"
+        for fact in _texts(entry) if key == "text" else _fact(entry):
+            if fact.name in facts:
+                problems.add(f"the {key} '{fact.name}' is declared twice.", entry.at(key))
+            facts[fact.name] = fact
+    return facts
+
+
+def _texts(entry: Fields) -> Iterator[FactType]:
+    """Read what templates alone may name: phrases, lists and the parts of pages."""
+    entry.only(_TEXT_KEYS)
+    entry.require("help")
+    folders = _folders(entry)
+    help_text = entry.text("help") or ""
+    for name in entry.words("text"):
+        if not (folders or _NAME.fullmatch(name)):
+            hint = "Write group.name, or say with 'in' which folder of templates knows it."
+            entry.problems.add(f"'{name}' is not the name of a text.", entry.at("text"), hint)
+        group = name.rpartition(".")[0]
+        former = entry.text("formerly") or ""
+        yield FactType(
+            name,
+            group,
+            "text",
+            "",
+            "",
+            (),
+            None,
+            "text",
+            help_text,
+            formerly=former,
+            at=entry.text("at") or "",
+            print=entry.text("print") or "",
+            only_in=folders,
+        )
+
+
+def _folders(entry: Fields) -> tuple[Folder, ...]:
+    folders = entry.words("in")
+    if not set(folders) <= set(get_args(Folder)):
+        hint = f"There are {', '.join(get_args(Folder))}."
+        entry.problems.add("'in' is for folders of templates.", entry.at("in"), hint)
+    return cast("tuple[Folder, ...]", folders)
+
+
+def _fact(entry: Fields) -> Iterator[FactType]:
+    before = len(entry.problems.errors)
+    entry.only(_KEYS)
+    for key in ("fact", "from", "help"):
+        entry.require(key)
+    name = entry.text("fact") or ""
+    if name and not _NAME.fullmatch(name):
+        hint = "Write group.name in small letters, digits and underscores."
+        entry.problems.add(f"'{name}' is not a fact name.", entry.at("fact"), hint)
+    kind = _kind(entry)
+    unit, dimension = _unit(entry)
+    origin = entry.choice("from", [name for name in get_args(Origin) if name != "text"])
+    of = _table(entry)
+    values = _values(entry)
+    as_sold = entry.flag("as_sold")
+    help_text = entry.text("help") or ""
+    former = entry.text("formerly") or ""
+    texts, folders = "texts" not in entry or entry.flag("texts"), _folders(entry)
+    if len(entry.problems.errors) > before or kind is None:
+        return
+    group = name.partition(".")[0]
+    yield FactType(
+        name,
+        group,
+        kind,
+        unit,
+        dimension,
+        values,
+        of,
+        cast("Origin", origin),
+        help_text,
+        as_sold,
+        former,
+        texts,
+        entry.text("at") or "",
+        entry.text("print") or "",
+        folders,
+    )
+
+
+def _kind(entry: Fields) -> FactKind | None:
+    given = [key for key in ("unit", "values", "type") if key in entry]
+    if len(given) != 1:
+        hint = "Numbers have 'unit', enums 'values', the rest 'type: flag' or 'type: text'."
+        message = "a fact has exactly one of 'unit', 'values' and 'type'."
+        entry.problems.add(message, entry.source, hint)
+        return None
+    if given == ["type"]:
+        return cast("FactKind | None", entry.choice("type", ("flag", "text")))
+    return "number" if given == ["unit"] else "enum"
+
+
+def _unit(entry: Fields) -> tuple[str, str]:
+    written = entry.text("unit")
+    if written is None:
+        return "", ""
+    unit = "" if written == "count" else written
+    try:
+        return unit, dimension_of(unit)
+    except UnitError as bad:
+        entry.problems.add(str(bad), entry.at("unit"))
+        return unit, ""
+
+
+def _table(entry: Fields) -> str | None:
+    if "of" in entry and entry.text("type") != "text":
+        entry.problems.add("'of' is for facts of 'type: text'.", entry.at("of"))
+    return entry.choice("of", TABLES)
+
+
+def _values(entry: Fields) -> tuple[str, ...]:
+    node = entry.node("values")
+    if node is None:
+        return ()
+    if not isinstance(node.value, list) or not node.value:
+        entry.problems.add("'values' must be a list with at least one name.", entry.at("values"))
+        return ()
+    for item in node.value:
+        if not isinstance(item.value, str) or "," in item.text:
+            hint = "Put it in quotes if it is one; a comma cannot be part of it."
+            entry.problems.add(f"'{item.text}' is not a name.", item.source, hint)
+    values = entry.words("values")
+    if len(set(values)) < len(values):
+        entry.problems.add("a value stands twice.", entry.at("values"))
+    return values

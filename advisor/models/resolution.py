@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from advisor.errors import RequestError, SourceFileError, UserError
 from advisor.files import compiled
 from advisor.knowledge.types import Knowledge, ModelRecord
-from advisor.models.model import Model
 from advisor.models.shape import Blocks, Counts, Mla, Moe, Recurrent, Shape
+from advisor.models.stored_tensors import Model
 
 if TYPE_CHECKING:
     from advisor.models.stored_tensors import StoredModel

@@ -1,4 +1,4 @@
-"""A model as its weight files hold it: every tensor with its exact size.
+"""A model as it is resolved, and as its weight files hold it: every tensor with its exact size.
 
 Readers look at headers only. Whatever a file states about sizes and places is checked before
 it is used; the bounds here hold for all files of one model together.
@@ -13,12 +13,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NoReturn
 
 from msgspec import Struct
 
 from advisor.errors import Source, SourceFileError
 from advisor.models.shape import Counts, Moe, Shape
+
+if TYPE_CHECKING:
+    from advisor.models.shape import Shape
+
 
 MAX_TENSORS: Final = 300_000
 MAX_FILES: Final = 1_000
@@ -227,3 +231,30 @@ def fail(shown: str, reason: str, hint: str = "") -> NoReturn:
         SourceFileError: Always.
     """
     raise SourceFileError(reason, source=Source(shown), hint=hint)
+
+
+class Model(Struct, frozen=True):
+    """A resolved model, from knowledge/ or from a file on disk."""
+
+    name: str
+    family: str
+    modality: str
+    shape: Shape
+    parameters: int
+    active_parameters: int
+    vision_parameters: int
+    label_parameters_b: float | None
+    trained_context_tokens: int | None
+    hf_id: str | None = None
+    image_tokens: str | None = None
+    licence: str | None = None
+    released: str | None = None
+    native_dtype: str | None = None
+    """What its repository holds, where that is stated; else a 16-bit checkpoint."""
+    native_formats: tuple[str, ...] = ()
+    """Weight formats that hold exactly what was released, where that is less than 16 bits."""
+    origin: Literal["knowledge", "config"] = "knowledge"
+    stored: StoredModel | None = None
+    """The weight files it was read from: exact sizes in the format they hold."""
+    notes: tuple[str, ...] = ()
+    """What the files say about themselves, one sentence each."""

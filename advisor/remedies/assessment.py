@@ -14,8 +14,8 @@ from msgspec import Struct
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.placement import host_fits
 from advisor.estimate.speed import estimate_speed
-from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Gpu, Knowledge
+from advisor.knowledge.vocabulary import FactValue
 from advisor.memo import Kept
 from advisor.scenario import support
 from advisor.scenario.figures import Margin, Memory, Speed, headroom_percent, margin_of

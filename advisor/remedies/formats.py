@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
-from advisor.models.model import Model
+from advisor.models.stored_tensors import Model
 from advisor.remedies.option import Base, stored_bytes
 from advisor.remedies.search import Bounds, Plan
 from advisor.runtimes import runtime_of

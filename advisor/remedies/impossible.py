@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Format, Framework
-from advisor.knowledge.vocabulary import ACTION_FACT
+from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.remedies.cards import MORE
 from advisor.remedies.formats import of_equal_bits
 from advisor.remedies.framework import FRAMEWORK

@@ -11,8 +11,8 @@ from advisor.errors import UserError
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge import catalogue
 from advisor.knowledge.types import Format, Knowledge
-from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
+from advisor.models.stored_tensors import Model
 from advisor.remedies.formats import Sized, faithful_formats
 from advisor.remedies.option import Base, Option, Remedy, make_option, stored_bytes
 from advisor.scenario import support

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.weights import weight_profile
-from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Format, Knowledge
+from advisor.knowledge.vocabulary import FactValue
 from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
 from advisor.scenario.choices import choices_for, precision_asked
 from advisor.scenario.figures import Limits, Memory, Speed

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from advisor.knowledge.types import Framework
-from advisor.models.model import Model
+from advisor.models.stored_tensors import Model
 from advisor.remedies.model import relatives
 from advisor.remedies.option import Base, Effort, Option, Remedy, make_option
 from advisor.runtimes import runtime_of

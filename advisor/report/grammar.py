@@ -16,7 +16,7 @@ from jinja2.parser import Parser
 from jinja2.visitor import NodeTransformer
 from msgspec import Struct
 
-from advisor.knowledge.fact_type import FactType, Folder
+from advisor.knowledge.vocabulary import FactType, Folder
 from advisor.report.template_writer import FILTERS, PICKS, SEED, place
 from advisor.report.views import vocabulary
 from advisor.suggest import did_you_mean

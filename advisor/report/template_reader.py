@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import Source, TemplateError
-from advisor.knowledge.fact_type import Folder
+from advisor.knowledge.vocabulary import Folder
 from advisor.report.grammar import Vary, Violation, dotted, placeholders, violations
 from advisor.report.template_writer import Const, Expr, For, If, Name, Op, Output, Stmt, Tree
 from advisor.report.views import vocabulary

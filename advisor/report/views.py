@@ -11,8 +11,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, overload
 
-from advisor.knowledge.fact_type import FactType
-from advisor.knowledge.vocabulary import OPTION, Vocabulary, load_vocabulary
+from advisor.knowledge.vocabulary import OPTION, FactType, Vocabulary, load_vocabulary
 from advisor.report import figures as f
 from advisor.report.words import speaking, words
 

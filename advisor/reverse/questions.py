@@ -12,8 +12,8 @@ from advisor.advice.preparation import card_warnings, model_warnings
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.cards import check_beside
 from advisor.knowledge.vendors import MAKERS
-from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
+from advisor.models.stored_tensors import Model
 from advisor.reverse.answers import (
     Answer,
     Cause,
@@ -34,7 +34,7 @@ from advisor.scenario.settings import Request
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Framework, Gpu, Knowledge, ModelRecord
-    from advisor.models.model import Model
+    from advisor.models.stored_tensors import Model
 
 
 Sort = Literal["price", "memory", "speed", "power"]

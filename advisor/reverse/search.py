@@ -19,7 +19,7 @@ from advisor.estimate.placement import host_fits
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.cards import Cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
-from advisor.models.model import Model
+from advisor.models.stored_tensors import Model
 from advisor.reverse.answers import Answer, Reason, Wish, with_cards
 from advisor.scenario import support
 from advisor.scenario.choices import runs

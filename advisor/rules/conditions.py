@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import EngineError, RuleFileError, Source
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 
 Facts = Mapping[str, FactValue]
 Check = Callable[[Facts, Facts | None], bool]

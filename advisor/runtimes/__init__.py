@@ -61,7 +61,7 @@ def runtime_named(memory_model: str) -> Runtime:
 def memory_model_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:
     """Say of every framework in files of knowledge where it names a memory model that none has."""
     from advisor.knowledge.field_kinds import FlawedError, choice  # noqa: PLC0415 - likewise
-    from advisor.knowledge.tables import entries_of  # noqa: PLC0415 - pyyaml, for checks alone
+    from advisor.knowledge.overlay import entries_of  # noqa: PLC0415 - pyyaml, for checks alone
 
     problems: list[UserError] = []
     entries = [*entries_of(files, "frameworks", problems)]

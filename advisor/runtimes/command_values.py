@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from advisor.knowledge.types import Format, Split
-from advisor.models.model import Model
+from advisor.models.stored_tensors import Model
 from advisor.runtimes.llamacpp import LOGICAL_BATCH
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import DEFAULT_UBATCH, default_backend

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from advisor.knowledge.types import KvType
-    from advisor.models.model import Model
     from advisor.models.shape import Shape
+    from advisor.models.stored_tensors import Model
     from advisor.scenario.scenario import Scenario
 
 FRAMEWORK = "llama.cpp"

@@ -9,7 +9,7 @@ from advisor.errors import RequestError
 from advisor.knowledge import names
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.memo import Kept
-from advisor.models.model import Model
+from advisor.models.stored_tensors import Model
 from advisor.scenario import support
 from advisor.scenario.settings import Request
 

@@ -14,8 +14,8 @@ from advisor.knowledge import names
 from advisor.knowledge.cards import Cards, check_beside, find_cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.knowledge.vendors import BACKENDS, MAKERS
-from advisor.models.model import Model
 from advisor.models.resolution import model_from_path, model_from_record
+from advisor.models.stored_tensors import Model
 from advisor.scenario import support
 from advisor.scenario.choices import choose, formats_for, precision_asked
 from advisor.scenario.scenario import Scenario, offloads
@@ -129,7 +129,7 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
 
 
 def _local_gpu() -> str:
-    from advisor.knowledge.local_card import local_gpu  # noqa: PLC0415  only when asked
+    from advisor.knowledge.cards import local_gpu  # noqa: PLC0415  only when asked
 
     return local_gpu()
 

@@ -9,7 +9,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.scenario.settings import Prefer, Stated, Use
 
 if TYPE_CHECKING:
-    from advisor.models.model import Model
+    from advisor.models.stored_tensors import Model
 
 
 class Scenario(Stated, frozen=True):

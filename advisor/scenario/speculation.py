@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError
 from advisor.knowledge.types import Framework, Knowledge
-from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
+from advisor.models.stored_tensors import Model
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario
 

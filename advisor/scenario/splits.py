@@ -10,8 +10,8 @@ from advisor.knowledge.vendors import BACKENDS
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Format, Framework, Split
-    from advisor.models.model import Model
     from advisor.models.shape import Shape
+    from advisor.models.stored_tensors import Model
     from advisor.scenario.scenario import Scenario
 
 _ROW_BACKENDS = [backend.name for backend in BACKENDS.values() if backend.holds_rows]

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.knowledge.vendors import MAKERS
-from advisor.models.model import Model
 from advisor.models.shape import Shape
+from advisor.models.stored_tensors import Model
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.splits import divides, ways_for
 

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.errors import RuleFileError
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import Test, answer, compare, of_option, same_test
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.language.model import Rule, RuleSet

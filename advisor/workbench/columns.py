@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import ORDERING, Test, answer
 
 Mask = int

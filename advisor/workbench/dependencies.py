@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from advisor.advice.conclusions import switched_off_rule, user_rule
 from advisor.errors import RequestError
-from advisor.knowledge.fact_type import FactValue
-from advisor.knowledge.vocabulary import FactType, Vocabulary, show
+from advisor.knowledge.vocabulary import FactType, FactValue, Vocabulary, show
 from advisor.report.figures import aligned
 from advisor.rules.conditions import Test, all_tests
 from advisor.rules.language.model import Rule, RuleSet

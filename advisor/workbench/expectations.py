@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from advisor.advice.conclusions import Conclusions
 from advisor.advice.preparation import Prepared, prepare
 from advisor.errors import Problems, Source, UserError
-from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Knowledge
-from advisor.knowledge.vocabulary import Vocabulary, show
+from advisor.knowledge.vocabulary import FactValue, Vocabulary, show
 from advisor.memo import Kept
 from advisor.rules.conditions import Test, holds
 from advisor.rules.language.model import Case

@@ -9,8 +9,7 @@ from msgspec import Struct
 from advisor.advice.conclusions import Conclusions, switched_off_rule, user_rule
 from advisor.advice.facts import option_facts
 from advisor.advice.pipeline import Advisor
-from advisor.knowledge.fact_type import FactValue
-from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, show
+from advisor.knowledge.vocabulary import ACTION_FACT, FactValue, Vocabulary, show
 from advisor.remedies.option import Base
 from advisor.rules.conditions import Test, holds
 from advisor.rules.engine.base import OptionFacts

@@ -19,8 +19,8 @@ from msgspec import Struct
 
 from advisor.advice.preparation import all_option_facts, prepare
 from advisor.errors import UserError
-from advisor.knowledge.fact_type import FactValue
 from advisor.knowledge.types import Knowledge
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import of_option
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario.settings import SETTINGS, request_from

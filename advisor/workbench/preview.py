@@ -20,8 +20,7 @@ from advisor.report.assembly import document_and_views
 from advisor.report.prose import Length, report
 from advisor.report.template_writer import SEED, If, Output, Stmt, value_of
 from advisor.report.templates import Templates, templates_for
-from advisor.rules.language.model import Rule
-from advisor.rules.language.texts import text_name, text_of
+from advisor.rules.language.model import Rule, text_name, text_of
 from advisor.suggest import did_you_mean
 from advisor.workbench.explanation import nearest_miss, why_not_lines
 

@@ -19,7 +19,7 @@ from advisor.knowledge import load_knowledge
 from advisor.remedies.registry import rule_vocabulary
 from advisor.rules.engine import make_engine
 from advisor.rules.language import load_rules
-from advisor.rules.language.texts import text_names
+from advisor.rules.language.model import text_names
 from advisor.workbench.fact_store_files import Origin
 
 BUILT_IN = "built-in"

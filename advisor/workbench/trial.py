@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import all_option_facts
 from advisor.errors import RuleFileError, UserError
-from advisor.knowledge.fact_type import FactValue
-from advisor.knowledge.vocabulary import show
+from advisor.knowledge.vocabulary import FactValue, show
 from advisor.remedies.impossible import expected_options
 from advisor.rules.language.model import Case, Rule
 from advisor.workbench.bulk import Evaluation, evaluate_all, shown_mask, with_rule

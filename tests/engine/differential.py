@@ -15,9 +15,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from advisor.errors import RuleFileError, UserError
+from advisor.rules.engine.base import ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine
-from advisor.rules.engine.reference import ReferenceEngine
 from advisor.rules.language import parse_rules
 from advisor.rules.language.model import RuleSet
 from tests.engine import random_rules, yaml_rules

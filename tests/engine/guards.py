@@ -11,10 +11,9 @@ import sys
 from pathlib import Path
 
 from advisor.rules.conditions import Test, Verb, When
-from advisor.rules.engine.base import OptionFacts
+from advisor.rules.engine.base import OptionFacts, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine
-from advisor.rules.engine.reference import ReferenceEngine
 from advisor.rules.language.model import Rule, RuleSet
 
 ORDERING: tuple[Verb, ...] = ("above", "at least", "below", "at most")

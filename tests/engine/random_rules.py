@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from advisor.errors import RuleFileError
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import Test, Verb, When
 from advisor.rules.engine.base import Engine, OptionFacts, Outcome
 from advisor.rules.language.model import Rule, RuleSet

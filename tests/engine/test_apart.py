@@ -7,15 +7,19 @@ from itertools import product
 import pytest
 
 from advisor.advice.pipeline import Advisor
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import Test, When
-from advisor.rules.engine.base import OptionFacts
+from advisor.rules.engine.base import OptionFacts, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine, _Stage, available
-from advisor.rules.engine.network import EngineRule, engine_rules
-from advisor.rules.engine.partition import named_values, rules_for, telling_fact
+from advisor.rules.engine.network import (
+    EngineRule,
+    engine_rules,
+    named_values,
+    rules_for,
+    telling_fact,
+)
 from advisor.rules.engine.properties import Names
-from advisor.rules.engine.reference import ReferenceEngine
 from advisor.rules.language.model import Rule, RuleSet
 
 needs_engine = pytest.mark.skipif(not available(), reason="durable-rules is not installed")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from advisor.errors import EngineError, Problems, RuleFileError, Source
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import Test, Verb, When
 from advisor.rules.engine.compiler import CompiledRules, compile_rules
 from advisor.rules.engine.properties import Names, fnv1a, number_text

@@ -17,14 +17,13 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import EngineError, RuleFileError
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import Test, When
-from advisor.rules.engine.base import OptionFacts, Outcome
+from advisor.rules.engine.base import OptionFacts, Outcome, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine, available
 from advisor.rules.engine.network import chunked, engine_rules, ruleset_text
 from advisor.rules.engine.properties import Names
-from advisor.rules.engine.reference import ReferenceEngine
 from advisor.rules.language.model import Rule, RuleSet
 from tests.engine import random_rules
 

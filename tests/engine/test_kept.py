@@ -8,12 +8,11 @@ import random
 import pytest
 
 from advisor.errors import EngineError
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import Test, When
-from advisor.rules.engine.base import OptionFacts
+from advisor.rules.engine.base import OptionFacts, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine, _Stage, available
-from advisor.rules.engine.reference import ReferenceEngine
 from advisor.rules.language.model import Rule, RuleSet
 from tests.engine import random_rules
 

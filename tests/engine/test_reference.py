@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import EngineError, RequestError, RuleFileError
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import Test, When
 from advisor.rules.engine import make_engine
-from advisor.rules.engine.base import Engine, Firing, OptionFacts
+from advisor.rules.engine.base import Engine, Firing, OptionFacts, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine, available
-from advisor.rules.engine.reference import ReferenceEngine
 from advisor.rules.engine.trace import evaluate
 from advisor.rules.language.model import Rule, RuleSet
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from advisor.knowledge.types import Format, Framework, GgmlType, Gpu, Knowledge, KvType
 from advisor.models.config import read_config
-from advisor.models.model import Model
+from advisor.models.stored_tensors import Model
 from advisor.scenario.scenario import Scenario
 
 DATA = Path(__file__).parent.parent / "data"

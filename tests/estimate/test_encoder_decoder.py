@@ -19,7 +19,7 @@ from advisor.estimate.memory import estimate_memory
 from advisor.estimate.placement import host_fits
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
-from advisor.models.model import Model
+from advisor.models.stored_tensors import Model
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError
 from advisor.estimate.kv_cache import kv_bytes_per_token, kv_cache_bytes, kv_read_bytes
-from advisor.models.model import Model
+from advisor.models.stored_tensors import Model
 from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import (
     FP16,

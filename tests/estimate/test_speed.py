@@ -21,8 +21,8 @@ from advisor.knowledge.types import (
     Vendor,
 )
 from advisor.models.architectures import FAMILIES
-from advisor.models.model import Model
 from advisor.models.shape import Counts, Moe, Shape
+from advisor.models.stored_tensors import Model
 from advisor.scenario.figures import Memory, Speed
 from advisor.scenario.scenario import Scenario
 from advisor.units import GIB

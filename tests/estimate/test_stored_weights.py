@@ -16,9 +16,8 @@ from advisor.estimate.kv_cache import kv_cache_bytes
 from advisor.estimate.weights import weight_profile
 from advisor.models.gguf.files import read_gguf
 from advisor.models.gguf.header import FILE_TYPES
-from advisor.models.model import Model
 from advisor.models.shape import Counts
-from advisor.models.stored_tensors import Place, StoredModel, place_of
+from advisor.models.stored_tensors import Model, Place, StoredModel, place_of
 from tests.estimate.builders import GGML_TYPES, framework, gguf, rows, scenario, text_model
 from tests.models.gguf_files import Entry, metadata_of, write
 from tests.models.stored_profile import stored_profile

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format
-from advisor.models.model import Model
+from advisor.models.stored_tensors import Model
 from advisor.scenario.figures import WeightProfile
 from tests.estimate.builders import (
     FP16,

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from advisor.errors import RequestError
+from advisor.knowledge.index import gpu_form, model_key
 from advisor.knowledge.names import (
     find_format_candidates,
     find_framework,
@@ -13,7 +14,6 @@ from advisor.knowledge.names import (
     find_model,
     siblings,
 )
-from advisor.knowledge.tokens import gpu_form, model_key
 from advisor.knowledge.types import Knowledge
 
 GIB = 2**30

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.knowledge.index import plain_key
 from advisor.knowledge.load import load_knowledge
-from advisor.knowledge.tokens import plain_key
 from advisor.knowledge.types import Framework, Knowledge
 
 BLOCKS = {

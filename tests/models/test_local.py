@@ -8,7 +8,7 @@ import pytest
 
 from advisor.errors import RequestError
 from advisor.knowledge import load_knowledge, names
-from advisor.knowledge.local_card import Run, local_gpu
+from advisor.knowledge.cards import Run, local_gpu
 
 APPLE = {"machdep.cpu.brand_string": "Apple M4 Pro\n", "hw.memsize": f"{48 * 2**30}\n"}
 
@@ -23,15 +23,15 @@ def printing(answers: Mapping[str, str]) -> Run:
 @pytest.mark.parametrize(
     ("answers", "system", "card", "gib"),
     [
-        ({"nvidia-smi": "NVIDIA GeForce RTX 4090, 24564\n"}, "Linux", "GeForce RTX 4090", 24),
-        ({"nvidia-smi": "NVIDIA GeForce RTX 3060, 12288\n"}, "Linux", "GeForce RTX 3060 12 GB", 12),
+        ({"nvidia-smi": "NVIDIA GeForce RTX 4090, 24564\n"}, "linux", "GeForce RTX 4090", 24),
+        ({"nvidia-smi": "NVIDIA GeForce RTX 3060, 12288\n"}, "linux", "GeForce RTX 3060 12 GB", 12),
         (
             {"nvidia-smi": "NVIDIA H100 80GB HBM3, 81559\n" * 2},
-            "Linux",
+            "linux",
             None,
             80,
         ),
-        (APPLE, "Darwin", "Apple M4 Pro", 48),
+        (APPLE, "darwin", "Apple M4 Pro", 48),
     ],
 )
 def test_known_cards(answers: Mapping[str, str], system: str, card: str | None, gib: int) -> None:
@@ -45,10 +45,10 @@ def test_known_cards(answers: Mapping[str, str], system: str, card: str | None, 
 
 def test_amd_tools_name_the_card() -> None:
     printed = "device,Card Series,VRAM Total Memory (B)\ncard0,Radeon RX 7900 XTX,25753026560\n"
-    assert local_gpu(printing({"rocm-smi": printed}), "Linux") == "Radeon RX 7900 XTX"
+    assert local_gpu(printing({"rocm-smi": printed}), "linux") == "Radeon RX 7900 XTX"
 
 
-@pytest.mark.parametrize("system", ["Linux", "Darwin", "Windows"])
+@pytest.mark.parametrize("system", ["linux", "darwin", "win32"])
 def test_no_card_is_one_clear_sentence(system: str) -> None:
     with pytest.raises(RequestError, match="no GPU was found"):
         local_gpu(printing({}), system)

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from advisor.knowledge.fact_type import FactType
-from advisor.knowledge.vocabulary import OPTION, load_vocabulary
+from advisor.knowledge.vocabulary import OPTION, FactType, load_vocabulary
 
 PAGE = Path(__file__).parents[2] / "docs" / "templates.md"
 BEGIN, END = "## What templates may name", "## How a report is put together"

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from advisor.advice.conclusions import BarredOption, Conclusions, FiredNote, RankedOption, ScoreTerm
 from advisor.advice.document import Because, Provenance
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
-from advisor.models.model import Model
 from advisor.models.shape import LLAMA_BLOCKS, Moe, Shape
+from advisor.models.stored_tensors import Model
 from advisor.remedies.option import Option
 from advisor.scenario.figures import CardMemory, Figure, Limits, Memory, Span, Speed
 from advisor.scenario.scenario import Scenario

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.errors import Problems, UserError
 from advisor.knowledge.types import Gpu
-from advisor.models.model import Model
+from advisor.models.stored_tensors import Model
 from advisor.reverse import CardFilter, Found, ModelFilter, Settings, gpus_for, models_for
 from advisor.reverse.questions import SORTS, form_of, value_of
 from tests.reverse.asking import advisor, knowledge

@@ -14,8 +14,8 @@ from advisor.estimate.memory import estimate_memory
 from advisor.estimate.weights import weights_of
 from advisor.knowledge import names
 from advisor.knowledge.types import Gpu
-from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
+from advisor.models.stored_tensors import Model
 from advisor.reverse import (
     Answer,
     CardFilter,

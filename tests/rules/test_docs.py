@@ -5,7 +5,7 @@ from pathlib import Path
 
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.rules.language import parse_rules
-from advisor.rules.language.verbs import VERBS
+from advisor.rules.language.conditions import VERBS
 from advisor.units import DIMENSIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rule-language.md").read_text(encoding="utf-8")

@@ -8,13 +8,12 @@ import pytest
 
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RuleFileError
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import Test, When
 from advisor.rules.engine import make_engine
-from advisor.rules.engine.base import OptionFacts
+from advisor.rules.engine.base import OptionFacts, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import available
-from advisor.rules.engine.reference import ReferenceEngine
 from advisor.rules.language.model import Rule, RuleSet
 from advisor.scenario.settings import request_from
 from advisor.workbench.bulk import Evaluation, evaluate_all, with_rule

@@ -7,7 +7,7 @@ from array import array
 
 import pytest
 
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import Test, Verb, holds
 from advisor.workbench.columns import (
     Column,

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import When
 from advisor.rules.language import parse_rules
 from advisor.rules.language.model import Case

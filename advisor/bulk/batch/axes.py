@@ -14,8 +14,8 @@ from advisor.knowledge import names
 from advisor.knowledge.cards import find_cards
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
 from advisor.knowledge.yaml_fields import Collector, Fields, guess
-from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
+from advisor.models.stored_tensors import Model
 from advisor.scenario import resolve
 from advisor.scenario.choices import formats_named
 from advisor.units import UnitError, parse_quantity, parse_size_as_sold

@@ -13,8 +13,8 @@ from advisor.errors import RequestError
 from advisor.knowledge.cards import Cards
 from advisor.knowledge.names import find_kv_type
 from advisor.knowledge.types import Knowledge
-from advisor.models.model import Model
 from advisor.models.resolution import model_from_path
+from advisor.models.stored_tensors import Model
 from advisor.scenario.choices import formats_named
 from advisor.scenario.resolve import cards_asked, find_model_named, resolve
 from advisor.scenario.settings import Request

@@ -22,7 +22,7 @@ from advisor.errors import UserError
 from advisor.estimate.memory import estimate_memory
 from advisor.knowledge import names
 from advisor.knowledge.types import Framework, Gpu, Knowledge
-from advisor.models.model import Model
+from advisor.models.stored_tensors import Model
 from advisor.scenario import support
 from advisor.scenario.choices import (
     DEFAULT_PRECISION,

@@ -23,8 +23,8 @@ from advisor.estimate.weights import weights_of
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Knowledge, ModelRecord
-from advisor.models.model import Model
 from advisor.models.resolution import model_from_record
+from advisor.models.stored_tensors import Model
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario

@@ -15,8 +15,7 @@ from advisor.calibration.user.store import Stored
 from advisor.errors import UserError
 from advisor.estimate.speed import rate_of
 from advisor.estimate.speed_rates import Rate, speeds_of
-from advisor.knowledge.types import Knowledge
-from advisor.knowledge.user_measurements import CardEngine
+from advisor.knowledge.types import CardEngine, Knowledge
 from advisor.scenario.figures import Evidence, Figure
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario

@@ -18,10 +18,10 @@ from advisor.estimate.measurement import Measurement
 from advisor.estimate.speed import rate_of
 from advisor.estimate.speed_rates import engine_of, speeds_of
 from advisor.knowledge import names
-from advisor.knowledge.types import Knowledge
-from advisor.knowledge.user_measurements import (
+from advisor.knowledge.types import (
     CardEngine,
     CardFactors,
+    Knowledge,
     Setup,
     UserFigure,
     UserSpeeds,

@@ -13,7 +13,7 @@ from advisor.calibration.user.physics import impossible, unlikely
 from advisor.errors import Problems, RequestError, Source, UserError, raise_problems
 from advisor.estimate.measurement import Measurement, Metric
 from advisor.knowledge import names
-from advisor.knowledge.tokens import plain_key
+from advisor.knowledge.index import plain_key
 from advisor.knowledge.types import Format, Gpu, Knowledge, ModelRecord
 from advisor.models.resolution import model_from_record
 from advisor.scenario.choices import formats_named

@@ -18,7 +18,7 @@ from urllib.parse import urljoin, urlsplit
 from msgspec import Struct
 
 from advisor.errors import RequestError
-from advisor.models.hub.refusals import Refused, refusal
+from advisor.models.hub.names import Refused, refusal
 
 if TYPE_CHECKING:
     import httpx

@@ -6,10 +6,9 @@ import os
 from collections.abc import Mapping
 
 from advisor.errors import RequestError
-from advisor.rules.engine.base import Engine
+from advisor.rules.engine.base import Engine, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine, available
-from advisor.rules.engine.reference import ReferenceEngine
 from advisor.rules.language.model import RuleSet
 from advisor.suggest import did_you_mean
 

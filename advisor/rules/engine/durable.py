@@ -21,12 +21,21 @@ from itertools import count
 from typing import Protocol, cast
 
 from advisor.errors import EngineError
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.engine.base import OptionFacts, Outcome, check_keys, settle
 from advisor.rules.engine.compiler import CompiledRule, CompiledRules
 from advisor.rules.engine.fact_json import Writer, option_fact
-from advisor.rules.engine.network import UNIT, WARM, EngineRule, chunked, engine_rules, ruleset_text
-from advisor.rules.engine.partition import named_values, rules_for, telling_fact
+from advisor.rules.engine.network import (
+    UNIT,
+    WARM,
+    EngineRule,
+    chunked,
+    engine_rules,
+    named_values,
+    rules_for,
+    ruleset_text,
+    telling_fact,
+)
 from advisor.rules.engine.properties import FactText, Names
 
 _DUPLICATE = 2

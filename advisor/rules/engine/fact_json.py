@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from operator import getitem
 from types import NoneType
 
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import ORDERING, Test, of_option
 from advisor.rules.engine.base import OptionFacts
 from advisor.rules.engine.compiler import CompiledRules, group_of

@@ -15,9 +15,15 @@ from itertools import pairwise
 from msgspec import Struct, field
 
 from advisor.errors import RuleFileError
-from advisor.knowledge.fact_type import FactValue
-from advisor.rules.conditions import ORDERING, Test, Verb, answer
-from advisor.rules.engine.compiler import Branch, CompiledRule, CompiledRules, Pattern, group_of
+from advisor.knowledge.vocabulary import FactValue
+from advisor.rules.conditions import ORDERING, Test, Verb, answer, of_option
+from advisor.rules.engine.compiler import (
+    CompiledBranch,
+    CompiledRule,
+    CompiledRules,
+    Pattern,
+    group_of,
+)
 from advisor.rules.engine.properties import (
     Names,
     equality_name,
@@ -130,7 +136,11 @@ def ruleset_text(rules: Mapping[str, EngineRule]) -> str:
 
 
 def _engine_rule(
-    rule: CompiledRule, branch: Branch, compiled: CompiledRules, names: Names, uses: Counter[str]
+    rule: CompiledRule,
+    branch: CompiledBranch,
+    compiled: CompiledRules,
+    names: Names,
+    uses: Counter[str],
 ) -> EngineRule:
     first = names.get("a", branch.patterns[0].group) if branch.patterns else ""
     guards: dict[str, dict[str, None]] = defaultdict(dict)
@@ -279,3 +289,47 @@ def _candidates(tests: Sequence[Test]) -> list[FactValue]:
     for test in tests:
         names += test.value if isinstance(test.value, tuple) else [test.value or "\0"]
     return names
+
+
+_NAMING = frozenset({"is", "one of"})
+
+
+def telling_fact(rules: Sequence[EngineRule]) -> str | None:
+    """The fact of what-ifs by whose name most rules choose; None where fewer than two do."""
+    named = Counter(fact for rule in rules for fact in {test.fact for test in _naming(rule)})
+    (fact, times), *_ = [*sorted(named.items(), key=lambda pair: (-pair[1], pair[0])), ("", 0)]
+    return fact if times > 1 else None
+
+
+def named_values(rules: Sequence[EngineRule], fact: str) -> frozenset[FactValue]:
+    """Every value by which some rule asks for it; no rule tells the others apart."""
+    asked = (test.value for rule in rules for test in _tests(rule) if test.fact == fact)
+    each = (value if isinstance(value, tuple) else (value,) for value in asked)
+    return frozenset(value for values in each for value in values if isinstance(value, str))
+
+
+def rules_for(
+    rules: Sequence[EngineRule], fact: str, value: FactValue | None
+) -> Sequence[EngineRule]:
+    """Those that may hold of what-ifs with this value of the fact; None: unknown."""
+    return [
+        rule
+        for rule in rules
+        if all(_passes(test, value) for test in _tests(rule) if test.fact == fact)
+    ]
+
+
+def _tests(rule: EngineRule) -> Iterator[Test]:
+    for _, path in rule.patterns:
+        yield from (condition.test for condition in path if condition.test)
+
+
+def _naming(rule: EngineRule) -> Iterator[Test]:
+    for test in _tests(rule):
+        by_name = isinstance(test.value, str | tuple) and test.verb in _NAMING
+        if by_name and of_option(test.fact):
+            yield test
+
+
+def _passes(test: Test, value: FactValue | None) -> bool:
+    return test.verb == "is unknown" if value is None else answer(test)(value)

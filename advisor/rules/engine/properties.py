@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from json.encoder import encode_basestring_ascii
 
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import ORDERING, Kind, Test, answer
-from advisor.rules.engine.checks import MAX_TEXT_BYTES
-from advisor.rules.engine.compiler import CompiledRules
+from advisor.rules.engine.compiler import MAX_TEXT_BYTES, CompiledRules
 
 RESERVED = ("id", "sid", "u", "w", "o", "m", "$s", "$m", "$and", "$i", "$forward")
 MOST_CACHED = 2_000

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from advisor.knowledge.fact_type import FactValue
+from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import (
     KNOWING,
     Facts,

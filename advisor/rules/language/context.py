@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 
 from advisor.errors import Source
-from advisor.knowledge.fact_type import FactType
-from advisor.knowledge.vocabulary import Vocabulary
+from advisor.knowledge.vocabulary import FactType, Vocabulary
 from advisor.knowledge.yaml_fields import Collector, correction, guess, listed
 from advisor.units import DIMENSIONS, Quantity, UnitError, UnknownUnitError, parse_quantity
 

@@ -12,13 +12,11 @@ from msgspec.structs import replace
 from advisor.errors import Source
 from advisor.knowledge.yaml_fields import Fields
 from advisor.rules.conditions import When
-from advisor.rules.language.cases import read_cases
 from advisor.rules.language.conditions import read_when
 from advisor.rules.language.context import Reading
-from advisor.rules.language.effects import EFFECTS, read_effect
+from advisor.rules.language.effects import EFFECTS, read_cases, read_effect
 from advisor.rules.language.ladders import read_ladder
-from advisor.rules.language.model import Rule
-from advisor.rules.language.rule_places import Draft
+from advisor.rules.language.model import Draft, Rule
 
 Status = Literal["experimental", "stable", "deprecated"]
 ABOUT_KEYS = ("why", "source", "status", "since", "replaced_by")

@@ -1,4 +1,4 @@
-"""Where rule files lie on disk, so that a message names a path that can be opened.
+"""Folders of rules: which files are the user's, and where they lie on disk.
 
 Compiled rules know a file by a short name that is the same on every machine
 (``rules/fit.yaml``); what a user reads is the path as they typed it or as it is from here.
@@ -15,7 +15,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from msgspec import Struct
 
 from advisor.errors import Problems, Source, UserError
-from advisor.files import data_dir, read_tree
+from advisor.files import data_dir, digest, read_tree
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -101,3 +101,33 @@ def telling_paths(
             raise Places.of([None, folder]).error(error) from None
 
     return loading
+
+
+class Layer(Struct, frozen=True):
+    """A user's rule files over the built-in ones; names are as messages show them."""
+
+    own: frozenset[str]
+    shadowed: Mapping[str, tuple[str, bytes]]
+    """File of the user's -> name and content of the built-in file at the same path."""
+    whole: bool
+    """Whether there is one for every built-in file: an edited copy of the whole set."""
+
+    @classmethod
+    def of(cls, own: Mapping[str, str], below: Mapping[str, bytes], label: str) -> Layer:
+        """Compare two folders.
+
+        Args:
+            own: Path below the user's folder -> the name shown.
+            below: Path below the built-in folder -> content.
+            label: How the built-in folder is called.
+        """
+        both = {
+            own[name]: (f"{label}/{name}", below[name]) for name in sorted(own) if name in below
+        }
+        return cls(frozenset(own.values()), both, whole=len(both) == len(below))
+
+    @property
+    def sha256(self) -> str:
+        """Tell layers apart that lead to the same files."""
+        own = "\n".join(sorted(self.own)).encode()
+        return digest({"": own, **dict(self.shadowed.values())})

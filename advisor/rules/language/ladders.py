@@ -11,13 +11,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import Source
-from advisor.knowledge.fact_type import FactType
+from advisor.knowledge.vocabulary import FactType
 from advisor.knowledge.yaml_fields import Fields
 from advisor.rules.conditions import Test, When
-from advisor.rules.language.cases import read_cases
 from advisor.rules.language.conditions import read_when
 from advisor.rules.language.context import Reading
-from advisor.rules.language.effects import concludable, read_conclusion
+from advisor.rules.language.effects import concludable, read_cases, read_conclusion
 from advisor.rules.language.model import Case, Rule
 from advisor.yamlfile import Node
 

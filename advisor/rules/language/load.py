@@ -12,14 +12,13 @@ from msgspec import Struct
 from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.files import compiled, data_dir, digest, read_tree
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.rules.language.file_places import Places, telling_paths
+from advisor.rules.language.file_places import Layer, Places, telling_paths
 from advisor.rules.language.file_places import short_name as _label
 from advisor.rules.language.model import Disabled, Rule, RuleSet
-from advisor.rules.language.overlay_files import Layer
 
 if TYPE_CHECKING:
     from advisor.knowledge.yaml_fields import Collector
-    from advisor.rules.language.rule_places import Draft
+    from advisor.rules.language.model import Draft
 
 Names = Mapping[str, Collection[str]]
 

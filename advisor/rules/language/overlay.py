@@ -13,9 +13,8 @@ from advisor.knowledge.yaml_fields import Collector, guess, listed
 from advisor.rules.conditions import When
 from advisor.rules.language.context import Reading
 from advisor.rules.language.entries import read_rules
-from advisor.rules.language.model import Disabled, Own, Rule
-from advisor.rules.language.overlay_files import Layer
-from advisor.rules.language.rule_places import Draft, read_facts
+from advisor.rules.language.file_places import Layer
+from advisor.rules.language.model import Disabled, Draft, Own, Rule, read_facts
 
 _SHOWN = 3
 

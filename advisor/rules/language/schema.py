@@ -6,13 +6,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import get_args
 
-from advisor.knowledge.fact_type import FactType
-from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary
+from advisor.knowledge.vocabulary import ACTION_FACT, FactType, Vocabulary
 from advisor.knowledge.yaml_fields import listed
-from advisor.rules.language.conditions import example
+from advisor.rules.language.conditions import BY_KIND, KINDS, VERBS, example
 from advisor.rules.language.effects import EFFECTS
 from advisor.rules.language.entries import Status
-from advisor.rules.language.verbs import BY_KIND, KINDS, VERBS
 from advisor.scenario.settings import SETTINGS
 from advisor.units import DIMENSIONS
 

@@ -13,8 +13,7 @@ from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.knowledge.yaml_fields import correction, guess
 from advisor.rules.conditions import Branch, Test
 from advisor.rules.language.context import Reading
-from advisor.rules.language.model import Rule
-from advisor.rules.language.rule_places import Draft, read_facts, scored_tests
+from advisor.rules.language.model import Draft, Rule, read_facts, scored_tests
 
 _NAMED = re.compile(r"\b(?:rule|ladder):\s*[\"']?([a-z0-9-]+)")
 MAX_GROUPS = 8

@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from advisor.errors import Edit
 from advisor.rules.conditions import ORDERING, Branch, Test, all_tests, same_test
-from advisor.rules.language.model import Rule, RuleSet
-from advisor.rules.language.rule_places import read_facts, scored_tests
+from advisor.rules.language.model import Rule, RuleSet, read_facts, scored_tests
 from advisor.workbench.lint.problem import Problem, problem
 
 _SIGNS = {"above": {1}, "at least": {0, 1}, "below": {-1}, "at most": {-1, 0}}

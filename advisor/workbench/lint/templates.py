@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from advisor.errors import RequestError, Source, UserError
 from advisor.files import data_dir, overlaid, read_tree
-from advisor.rules.language.model import Rule
-from advisor.rules.language.texts import SUFFIX, text_of
+from advisor.rules.language.model import SUFFIX, Rule, text_of
 from advisor.scenario.settings import STATED
 from advisor.suggest import did_you_mean
 from advisor.workbench.lint.problem import Problem, in_order, problem, problems_of

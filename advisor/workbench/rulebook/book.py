@@ -12,8 +12,7 @@ from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError, UserError
 from advisor.files import overlaid
-from advisor.rules.language.model import Case, Rule
-from advisor.rules.language.texts import text_of
+from advisor.rules.language.model import Case, Rule, text_of
 from advisor.scenario.settings import request_from
 from advisor.workbench.layout import request_line
 from advisor.workbench.preview import preview

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from advisor.knowledge.vocabulary import FactType, show
 from advisor.rules.conditions import Test, When
-from advisor.rules.language.model import Case, Rule, Score
-from advisor.rules.language.texts import text_of
+from advisor.rules.language.model import Case, Rule, Score, text_of
 from advisor.workbench.dependencies import FactUse, by_group, kind_of_fact, origin_of
 from advisor.workbench.layout import count, request_line, share
 from advisor.workbench.rulebook.blocks import (
