@@ -16,12 +16,12 @@ from advisor.files import data_dir
 from advisor.knowledge.provenance import UserEntry
 from advisor.remedies.option import Expected
 from advisor.report.clauses import title
+from advisor.report.figures import spoken
 from advisor.report.remedy_view import OptionView, caveats_of
 from advisor.report.situation import Situation
 from advisor.report.template_writer import SEED, turned
 from advisor.report.templates import Templates, templates_for
 from advisor.report.views import Told
-from advisor.report.words import spoken
 from advisor.units import plain
 
 if TYPE_CHECKING:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from advisor.report import figures as f
+from advisor.report.figures import counted, say, spoken
 from advisor.report.memory_view import deficit, fullest_card, headroom, share_binds
-from advisor.report.words import counted, say, spoken
 from advisor.units import GIB
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice, MemoryDoc
     from advisor.estimate.picture import Growth, MemoryPicture
-    from advisor.scenario.figures import Figure
+    from advisor.scenario.figures import CardMemory, Figure
 
 
+Drawing = Mapping[str, object]
+"""What a template draws from, numbers as text."""
 _SVG_WIDTH = 1000.0
+_PARTS = (
+    ("weights", "weights_bytes", "#"),
+    ("kv", "kv_cache_bytes", "="),
+    ("compute", "compute_buffer_bytes", "+"),
+    ("overhead", "overhead_bytes", "o"),
+)
+"""Kind, key in the document and mark of each part of what is needed."""
 
 
 class Segment(Struct, frozen=True):
@@ -50,10 +59,7 @@ def memory_bar(doc: Advice) -> Bar:
     """
     memory = doc.memory
     card = fullest_card(doc)
-    sizes = _sizes(memory) if card is None else {
-        "weights": card.weights_bytes, "kv": card.kv_cache_bytes,
-        "compute": card.compute_buffer_bytes, "overhead": card.overhead_bytes,
-    }  # fmt: skip
+    sizes = _sizes(memory if card is None else card)
     used = sum(sizes.values())
     usable = card.usable_bytes if card else memory.usable_bytes
     capacity = card.capacity_bytes if card else memory.capacity_bytes
@@ -80,13 +86,8 @@ def _label(doc: Advice, kind: str) -> str:
     return say(f"part.{kind}")
 
 
-def _sizes(memory: MemoryDoc) -> dict[str, int]:
-    return {
-        "weights": memory.weights_bytes,
-        "kv": memory.kv_cache_bytes,
-        "compute": memory.compute_buffer_bytes,
-        "overhead": memory.overhead_bytes,
-    }
+def _sizes(holder: MemoryDoc | CardMemory | Growth) -> dict[str, int]:
+    return {kind: getattr(holder, key) for kind, key, _ in _PARTS}
 
 
 def cells(shares: Sequence[float], width: int) -> list[int]:
@@ -102,54 +103,25 @@ def cells(shares: Sequence[float], width: int) -> list[int]:
     return [1 + part for part in given]
 
 
-class Rect(Struct, frozen=True):
-    """A rectangle of an SVG as attribute text."""
-
-    kind: str
-    label: str
-    size: str
-    x: str
-    width: str
-
-
-class BarSvg(Struct, frozen=True):
-    """The memory bar as SVG attributes."""
-
-    rects: tuple[Rect, ...]
-    limit: str
-    over: str
-    description: str
-    whose: str
-    several: bool
-
-
-def bar_svg(doc: Advice) -> BarSvg:
-    """Place the memory bar on a canvas 1000 wide."""
+def bar_svg(doc: Advice) -> Drawing:
+    """Place the memory bar on a canvas 1000 wide: attributes of an SVG as text."""
     bar = memory_bar(doc)
     rects, x = [], 0.0
     for segment in bar.segments:
         width = segment.share * _SVG_WIDTH
-        rects.append(Rect(segment.kind, segment.label, segment.size, _xy(x), _xy(width)))
+        named = {"kind": segment.kind, "label": segment.label, "size": segment.size}
+        rects.append({**named, "x": _xy(x), "width": _xy(width)})
         x += width
     listed = f.listed([f"{segment.label} {segment.size}" for segment in bar.segments])
     over = say("bar.over", size=bar.over) if bar.over else ""
     limit = _xy(bar.limit * _SVG_WIDTH) if bar.limit is not None and bar.limit < 1 else ""
     whose = say("bar.whose.some" if bar.several else "bar.whose")
-    return BarSvg(tuple(rects), limit, bar.over, listed + over, whose, bar.several)
+    told = {"over": bar.over, "description": listed + over, "whose": whose, "several": bar.several}
+    return {"rects": rects, "limit": limit, **told}
 
 
-class DialSvg(Struct, frozen=True):
-    """A speed range as SVG attributes, on an axis from 0."""
-
-    low_x: str
-    span: str
-    point_x: str
-    text: str
-    axis_end: str
-
-
-def speed_svg(figure: Figure | None) -> DialSvg | None:
-    """Place a speed and its range on a canvas 1000 wide; None without a figure."""
+def speed_svg(figure: Figure | None) -> Drawing | None:
+    """Place a speed and its range on an axis from 0, 1000 wide; None without a figure."""
     if figure is None:
         return None
     end = _round_up(max(figure.high, figure.estimate) * 1.1)
@@ -157,7 +129,8 @@ def speed_svg(figure: Figure | None) -> DialSvg | None:
     low, high = figure.low * scale, figure.high * scale
     point = figure.estimate * scale
     text = f"{f.speed_range(figure)}, {f.evidence(figure)}"
-    return DialSvg(_xy(low), _xy(max(high - low, 2.0)), _xy(point), text, f.rate(end))
+    span = {"low_x": _xy(low), "span": _xy(max(high - low, 2.0)), "point_x": _xy(point)}
+    return {**span, "text": text, "axis_end": f.rate(end)}
 
 
 def _round_up(value: float) -> float:
@@ -173,12 +146,6 @@ def _xy(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-_PARTS = (
-    ("weights", "weights_bytes", "#"),
-    ("kv", "kv_cache_bytes", "="),
-    ("compute", "compute_buffer_bytes", "+"),
-    ("overhead", "overhead_bytes", "o"),
-)
 _ROW_HEIGHT = 34
 
 
@@ -209,7 +176,8 @@ def _growth_lines(doc: Advice, picture: MemoryPicture, width: int) -> Iterator[s
 
 
 def _growth_bar(item: Growth, most: int, room: int) -> str:
-    sizes = [(mark, getattr(item, key)) for _, key, mark in _PARTS]
+    marks = (mark for _, _, mark in _PARTS)
+    sizes = zip(marks, _sizes(item).values(), strict=True)
     present = [(mark, size) for mark, size in sizes if size > 0]
     used = round(room * item.required_bytes / most)
     widths = cells([size / item.required_bytes for _, size in present], max(used, len(present)))
@@ -259,38 +227,11 @@ def picture_markdown(doc: Advice, *, templates: Path | None = None) -> str:
     return "\n".join(lines)
 
 
-class GrowthRect(Struct, frozen=True):
-    """One part of one row, as attribute text."""
-
-    kind: str
-    x: str
-    y: str
-    width: str
-
-
-class GrowthLabel(Struct, frozen=True):
-    """What stands at a row."""
-
-    y: str
-    context: str
-    size: str
-
-
-class GrowthSvg(Struct, frozen=True):
-    """The growth picture as SVG attributes on a canvas 1000 wide."""
-
-    height: str
-    rects: tuple[GrowthRect, ...]
-    labels: tuple[GrowthLabel, ...]
-    limit: str
-    description: str
-
-
 _LEFT, _RIGHT = 150.0, 820.0
 
 
-def growth_svg(doc: Advice) -> GrowthSvg | None:
-    """Place the growth with context; None when the document holds no picture."""
+def growth_svg(doc: Advice) -> Drawing | None:
+    """Place the growth with context on a canvas 1000 wide; None where no picture is held."""
     picture = doc.memory_picture
     if picture is None:
         return None
@@ -299,46 +240,34 @@ def growth_svg(doc: Advice) -> GrowthSvg | None:
     scale = (_RIGHT - _LEFT) / most
     rects = [rect for row, item in enumerate(picture.growth) for rect in _rects(item, row, scale)]
     labels = [
-        GrowthLabel(
-            str(row * _ROW_HEIGHT + 22),
-            f.count(item.context_tokens),
-            f.amount(item.required_bytes),
-        )
+        {
+            "y": str(row * _ROW_HEIGHT + 22),
+            "context": f.count(item.context_tokens),
+            "size": f.amount(item.required_bytes),
+        }
         for row, item in enumerate(picture.growth)
     ]
     limit = f"{_LEFT + usable * scale:.1f}" if usable else ""
-    words = [say("grow.row", context=label.context, size=label.size) for label in labels]
+    words = [say("grow.row", context=label["context"], size=label["size"]) for label in labels]
     height = str(len(labels) * _ROW_HEIGHT)
-    return GrowthSvg(height, tuple(rects), tuple(labels), limit, f.listed(words))
+    named = {"limit": limit, "description": f.listed(words)}
+    return {"height": height, "rects": rects, "labels": labels, **named}
 
 
-def _rects(item: Growth, row: int, scale: float) -> Iterator[GrowthRect]:
+def _rects(item: Growth, row: int, scale: float) -> Iterator[Drawing]:
     x = _LEFT
-    for kind, key, _ in _PARTS:
-        width = getattr(item, key) * scale
+    for kind, size in _sizes(item).items():
+        width = size * scale
         if width > 0:
-            yield GrowthRect(kind, f"{x:.1f}", str(row * _ROW_HEIGHT + 4), f"{width:.1f}")
+            at = {"x": f"{x:.1f}", "y": str(row * _ROW_HEIGHT + 4)}
+            yield {"kind": kind, **at, "width": f"{width:.1f}"}
         x += width
 
 
-class GridRow(Struct, frozen=True):
-    """One context length of the grid."""
-
-    context: str
-    cells: tuple[str, ...]
-
-
-class Grid(Struct, frozen=True):
-    """What fits, for a table."""
-
-    head: tuple[str, ...]
-    rows: tuple[GridRow, ...]
-
-
-def grid_html(doc: Advice) -> Grid | None:
+def grid_html(doc: Advice) -> Drawing | None:
     """Give the grid for the page; None when the document holds no picture."""
     picture = doc.memory_picture
     if picture is None:
         return None
     head, *body = grid_rows(picture)
-    return Grid(tuple(head), tuple(GridRow(row[0], tuple(row[1:])) for row in body))
+    return {"head": head, "rows": [{"context": row[0], "cells": row[1:]} for row in body]}

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.remedies.registry import settings_of
 from advisor.report import figures as f
-from advisor.report.figures import listed
-from advisor.report.words import Words, counted, known, say, words
+from advisor.report.figures import Words, counted, known, listed, say, words
 from advisor.units import plain
 
 if TYPE_CHECKING:

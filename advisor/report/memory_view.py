@@ -10,8 +10,7 @@ from advisor.estimate.limits import LONGEST_TOKENS
 from advisor.remedies.quantize import REMEDY as QUANTIZE
 from advisor.report import clauses
 from advisor.report import figures as f
-from advisor.report.figures import flag
-from advisor.report.words import say
+from advisor.report.figures import flag, say
 from advisor.runtimes import runtime_named
 from advisor.units import MIB
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.report.charts import bar_svg, grid_html, growth_svg, speed_svg
 from advisor.report.clauses import coded, escaped
+from advisor.report.figures import spoken
 from advisor.report.pareto import options_html, scatter_svg
 from advisor.report.prose import Length, Report, report
 from advisor.report.remedy_view import Remedy
 from advisor.report.templates import templates_for
 from advisor.report.views import Placeholders
-from advisor.report.words import spoken
 from advisor.units import typed
 
 if TYPE_CHECKING:
@@ -42,24 +43,9 @@ def render_markdown(
     made = made or report(doc, length, templates)
     rows = [_MarkdownRow(item) for item in made.remedies]
     context = {
-        "title": escaped(made.title),
-        "verdict": escaped(made.verdict),
-        "warnings": [escaped(text) for text in made.warnings],
-        "tiles": [(label, escaped(value)) for label, value in made.figures],
-        "have": escaped(made.have),
-        "happens": escaped(made.happens),
-        "run": _fenced(made.command) if made.command else "",
-        "run_unsaid": escaped(made.unsaid),
-        "unsaid": escaped(made.remedies[0].unsaid) if made.remedies else "",
-        "lead": escaped(made.remedies[0].title) if made.remedies else "",
-        "lead_yours": escaped(made.remedies[0].yours) if made.remedies else "",
-        "first": escaped(made.first),
-        "commands": [_fenced(item.command) for item in made.remedies[:1] if item.command],
+        **_told(made, escaped, escaped, _fenced),
         "rest": rows[1:],
         "rows": rows,
-        "watch": [escaped(text) for text in made.watch],
-        "barred": [escaped(text) for text in made.barred],
-        "provenance": escaped(made.provenance),
         "length": length,
     }
     page = templates_for(templates).page("report/report.md.j2", context)
@@ -68,8 +54,46 @@ def render_markdown(
     return page.strip() + "\n"
 
 
+def _told(
+    made: Report,
+    safe: Callable[[str], str],
+    marked: Callable[[str], str],
+    typable: Callable[[str], str],
+) -> dict[str, object]:
+    """Give what both pages hold.
+
+    Args:
+        made: The report.
+        safe: Makes figures and names safe.
+        marked: Makes sentences safe, in which code spans stay code.
+        typable: Makes a command one to paste.
+    """
+    best = made.remedies[:1]
+    return {
+        "title": safe(made.title),
+        "fit.state": made.state,
+        "verdict": safe(made.verdict),
+        "warnings": [safe(text) for text in made.warnings],
+        "tiles": [(label, safe(value)) for label, value in made.figures],
+        "have": marked(made.have),
+        "happens": marked(made.happens),
+        "run": typable(made.command),
+        "run_unsaid": safe(made.unsaid),
+        "unsaid": safe(best[0].unsaid) if best else "",
+        "lead": safe(best[0].title) if best else "",
+        "lead_yours": safe(best[0].yours) if best else "",
+        "first": marked(made.first),
+        "commands": [typable(item.command) for item in best if item.command],
+        "watch": [marked(text) for text in made.watch],
+        "barred": [marked(text) for text in made.barred],
+        "provenance": safe(made.provenance),
+    }
+
+
 def _fenced(command: str) -> str:
     text = typed(command)
+    if not text:
+        return ""
     runs = [len(run) for run in re.findall(r"`+", text)] if "`" in text else []
     fence = "`" * max(3, *(n + 1 for n in runs)) if runs else "```"
     return f"{fence}sh\n{text}\n{fence}"
@@ -91,7 +115,7 @@ class _MarkdownRow(Placeholders):
 
     def __missing__(self, name: str) -> str:
         if name == "command":
-            text = _fenced(self._item.command) if self._item.command else ""
+            text = _fenced(self._item.command)
         elif name in self.names:
             text = escaped(_cell(self._item, name))
         else:
@@ -121,10 +145,9 @@ def render_html(
 
 def _html(doc: Advice, made: Report, length: Length, templates: Path | None) -> str:
     speed = doc.speed
-    context = _html_words(made) | {
+    context = _told(made, str, coded, typed) | {
         "bar": bar_svg(doc),
         "dial": speed_svg(speed.decode_tok_s if speed else None),
-        "commands": [typed(item.command) for item in made.remedies[:1] if item.command],
         "rest": [_html_row(item) for item in made.remedies[1:]],
         "rows": [_html_row(item) for item in made.remedies],
         "length": length,
@@ -135,27 +158,6 @@ def _html(doc: Advice, made: Report, length: Length, templates: Path | None) -> 
     }
     page = templates_for(templates).page("report/page.html.j2", context)
     return re.sub(r"\n\s*\n+", "\n", page).strip() + "\n"
-
-
-def _html_words(made: Report) -> dict[str, object]:
-    return {
-        "title": made.title,
-        "fit.state": made.state,
-        "verdict": made.verdict,
-        "warnings": made.warnings,
-        "tiles": made.figures,
-        "have": coded(made.have),
-        "happens": coded(made.happens),
-        "run": typed(made.command),
-        "run_unsaid": made.unsaid,
-        "unsaid": made.remedies[0].unsaid if made.remedies else "",
-        "lead": made.remedies[0].title if made.remedies else "",
-        "lead_yours": made.remedies[0].yours if made.remedies else "",
-        "first": coded(made.first),
-        "watch": [coded(text) for text in made.watch],
-        "barred": [coded(text) for text in made.barred],
-        "provenance": made.provenance,
-    }
 
 
 def _html_row(item: Remedy) -> dict[str, object]:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from advisor.report import figures as f
+from advisor.report.charts import Drawing
 from advisor.report.clauses import escaped
+from advisor.report.figures import say, spoken
 from advisor.report.remedy_view import changes
 from advisor.report.templates import templates_for
 from advisor.report.text import wrapped
-from advisor.report.words import say, spoken
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -84,13 +85,7 @@ def _cells(line: str) -> list[str]:
 
 def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
     rows = [row for row in table if any(cell.strip("-: ") for cell in row)]
-    if not rows:
-        return []
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    return list(f.aligned(rows, "  ")) if rows else []
 
 
 def _page(doc: Advice, rows: Sequence[Mapping[str, str]], templates: Path | None) -> str:
@@ -128,34 +123,6 @@ def _row(doc: Advice, row: OptionDoc) -> Mapping[str, str]:
     }
 
 
-class Mark(Struct, frozen=True):
-    """One option of the picture, as attribute text."""
-
-    x: str
-    y: str
-    shape: str
-    """free, priced or unpriced."""
-    size: str
-    half: str
-    best: str
-    words: str
-
-
-class Tick(Struct, frozen=True):
-    """A place on an axis."""
-
-    at: str
-    text: str
-
-
-class Scatter(Struct, frozen=True):
-    """Quality against speed, as SVG attributes on a canvas 1000 by 440."""
-
-    marks: tuple[Mark, ...]
-    losses: tuple[Tick, ...]
-    speeds: tuple[Tick, ...]
-
-
 def scatter_svg(doc: Advice, *, templates: Path | None = None) -> Markup | None:
     """Draw the options that have both figures; None where fewer than two have."""
     from markupsafe import Markup  # noqa: PLC0415
@@ -168,7 +135,8 @@ def scatter_svg(doc: Advice, *, templates: Path | None = None) -> Markup | None:
     return Markup(re.sub(r"\n\s*\n+", "\n", page).strip())  # noqa: S704  escaped by the template
 
 
-def _scatter(doc: Advice) -> Scatter | None:
+def _scatter(doc: Advice) -> Drawing | None:
+    """Place quality against speed on a canvas 1000 by 440."""
     options = doc.options
     rows = [row for row in options.rows if _both(row)] if options else []
     if len(rows) <= 1:
@@ -179,35 +147,33 @@ def _scatter(doc: Advice) -> Scatter | None:
     across = (_RIGHT - _LEFT) / fastest
     down = (_BOTTOM - _TOP) / sqrt(end)
     dearest = max((row.tradeoff.cost_usd or 0.0 for row in rows), default=0.0)
-    return Scatter(
-        tuple(_mark(doc, row, across, down, dearest) for row in rows),
-        tuple(
-            Tick(f"{_TOP + sqrt(loss) * down:.1f}", f"{loss:g} %")
-            for loss in _LOSSES
-            if loss <= end
-        ),
-        tuple(
-            Tick(f"{_LEFT + value * across:.1f}", f"{value:g}")
-            for value in (fastest * i / _SPEED_TICKS for i in range(_SPEED_TICKS + 1))
-        ),
-    )
+    ticks = [fastest * i / _SPEED_TICKS for i in range(_SPEED_TICKS + 1)]
+    return {
+        "marks": [_mark(doc, row, across, down, dearest) for row in rows],
+        "losses": [_tick(_TOP + sqrt(n) * down, f"{n:g} %") for n in _LOSSES if n <= end],
+        "speeds": [_tick(_LEFT + value * across, f"{value:g}") for value in ticks],
+    }
 
 
-def _mark(doc: Advice, row: OptionDoc, across: float, down: float, dearest: float) -> Mark:
+def _tick(at: float, text: str) -> Drawing:
+    return {"at": f"{at:.1f}", "text": text}
+
+
+def _mark(doc: Advice, row: OptionDoc, across: float, down: float, dearest: float) -> Drawing:
     cost, bought = row.tradeoff.cost_usd, row.tradeoff.effort == "purchase"
     shape = ("priced" if cost else "unpriced") if bought else "free"
     size = 7.0 + (9.0 * sqrt(cost / dearest) if cost and dearest and bought else 0.0)
     cells = _row(doc, row)
     figures = [cells["quality"], say("speed.point", speed=cells["speed"]), cells["cost"]]
-    return Mark(
-        f"{_LEFT + _speed(row) * across:.1f}",
-        f"{_TOP + sqrt(_loss(row)) * down:.1f}",
-        shape,
-        f"{size:.1f}",
-        f"{2 * size:.1f}",
-        cells["best"],
-        f"{cells['change']}: {', '.join(text for text in figures if text)}",
-    )
+    return {
+        "x": f"{_LEFT + _speed(row) * across:.1f}",
+        "y": f"{_TOP + sqrt(_loss(row)) * down:.1f}",
+        "shape": shape,
+        "size": f"{size:.1f}",
+        "half": f"{2 * size:.1f}",
+        "best": cells["best"],
+        "words": f"{cells['change']}: {', '.join(text for text in figures if text)}",
+    }
 
 
 def _both(row: OptionDoc) -> bool:

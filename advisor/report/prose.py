@@ -12,11 +12,11 @@ from msgspec import Struct
 from advisor.report import figures as f
 from advisor.report.assembly import Views
 from advisor.report.clauses import barred, said, whose
+from advisor.report.figures import known, say, spoken
 from advisor.report.remedy_view import OptionView, Remedy, RemedyFigures
 from advisor.report.situation import LONG_CONTEXT_TOKENS
 from advisor.report.templates import Templates, templates_for
 from advisor.report.views import Told
-from advisor.report.words import known, say, spoken
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice, Recommendation

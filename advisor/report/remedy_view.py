@@ -11,10 +11,9 @@ from advisor.knowledge.cards import TOGETHER
 from advisor.remedies.registry import is_uncertain, settings_of, told_by
 from advisor.report import figures as f
 from advisor.report.clauses import article
-from advisor.report.figures import flag
+from advisor.report.figures import counted, flag, known, say
 from advisor.report.memory_view import layers_of
 from advisor.report.views import View
-from advisor.report.words import counted, known, say
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice, Recommendation, SetupDoc

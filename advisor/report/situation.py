@@ -11,11 +11,10 @@ from advisor.remedies.offload import EXPERTS, LAYERS
 from advisor.report import clauses
 from advisor.report import figures as f
 from advisor.report import memory_view as memory
-from advisor.report.figures import flag
+from advisor.report.figures import flag, known, say
 from advisor.report.memory_view import places_layers, runs
 from advisor.report.template_writer import SEED, variation
 from advisor.report.views import View
-from advisor.report.words import known, say
 from advisor.units import plain
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from advisor.errors import Source, TemplateError
 from advisor.files import compiled, data_dir
+from advisor.report.figures import forget_words, read_words
 from advisor.report.template_writer import Tree, Writer
-from advisor.report.words import forget_words, read_words
 
 SUFFIX = ".md.j2"
 _TITLE = "# "

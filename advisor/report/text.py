@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from advisor.report.charts import Bar, cells, memory_bar
 from advisor.report.clauses import whose
+from advisor.report.figures import say, spoken
 from advisor.report.prose import Length, Report, report
 from advisor.report.remedy_view import Remedy
-from advisor.report.words import say, spoken
 from advisor.units import typed
 
 if TYPE_CHECKING:

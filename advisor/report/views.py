@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar, overload
 
 from advisor.knowledge.vocabulary import OPTION, FactType, Vocabulary, load_vocabulary
 from advisor.report import figures as f
-from advisor.report.words import speaking, words
+from advisor.report.figures import speaking, words
 
 _T = TypeVar("_T")
 _OF_OPTION = f"{OPTION}."

@@ -13,10 +13,10 @@ from advisor.bulk.batch.file_names import slug
 from advisor.memo import Kept
 from advisor.report import prose, remedy_view, situation
 from advisor.report.assembly import Views, document
+from advisor.report.figures import spoken
 from advisor.report.grammar import placeholders
 from advisor.report.remedy_view import WRITERS
 from advisor.report.views import vocabulary
-from advisor.report.words import spoken
 from advisor.runtimes import commands
 from advisor.runtimes.commands import Command, command_for, commands_for
 from advisor.scenario.scenario import Key

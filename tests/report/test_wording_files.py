@@ -11,10 +11,10 @@ import pytest
 from advisor.errors import TemplateError
 from advisor.files import data_dir
 from advisor.report.assembly import document
+from advisor.report.figures import FILE, read_words, say, spoken
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.templates import template_problems
 from advisor.report.text import render_text
-from advisor.report.words import FILE, read_words, say, spoken
 from tests.report.samples import SAMPLES, does_not_fit, fits_amply, too_big_vision, two_cards
 
 BUILT_IN = data_dir("templates")
