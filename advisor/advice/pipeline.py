@@ -23,7 +23,6 @@ from advisor.advice.preparation import Prepared, estimate, prepare, request_warn
 from advisor.advice.ranking import (
     Ranking,
     Scored,
-    barred_because,
     because,
     confidence_of,
     rank,
@@ -250,7 +249,7 @@ class Advisor(Struct, frozen=True):
         facts: Mapping[str, FactValue],
         values: Mapping[str, FactValue],
     ) -> BarredOption:
-        conditions = barred_because(rule, facts, values, self.vocabulary)
+        conditions = because(rule, facts, values, self.vocabulary, distances=True)
         said = veto_text(rule, conditions, facts, values, self.vocabulary)
         return BarredOption(option, rule.id, said, conditions)
 

@@ -154,25 +154,15 @@ def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
 
 
 def card_warnings(knowledge: Knowledge, text: str, gpu: Gpu) -> Iterator[str]:
-    """Say which other cards a name may mean, unless it states a size."""
+    """Say which other cards of the same generation a name may mean, unless it states a size."""
     if not _SIZED.search(text):
         if MAKERS[gpu.vendor].one_memory and gpu.vram_bytes:
             most = f"{gpu.vram_bytes / GIB:g} GB"
             yield f"{gpu.name} is taken with {most}, the most it is sold with. Else give NAME:SIZE."
-        yield from _siblings(knowledge, gpu)
-
-
-def _siblings(knowledge: Knowledge, gpu: Gpu) -> Iterator[str]:
-    """Cards of the same generation that share the name and differ in memory."""
-    others = _others(knowledge, gpu)
-    if others:
-        yield f"Taken as {gpu.name}; there is also {', '.join(others[:3])}."
-
-
-def _others(knowledge: Knowledge, gpu: Gpu) -> list[str]:
-    known = (knowledge.gpus[name] for name in names.siblings(knowledge, gpu))
-    return [
-        card.name
-        for card in known
-        if card.architecture == gpu.architecture and card.vram_bytes != gpu.vram_bytes
-    ]
+        others = [
+            card.name
+            for card in (knowledge.gpus[name] for name in names.siblings(knowledge, gpu))
+            if card.architecture == gpu.architecture and card.vram_bytes != gpu.vram_bytes
+        ]
+        if others:
+            yield f"Taken as {gpu.name}; there is also {', '.join(others[:3])}."

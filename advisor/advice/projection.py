@@ -110,7 +110,7 @@ def _speed_may_be_shown(found: Conclusions) -> bool:
     return found.state in _RUNS or (offloads(found.scenario) and known)
 
 
-def _read(kind: type[_T], record: object, **more: object) -> _T:
+def read_as(kind: type[_T], record: object, **more: object) -> _T:
     """Copy the fields that a record has under the same names; ``more`` gives the others."""
     names, values = _reader(kind, tuple(more))
     return kind(**dict(zip(names, values(record), strict=True)), **more)
@@ -128,11 +128,11 @@ def scenario_doc(scenario: Scenario) -> ScenarioDoc:
     """Put the resolved request as the document has it."""
     form, framework, gpu = scenario.precision, scenario.framework, scenario.gpu
     usual = scenario.backend == default_backend(gpu) if gpu and scenario.backend else None
-    return _read(
+    return read_as(
         ScenarioDoc,
         scenario,
         gpu=_gpu(gpu) if gpu else None,
-        cards=[_read(EachCardDoc, card, name=plain(card.name)) for card in scenario.cards],
+        cards=[read_as(EachCardDoc, card, name=plain(card.name)) for card in scenario.cards],
         model=_model(scenario.model),
         precision=form.name,
         precision_quality_loss_percent=support.format_loss(form, scenario.model),
@@ -154,7 +154,7 @@ def scenario_doc(scenario: Scenario) -> ScenarioDoc:
 def setup_doc(scenario: Scenario) -> SetupDoc:
     """Put a configuration in its short form."""
     gpu, model = scenario.gpu, scenario.model
-    return _read(
+    return read_as(
         SetupDoc,
         scenario,
         gpu=plain(gpu.name) if gpu else None,
@@ -182,12 +182,12 @@ def _kv_name(scenario: Scenario) -> str:
 
 
 def _gpu(gpu: Gpu) -> GpuDoc:
-    return _read(GpuDoc, gpu, name=plain(gpu.name))
+    return read_as(GpuDoc, gpu, name=plain(gpu.name))
 
 
 def _model(model: Model) -> ModelDoc:
     moe = model.shape.moe
-    return _read(
+    return read_as(
         ModelDoc,
         model,
         name=plain(model.name),
@@ -201,7 +201,7 @@ def _model(model: Model) -> ModelDoc:
 def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
     """Put memory and its limits as the document has them."""
     room = memory.cache_room
-    return _read(
+    return read_as(
         MemoryDoc,
         memory,
         max_context_tokens=limits.max_context_tokens,
@@ -215,7 +215,7 @@ def memory_doc(memory: Memory, limits: Limits) -> MemoryDoc:
 
 def speed_doc(speed: Speed | None) -> SpeedDoc | None:
     """Put a speed as the document has it."""
-    return _read(SpeedDoc, speed) if speed else None
+    return read_as(SpeedDoc, speed) if speed else None
 
 
 def _span(speed: Speed | None) -> Span | None:
@@ -229,8 +229,9 @@ def _commands(scenario: Scenario, memory: Memory) -> list[Command]:
 
 def _recommendation(item: RankedOption, before: Before, entry: UserEntry | None) -> Recommendation:
     option = item.option
-    return Recommendation(
-        rank=item.rank,
+    return read_as(
+        Recommendation,
+        item,
         action=option.action,
         title="",
         text="",
@@ -239,25 +240,20 @@ def _recommendation(item: RankedOption, before: Before, entry: UserEntry | None)
         before=before,
         after=_after(option),
         tradeoff=_tradeoff(option),
-        confidence=item.confidence,
-        command=item.command,
         commands=_commands(option.scenario, option.memory),
         alternatives=[
             Alternative(other.change, setup_doc(other.scenario), _after(other))
             for other in item.alternatives
         ],
         speculative_tok_s=_span(option.speed),
-        rule=item.rule,
         yours=entry,
-        score=item.score,
         score_terms=[ScoreTermDoc(plain(term.text), term.points) for term in item.score_terms],
-        because=item.because,
     )
 
 
 def _after(option: Option) -> After:
     memory, speed = option.memory, option.speed if option.fits else None
-    return _read(
+    return read_as(
         After,
         memory,
         host_bytes=memory.host_weights_bytes
@@ -277,59 +273,44 @@ def _tradeoff(option: Option) -> Tradeoff:
 
 def _barred(item: BarredOption, entry: UserEntry | None) -> NotRecommended:
     option = item.option
-    return NotRecommended(
-        title="",
-        action=option.action,
-        change=option.change,
-        rule=item.rule,
-        yours=entry,
-        reason=plain(item.reason),
-        because=item.because,
-    )
+    reason = plain(item.reason)
+    about = {"title": "", "action": option.action, "change": option.change}
+    return read_as(NotRecommended, item, yours=entry, reason=reason, **about)
 
 
-def options_table(options: Iterable[Option]) -> list[OptionDoc]:
-    """List what-ifs in their given order."""
-    return [
-        OptionDoc(
-            action=option.action,
-            change=option.change,
-            setup=setup_doc(option.scenario),
-            after=_after(option),
-            tradeoff=_tradeoff(option),
-            steps=option.steps,
-            best=False,
-        )
-        for option in options
-    ]
-
-
-def options_doc(
-    options: Sequence[Option], rows: Iterable[OptionDoc], barred: frozenset[str] = frozenset()
-) -> OptionsDoc:
-    """Count what was tried and keep the rows worth showing, the best of them marked.
+def options_doc(options: Sequence[Option], barred: frozenset[str] = frozenset()) -> OptionsDoc:
+    """Count what was tried and keep the what-ifs worth showing, the best of them marked.
 
     Args:
         options: Every what-if.
-        rows: The same as data, in the same order.
         barred: Keys of those that a rule advises against.
     """
     fitting = [option for option in options if option.fits]
     allowed = [option for option in fitting if option.key not in barred]
     pointless = frozenset(dominators_in_kind(allowed))
-    shown = {option.key for option in allowed} - pointless - _repeats(allowed)
-    best = best_balanced(allowed)
-    table = [
-        replace(row, best=option.key in best)
-        for option, row in zip(options, rows, strict=True)
-        if option.key in shown
-    ]
+    left_out, best = pointless | _repeats(allowed), best_balanced(allowed)
     return OptionsDoc(
         tried=len(options),
         fitting=len(fitting),
         dominated=len(pointless),
         barred=len(fitting) - len(allowed),
-        rows=table,
+        rows=[
+            option_doc(option, best=option.key in best)
+            for option in allowed
+            if option.key not in left_out
+        ],
+    )
+
+
+def option_doc(option: Option, *, best: bool = False) -> OptionDoc:
+    """Put a what-if as the document has it."""
+    return read_as(
+        OptionDoc,
+        option,
+        setup=setup_doc(option.scenario),
+        after=_after(option),
+        tradeoff=_tradeoff(option),
+        best=best,
     )
 
 

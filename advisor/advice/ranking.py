@@ -243,8 +243,18 @@ def because(
     facts: Mapping[str, FactValue],
     option: Mapping[str, FactValue] | None,
     vocabulary: Vocabulary,
+    *,
+    distances: bool = False,
 ) -> tuple[Because, ...]:
-    """List the conditions of the branch that held, in the order of the rule."""
+    """List the conditions of the branch that held, in the order of the rule.
+
+    Args:
+        rule: That fired.
+        facts: Of the scenario.
+        option: Facts of the what-if, where the rule is about one.
+        vocabulary: The facts' units.
+        distances: Whether to say how far each number lies beyond its limit, as vetoes do.
+    """
     return tuple(
         [
             Because(
@@ -252,28 +262,10 @@ def because(
                 actual,
                 test.text or test.verb,
                 shown_in(vocabulary.fact(test.fact).unit, actual),
+                _distance(test, actual, facts, option or {}, vocabulary) if distances else "",
             )
             for test, actual in what_held(rule, facts, option)
         ]
-    )
-
-
-def barred_because(
-    rule: Rule,
-    facts: Mapping[str, FactValue],
-    option: Mapping[str, FactValue],
-    vocabulary: Vocabulary,
-) -> tuple[Because, ...]:
-    """List the conditions of a veto, with how far each number lies beyond its limit."""
-    return tuple(
-        Because(
-            test.fact,
-            actual,
-            test.text or test.verb,
-            shown_in(vocabulary.fact(test.fact).unit, actual),
-            _distance(test, actual, facts, option, vocabulary),
-        )
-        for test, actual in what_held(rule, facts, option)
     )
 
 

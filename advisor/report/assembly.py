@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.advice.document import Advice, Note, Recommendation
 from advisor.advice.pipeline import Advisor
-from advisor.advice.projection import numbers_of, options_doc, options_table
+from advisor.advice.projection import numbers_of, options_doc
 from advisor.files import data_dir
 from advisor.knowledge.provenance import UserEntry
 from advisor.remedies.option import Expected
@@ -112,7 +112,7 @@ def document(
     doc = document_and_views(found, templates=templates, picture=picture)[0]
     if options:
         barred = frozenset(item.option.key for item in found.not_recommended)
-        doc.options = options_doc(found.options, options_table(found.options), barred)
+        doc.options = options_doc(found.options, barred)
     return doc
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from advisor.advice.conclusions import user_records
 from advisor.advice.document import MemoryDoc, ScenarioDoc, SpeedDoc
-from advisor.advice.projection import memory_doc, scenario_doc, speed_doc
+from advisor.advice.projection import memory_doc, read_as, scenario_doc, speed_doc
 from advisor.files import __version__
 from advisor.knowledge.provenance import UserEntry
 from advisor.reverse.questions import form_of, power_w, price_usd, value_of
@@ -208,14 +208,14 @@ def reverse_doc(question: str, subject: str, found: Found, knowledge: Knowledge)
         found: The answer.
         knowledge: What it was found in.
     """
-    return ReverseDoc(
+    return read_as(
+        ReverseDoc,
+        found,
         schema_version=SCHEMA_VERSION,
         question=question,
         subject=subject,
         asked=_asked(found.wish, found.sort),
         ranking=ranking_words(found),
-        tried=found.tried,
-        fitting=found.fitting,
         rows=[_row(rank, row) for rank, row in enumerate(found.rows, start=1)],
         best={name: _best(name, row) for name, row in found.best.items()},
         left_out={str(cause): count for cause, count in found.left_out.items()},
@@ -242,16 +242,14 @@ def written_csv(doc: ReverseDoc) -> str:
 
 def _asked(wish: Wish, sort: str | None) -> AskedDoc:
     loss = wish.max_loss_percent
-    return AskedDoc(
+    return read_as(
+        AskedDoc,
+        wish,
         context_tokens=wish.request.context,
         batch=wish.request.batch or 1,
-        gpus=wish.gpus,
         kv_cache=wish.kv_type.name,
         framework=wish.framework.name if wish.framework else None,
-        min_speed_tok_s=wish.min_speed_tok_s,
         max_loss_percent=None if isinf(loss) else loss,
-        unmeasured=wish.unmeasured,
-        prefer=wish.prefer,
         sort=sort,
     )
 

@@ -273,22 +273,20 @@ def least_weight_bytes(model: Model, precision: Format) -> int:
     Parameters at the format's nominal bits; an input embedding that is not also the output may
     stay in system RAM.
     """
-    if model.stored is not None or precision.bits_per_weight is None:
-        return 0
-    shape = model.shape
-    lookup = 0 if shape.tied else shape.vocab * shape.hidden
-    counted = max(model.parameters - lookup, 0)
-    return int(counted * precision.bits_per_weight / 8 * _LEAST_SHARE)
+    return _least_bytes(model, precision, model.parameters)
 
 
 def least_read_bytes(model: Model, precision: Format) -> int:
     """Give a size that one token never reads less of, in the same way; 0 where unknown."""
+    return _least_bytes(model, precision, model.active_parameters - model.vision_parameters)
+
+
+def _least_bytes(model: Model, precision: Format, parameters: int) -> int:
     if model.stored is not None or precision.bits_per_weight is None:
         return 0
     shape = model.shape
     lookup = 0 if shape.tied else shape.vocab * shape.hidden
-    counted = max(model.active_parameters - model.vision_parameters - lookup, 0)
-    return int(counted * precision.bits_per_weight / 8 * _LEAST_SHARE)
+    return int(max(parameters - lookup, 0) * precision.bits_per_weight / 8 * _LEAST_SHARE)
 
 
 def _splits(whole: Scenario, knowledge: Knowledge) -> Iterator[Scenario]:

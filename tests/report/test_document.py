@@ -10,7 +10,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from advisor.advice.conclusions import Conclusions
-from advisor.advice.projection import options_table
+from advisor.advice.projection import option_doc
 from advisor.report.assembly import document
 from advisor.report.formats import render_json
 from tests.report.samples import SAMPLES, does_not_fit, fits_amply, stated_split
@@ -109,7 +109,7 @@ def test_names_from_files_cannot_carry_control_characters() -> None:
 
 def test_options_are_listed_as_data() -> None:
     advice = does_not_fit()
-    rows = options_table(advice.options)
+    rows = [option_doc(option) for option in advice.options]
     assert [row.action for row in rows] == [option.action for option in advice.options]
     assert json.loads(json.dumps(to_builtins(rows)))[0]["action"] == rows[0].action
 
