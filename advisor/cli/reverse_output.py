@@ -12,8 +12,8 @@ from advisor.cli.report_output import write
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.report import figures as f
+from advisor.report.figures import wrapped
 from advisor.report.formats import render_json
-from advisor.report.text import wrapped
 from advisor.reverse import Found
 from advisor.reverse.answers import Cause
 from advisor.reverse.documents import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,8 @@ from advisor.advice.projection import numbers_of, options_doc
 from advisor.files import data_dir
 from advisor.knowledge.provenance import UserEntry
 from advisor.remedies.option import Expected
-from advisor.report.clauses import title
-from advisor.report.figures import spoken
+from advisor.remedies.registry import settings_of
+from advisor.report.figures import counted, known, listed, say, spoken
 from advisor.report.remedy_view import OptionView, caveats_of
 from advisor.report.situation import Situation
 from advisor.report.template_writer import SEED, turned
@@ -166,3 +166,69 @@ def _note_text(note: FiredNote, situation: dict[str, str], texts: Templates) -> 
     if note.text_template:
         return texts.text(f"notes/{note.text_template}", situation)
     return plain(note.text)
+
+
+def title(action: str, change: Mapping[str, object], facts: Mapping[str, object]) -> str:
+    """Name what is barred in a few words.
+
+    Args:
+        action: The action it stands for.
+        change: Its change, in ``estimate`` keys.
+        facts: Its facts where nothing was estimated, else empty.
+    """
+    change = {key: value for key, value in change.items() if (key, value) != ("gpu_layers", "all")}
+    keys = set(change)
+    if facts.get("option.split") == "tensor":
+        return say("barred.tensor", n=change["gpus"])
+    if keys in ({"precision"}, {"framework"}):
+        return str(change[keys.pop()])
+    if keys == {"precision", "framework"} and settings_of(action) == {"precision"}:
+        return say("barred.format", format=change["precision"], framework=change["framework"])
+    if keys == {"kv_cache"}:
+        return say("barred.kv_cache", type=change["kv_cache"])
+    if not change:
+        return known("barred", action) or action
+    return listed([_changed(key, value) for key, value in change.items()])
+
+
+def _changed(key: str, value: object) -> str:
+    """Say one setting of a change in words."""
+    if key in {"batch", "gpu_layers"} and isinstance(value, int):
+        return counted(f"barred.setting.{key}", value)
+    shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    text = known("barred.setting", key)
+    return text.format(n=shown) if text else f"{key.replace('_', ' ')} {shown}"
+
+
+def barred(doc: Advice) -> list[str]:
+    """Say what was not recommended and why, one line per reason; a format only once."""
+    by_reason: dict[str, list[str]] = {}
+    told: dict[str, str] = {}
+    for item in doc.not_recommended:
+        reason, named = item.reason, item.title
+        subject = _parted(named)[0] or named
+        if told.setdefault(subject, reason) == reason:
+            by_reason.setdefault(reason, []).append(named)
+    return [
+        say("barred.line", names=_folded(list(dict.fromkeys(names))), reason=why)
+        for why, names in by_reason.items()
+    ]
+
+
+def _parted(title: str) -> tuple[str, str]:
+    """Part ``FP8 in vLLM`` into format and framework, where words stand between the two."""
+    between = say("barred.format", format="", framework="")
+    if not between.strip():
+        return "", title
+    head, _, place = title.rpartition(between)
+    return head, place
+
+
+def _folded(names: Sequence[str]) -> str:
+    """``AWQ in vLLM, FP8 in vLLM`` -> ``AWQ and FP8 in vLLM``."""
+    parts = [_parted(name) for name in names]
+    places = {place for _, place in parts}
+    if len(names) > 1 and len(places) == 1 and all(head for head, _ in parts):
+        heads = listed([head for head, _ in parts])
+        return say("barred.format", format=heads, framework=places.pop())
+    return listed(list(names))

@@ -8,6 +8,7 @@ context: ``spoken`` sets it for a block, and everything that writes figures asks
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -356,3 +357,19 @@ def aligned(
             for number, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         yield (indent + "  ".join(cells)).rstrip()
+
+
+_UNIT = re.compile(r"(\d) (GiB|GB|GB/s|tok/s|%|W|tokens|sequences|billion)(?![\w/])")
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Wrap at spaces, keeping a figure and its unit together; long words stay whole."""
+    kept = _UNIT.sub("\\1\xa0\\2", text)
+    lines, current = list[str](), ""
+    for word in kept.split(" "):
+        if current and len(current) + len(word) >= width:
+            lines.append(current)
+            current = word
+        else:
+            current = f"{current} {word}" if current else word
+    return [line.replace("\xa0", " ") for line in [*lines, current]]

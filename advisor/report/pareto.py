@@ -13,10 +13,9 @@ from msgspec import Struct
 from advisor.report import figures as f
 from advisor.report.charts import Drawing
 from advisor.report.clauses import escaped
-from advisor.report.figures import say, spoken
+from advisor.report.figures import say, spoken, wrapped
 from advisor.report.remedy_view import changes
 from advisor.report.templates import templates_for
-from advisor.report.text import wrapped
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from advisor.report import figures as f
-from advisor.report.assembly import Views
-from advisor.report.clauses import barred, said, whose
+from advisor.report.assembly import Views, barred
+from advisor.report.clauses import said, whose
 from advisor.report.figures import known, say, spoken
 from advisor.report.remedy_view import OptionView, Remedy, RemedyFigures
 from advisor.report.situation import LONG_CONTEXT_TOKENS

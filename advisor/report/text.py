@@ -6,14 +6,13 @@ report, and plain and coloured output stay the same text.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.report.charts import Bar, cells, memory_bar
 from advisor.report.clauses import whose
-from advisor.report.figures import say, spoken
+from advisor.report.figures import say, spoken, wrapped
 from advisor.report.prose import Length, Report, report
 from advisor.report.remedy_view import Remedy
 from advisor.units import typed
@@ -31,7 +30,6 @@ _MARKS = {"weights": "#", "kv": "=", "compute": "+", "overhead": "o", "free": ".
 _BY_STATE = {"fits": "good", "tight": "warn", "needs_offload": "bad", "too_big": "bad"}
 _NARROWEST, _WIDEST = 40, 100
 _LABEL_WIDTH = 15
-_UNIT = re.compile(r"(\d) (GiB|GB|GB/s|tok/s|%|W|tokens|sequences|billion)(?![\w/])")
 
 
 def render_text(
@@ -103,19 +101,6 @@ class _Page:
 
     def finish(self) -> str:
         return "\n".join(line.rstrip() for line in self._lines) + "\n"
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """Wrap at spaces, keeping a figure and its unit together; long words stay whole."""
-    kept = _UNIT.sub("\\1\xa0\\2", text)
-    lines, current = list[str](), ""
-    for word in kept.split(" "):
-        if current and len(current) + len(word) >= width:
-            lines.append(current)
-            current = word
-        else:
-            current = f"{current} {word}" if current else word
-    return [line.replace("\xa0", " ") for line in [*lines, current]]
 
 
 def _figures(page: _Page, made: Report) -> None:
