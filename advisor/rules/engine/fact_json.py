@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from operator import getitem
-from types import NoneType
+from operator import contains, getitem
 
 from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import ORDERING, Test, of_option
@@ -86,7 +85,7 @@ class Writer:
 
 
 def _piece(text: FactText, value: FactValue | None) -> str:
-    return text.pieces[value] if value.__class__ is text.exact else text.text(value)
+    return text.pieces[value] if value.__class__ in text.classes else text.text(value)
 
 
 class _Properties:
@@ -96,7 +95,7 @@ class _Properties:
         self._names = (*texts,)
         self._texts = (*texts.values(),)
         self._pieces = [text.pieces for text in self._texts]
-        self._exact = [text.exact for text in self._texts]
+        self._classes = [text.classes for text in self._texts]
         self._as_expected: set[tuple[type, ...]] = set()
         """Classes of all values of an option, where each may be looked up."""
 
@@ -107,12 +106,11 @@ class _Properties:
         return "".join(map(FactText.text, self._texts, values))
 
     def _looked_up(self, values: Sequence[FactValue | None]) -> bool:
-        """Whether every value is unknown or of the fact's own class, by which pieces are kept."""
+        """Whether every value is of a class by which the fact's pieces are kept."""
         classes = (*map(type, values),)
         if classes in self._as_expected:
             return True
-        pairs = zip(classes, self._exact, strict=True)
-        expected = all(known is NoneType or known is exact for known, exact in pairs)
+        expected = all(map(contains, self._classes, classes))
         if expected:
             self._as_expected.add(classes)
         return expected

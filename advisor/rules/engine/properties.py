@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from json.encoder import encode_basestring_ascii
+from types import NoneType
 
 from advisor.knowledge.vocabulary import FactValue
 from advisor.rules.conditions import ORDERING, Kind, Test, answer
@@ -23,7 +24,12 @@ RESERVED = ("id", "sid", "u", "w", "o", "m", "$s", "$m", "$and", "$i", "$forward
 MOST_CACHED = 2_000
 """Distinct values of one fact whose text is kept, so that a long batch stays in bounded memory."""
 
-_CLASSES: Mapping[Kind, type] = {"number": float, "text": str, "flag": bool}
+_CLASSES: Mapping[Kind, frozenset[type]] = {
+    "number": frozenset({NoneType, float, int}),
+    "text": frozenset({NoneType, str}),
+    "flag": frozenset({NoneType, bool}),
+    "any": frozenset({NoneType, str}),
+}
 _FNV_BASIS = 0x811C9DC5
 _FNV_PRIME = 0x01000193
 
@@ -116,7 +122,7 @@ class FactText:
         "_normal",
         "_number",
         "_parts",
-        "exact",
+        "classes",
         "pieces",
         "unknown",
     )
@@ -138,8 +144,8 @@ class FactText:
         for name, test in questions.items():
             parts[name] = _answered(test)
         self._parts = sorted(parts.items())
-        self.exact: type | None = _CLASSES.get(compiled.kinds[fact])
-        """Class whose values ``pieces`` may be asked for; others go through ``text``."""
+        self.classes = _CLASSES[compiled.kinds[fact]]
+        """Classes whose values ``pieces`` may be asked for; others go through ``text``."""
         only = self._parts[0] if len(self._parts) == 1 else ("", None)
         self._number = f'"{only[0]}":' if only[1] is _number_text else ""
         compared = any(test.other is not None for test in tests)
@@ -159,7 +165,7 @@ class FactText:
         if value is None:
             return self.unknown
         known = self._normal(self._fact, value)
-        return self.pieces[known] if known.__class__ is self.exact else self._make(known)
+        return self.pieces[known] if known.__class__ in self.classes else self._make(known)
 
     def _stand_in(self, value: FactValue) -> FactValue:
         """Give a number that no test can tell from this one: the first met between two limits."""
@@ -175,7 +181,7 @@ class FactText:
         text = repr(value)
         if "n" not in text:
             text = repr(self._stand_in(value))
-        if "e" in text or "n" in text or text == "-0.0":
+        if "." not in text or "e" in text or text == "-0.0":
             return self._make(value)
         return f"{self._number}{text},"
 
@@ -186,7 +192,7 @@ class FactText:
 
 
 class _Pieces(dict[FactValue | None, str]):
-    """Value -> its properties; only values of one class, as ``True``, 1 and 1.0 are one key."""
+    """Value -> its properties; no flags beside numbers, as ``True`` and 1.0 are one key."""
 
     def __init__(self, make: Callable[[FactValue], str], unknown: str) -> None:
         super().__init__()

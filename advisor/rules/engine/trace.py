@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -67,12 +67,12 @@ def evaluate(rule: Rule, facts: Facts, option: Facts | None = None) -> RuleTrace
 
 def what_held(
     rule: Rule, facts: Facts, option: Facts | None = None
-) -> Iterator[tuple[Test, FactValue | None]]:
+) -> Sequence[tuple[Test, FactValue | None]]:
     """Give the tests of the first branch that holds, with the values they met."""
     for tests in rule.branches:
         if all_hold(tests)(facts, option):
-            yield from ((test, value_of(test.fact, facts, option)) for test in tests)
-            return
+            return [(test, value_of(test.fact, facts, option)) for test in tests]
+    return ()
 
 
 def _trace(test: Test, known: Facts) -> TestTrace:
