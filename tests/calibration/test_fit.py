@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from advisor.calibration.decode import Residual, Spreads, card_offset
-from advisor.calibration.fit import Case, Prior, Term, fit, predict
+from advisor.calibration.decode import Residual, Spreads, card_offset, spreads_of
+from advisor.calibration.fit import Case, Prior, Priors, Term, fit, predict
 
 TRUE = {"overhead": 2.0, "reach": 0.6, "card:a": 1.2, "card:b": 0.8}
 SPREADS = Spreads(cards=0.1, sources=0.08, configurations=0.07)
@@ -88,3 +88,37 @@ def test_the_range_of_a_factor_holds_it() -> None:
     offset = card_offset(rows(0.1, 0.12), SPREADS)
     assert offset.low < offset.factor < offset.high
     assert (offset.configurations, offset.sources) == (2, 1)
+
+
+def test_a_parameter_that_was_not_fitted_stands_at_the_prior_of_its_kind() -> None:
+    table = Priors({"share": Prior(0.5, 0.3), "share of card": Prior(2.0, 0.3)})
+    assert table("share of card:RTX").value == 2.0
+    assert table.factor({}, "share of card:RTX") == 2.0
+    assert table.factor({"share of card:RTX": log(3.0)}, "share of card:RTX") == pytest.approx(3.0)
+    assert table.factor({"share of card:RTX": log(3.0)}, "share of card:GTX") == 2.0
+    with pytest.raises(KeyError):
+        table("unheard of")
+
+
+def test_a_heavy_prior_lets_one_parameter_lie_far_out() -> None:
+    """Four runs say ten times: a light prior pulls them back further than a heavy one."""
+    far = [Case((Term(1.0, (("card", 1.0),)),), 10.0, 0.002)] * 4
+    light = fit(far, lambda _: Prior(1.0, 0.3))["card"]
+    heavy = fit(far, lambda _: Prior(1.0, 0.3, heavy=True))["card"]
+    assert 0 < light < heavy <= log(10.0)
+
+
+def test_weights_say_whose_measurement_counts() -> None:
+    seen = [Case((Term(1.0, (("a", 1.0),)),), seconds) for seconds in (1.0, 2.0)]
+    trusted = [seen[0], Case(seen[1].terms, seen[1].seconds, weight=50.0)]
+    assert fit(trusted, priors)["a"] > fit(seen, priors)["a"] + 0.1
+
+
+def test_spreads_are_told_apart_and_bounded() -> None:
+    steady = {("a", "CUDA"): rows(0.3, 0.3, 0.3), ("b", "CUDA"): rows(-0.3, -0.3, -0.3)}
+    found = spreads_of(steady)
+    assert found.configurations == found.sources == 0.03
+    assert found.cards == 0.2, "at most this, however far cards are apart"
+    noisy = spreads_of({("a", "CUDA"): rows(-0.1, 0.0, 0.1)})
+    assert 0.03 < noisy.configurations < 0.2
+    assert spreads_of({}) == Spreads(0.03, 0.03, 0.03)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
+from msgspec.structs import replace
 
-from advisor.calibration.fits import Fitted, Material
+from advisor.calibration.fits import Fitted, Material, pairs_of_situations
 from advisor.calibration.held_out import Spread, fitted_ranges
+from advisor.calibration.observations import Observation
 from advisor.calibration.outputs import fitted_text, measured_text, stale_files, write_files
+from advisor.calibration.runs import Run
 from advisor.files import data_dir
 from tests.cli.running import run
 
@@ -54,3 +61,72 @@ def test_the_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> None
     outcome = run(capsys, "calibrate", "--help")
     assert outcome.code == 0
     assert "--check" in outcome.out
+
+
+def test_the_parameter_file_is_yaml_with_the_fitted_figures(
+    material: Material, fitted: Fitted
+) -> None:
+    text = fitted_text(material, fitted, {"near": Spread(0.81234, 1.2, 99, 40, 9, 0.8)})
+    made = yaml.safe_load(text)
+    assert list(made) == [
+        "decode", "prefill", "engines", "batch", "offload", "speculation", "ranges",
+    ]  # fmt: skip
+    assert made["ranges"]["near"] == [0.8123, 1.2], "four digits"
+    assert len(made["decode"]["cards"]) == len(fitted.decode.offsets)
+    for line in made["decode"]["cards"]:
+        assert line["low"] < line["factor"] < line["high"]
+        offset = fitted.decode.offsets[line["gpu"], line["backend"]]
+        assert line["factor"] == pytest.approx(offset.factor, rel=1e-3)
+        assert (line["configurations"], line["sources"]) == (offset.configurations, offset.sources)
+    for name, pairs in pairs_of_situations().items():
+        line = made["speculation"][name]
+        assert line["low"] <= line["median"] <= line["high"]
+        assert (line["pairs"], line["cards"]) == (len(pairs.factors), pairs.cards)
+    for engine, cards in fitted.engines.cards.items():
+        assert made["engines"][engine]["cards"] == cards
+        assert max(made["engines"][engine][f"efficiency_{bits}"] for bits in (16, 8, 4)) <= 0.97
+
+
+Seen = Callable[..., list[list[str]]]
+
+
+@pytest.fixture
+def table(material: Material) -> Seen:
+    """The lines of measured.csv that some runs make, each a change of one dense run."""
+    run = next(run for run in material.single if not run.moe and not run.deep)
+    seen = next(one for one in material.observed if one.row in run.rows)
+
+    def lines(*changes: dict[str, object], expected: float | None = None) -> list[list[str]]:
+        rows: list[tuple[Observation, Run]] = []
+        for number, change in enumerate(changes):
+            exact = bool(change.pop("exact", True))
+            raw = bool(change.pop("raw", False))
+            row = f"R{number}"
+            made = replace(run, raw=raw, rows=(row,), source="a: b", **change)
+            rows.append((replace(seen, row=row, exact=exact), made))
+        text = measured_text([o for o, _ in rows], [r for _, r in rows], lambda _: expected)
+        return list(csv.reader(io.StringIO(text)))[1:]
+
+    return lines
+
+
+def test_a_configuration_is_the_median_of_its_newest_year(table: Seen) -> None:
+    (line,) = table(
+        {"tok_s": 10.0, "date": "2023-01"},
+        {"tok_s": 20.0, "date": "2025-01"},
+        {"tok_s": 30.0, "date": "2025-06"},
+        {"tok_s": 40.0, "date": "2025-12"},
+    )
+    assert line[9:] == ["30", "3", "a", "2025-12"]
+
+
+def test_a_relative_of_the_model_is_not_in_the_table(table: Seen) -> None:
+    assert not table({"tok_s": 10.0, "exact": False})
+
+
+def test_a_self_reported_speed_far_from_the_model_is_left_out(table: Seen) -> None:
+    assert not table({"tok_s": 10.0}, expected=17.0)
+    assert not table({"tok_s": 17.0}, expected=10.0)
+    assert table({"tok_s": 10.0}, expected=15.0)
+    assert table({"tok_s": 10.0, "raw": True}, expected=17.0), "a tool printed it"
+    assert table({"tok_s": 10.0})

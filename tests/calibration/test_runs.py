@@ -1,0 +1,131 @@
+"""A carried row becomes a run of the estimator, or is dropped with a reason."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from advisor.calibration.dataset import conditions_of, speed_rows
+from advisor.calibration.observations import Observation
+from advisor.calibration.runs import Run, depth_step, runs_of, scenario_of
+from advisor.estimate.measurement import Measurement
+from advisor.estimate.speed_tables import read_policy
+from advisor.knowledge import load_knowledge
+
+KNOWLEDGE = load_knowledge()
+POLICY = read_policy(KNOWLEDGE.calibration)
+MEASURED = Measurement(
+    gpu="GeForce RTX 4080", gpus=1, model="Llama-3.1-8B", precision="Q4_K_M",
+    framework="llama.cpp", framework_version="b5000", backend="CUDA", prompt_tokens=512,
+    gen_tokens=128, depth_tokens=0, batch=1, metric="decode_tok_s", tok_s=100.0, stdev=None,
+    date="2026-01", source="", note="",
+)  # fmt: skip
+NOTHING_SAID = conditions_of(dict.fromkeys(speed_rows()[0], ""))
+SEEN = Observation("S1", MEASURED, NOTHING_SAID, None, "somebody", False, False, True)
+
+
+def told(row: str = "S1", note: dict[str, object] | None = None, **fields: object) -> Observation:
+    seen = {name: fields.pop(name) for name in ("source", "stated_bytes", "raw") if name in fields}
+    conditions = replace(NOTHING_SAID, **(note or {}))
+    measured = replace(MEASURED, **fields)
+    return replace(SEEN, row=row, measured=measured, conditions=conditions, **seen)
+
+
+def kept(*rows: Observation) -> list[Run]:
+    found = runs_of(rows, KNOWLEDGE, POLICY)
+    assert not found.dropped
+    return list(found.kept)
+
+
+def reason(row: Observation) -> str:
+    found = runs_of([row], KNOWLEDGE, POLICY)
+    assert not found.kept
+    ((why, count),) = found.dropped.items()
+    assert count == 1
+    return why
+
+
+def test_a_row_is_the_scenario_it_was_taken_in() -> None:
+    (run,) = kept(told())
+    assert run.card == ("GeForce RTX 4080", "CUDA")
+    assert run.scenario.depth_tokens == 64, "half of what was written lies in the cache"
+    assert run.scenario.context_tokens == 4096
+    assert (run.tok_s, run.rows, run.family, run.split) == (100.0, ("S1",), True, False)
+    deep = scenario_of(replace(MEASURED, depth_tokens=8192), KNOWLEDGE)
+    assert deep.context_tokens > 8192 + 512 + 128
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (told(note={"experts_moved": True}), "a share that is not stated"),
+        (told(metric="prefill_tok_s", prompt_tokens=63), "fewer than 64 tokens"),
+        (told(metric="total_throughput_tok_s"), "prompt and answer together"),
+        (told(tok_s=200.0), "more than 103 % of the card's bandwidth"),
+        (told(model="Qwen2.5-32B-Instruct"), "more than 93% of the card"),
+        (told(raw=True, stated_bytes=8e9), "more than 30 %"),
+    ],
+)
+def test_what_cannot_be_used_is_dropped_with_the_reason(row: Observation, words: str) -> None:
+    assert words in reason(row)
+
+
+def test_self_reported_runs_must_leave_more_memory_free() -> None:
+    row = told(model="Qwen2.5-14B-Instruct", precision="Q8_0", tok_s=40.0)
+    assert kept(row)
+    assert "self-reported" in reason(replace(row, self_reported=True))
+
+
+def test_a_stated_size_scales_what_is_read_only_where_a_tool_printed_it() -> None:
+    plain = kept(told())[0].reads.gpu_bytes
+    assert kept(told(stated_bytes=5e9))[0].reads.gpu_bytes == plain
+    small, large = (
+        kept(told(stated_bytes=size, raw=True))[0].reads.gpu_bytes for size in (5.0e9, 5.5e9)
+    )
+    assert large / small == pytest.approx(1.1)
+
+
+def test_speed_is_over_all_streams() -> None:
+    (run,) = kept(told(batch=4, tok_s=50.0))
+    assert run.tok_s == 200.0
+    (total,) = kept(told(batch=4, tok_s=200.0, metric="total_throughput_tok_s"))
+    assert total.tok_s == 200.0
+
+
+def test_rows_of_one_source_and_setup_are_their_median() -> None:
+    rows = [told(f"S{i}", tok_s=speed) for i, speed in enumerate((90.0, 100.0, 140.0))]
+    (run,) = kept(*rows)
+    assert run.tok_s == 100.0
+    assert run.rows == ("S0", "S1", "S2")
+    assert len(kept(*rows, told("S3", source="another"))) == 2
+
+
+def test_the_newest_build_counts_and_flash_attention_before_none() -> None:
+    old = told("S1", framework_version="b4000", tok_s=60.0)
+    new = told("S2", framework_version="build: abc (5000)", tok_s=100.0)
+    slow = told("S3", framework_version="b5000", tok_s=80.0, note={"flash": False})
+    (run,) = kept(old, new, slow)
+    assert run.tok_s == 100.0
+    assert run.rows == ("S1", "S2", "S3")
+    assert kept(old, slow)[0].tok_s == 80.0
+
+
+@pytest.mark.parametrize(("tokens", "step"), [(0, 0), (1024, 0), (2048, 2), (2896, 3), (4096, 4)])
+def test_depths_are_sorted_into_steps(tokens: int, step: int) -> None:
+    assert depth_step(tokens) == step
+
+
+def test_layers_left_in_ram_make_a_split() -> None:
+    row = told(note={"gpu_layers": 16}, tok_s=15.0)
+    (run,) = kept(row)
+    assert run.split
+    assert run.scenario.gpu_layers == 16
+    assert run.reads.host_bytes > 0
+    assert not kept(told(note={"gpu_layers": 99}))[0].split
+
+
+def test_a_prompt_is_read_from_its_own_depth() -> None:
+    alone = told(metric="prefill_tok_s", depth_tokens=512, tok_s=5000.0)
+    assert kept(alone)[0].scenario.depth_tokens == 0, "some tables give the prompt as the depth"
+    behind = told(metric="prefill_tok_s", depth_tokens=4096, tok_s=5000.0)
+    assert kept(behind)[0].scenario.depth_tokens == 4096
