@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from math import exp
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -108,8 +109,8 @@ def dense_run(few: Material) -> Run:
     return replace(run, reads=big, scenario=replace(run.scenario, depth_tokens=0))
 
 
-def one_held(run: Run, held_out: HeldOut, kind: str = "decode", **fields: object) -> Held:
-    return Held(run, run.tok_s, held_out, "g", kind, **fields)  # type: ignore[arg-type]  # flags
+def one_held(run: Run, held_out: HeldOut, kind: str = "decode", **fields: Any) -> Held:
+    return Held(run, run.tok_s, held_out, "g", kind, **fields)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def one_held(run: Run, held_out: HeldOut, kind: str = "decode", **fields: object
     ],
 )
 def test_decoding_informs_the_range_that_the_estimator_looks_up(
-    few: Material, held_out: HeldOut, fields: dict[str, object], expected: str | None
+    few: Material, held_out: HeldOut, fields: dict[str, Any], expected: str | None
 ) -> None:
     assert situation(one_held(dense_run(few), held_out, **fields), few) == expected
 
@@ -158,7 +159,7 @@ def test_small_and_deep_runs_have_ranges_of_their_own(few: Material) -> None:
     ],
 )
 def test_other_kinds_inform_ranges_of_their_own(
-    few: Material, kind: str, held_out: HeldOut, fields: dict[str, object], expected: str | None
+    few: Material, kind: str, held_out: HeldOut, fields: dict[str, Any], expected: str | None
 ) -> None:
     assert situation(one_held(dense_run(few), held_out, kind, **fields), few) == expected
 
@@ -197,7 +198,7 @@ def test_where_cards_were_held_out_many_runs_of_one_do_not_set_the_range(few: Ma
     by_root = spread_of([*rows, *many])
     plain = spread_of([replace(one, held_out="configuration") for one in [*rows, *many]])
     assert by_root.coverage > plain.coverage
-    assert (by_root.low, plain.low) == (pytest.approx(1.0), pytest.approx(1.0))
+    assert by_root.low == plain.low == pytest.approx(1.0)
 
 
 def test_spreads_are_kept_by_situation(few: Material, held: Sequence[Held]) -> None:

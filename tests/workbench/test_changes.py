@@ -9,6 +9,7 @@ from advisor.rules.conditions import Test, When
 from advisor.rules.language.model import Case, PerTerm, Rule, Score, WhenTerm
 from advisor.workbench.diff import (
     CHANGES,
+    FAIL_ON,
     Change,
     Difference,
     change_between,
@@ -49,13 +50,11 @@ def test_a_change_is_what_a_reader_would_see(
     assert kinds(**fields) == expected
 
 
-def test_a_limit_names_the_changes_that_fail(
-    limits: tuple[str, ...] = ("verdict", "first", "any"),
-) -> None:
+def test_a_limit_names_the_changes_that_fail() -> None:
     def failing(kind: str) -> set[str]:
         change = Change({}, (kind,), REPORT, REPORT)
         difference = Difference(1, 0, [], [change], [], 0)
-        return {limit for limit in limits if difference.fails(limit)}
+        return {limit for limit in FAIL_ON if difference.fails(limit)}
 
     assert failing("verdict") == {"verdict", "first", "any"}
     assert failing("first") == {"first", "any"}

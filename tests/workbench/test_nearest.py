@@ -85,7 +85,7 @@ def test_easier_inputs_come_before_harder_ones_and_near_values_before_far(
 
 def test_a_format_is_the_nearest_in_bits(advisor: Advisor) -> None:
     fewer = waking(advisor, ASKED, "weights.bits_per_weight", "below", 8.0)["precision"]
-    bits = {name: form.bits_per_weight for name, form in advisor.knowledge.formats.items()}
+    bits = {name: form.bits_per_weight or 0.0 for name, form in advisor.knowledge.formats.items()}
     assert 6.0 < bits[str(fewer.value)] < 8.0
 
 
