@@ -21,7 +21,7 @@ from advisor.rules.language.model import Rule
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice
-    from advisor.report.pareto import OptionsTable
+    from advisor.report.pages import OptionsTable
 
 
 _PIPE_WIDTH = 88
@@ -72,15 +72,15 @@ def _picture(doc: Advice, form: str, templates: Path | None, *, terminal: bool) 
 
 def _options(doc: Advice, form: str, output: Path | None, templates: Path | None) -> str:
     """The table of what fits; drawn by rich on a terminal, with its picture in a Markdown file."""
-    from advisor.report import pareto  # noqa: PLC0415
+    from advisor.report import pages  # noqa: PLC0415
 
     if form == "markdown":
-        text = pareto.options_markdown(doc, templates=templates)
-        picture = pareto.scatter_svg(doc, templates=templates) if output else None
+        text = pages.options_markdown(doc, templates=templates)
+        picture = pages.scatter_svg(doc, templates=templates) if output else None
         return f"{text}\n\n{picture}" if picture else text
     if output is None and sys.stdout.isatty():
-        return _drawn(pareto.options_html(doc, templates=templates))
-    return pareto.options_text(doc, width=_width(terminal=False), templates=templates)
+        return _drawn(pages.options_html(doc, templates=templates))
+    return pages.options_text(doc, width=_width(terminal=False), templates=templates)
 
 
 def _drawn(table: OptionsTable | None) -> str:

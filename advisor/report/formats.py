@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,26 +69,17 @@ def _text(page: Page) -> str:
     )
 
 
-def _markdown(page: Page) -> str:
-    from advisor.report.pages import render_markdown  # noqa: PLC0415 - likewise
+def _paged(name: str, page: Page) -> str:
+    from advisor.report import pages  # noqa: PLC0415 - likewise
 
-    return render_markdown(page.doc, length=page.length, templates=page.templates, made=page.made)
-
-
-def _html(page: Page) -> str:
-    from advisor.report.pages import render_html  # noqa: PLC0415 - likewise
-
-    return render_html(page.doc, length=page.length, templates=page.templates, made=page.made)
-
-
-def _json(page: Page) -> str:
-    return render_json(page.doc)
+    written: Callable[..., str] = getattr(pages, name)
+    return written(page.doc, length=page.length, templates=page.templates, made=page.made)
 
 
 register(Format("text", _text, continued=True))
-register(Format("markdown", _markdown, suffix="md", continued=True))
-register(Format("html", _html, suffix="html"))
-register(Format("json", _json, complete=True))
+register(Format("markdown", partial(_paged, "render_markdown"), suffix="md", continued=True))
+register(Format("html", partial(_paged, "render_html"), suffix="html"))
+register(Format("json", lambda page: render_json(page.doc), complete=True))
 
 
 _TEXT = msgspec.json.Encoder()

@@ -17,6 +17,7 @@ from typing import Any, Union
 from msgspec import Struct
 
 from advisor.errors import Source, TemplateError
+from advisor.suggest import did_you_mean
 
 
 class Name(Struct, frozen=True, array_like=True, gc=False, tag="name"):
@@ -154,8 +155,6 @@ def part_of(of: object, key: str) -> object:
         known = tuple(getattr(type(of), "__struct_fields__", getattr(type(of), "_fields", ())))
         if key in known:
             return getattr(of, key)
-    from advisor.suggest import did_you_mean  # noqa: PLC0415 - for mistakes only
-
     raise TemplateError(f"there is no '{key}' here", hint=did_you_mean(key, known))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 
 from advisor.errors import Source, TemplateError
 from advisor.files import compiled, data_dir
@@ -53,9 +54,9 @@ class Templates:
         return compiled("template", key, lambda: self._read(name), Tree, most=_KEPT)
 
     def _read(self, name: str) -> Tree:
-        from advisor.report.template_reader import TemplateReader, tree_of  # noqa: PLC0415 - start-up
-
-        return tree_of(TemplateReader(self._folders).checked(name))
+        reading = _reading()
+        tree: Tree = reading.tree_of(reading.TemplateReader(self._folders).checked(name))
+        return tree
 
     def _source(self, name: str) -> bytes | None:
         """Read the first file of this name; None leaves it to the reader to say what is wrong."""
@@ -83,6 +84,13 @@ class Templates:
         return title, text
 
 
+def _reading() -> ModuleType:
+    """Give what takes templates apart: it needs jinja2, which a warm start does without."""
+    from advisor.report import template_reader  # noqa: PLC0415
+
+    return template_reader
+
+
 @lru_cache(maxsize=8)
 def templates_for(folder: Path | None) -> Templates:
     """Give the templates with a user's folder (or none) in front, made once."""
@@ -106,11 +114,10 @@ def template_names(folder: Path) -> frozenset[str]:
 
 def template_problems(folder: Path) -> list[TemplateError]:
     """Find every mistake in every template of a folder, in order of files and lines."""
-    from advisor.report.template_reader import TemplateReader, problems_in  # noqa: PLC0415
-
-    reader = TemplateReader([folder])
+    reading = _reading()
+    reader = reading.TemplateReader([folder])
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.j2"))
-    problems = [found for name in names for found in problems_in(reader, name)]
+    problems = [found for name in names for found in reading.problems_in(reader, name)]
     problems += [_no_title(name) for name in names if _lacks_title(folder / name, name)]
     return problems + read_words(folder)[1]
 

@@ -11,7 +11,7 @@ import pytest
 from advisor.advice.projection import best_balanced
 from advisor.remedies.dominance import dominators_in_kind
 from advisor.report.assembly import document
-from advisor.report.pareto import options_html, options_text, scatter_svg
+from advisor.report.pages import options_html, options_text, scatter_svg
 from tests.cli.running import advise
 from tests.remedies.asking import advised
 
