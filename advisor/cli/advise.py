@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 
-from advisor.cli.options import Hub, NoMeasurements, Offline, local_model, measurements_of
+from advisor.advice.pipeline import Advisor
+from advisor.cli.options import (
+    LENGTHS,
+    Hub,
+    Length,
+    NoMeasurements,
+    Offline,
+    local_model,
+    measurements_of,
+)
+from advisor.cli.report_output import write_report
 from advisor.cli.request_flags import Asked, takes_request
 from advisor.errors import raise_problems
+from advisor.knowledge.types import Knowledge
 from advisor.report.formats import FORMATS
-
-if TYPE_CHECKING:
-    from advisor.knowledge.types import Knowledge
-    from advisor.scenario.settings import Request
+from advisor.report.templates import template_problems
+from advisor.scenario.settings import Request
 
 NOT_FITTING = 3
 
 
 Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]  # by register
 """How a report is written."""
-
-
-class Length(StrEnum):
-    """How much is said."""
-
-    short = "short"
-    standard = "standard"
-    full = "full"
-
-
-LENGTHS: Mapping[Length, Literal["short", "standard", "full"]] = {
-    Length.short: "short",
-    Length.standard: "standard",
-    Length.full: "full",
-}
 
 
 _OUTPUT = "The report"
@@ -120,10 +113,6 @@ def advise(
     """Say whether a model runs on a card, how well, and what to change."""
     if hub or offline:
         raise_problems(asked.wrong)
-    from advisor.advice.pipeline import Advisor  # noqa: PLC0415  start-up: --help must not pay for it
-    from advisor.cli.report_output import write_report  # noqa: PLC0415
-    from advisor.report.templates import template_problems  # noqa: PLC0415
-
     if templates and templates.is_dir():
         raise_problems(template_problems(templates))
     advisor = Advisor.load(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -68,7 +69,7 @@ def _problem(file: Path, key: str, value: object) -> RequestError | None:
 
 
 def defaults(
-    folders: Mapping[str, Path], commands: Mapping[str, Sequence[str]]
+    folders: Mapping[str, Path], commands: Mapping[str, Iterable[str]]
 ) -> dict[str, object]:
     """Give the folders to every command as the defaults of its options.
 
@@ -79,7 +80,7 @@ def defaults(
     return {name: _of(name, folders, own) for name, own in commands.items()}
 
 
-def _of(name: str, folders: Mapping[str, Path], own: Sequence[str]) -> dict[str, object]:
+def _of(name: str, folders: Mapping[str, Path], own: Iterable[str]) -> dict[str, object]:
     options: dict[str, object] = {kind: str(path) for kind, path in folders.items()}
     if not own:
         return options
@@ -89,38 +90,50 @@ def _of(name: str, folders: Mapping[str, Path], own: Sequence[str]) -> dict[str,
     return dict.fromkeys(own, options)
 
 
-def command_names(app: typer.Typer) -> Sequence[str]:
-    """Name the commands of a group."""
-    return [
-        command.name or (command.callback.__name__.replace("_", "-") if command.callback else "")
-        for command in app.registered_commands
-    ]
-
-
-_COMMANDS: Mapping[str, tuple[str, str]] = {
-    "advise": ("advise", "advise"),
-    "estimate": ("estimate", "estimate"),
-    "models-for": ("reverse", "models_for"),
-    "gpus-for": ("reverse", "gpus_for"),
-    "batch": ("batch", "batch"),
-    "audit": ("audit", "audit"),
-    "site": ("site", "site"),
-    "calibrate": ("calibrate", "calibrate"),
-    "init": ("init", "init"),
-    "knowledge": ("knowledge", "knowledge_app"),
-    "measure": ("measure", "measure_app"),
-    "rules": ("rules", "rules_app"),
-    "templates": ("templates", "templates_app"),
+_COMMANDS = {
+    "advise": "advise.advise",
+    "estimate": "estimate.estimate",
+    "models-for": "reverse.models_for",
+    "gpus-for": "reverse.gpus_for",
+    "batch": "batch.batch",
+    "audit": "audit.audit",
+    "site": "site.site",
+    "calibrate": "calibrate.calibrate",
+    "init": "init.init",
 }
-"""Command -> module of this package and name in it: a function, or a Typer of its own."""
+"""Command -> module of this package and function in it."""
+_GROUPS = {
+    "knowledge": "Look up and check GPUs, models, formats and frameworks.",
+    "measure": "Your own measurements: speed is then estimated for your card as it is.",
+    "rules": "Check and test rule files.",
+    "templates": "Check the texts of reports and see what they say.",
+}
+_GROUPED = {
+    "knowledge": {"find": "knowledge.find", "check": "knowledge.check"},
+    "measure": {"add": "measure.add", "list": "measure.list_", "remove": "measure.remove"},
+    "rules": {
+        "check": "rules_check.check",
+        "format": "rules_check.format_",
+        "test": "rules_test.test",
+        "cover": "rules_sample.cover",
+        "diff": "rules_sample.diff",
+        "docs": "rules.docs",
+        "explain": "rules.explain",
+        "facts": "rules.facts",
+        "mutate": "rules_sample.mutate",
+        "schema": "rules.schema",
+    },
+    "templates": {"check": "templates.check", "preview": "templates.preview"},
+}
+"""Group -> its commands, as above."""
 
 
 def application(words: Sequence[str]) -> typer.Typer:
     """Make the command line that these words need.
 
     Args:
-        words: The arguments as typed; without a known command among them all are made, for the
-            help and for the message about an unknown one.
+        words: The arguments as typed. Only the command that they name is loaded; without one all
+            are listed, for the help and for the message about an unknown one.
     """
     settings: dict[str, object] = {"help_option_names": ["-h", "--help"]}
     app = typer.Typer(
@@ -132,20 +145,41 @@ def application(words: Sequence[str]) -> typer.Typer:
         context_settings=settings,
     )
     app.callback()(_common)
-    asked = next((word for word in words if not word.startswith("-")), "")
-    made: dict[str, Sequence[str]] = {}
-    for name in [asked] if asked in _COMMANDS else _COMMANDS:
-        module, attribute = _COMMANDS[name]
-        found = getattr(import_module(f"{__package__}.{module}"), attribute)
-        if isinstance(found, typer.Typer):
-            app.add_typer(found)
-        else:
-            app.command(name)(found)
-        made[name] = command_names(found) if isinstance(found, typer.Typer) else ()
+    at = next((at for at, word in enumerate(words) if not word.startswith("-")), len(words))
+    asked = "".join(words[at : at + 1])
+    following = next((word for word in words[at + 1 :] if word != "--"), "")
+    for name in [asked] if asked in _GROUPS else () if asked in _COMMANDS else _GROUPS:
+        group = typer.Typer(name=name, help=_GROUPS[name], no_args_is_help=True)
+        _add(group, _GROUPED[name], following)
+        app.add_typer(group)
+    if asked not in _GROUPS:
+        _add(app, _COMMANDS, asked)
     folders = own_folders()
     if folders:
-        settings["default_map"] = defaults(folders, made)
+        plain: dict[str, Iterable[str]] = dict.fromkeys(_COMMANDS, ())
+        settings["default_map"] = defaults(folders, plain | _GROUPED)
     return app
+
+
+def _add(app: typer.Typer, commands: Mapping[str, str], asked: str) -> None:
+    """Load the command that is asked for; where it is none of these, only list them."""
+    if asked in commands:
+        module, _, function = commands[asked].partition(".")
+        app.command(asked)(getattr(import_module(f"{__package__}.{module}"), function))
+        return
+    for name, place in commands.items():
+        app.command(name, help=_help(*place.split(".")))(_listed)
+
+
+def _help(module: str, function: str) -> str | None:
+    """Read what a command says of itself, without loading what it needs."""
+    tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8"))
+    found = (one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == function)
+    return ast.get_docstring(next(found))
+
+
+def _listed() -> None:
+    """Stand for a command that is not called."""
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001  a Typer callback

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from msgspec import Struct
 
+from advisor.advice.pipeline import Advisor
+from advisor.bulk.audit.pages import SITE_MANIFEST
+from advisor.bulk.audit.run import Now
+from advisor.bulk.audit.work import Setup
+from advisor.bulk.batch.inputs import input_files
+from advisor.bulk.batch.manifest import made_by
+from advisor.bulk.batch.readback import Batch, open_batch
+from advisor.bulk.batch.store import MANIFEST
+from advisor.cli.audit_text import told_batch, told_site
+from advisor.cli.batch_run import Folders, whole
 from advisor.cli.options import (
+    Format,
     KnowledgeFolder,
     NoMeasurements,
     RulesFolder,
@@ -20,21 +30,8 @@ from advisor.cli.options import (
 )
 from advisor.cli.progress import STOPPED
 
-if TYPE_CHECKING:
-    from advisor.bulk.audit.run import Now
-    from advisor.bulk.audit.work import Setup
-    from advisor.bulk.batch.readback import Batch
-    from advisor.cli.batch_run import Folders
-
 _FOUND = 1
 _SIMILAR = 0.9
-
-
-class Form(StrEnum):
-    """How findings are printed."""
-
-    text = "text"
-    json = "json"
 
 
 def _number(value: float) -> float:
@@ -59,7 +56,9 @@ def audit(
             min=0.1, max=1.0, callback=_number, help="Texts that overlap so much are told as alike."
         ),
     ] = _SIMILAR,
-    form: Annotated[Form, typer.Option("--format", help="How findings are printed.")] = Form.text,
+    form: Annotated[
+        Format, typer.Option("--format", help="How findings are printed.")
+    ] = Format.text,
     rules: RulesFolder = None,
     templates: TemplatesFolder = None,
     knowledge: KnowledgeFolder = None,
@@ -75,10 +74,8 @@ def audit(
     A folder made by 'advisor site' is checked for links, damage and size.
     Exits 0 when nothing is wrong, 1 when something is.
     """
-    from advisor.cli.batch_run import Folders  # noqa: PLC0415  start-up: --help must not pay
-
     own = None if no_measurements else measurements_of(knowledge)
-    how = _How(sample, workers, similar, form is Form.json)
+    how = _How(sample, workers, similar, form is Format.json)
     try:
         clean = _told(folder, Folders(rules, templates, knowledge, own), how)
     except KeyboardInterrupt:
@@ -99,10 +96,6 @@ class _How(Struct, frozen=True):
 
 def _told(folder: Path, folders: Folders, how: _How) -> bool:
     """Audit a site or a batch and print what was found; gives whether it is clean."""
-    from advisor.bulk.audit.pages import SITE_MANIFEST  # noqa: PLC0415  as above
-    from advisor.bulk.batch.store import MANIFEST  # noqa: PLC0415
-    from advisor.cli.audit_text import told_batch, told_site  # noqa: PLC0415
-
     if (folder / SITE_MANIFEST).is_file() and not (folder / MANIFEST).exists():
         return told_site(folder, json_form=how.json_form)
     setup, now, batch = _prepared(folder, folders)
@@ -113,14 +106,6 @@ def _told(folder: Path, folders: Folders, how: _How) -> bool:
 
 
 def _prepared(folder: Path, folders: Folders) -> tuple[Setup, Now, Batch]:
-    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
-    from advisor.bulk.audit.run import Now  # noqa: PLC0415  as above
-    from advisor.bulk.audit.work import Setup  # noqa: PLC0415
-    from advisor.bulk.batch.inputs import input_files  # noqa: PLC0415
-    from advisor.bulk.batch.manifest import made_by  # noqa: PLC0415
-    from advisor.bulk.batch.readback import open_batch  # noqa: PLC0415
-    from advisor.cli.batch_run import whole  # noqa: PLC0415
-
     batch = open_batch(folder)
     advisor = Advisor.load(
         rules=folders.rules,

@@ -8,16 +8,23 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.advise import LENGTHS, Length
-from advisor.cli.batch_run import Asked, Folders, execute
+from advisor.advice.pipeline import Advisor
+from advisor.bulk.batch.cost_sample import measure
+from advisor.bulk.batch.load import load_plan
+from advisor.bulk.batch.shard import formats
+from advisor.cli.batch_run import Asked, Folders, execute, foretold
 from advisor.cli.options import (
+    LENGTHS,
     KnowledgeFolder,
+    Length,
     NoMeasurements,
     RulesFolder,
     TemplatesFolder,
     measurements_of,
 )
 from advisor.errors import RequestError, raise_problems
+from advisor.report.templates import template_problems
+from advisor.suggest import did_you_mean
 
 _DEFAULT = "markdown,jsonl"
 _PLAN = "A plan (.yaml), or requests (.csv, .jsonl)."
@@ -76,10 +83,6 @@ def batch(
 
 def _asked(plan: Path, formats: tuple[str, ...], length: Length, folders: Folders) -> Asked:
     """Read the plan and everything that reports are made from; all that is wrong, at once."""
-    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
-    from advisor.bulk.batch.load import load_plan  # noqa: PLC0415  start-up: --help must not pay
-    from advisor.report.templates import template_problems  # noqa: PLC0415
-
     if folders.templates and folders.templates.is_dir():
         raise_problems(template_problems(folders.templates))
     advisor = Advisor.load(
@@ -93,9 +96,6 @@ def _asked(plan: Path, formats: tuple[str, ...], length: Length, folders: Folder
 
 
 def _formats(text: str) -> tuple[str, ...]:
-    from advisor.bulk.batch.shard import formats  # noqa: PLC0415  as above
-    from advisor.suggest import did_you_mean  # noqa: PLC0415
-
     known = formats()
     words = [word.strip().casefold() for word in text.split(",") if word.strip()]
     for word in words:
@@ -115,8 +115,5 @@ def _cores() -> int:
 
 
 def _foretell(asked: Asked, workers: int) -> None:
-    from advisor.bulk.batch.cost_sample import measure  # noqa: PLC0415  as above
-    from advisor.cli.batch_run import foretold  # noqa: PLC0415
-
     for line in foretold(asked.plan, measure(asked.plan, asked.making()), workers):
         typer.echo(line)

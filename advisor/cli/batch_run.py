@@ -12,25 +12,33 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
 
 import typer
 from msgspec import Struct
 
+from advisor.advice.pipeline import Advisor
+from advisor.bulk.batch import store
+from advisor.bulk.batch.cost_sample import Cost
+from advisor.bulk.batch.executors import Local, Place, connected
+from advisor.bulk.batch.file_names import Namer
+from advisor.bulk.batch.inputs import input_files
+from advisor.bulk.batch.manifest import (
+    Manifest,
+    as_bytes,
+    differences,
+    made_by,
+    manifest,
+    read_manifest,
+)
+from advisor.bulk.batch.plan import Plan, shard_count
+from advisor.bulk.batch.run import Stop, Totals, run, unwritable
+from advisor.bulk.batch.shard import Making
+from advisor.bulk.batch.store import MANIFEST
+from advisor.bulk.batch.worker import Job
+from advisor.cli.progress import BatchProgress
 from advisor.errors import EngineError, RequestError
+from advisor.report.prose import Length
 from advisor.units import counted
-
-if TYPE_CHECKING:
-    from advisor.advice.pipeline import Advisor
-    from advisor.bulk.batch.cost_sample import Cost
-    from advisor.bulk.batch.executors import Place
-    from advisor.bulk.batch.manifest import Manifest
-    from advisor.bulk.batch.plan import Plan
-    from advisor.bulk.batch.run import Stop, Totals
-    from advisor.bulk.batch.shard import Making
-    from advisor.bulk.batch.worker import Job
-    from advisor.report.prose import Length
-
 
 _STOPPING = b"stopping after the shards in flight; once more ends at once\n"
 _GO_ON = "Run the same command with --resume to go on."
@@ -58,17 +66,11 @@ class Asked(Struct, frozen=True):
 
     def making(self) -> Making:
         """Give what a shard is made with."""
-        from advisor.bulk.batch.file_names import Namer  # noqa: PLC0415  start-up: --help must not pay
-        from advisor.bulk.batch.shard import Making  # noqa: PLC0415
-
         namer = Namer.of(self.advisor.knowledge)
         return Making(self.advisor, namer, self.formats, self.length, self.folders.templates)
 
     def manifest(self) -> Manifest:
         """Describe what will be made."""
-        from advisor.bulk.batch.inputs import input_files  # noqa: PLC0415  as above
-        from advisor.bulk.batch.manifest import manifest  # noqa: PLC0415
-
         own = self.folders
         inputs = input_files(
             {"rules": own.rules, "templates": own.templates, "knowledge": own.knowledge}
@@ -77,9 +79,6 @@ class Asked(Struct, frozen=True):
 
     def job(self, out: Path, made: Manifest) -> Job:
         """Tell workers what to do; paths are whole, since they may start elsewhere."""
-        from advisor.bulk.batch.manifest import as_bytes, made_by  # noqa: PLC0415  as above
-        from advisor.bulk.batch.worker import Job  # noqa: PLC0415
-
         return Job(
             out=os.path.realpath(out),
             token=hashlib.sha256(as_bytes(made)).hexdigest(),
@@ -113,11 +112,6 @@ def execute(asked: Asked, out: Path, *, resume: bool, workers: int, scheduler: s
         UserError: The folder cannot be used, or a scenario has no report.
         EngineError: A scenario has no report through a fault of ours.
     """
-    from advisor.bulk.batch import store  # noqa: PLC0415  as above
-    from advisor.bulk.batch.executors import Local, connected  # noqa: PLC0415
-    from advisor.bulk.batch.manifest import as_bytes  # noqa: PLC0415
-    from advisor.bulk.batch.run import unwritable  # noqa: PLC0415
-
     made = asked.manifest()
     job = asked.job(out, made)
     root = Path(job.out)
@@ -140,9 +134,6 @@ def execute(asked: Asked, out: Path, *, resume: bool, workers: int, scheduler: s
 
 def _same(root: Path, made: Manifest) -> None:
     """Refuse to go on with a batch that would come out differently now."""
-    from advisor.bulk.batch.manifest import as_bytes, differences, read_manifest  # noqa: PLC0415
-    from advisor.bulk.batch.store import MANIFEST  # noqa: PLC0415
-
     if not (root / MANIFEST).exists():
         return
     old = read_manifest(root / MANIFEST)
@@ -153,9 +144,6 @@ def _same(root: Path, made: Manifest) -> None:
 
 
 def _run(plan: Plan, job: Job, place: Place) -> _Ended:
-    from advisor.bulk.batch.run import Stop, run  # noqa: PLC0415  as above
-    from advisor.cli.progress import BatchProgress  # noqa: PLC0415
-
     stop, started = Stop(), time.monotonic()
     progress = BatchProgress(plan.scenarios)
     with _signals(stop), progress.shown():
@@ -221,8 +209,6 @@ _MOST_REASONS = 12
 
 def foretold(plan: Plan, cost: Cost, workers: int) -> Iterator[str]:
     """Say how much a plan is and what it will take, line by line."""
-    from advisor.bulk.batch.plan import shard_count  # noqa: PLC0415  as above
-
     shards = shard_count(plan)
     yield f"{counted(plan.scenarios, 'scenario')} in {counted(shards, 'shard')}"
     skipped = sum(plan.skipped.values())

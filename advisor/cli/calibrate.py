@@ -7,8 +7,11 @@ from typing import Annotated
 
 import typer
 
+from advisor.calibration.outputs import accuracy_files, knowledge_files, stale_files, write_files
 from advisor.cli.options import KnowledgeFolder
 from advisor.errors import RequestError
+from advisor.files import data_dir
+from advisor.knowledge import load_knowledge
 
 
 def calibrate(
@@ -35,15 +38,6 @@ def calibrate(
 
     Writes calibration-fitted.yaml and measured.csv. The same measurements give the same bytes.
     """
-    from advisor.calibration.outputs import (  # noqa: PLC0415
-        accuracy_files,
-        knowledge_files,
-        stale_files,
-        write_files,
-    )
-    from advisor.files import data_dir  # noqa: PLC0415  start-up: --help must not pay
-    from advisor.knowledge import load_knowledge  # noqa: PLC0415
-
     known = load_knowledge(knowledge)
     if accuracy is not None:
         folder, texts = accuracy, accuracy_files(known)

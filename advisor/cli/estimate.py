@@ -7,17 +7,16 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
+from typing import Annotated, BinaryIO, TextIO
 
 import typer
 from msgspec import Struct
 
+from advisor.bulk.estimates import Failure, Row, estimate_row, load, read_rows, written
 from advisor.cli.options import KnowledgeFolder, NoMeasurements, measurements_of
 from advisor.errors import EngineError, RequestError
-
-if TYPE_CHECKING:
-    from advisor.bulk.estimates import Failure, Row
-    from advisor.knowledge.types import Knowledge
+from advisor.files import opened
+from advisor.knowledge.types import Knowledge
 
 _STDIN = "-"
 _REFRESH_S = 0.2
@@ -42,9 +41,6 @@ def estimate(
 
     A wrong line gets its error on its own line; the exit code is then 1.
     """
-    from advisor.bulk.estimates import load, read_rows  # noqa: PLC0415  start-up: --help must not pay
-    from advisor.files import opened  # noqa: PLC0415
-
     out = None if output is None or str(output) == _STDIN else output
     source = None if file == _STDIN else Path(file)
     count = _Count()
@@ -100,8 +96,6 @@ class _Count(Struct):
 def _run(
     rows: Iterable[Row], knowledge: Knowledge, target: TextIO, count: _Count, *, at_once: bool
 ) -> None:
-    from advisor.bulk.estimates import estimate_row, written  # noqa: PLC0415  as above
-
     for row in rows:
         doc, failure = estimate_row(row, knowledge)
         target.write(f"{written(doc)}\n")

@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from advisor.report.figures import aligned
+from advisor.workbench.starter import write_starter
+
 _NEXT = (
     ("advisor knowledge check", "are cards and sources right?"),
     ("advisor rules check", "is every rule right?"),
@@ -26,9 +29,6 @@ def init(
 
     Everything is written, or nothing; a file that is there already is never replaced.
     """
-    from advisor.report.figures import aligned  # noqa: PLC0415  start-up
-    from advisor.workbench.starter import write_starter  # noqa: PLC0415  start-up
-
     written = write_starter(folder)
     typer.echo(f"wrote {len(written)} files to {folder}:")
     for name in written:

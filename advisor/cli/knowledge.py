@@ -8,24 +8,19 @@ from typing import Annotated
 import typer
 
 from advisor.errors import RequestError, raise_problems
+from advisor.files import data_dir
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.check import check_knowledge, provenance_line
+from advisor.knowledge.check import find as search
+from advisor.report.figures import aligned
+from advisor.runtimes import memory_model_problems
 
-knowledge_app = typer.Typer(
-    name="knowledge",
-    help="Look up and check GPUs, models, formats and frameworks.",
-    no_args_is_help=True,
-)
 
-
-@knowledge_app.command()
 def find(
     text: Annotated[str, typer.Argument(help="Part of a name.")],
     knowledge: Annotated[Path | None, typer.Option(help="Folder of knowledge files.")] = None,
 ) -> None:
     """List what the knowledge base has under a name."""
-    from advisor.knowledge import load_knowledge  # noqa: PLC0415
-    from advisor.knowledge.check import find as search  # noqa: PLC0415
-    from advisor.report.figures import aligned  # noqa: PLC0415
-
     rows = [tuple(row) for row in search(load_knowledge(knowledge), text)]
     if not rows:
         raise RequestError(f"nothing here is called '{text}'")
@@ -33,7 +28,6 @@ def find(
         typer.echo(line)
 
 
-@knowledge_app.command()
 def check(
     folder: Annotated[
         Path | None, typer.Argument(help="Folder of knowledge files. (default: the built-in one)")
@@ -43,11 +37,6 @@ def check(
     ] = None,
 ) -> None:
     """Check every knowledge file, over the built-in ones; every problem at once."""
-    from advisor.files import data_dir  # noqa: PLC0415
-    from advisor.knowledge import load_knowledge  # noqa: PLC0415
-    from advisor.knowledge.check import check_knowledge, provenance_line  # noqa: PLC0415
-    from advisor.runtimes import memory_model_problems  # noqa: PLC0415
-
     folder = folder or knowledge
     where = folder or data_dir("knowledge")
     raise_problems(list(check_knowledge(where, memory_model_problems)))

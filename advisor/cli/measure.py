@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from advisor.calibration.user.benchmark import iso_date
+from advisor.calibration.user.benchmark_file import File, read_bytes
+from advisor.calibration.user.plausibility import Given
+from advisor.cli.measure_text import added, listed, removed
+from advisor.cli.options import Format
 from advisor.errors import RequestError, UserError, raise_problems
-
-if TYPE_CHECKING:
-    from advisor.calibration.user.benchmark_file import File
-
-measure_app = typer.Typer(
-    name="measure",
-    help="Your own measurements: speed is then estimated for your card as it is.",
-    no_args_is_help=True,
-)
 
 _SETUP = "What the files do not say"
 _Knowledge = Annotated[
@@ -28,14 +23,7 @@ _Knowledge = Annotated[
 ]
 
 
-class Form(StrEnum):
-    """How the answer is written."""
-
-    text = "text"
-    json = "json"
-
-
-_Format = Annotated[Form, typer.Option("--format", help="How the answer is written.")]
+_Format = Annotated[Format, typer.Option("--format", help="How the answer is written.")]
 
 
 _Files = Annotated[
@@ -69,7 +57,6 @@ _KeepGood = Annotated[
 ]
 
 
-@measure_app.command()
 def add(
     files: _Files,
     gpu: _Gpu = "",
@@ -85,16 +72,13 @@ def add(
     dry_run: _DryRun = False,
     keep_good: _KeepGood = False,
     knowledge: _Knowledge = None,
-    form: _Format = Form.text,
+    form: _Format = Format.text,
 ) -> None:
     """Take in measurements, and show what they change.
 
     A setup you measured is then reported as measured, and other models on the same card follow
     it. Wrong rows are all named, and nothing is stored unless --keep-good says so.
     """
-    from advisor.calibration.user.plausibility import Given  # noqa: PLC0415
-    from advisor.cli.measure_text import added  # noqa: PLC0415  start-up: --help must not pay
-
     given = Given(
         gpu, gpus, model, precision, framework, backend, batch, prompt_tokens, gen_tokens,
         _day(date),
@@ -105,7 +89,7 @@ def add(
         knowledge,
         dry_run=dry_run,
         keep_good=keep_good,
-        as_json=form is Form.json,
+        as_json=form is Format.json,
     )
     typer.echo(text, nl=False)
     if wrong and keep_good:
@@ -116,8 +100,6 @@ def add(
 
 def _read(paths: Iterable[Path]) -> list[File]:
     """Read all files; what cannot be read is told for all of them."""
-    from advisor.calibration.user.benchmark_file import File, read_bytes  # noqa: PLC0415  as above
-
     problems: list[UserError] = []
     read: list[File] = []
     for path in dict.fromkeys(paths):
@@ -130,22 +112,16 @@ def _read(paths: Iterable[Path]) -> list[File]:
 
 
 def _day(text: str) -> str:
-    from advisor.calibration.user.benchmark import iso_date  # noqa: PLC0415  as above
-
     if text and not (re.fullmatch(r"\d{4}-\d\d-\d\d", text) and iso_date(text)):
         raise RequestError(f"--date is '{text}'", hint="Write it as 2026-03-31.")
     return text
 
 
-@measure_app.command("list")
-def list_(knowledge: _Knowledge = None, form: _Format = Form.text) -> None:
+def list_(knowledge: _Knowledge = None, form: _Format = Format.text) -> None:
     """List your measurements."""
-    from advisor.cli.measure_text import listed  # noqa: PLC0415  start-up: --help must not pay
-
-    typer.echo(listed(knowledge, as_json=form is Form.json), nl=False)
+    typer.echo(listed(knowledge, as_json=form is Format.json), nl=False)
 
 
-@measure_app.command()
 def remove(
     ids: Annotated[
         list[str], typer.Argument(metavar="ID...", help="As 'advisor measure list' shows them.")
@@ -153,6 +129,4 @@ def remove(
     knowledge: _Knowledge = None,
 ) -> None:
     """Remove measurements; all of them or, where an id is wrong, none."""
-    from advisor.cli.measure_text import removed  # noqa: PLC0415  start-up: --help must not pay
-
     typer.echo(removed(ids, knowledge), nl=False)

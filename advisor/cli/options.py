@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -30,6 +32,17 @@ NoMeasurements = Annotated[
         rich_help_panel="Your own files",
     ),
 ]
+Scenarios = Annotated[
+    Path | None, typer.Option(help="Folder of scenario files. [default: scenarios/ of the rules]")
+]
+OnlyRules = Annotated[
+    list[str] | None, typer.Option("--rule", "-r", help="Only this rule; repeatable.")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(help="Processes that work out facts. [default: one per processor]", min=1),
+]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")]
 _HUB = "Models that are not in the knowledge base"
 Hub = Annotated[
     bool,
@@ -47,6 +60,37 @@ Offline = Annotated[
         rich_help_panel=_HUB,
     ),
 ]
+
+
+class Format(StrEnum):
+    """How it is written."""
+
+    text = "text"
+    json = "json"
+
+
+class FindingsFormat(StrEnum):
+    """How findings are written."""
+
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+    github = "github"
+
+
+class Length(StrEnum):
+    """How much is said."""
+
+    short = "short"
+    standard = "standard"
+    full = "full"
+
+
+LENGTHS: Mapping[Length, Literal["short", "standard", "full"]] = {
+    Length.short: "short",
+    Length.standard: "standard",
+    Length.full: "full",
+}
 
 
 def measurements_of(knowledge: Path | None) -> Path | None:

@@ -6,21 +6,22 @@ from collections.abc import Callable
 from enum import StrEnum
 from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_type_hints
+from typing import Annotated, get_type_hints
 
 import typer
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
-from advisor.cli.options import Hub, Offline
+from advisor import reverse
+from advisor.cli.options import Hub, Offline, local_model
 from advisor.cli.request_flags import flag_of, read_bandwidth, read_size, spread
+from advisor.cli.reverse_output import write_cards, write_models
 from advisor.errors import RequestError, raise_problems
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.field_kinds import is_date
+from advisor.reverse import Settings
+from advisor.reverse.answers import NO_LIMIT, Reader
 from advisor.units import UnitError, parse_quantity
-
-if TYPE_CHECKING:
-    from advisor.reverse import Settings
-    from advisor.reverse.answers import Reader
 
 _RUN = "How it is to run"
 _ENOUGH = "What is good enough"
@@ -219,11 +220,6 @@ def models_for(given: GivenModels) -> None:
     benchmark scores are used: compare like with like by --released-after,
     --family and --modality.
     """
-    from advisor import reverse  # noqa: PLC0415  start-up, as below
-    from advisor.cli.reverse_output import write_models  # noqa: PLC0415
-    from advisor.knowledge import load_knowledge  # noqa: PLC0415
-    from advisor.reverse.answers import Reader  # noqa: PLC0415
-
     reader, known = Reader(), load_knowledge(given.knowledge)
     settings = _settings(given, given.gpus, given.prefer, reader)
     limit = _limit(reader, given.limit)
@@ -251,12 +247,6 @@ def gpus_for(given: GivenCards) -> None:
     Prices are launch prices, and only those that a source states: most
     cards have none and stand behind those that have one.
     """
-    from advisor import reverse  # noqa: PLC0415  start-up, as below
-    from advisor.cli.options import local_model  # noqa: PLC0415
-    from advisor.cli.reverse_output import write_cards  # noqa: PLC0415
-    from advisor.knowledge import load_knowledge  # noqa: PLC0415
-    from advisor.reverse.answers import Reader  # noqa: PLC0415
-
     reader, known = Reader(), load_knowledge(given.knowledge)
     settings = _settings(given, given.gpus, given.prefer, reader)
     limit = _limit(reader, given.limit)
@@ -283,9 +273,6 @@ def gpus_for(given: GivenCards) -> None:
 
 
 def _settings(given: Given, gpus: int | None, prefer: str, reader: Reader) -> Settings:
-    from advisor.reverse import Settings  # noqa: PLC0415  start-up
-    from advisor.reverse.answers import NO_LIMIT  # noqa: PLC0415
-
     loss = given.max_loss
     any_loss = loss is not None and loss.strip().casefold() == "any"
     return Settings(

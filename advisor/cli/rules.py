@@ -5,30 +5,41 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 
-from advisor.cli.options import KnowledgeFolder, RulesFolder, TemplatesFolder
+from advisor.advice.pipeline import Advisor
+from advisor.cli.options import (
+    Format,
+    KnowledgeFolder,
+    RulesFolder,
+    TemplatesFolder,
+    Workers,
+)
 from advisor.cli.progress import progress_line
 from advisor.cli.request_flags import Asked, takes_request
-from advisor.cli.rules_check import check, format_
-from advisor.cli.rules_sample import Workers, cover, diff, mutate
-from advisor.cli.rules_test import test
 from advisor.errors import UserError
-
-if TYPE_CHECKING:
-    from advisor.advice.pipeline import Advisor
-    from advisor.workbench.dependencies import FactUse
-    from advisor.workbench.rulebook.material import Measured
-
-
-class Format(StrEnum):
-    """How it is written."""
-
-    text = "text"
-    json = "json"
+from advisor.remedies.registry import rule_vocabulary
+from advisor.rules.language.schema import rules_schema
+from advisor.workbench.bulk import evaluate_all
+from advisor.workbench.cover import cover as measure
+from advisor.workbench.cover_views import cover_json
+from advisor.workbench.dependencies import (
+    FactUse,
+    fact_use,
+    facts_json,
+    facts_list,
+    find_any_rule,
+    use_json,
+    use_text,
+)
+from advisor.workbench.explanation import explanation
+from advisor.workbench.fact_store_files import Origin, sampled_facts
+from advisor.workbench.nearest import smallest_changes
+from advisor.workbench.rulebook.book import Sources, make_book, write_book
+from advisor.workbench.rulebook.material import Measured, read_cover, read_cover_file
 
 
 @takes_request
@@ -43,11 +54,6 @@ def explain(
     ] = True,
 ) -> None:
     """Say whether a rule fires here; if not, what failed by how much, and what makes it fire."""
-    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
-    from advisor.workbench.dependencies import find_any_rule  # noqa: PLC0415
-    from advisor.workbench.explanation import explanation  # noqa: PLC0415
-    from advisor.workbench.nearest import smallest_changes  # noqa: PLC0415
-
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
     try:
         found = find_any_rule(advisor.ruleset, rule)
@@ -70,18 +76,12 @@ def facts(
     knowledge: KnowledgeFolder = None,
 ) -> None:
     """Show a fact: unit or values, origin, what concludes it, what depends on it; or list all."""
-    from advisor.remedies.registry import rule_vocabulary  # noqa: PLC0415
-    from advisor.workbench.dependencies import facts_json, facts_list, use_json, use_text  # noqa: PLC0415
-
     vocabulary = rule_vocabulary(knowledge)
     as_json = format_ is Format.json
     if fact is None:
         text = facts_json(vocabulary) if as_json else facts_list(vocabulary)
         typer.echo(text, nl=False)
         return
-    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
-    from advisor.workbench.dependencies import fact_use  # noqa: PLC0415
-
     vocabulary.fact(fact)
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
     use: FactUse = fact_use(fact, vocabulary, advisor.ruleset)
@@ -123,10 +123,6 @@ def docs(
     The pages need no network and no other files, so they can be opened from a folder or served
     from anywhere. The same rules give the same bytes.
     """
-    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
-    from advisor.workbench.rulebook.book import Sources, make_book, write_book  # noqa: PLC0415
-    from advisor.workbench.rulebook.material import read_cover_file  # noqa: PLC0415
-
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
     measured = read_cover_file(cover) if cover else _measured(advisor, sample, knowledge, workers)
     pages = make_book(advisor, Sources(rules, templates), measured)
@@ -139,32 +135,10 @@ def _measured(
 ) -> Measured | None:
     if not sample:
         return None
-    from advisor.workbench.bulk import evaluate_all  # noqa: PLC0415
-    from advisor.workbench.cover import cover as measure  # noqa: PLC0415
-    from advisor.workbench.cover_views import cover_json  # noqa: PLC0415
-    from advisor.workbench.fact_store_files import Origin, sampled_facts  # noqa: PLC0415
-    from advisor.workbench.rulebook.material import read_cover  # noqa: PLC0415
-
     store = sampled_facts(sample, Origin(knowledge, workers=workers), progress=progress_line())
     return read_cover(cover_json(measure(evaluate_all(store, advisor.ruleset))))
 
 
-rules_app = typer.Typer(name="rules", help="Check and test rule files.", no_args_is_help=True)
-rules_app.command()(check)
-rules_app.command("format")(format_)
-rules_app.command()(test)
-rules_app.command()(cover)
-rules_app.command()(diff)
-rules_app.command()(docs)
-rules_app.command()(explain)
-rules_app.command()(facts)
-rules_app.command()(mutate)
-
-
-@rules_app.command()
 def schema() -> None:
     """Print the JSON Schema that editors use for completion."""
-    from advisor.remedies.registry import rule_vocabulary  # noqa: PLC0415
-    from advisor.rules.language.schema import rules_schema  # noqa: PLC0415
-
     typer.echo(json.dumps(rules_schema(rule_vocabulary()), indent=2))

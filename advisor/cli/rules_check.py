@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from advisor.cli.options import KnowledgeFolder, TemplatesFolder
+from advisor.cli.options import FindingsFormat, KnowledgeFolder, TemplatesFolder, Workers
 from advisor.cli.progress import progress_line
-from advisor.cli.rules_sample import Workers
+from advisor.errors import raise_problems
 from advisor.units import counted
-
-if TYPE_CHECKING:
-    from advisor.workbench.lint.check import Asked, Checked, Means
-
+from advisor.workbench.lint.check import Asked, Checked, Means, asked_for, check_all
+from advisor.workbench.lint.corrections import corrected, differences, reformatted, replace_files
+from advisor.workbench.lint.problem import as_github, as_json, as_sarif, as_text, page
 
 _SAMPLE = 400
 Paths = Annotated[
@@ -25,20 +23,11 @@ Paths = Annotated[
 ]
 
 
-class CheckFormat(StrEnum):
-    """How findings are written."""
-
-    text = "text"
-    json = "json"
-    sarif = "sarif"
-    github = "github"
-
-
 def check(
     paths: Paths = None,
     format_: Annotated[
-        CheckFormat, typer.Option("--format", help="How findings are written.")
-    ] = CheckFormat.text,
+        FindingsFormat, typer.Option("--format", help="How findings are written.")
+    ] = FindingsFormat.text,
     fix: Annotated[
         bool, typer.Option("--fix", help="Correct what can only be meant one way; shows the edits.")
     ] = False,
@@ -65,19 +54,15 @@ def check(
     Each finding has a place, a kind in brackets and what to do. Nothing is asked of the network.
     """
     if explain is not None:
-        from advisor.workbench.lint.problem import page  # noqa: PLC0415
-
         typer.echo(page(explain), nl=False)
         return
-    from advisor.workbench.lint.check import Means, asked_for, check_all  # noqa: PLC0415
-
     asked = asked_for(paths or [])
     means = Means(knowledge, templates, 0 if quick else sample, not quick, workers, progress_line())
     if fix or diff:
         _correct(asked, means, write=not diff)
     checked = check_all(asked, means)
     if not diff:
-        text = format_ is CheckFormat.text
+        text = format_ is FindingsFormat.text
         fixable = _fixable(asked, means, checked) if text and not fix else 0
         typer.echo(_shown(checked, format_, fixable), nl=False)
     if checked.elsewhere or any(one.is_error or strict for one in checked.problems):
@@ -85,12 +70,6 @@ def check(
 
 
 def _correct(asked: Sequence[Asked], means: Means, *, write: bool) -> None:
-    from advisor.workbench.lint.corrections import (  # noqa: PLC0415
-        corrected,
-        differences,
-        replace_files,
-    )
-
     found = corrected(asked, means)
     typer.echo(differences(found.files), nl=False, err=write)
     if write:
@@ -103,19 +82,15 @@ def _fixable(asked: Sequence[Asked], means: Means, checked: Checked) -> int:
     """Count what ``--fix`` would correct, by trying it."""
     if all(one.edit is None for one in checked.problems):
         return 0
-    from advisor.workbench.lint.corrections import corrected  # noqa: PLC0415 - for mistakes only
-
     return corrected(asked, means).made
 
 
-def _shown(checked: Checked, form: CheckFormat, fixable: int) -> str:
-    from advisor.workbench.lint.problem import as_github, as_json, as_sarif, as_text  # noqa: PLC0415
-
-    if form is CheckFormat.json:
+def _shown(checked: Checked, form: FindingsFormat, fixable: int) -> str:
+    if form is FindingsFormat.json:
         return as_json(checked.problems)
-    if form is CheckFormat.sarif:
+    if form is FindingsFormat.sarif:
         return as_sarif(checked.problems)
-    if form is CheckFormat.github:
+    if form is FindingsFormat.github:
         return as_github(checked.problems)
     return as_text(checked.problems) + _summary(checked, fixable)
 
@@ -150,13 +125,6 @@ def format_(
     Comments, values and the order of conditions stay. A file that is not YAML is named and left
     alone. Scenario files are written by 'advisor rules test --accept' and are not touched.
     """
-    from advisor.errors import raise_problems  # noqa: PLC0415
-    from advisor.workbench.lint.corrections import (  # noqa: PLC0415
-        differences,
-        reformatted,
-        replace_files,
-    )
-
     edited, same, errors = reformatted(paths or [])
     if diff:
         typer.echo(differences(edited), nl=False)

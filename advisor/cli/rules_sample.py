@@ -8,19 +8,31 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.options import KnowledgeFolder, RulesFolder, TemplatesFolder
+from advisor.cli.options import (
+    Format,
+    KnowledgeFolder,
+    OnlyRules,
+    Output,
+    RulesFolder,
+    Scenarios,
+    TemplatesFolder,
+    Workers,
+)
 from advisor.cli.progress import progress_line
-from advisor.cli.rules_test import Format, OnlyRules, Scenarios
+from advisor.cli.report_output import write
+from advisor.workbench.bulk import evaluate_all
+from advisor.workbench.comparison import compare_sides
+from advisor.workbench.cover import cover as measure
+from advisor.workbench.cover_views import cover_html, cover_json, cover_text
+from advisor.workbench.diff_views import diff_json, diff_markdown, diff_text
+from advisor.workbench.fact_store_files import Origin, sampled_facts
+from advisor.workbench.mutation_run import Search, mutated_rules, mutation_json, mutation_text
+from advisor.workbench.sides import Folders, base_side, load_side
 
 DIFFERS = 3
 _SAMPLE = 20_000
 
 SampleSize = Annotated[int, typer.Option(help="Scenarios of the catalogue.", min=1, max=1_000_000)]
-Workers = Annotated[
-    int | None,
-    typer.Option(help="Processes that work out facts. [default: one per processor]", min=1),
-]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")]
 
 
 class CoverFormat(StrEnum):
@@ -65,13 +77,6 @@ def cover(
 
     The facts of the sample are worked out once, kept, and used again until knowledge changes.
     """
-    from advisor.cli.report_output import write  # noqa: PLC0415
-    from advisor.workbench.bulk import evaluate_all  # noqa: PLC0415
-    from advisor.workbench.cover import cover as measure  # noqa: PLC0415
-    from advisor.workbench.cover_views import cover_html, cover_json, cover_text  # noqa: PLC0415
-    from advisor.workbench.fact_store_files import Origin, sampled_facts  # noqa: PLC0415
-    from advisor.workbench.sides import Folders, load_side  # noqa: PLC0415
-
     side = load_side(Folders(rules, templates, knowledge))
     store = sampled_facts(sample, Origin(knowledge, workers=workers), progress=progress_line())
     coverage = measure(evaluate_all(store, side.advisor.ruleset))
@@ -116,11 +121,6 @@ def diff(
     recommendations and their order, the notes, what is barred and, where templates differ, the
     words.
     """
-    from advisor.cli.report_output import write  # noqa: PLC0415
-    from advisor.workbench.comparison import compare_sides  # noqa: PLC0415
-    from advisor.workbench.diff_views import diff_json, diff_markdown, diff_text  # noqa: PLC0415
-    from advisor.workbench.sides import Folders, base_side, load_side  # noqa: PLC0415
-
     folders = Folders(rules, templates, knowledge)
     new = load_side(folders)
     with base_side(base, folders) as old:
@@ -175,10 +175,6 @@ def mutate(
     sample; what no scenario tells from the original is listed apart and counts for nothing.
     With --limit 0 and --known nothing is searched: seconds instead of minutes, for CI.
     """
-    from advisor.cli.report_output import write  # noqa: PLC0415
-    from advisor.workbench.mutation_run import Search, mutated_rules, mutation_json, mutation_text  # noqa: PLC0415
-    from advisor.workbench.sides import Folders  # noqa: PLC0415
-
     if accept and (known is None or limit is not None):
         raise typer.BadParameter("needs --known, and no --limit.", param_hint="'--accept'")
     folders = Folders(rules, templates, knowledge)

@@ -5,38 +5,27 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 
-from advisor.cli.options import KnowledgeFolder, TemplatesFolder
+from advisor.advice.pipeline import Advisor
+from advisor.cli.options import Format, KnowledgeFolder, OnlyRules, Scenarios, TemplatesFolder
+from advisor.cli.report_output import write
 from advisor.errors import RequestError, UserError
-
-if TYPE_CHECKING:
-    from advisor.rules.language.file_places import Places
-    from advisor.workbench.cases import CaseResult
-    from advisor.workbench.watch import Concerned, Session, Stamp
-
+from advisor.rules.language.file_places import Places
+from advisor.workbench.cases import CaseResult, Runner, junit_xml
+from advisor.workbench.dependencies import find_rules
+from advisor.workbench.lint.problem import as_text
+from advisor.workbench.lint.templates import check_templates
+from advisor.workbench.scenario_file import load_scenarios, scenario_folder
+from advisor.workbench.watch import Concerned, Session, Stamp, stamp, until_changed
 
 Folder = Annotated[
     Path | None, typer.Argument(help="Folder of rule files. [default: the built-in rules]")
 ]
-Scenarios = Annotated[
-    Path | None, typer.Option(help="Folder of scenario files. [default: scenarios/ of the rules]")
-]
-OnlyRules = Annotated[
-    list[str] | None, typer.Option("--rule", "-r", help="Only this rule; repeatable.")
-]
-
-
-class Format(StrEnum):
-    """How it is written."""
-
-    text = "text"
-    json = "json"
 
 
 def test(
@@ -59,11 +48,6 @@ def test(
 
     With --rule only the cases of that rule run, and no scenarios.
     """
-    from advisor.cli.report_output import write  # noqa: PLC0415
-    from advisor.workbench.cases import junit_xml  # noqa: PLC0415
-    from advisor.workbench.dependencies import find_rules  # noqa: PLC0415
-    from advisor.workbench.watch import stamp  # noqa: PLC0415
-
     places = _places(folder, scenarios)
     session = _session(folder, scenarios, templates, knowledge, places)
     begun = stamp(session.folders)
@@ -78,16 +62,12 @@ def test(
     if junit:
         write(junit_xml(results), junit)
     if watch:
-        from advisor.cli.rules_test import watch_files  # noqa: PLC0415
-
         watch_files(session, only, begun, places)
     if not all(result.ok for result in results):
         raise typer.Exit(1)
 
 
 def _places(folder: Path | None, scenarios: Path | None) -> Places:
-    from advisor.rules.language.file_places import Places  # noqa: PLC0415
-
     return Places.of([None, folder, *([scenarios.parent, scenarios] if scenarios else [])])
 
 
@@ -98,11 +78,6 @@ def _session(
     knowledge: Path | None,
     places: Places,
 ) -> Session:
-    from advisor.advice.pipeline import Advisor  # noqa: PLC0415
-    from advisor.workbench.cases import Runner  # noqa: PLC0415
-    from advisor.workbench.scenario_file import load_scenarios, scenario_folder  # noqa: PLC0415
-    from advisor.workbench.watch import Session  # noqa: PLC0415
-
     must_hold_rules(folder)
     if scenarios is not None and not scenarios.is_dir():
         raise RequestError(f"{scenarios} is not a folder", hint="Name a folder of scenario files.")
@@ -141,8 +116,6 @@ _LOOK_EVERY_S = 0.2
 
 def watch_files(session: Session, only: frozenset[str] | None, seen: Stamp, places: Places) -> None:
     """Run tests again at every save, until Ctrl-C."""
-    from advisor.workbench.watch import until_changed  # noqa: PLC0415
-
     typer.echo("watching rules, templates and knowledge; Ctrl-C ends it")
     while True:
         seen = until_changed(session.folders, seen, lambda: time.sleep(_LOOK_EVERY_S))
@@ -175,9 +148,6 @@ def _template_problems(
     templates: Path | None, rules: Path | None, knowledge: Path | None
 ) -> Iterator[str]:
     """What is wrong with the texts; a rule that asks for words would only show one of them."""
-    from advisor.workbench.lint.problem import as_text  # noqa: PLC0415
-    from advisor.workbench.lint.templates import check_templates  # noqa: PLC0415
-
     checked = check_templates(templates, rules=rules, knowledge=knowledge)
     many = f"{checked.files} template{'s' * (checked.files != 1)}"
     yield from as_text(checked.problems).splitlines()
@@ -192,8 +162,6 @@ def _later(
     seen: Stamp,
 ) -> None:
     """Run the rest, whose facts must be worked out again, until the next save."""
-    from advisor.workbench.watch import stamp  # noqa: PLC0415
-
     rest = concerned.later if only is None else concerned.later & only
     if not rest:
         return

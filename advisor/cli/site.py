@@ -11,9 +11,15 @@ from urllib.parse import urlsplit
 
 import typer
 
+from advisor.bulk.batch.readback import open_batch
+from advisor.bulk.batch.store import locked
+from advisor.bulk.site.catalogue import read_catalogue
+from advisor.bulk.site.folder import check_place, place_for
+from advisor.bulk.site.run import Asked, make_site
 from advisor.cli.options import TemplatesFolder
-from advisor.cli.progress import STOPPED
+from advisor.cli.progress import STOPPED, Steps
 from advisor.errors import RequestError, raise_problems
+from advisor.report.templates import template_problems
 
 Output = Annotated[
     Path | None,
@@ -43,14 +49,6 @@ def site(
     The batch must hold JSON Lines. Made again into the same folder, the site
     is replaced page by page and what is no longer part of it is removed.
     """
-    from advisor.bulk.batch.readback import open_batch  # noqa: PLC0415  start-up: --help must not pay
-    from advisor.bulk.batch.store import locked  # noqa: PLC0415
-    from advisor.bulk.site.catalogue import read_catalogue  # noqa: PLC0415
-    from advisor.bulk.site.folder import check_place, place_for  # noqa: PLC0415
-    from advisor.bulk.site.run import Asked, make_site  # noqa: PLC0415
-    from advisor.cli.progress import Steps  # noqa: PLC0415
-    from advisor.report.templates import template_problems  # noqa: PLC0415
-
     if templates and templates.is_dir():
         raise_problems(template_problems(templates))
     batch, address = open_batch(folder), _address(base_url)
