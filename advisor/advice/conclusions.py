@@ -107,10 +107,14 @@ _EVERYWHERE = "policy"
 
 def user_rule(rule: Rule) -> UserEntry | None:
     """Say that a rule is the user's; None for a built-in one."""
-    if rule.own is None:
+    if rule.overlay is None:
         return None
     return UserEntry(
-        "rule", rule.id, _place(rule.source), rule.own.replaces or None, _place(rule.own.at) or None
+        "rule",
+        rule.id,
+        _place(rule.source),
+        rule.overlay.replaces or None,
+        _place(rule.overlay.at) or None,
     )
 
 
@@ -129,7 +133,7 @@ def user_entries(
         fired: Ids of the rules that fired.
         scenarios: The situation and those that are recommended.
     """
-    found = (user_rule(rule) for rule in ruleset.rules if rule.own and rule.id in fired)
+    found = (user_rule(rule) for rule in ruleset.rules if rule.overlay and rule.id in fired)
     rules = tuple(entry for entry in found if entry is not None)
     return (*rules, *user_records(knowledge, scenarios))
 
@@ -170,8 +174,10 @@ def switched_off_rule(item: Disabled) -> SwitchedOff:
 def provenance_line(ruleset: RuleSet) -> str:
     """Count what is the user's; empty where nothing is."""
     counts = {
-        "added": sum(not rule.own.replaces for rule in ruleset.own if rule.own),
-        "in the place of built-in ones": sum(bool(r.own and r.own.replaces) for r in ruleset.own),
+        "added": sum(not rule.overlay.replaces for rule in ruleset.user_rules if rule.overlay),
+        "in the place of built-in ones": sum(
+            bool(r.overlay and r.overlay.replaces) for r in ruleset.user_rules
+        ),
         "switched off": len(ruleset.disabled),
     }
     said = [f"{number} {what}" for what, number in counts.items() if number]

@@ -269,7 +269,7 @@ class Advisor(Struct, frozen=True):
     def _provenance_of(self, run: _Run) -> Provenance:
         """Add what of the user's own files this answer rests on."""
         made = self.provenance()
-        if not (self.ruleset.disabled or self.ruleset.own or self.knowledge.user_entries):
+        if not (self.ruleset.disabled or self.ruleset.user_rules or self.knowledge.user_entries):
             return made
         fired = {firing.rule for firing in run.outcome.firings}
         options = (run.options[item.option] for item in run.ranking.recommended)
@@ -282,7 +282,7 @@ class Advisor(Struct, frozen=True):
 
     def _with_user_rules(self, made: Provenance, fired: Iterable[Rule]) -> Provenance:
         """Add the user's rules among those that fired on what cannot run."""
-        if not self.ruleset.own:
+        if not self.ruleset.user_rules:
             return made
         found = (user_rule(rule) for rule in fired)
         new = dict.fromkeys(entry for entry in found if entry and entry not in made.yours)

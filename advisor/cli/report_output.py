@@ -174,7 +174,7 @@ def _fired(advisor: Advisor, advice: Conclusions) -> Iterator[str]:
 
 def _whose(rule: Rule) -> str:
     """Say that a rule is the user's; nothing of a built-in one."""
-    if rule.own is None:
+    if rule.overlay is None:
         return ""
     from advisor.advice.conclusions import user_rule  # noqa: PLC0415 - overlays alone
 

@@ -25,7 +25,7 @@ class UserEntry(Struct, frozen=True):
     replaces_at: str | None = None
     based_on: str | None = None
     """Name of the built-in entry that it has its other fields from; null where it has none."""
-    own_fields: tuple[str, ...] = ()
+    stated_fields: tuple[str, ...] = field(name="own_fields", default=())
     """The fields that an entry based on another one states itself."""
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class UserEntry(Struct, frozen=True):
         """Say which fields are its own and whose the others are; empty where all are its own."""
         if not self.based_on:
             return ""
-        fields = ", ".join(self.own_fields) or "nothing"
+        fields = ", ".join(self.stated_fields) or "nothing"
         return f", own: {fields}; the rest from {self.based_on}"
 
 

@@ -122,8 +122,8 @@ class Vocabulary(Struct, frozen=True):
 
         names = self.facts if among is None else among
         sure = nearest(name, names, most=1)
-        own = name.rpartition(".")[2]
-        moved = [known for known in names if known.rpartition(".")[2] == own]
+        last = name.rpartition(".")[2]
+        moved = [known for known in names if known.rpartition(".")[2] == last]
         if moved and name.casefold() not in map(str.casefold, sure):
             return did_you_mean(moved[0], moved)
         return guess(name, names)
@@ -172,9 +172,9 @@ def vocabulary_of(declared: Iterable[FactType], sha256: str = "") -> Vocabulary:
 
 
 def _layers(folder: Path | None) -> Sequence[tuple[str, bytes]]:
-    own = data_dir("knowledge")
-    layers = [(f"knowledge/{FILE}", _content(own / FILE))]
-    if folder is not None and folder.resolve() != own and (folder / FILE).is_file():
+    built_in = data_dir("knowledge")
+    layers = [(f"knowledge/{FILE}", _content(built_in / FILE))]
+    if folder is not None and folder.resolve() != built_in and (folder / FILE).is_file():
         layers.append((f"{folder.resolve().name}/{FILE}", _content(folder / FILE)))
     return layers
 

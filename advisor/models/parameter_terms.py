@@ -216,8 +216,8 @@ def _shared_width(a: Arch, stated_as: str, width: int) -> int:
     if stated_as == "width":
         return a.keys.maybe(*_SHARED_WIDTH) or 0
     if stated_as == "count":
-        own = a.keys.maybe("moe_shared_expert_intermediate_size", least=1)
-        return (a.keys.uniform(*_SHARED) or 0) * (own or width)
+        shared = a.keys.maybe("moe_shared_expert_intermediate_size", least=1)
+        return (a.keys.uniform(*_SHARED) or 0) * (shared or width)
     return 0
 
 

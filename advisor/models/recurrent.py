@@ -42,9 +42,9 @@ def mamba_terms(a: Arch) -> int:
     bias = r.inner if a.keys.flag(_conv_bias(a), default=True) else 0
     plain = a.keys.flag("use_bias") or a.keys.flag("mamba_proj_bias")
     ends = 2 * r.inner + a.hidden if plain else 0
-    own = r.inner * r.state + r.inner + r.inner * r.conv_kernel + bias
+    inside = r.inner * r.state + r.inner + r.inner * r.conv_kernel + bias
     step = r.inner * (r.dt_rank + 2 * r.state) + r.dt_rank * r.inner + r.inner
-    return own + step + 3 * a.hidden * r.inner + ends
+    return inside + step + 3 * a.hidden * r.inner + ends
 
 
 def mamba_norms(a: Arch) -> int:
@@ -100,8 +100,8 @@ def mamba2_bare(a: Arch) -> int:
     projected = r.inner + channels + r.heads
     plain = a.keys.flag("mamba_proj_bias") or a.keys.flag("use_bias")
     ends = projected + a.hidden if plain else 0
-    own = 3 * r.heads + channels * r.conv_kernel + bias
-    return own + a.hidden * projected + r.inner * a.hidden + ends
+    inside = 3 * r.heads + channels * r.conv_kernel + bias
+    return inside + a.hidden * projected + r.inner * a.hidden + ends
 
 
 def deltanet(a: Arch) -> Recurrent:
@@ -214,8 +214,8 @@ def kimi_delta_terms(a: Arch) -> int:
     """A Kimi Delta Attention mixer with its two low-rank gates."""
     r = _state(a)
     gates = 2 * (a.hidden * r.head_dim + r.head_dim * r.inner)
-    own = r.inner + r.heads + r.conv_elements + r.head_dim
-    return own + gates + a.hidden * (4 * r.inner + r.heads)
+    inside = r.inner + r.heads + r.conv_elements + r.head_dim
+    return inside + gates + a.hidden * (4 * r.inner + r.heads)
 
 
 def state_width(a: Arch) -> int:

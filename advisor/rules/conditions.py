@@ -290,7 +290,9 @@ def _distinct(found: Iterable[Branch]) -> tuple[Branch, ...]:
 def _pruned(found: tuple[Branch, ...]) -> tuple[Branch, ...]:
     asked = [frozenset(map(same_test, branch)) for branch in found]
     return tuple(
-        branch for branch, own in zip(found, asked, strict=True) if not any(o < own for o in asked)
+        branch
+        for branch, tests in zip(found, asked, strict=True)
+        if not any(o < tests for o in asked)
     )
 
 

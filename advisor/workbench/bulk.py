@@ -189,7 +189,7 @@ def _maker(
 
 def _contradiction(fact: str, rules: tuple[Rule, Rule], store: FactStore, both: Mask) -> None:
     """Blame the user's rule where only one of the two is; built-in rules agree by themselves."""
-    one, two = sorted(rules, key=lambda rule: rule.own is None)
+    one, two = sorted(rules, key=lambda rule: rule.overlay is None)
     first = next(row_numbers(both, len(store)))
     given = ", ".join(f"{key} {value}" for key, value in store.requests[first].items())
     raise RuleFileError(

@@ -83,7 +83,7 @@ class Runner(Struct):
             return _refused(rule.id, case, error)
         problem = case_problem(rule.id, case, seen_in(advice)) or self._unsaid(advice, case, rule)
         details = self._why(advice, case, rule) if problem else ()
-        if problem and rule.own is None and self.advisor.ruleset.own:
+        if problem and rule.overlay is None and self.advisor.ruleset.user_rules:
             details = (*details, _BUILT_IN)
         return CaseResult(rule.id, case.name, case.source, problem, details)
 

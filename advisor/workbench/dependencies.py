@@ -129,7 +129,10 @@ def find_rule(ruleset: RuleSet, name: str) -> Rule:
     """
     if name in ruleset.by_id:
         return ruleset.by_id[name]
-    other = next((rule for rule in ruleset.own if rule.own and rule.own.replaces == name), None)
+    other = next(
+        (rule for rule in ruleset.user_rules if rule.overlay and rule.overlay.replaces == name),
+        None,
+    )
     if other is not None:
         raise RequestError(
             f"'{name}' is replaced by your '{other.id}' ({other.source})",

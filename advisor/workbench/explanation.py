@@ -134,7 +134,7 @@ def _lines(
 ) -> Iterator[str]:
     place = f" ({rule.source})" if rule.source else ""
     yield f"{rule.id}{place}: {rule.why}"
-    if rule.own:
+    if rule.overlay:
         yield f"  {user_rule(rule)}"
     yield f"  {request_line(advice.request.stated())}"
     yield ""

@@ -112,7 +112,7 @@ class Session(Struct):
 
     def _soon_and_later(self, new: Advisor) -> tuple[frozenset[str], frozenset[str]]:
         """Put first what the user wrote, then a few cases that name what was edited."""
-        soon = {rule.id for rule in new.ruleset.own}
+        soon = {rule.id for rule in new.ruleset.user_rules}
         edited = _edited_names(self.runner.advisor.knowledge, new.knowledge)
         left = _MOST_SOON
         for rule in new.ruleset.rules:

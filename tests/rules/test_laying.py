@@ -94,11 +94,11 @@ def test_a_replacement_stands_where_the_replaced_rule_stood(
     rule = rules.rule("take-small")
     assert rule.score is not None
     assert rule.score.base == 10
-    assert rule.own is not None
-    assert (rule.own.replaces, str(rule.own.at)) == ("take-small", "rules/a.yaml:1:3")
+    assert rule.overlay is not None
+    assert (rule.overlay.replaces, str(rule.overlay.at)) == ("take-small", "rules/a.yaml:1:3")
     assert str(rule.source) == "rules/z.yaml:1:3"
-    assert rules.rule("take-large").own is None
-    assert rules.own == (rule,)
+    assert rules.rule("take-large").overlay is None
+    assert rules.user_rules == (rule,)
 
 
 def test_a_renamed_replacement_is_followed(
@@ -116,8 +116,8 @@ def test_a_ladder_is_replaced_as_a_whole(own: Path, built_in: Path, vocabulary: 
     assert ids(rules)[2:4] == ["heat-easy", "heat-hot"]
     hot = rules.rule("heat-hot")
     assert hot.when.tests[0].value == 200
-    assert hot.own is not None
-    assert hot.own.replaces == "heat"
+    assert hot.overlay is not None
+    assert hot.overlay.replaces == "heat"
 
 
 def test_an_added_rule_comes_last_and_replaces_nothing(
@@ -125,8 +125,8 @@ def test_an_added_rule_comes_last_and_replaces_nothing(
 ) -> None:
     rules = laid(own, built_in, vocabulary, z=advice("mine"))
     assert ids(rules)[-1] == "mine"
-    assert rules.rule("mine").own is not None
-    assert not rules.rule("mine").own.replaces  # type: ignore[union-attr]  # said above
+    assert rules.rule("mine").overlay is not None
+    assert not rules.rule("mine").overlay.replaces  # type: ignore[union-attr]  # said above
 
 
 def test_a_rule_is_switched_off_with_a_reason(
@@ -159,16 +159,16 @@ def test_what_lies_behind_a_file_is_part_of_the_key(
     (built_in / "b.yaml").write_text(LADDER + "\n" + note(HOT), encoding="utf-8")
     (built_in / "b.yaml").write_text("# moved\n" + LADDER + note(HOT), encoding="utf-8")
     second = laid(own, built_in, vocabulary)
-    assert first.rule("heat-hot").own != second.rule("heat-hot").own
-    assert str(second.rule("heat-hot").own.at) == "rules/b.yaml:2:3"  # type: ignore[union-attr]  # own
+    assert first.rule("heat-hot").overlay != second.rule("heat-hot").overlay
+    assert str(second.rule("heat-hot").overlay.at) == "rules/b.yaml:2:3"  # type: ignore[union-attr]  # own
 
 
 def test_an_edited_copy_of_a_file_replaces_what_it_changes(
     own: Path, built_in: Path, vocabulary: Vocabulary
 ) -> None:
     rules = laid(own, built_in, vocabulary, b=LADDER + note("    cooling.class: is easy\n"))
-    assert rules.rule("hot-card").own is not None
-    assert rules.rule("heat-hot").own is None
+    assert rules.rule("hot-card").overlay is not None
+    assert rules.rule("heat-hot").overlay is None
     assert ids(rules) == ids(load_rules(built_in, vocabulary=vocabulary))
 
 
@@ -191,13 +191,13 @@ def test_a_copy_of_the_whole_may_leave_rules_out(
     rules = laid(own, built_in, vocabulary, a=advice("take-small"))
     assert "take-large" not in ids(rules)
     assert [off.reason for off in rules.disabled] == ["left out of rules/a.yaml"]
-    assert not rules.own
+    assert not rules.user_rules
 
 
 def test_the_built_in_folder_over_itself_is_itself(built_in: Path, vocabulary: Vocabulary) -> None:
     rules = load_rules(built_in, vocabulary=vocabulary, over=built_in)
     assert rules == load_rules(built_in, vocabulary=vocabulary)
-    assert not rules.own
+    assert not rules.user_rules
 
 
 OFF = "- disable: {}\n  reason: Not here.\n"

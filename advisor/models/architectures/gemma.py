@@ -68,8 +68,8 @@ def _input_width(a: Arch) -> int:
 
 
 def _global_heads(a: Arch) -> int:
-    own = a.keys.maybe("num_global_key_value_heads", least=1)
-    return own if own and a.keys.flag("attention_k_eq_v") else a.kv_heads
+    stated = a.keys.maybe("num_global_key_value_heads", least=1)
+    return stated if stated and a.keys.flag("attention_k_eq_v") else a.kv_heads
 
 
 def _global_attention(a: Arch) -> int:

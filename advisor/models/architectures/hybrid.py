@@ -109,8 +109,8 @@ def _one_kv_head(keys: Keys, _: int) -> int:
 
 
 def _granite_dense(a: Arch) -> int:
-    own = a.keys.maybe("shared_intermediate_size", least=1)
-    return 3 * a.hidden * (own or a.intermediate)
+    stated = a.keys.maybe("shared_intermediate_size", least=1)
+    return 3 * a.hidden * (stated or a.intermediate)
 
 
 def _latent(a: Arch) -> int:

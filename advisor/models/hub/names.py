@@ -88,19 +88,19 @@ def _from_address(text: str, endpoint: str) -> HubName:
     from urllib.parse import unquote, urlsplit  # noqa: PLC0415  only for addresses
 
     try:
-        address, own = urlsplit(text), urlsplit(endpoint)
+        address, hub = urlsplit(text), urlsplit(endpoint)
         host = address.hostname or ""
-        ours = host in PUBLIC_HOSTS or (host, address.port) == (own.hostname, own.port)
+        ours = host in PUBLIC_HOSTS or (host, address.port) == (hub.hostname, hub.port)
     except ValueError:
         raise RequestError(f"'{text[:200]}' is no web address", hint=_FORM) from None
     if not ours or address.username is not None:
         raise RequestError(
-            f"'{_without_query(address)}' is not an address of the hub at {own.hostname}",
+            f"'{_without_query(address)}' is not an address of the hub at {hub.hostname}",
             hint=_FORM,
         )
     path = address.path
-    if host == own.hostname and own.path.strip("/"):
-        path = path.removeprefix(own.path.rstrip("/"))
+    if host == hub.hostname and hub.path.strip("/"):
+        path = path.removeprefix(hub.path.rstrip("/"))
     return _from_parts([unquote(part) for part in path.split("/") if part], text)
 
 

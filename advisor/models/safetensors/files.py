@@ -287,10 +287,10 @@ def _quantisation(folder: Path, shape: Shape) -> Mapping[str, object] | None:
     """What config.json states, else ModelOpt's own file."""
     if shape.quantization:
         return shape.quantization
-    own = folder / _MODELOPT
-    if not exists(own):
+    stated_in = folder / _MODELOPT
+    if not exists(stated_in):
         return None
-    stated = read_json_object(own).get("quantization")
+    stated = read_json_object(stated_in).get("quantization")
     return {"quant_method": "modelopt", **stated} if isinstance(stated, dict) else None
 
 

@@ -150,8 +150,8 @@ def _engine_rule(
         guards[group][_compared(names, join, join.other)] = None
     patterns = []
     for pattern in branch.patterns:
-        own = [_present(name) for name in guards[pattern.group]]
-        path = [*_literals(pattern, names, uses), *own]
+        present = [_present(name) for name in guards[pattern.group]]
+        path = [*_literals(pattern, names, uses), *present]
         path += _comparisons(pattern, compiled, names, first)
         always = WARM if not pattern.group else PRESENT_OPTION
         patterns.append((names.get("a", pattern.group), tuple(path) or (_present(always),)))

@@ -35,11 +35,11 @@ class Places(Struct, frozen=True):
         """
         paths: dict[str, str] = {}
         for folder in folders:
-            own = folder or data_dir("rules")
-            if own.is_dir():
-                label = short_name(own)
-                names = read_tree(own, [".yaml", ".yml"])
-                paths |= {f"{label}/{name}": openable(own / name) for name in names}
+            found = folder or data_dir("rules")
+            if found.is_dir():
+                label = short_name(found)
+                names = read_tree(found, [".yaml", ".yml"])
+                paths |= {f"{label}/{name}": openable(found / name) for name in names}
         return cls(paths)
 
     def source(self, source: Source) -> Source:
@@ -106,28 +106,28 @@ def telling_paths(
 class Layer(Struct, frozen=True):
     """A user's rule files over the built-in ones; names are as messages show them."""
 
-    own: frozenset[str]
+    user: frozenset[str]
     shadowed: Mapping[str, tuple[str, bytes]]
     """File of the user's -> name and content of the built-in file at the same path."""
     whole: bool
     """Whether there is one for every built-in file: an edited copy of the whole set."""
 
     @classmethod
-    def of(cls, own: Mapping[str, str], below: Mapping[str, bytes], label: str) -> Layer:
+    def of(cls, user: Mapping[str, str], below: Mapping[str, bytes], label: str) -> Layer:
         """Compare two folders.
 
         Args:
-            own: Path below the user's folder -> the name shown.
+            user: Path below the user's folder -> the name shown.
             below: Path below the built-in folder -> content.
             label: How the built-in folder is called.
         """
         both = {
-            own[name]: (f"{label}/{name}", below[name]) for name in sorted(own) if name in below
+            user[name]: (f"{label}/{name}", below[name]) for name in sorted(user) if name in below
         }
-        return cls(frozenset(own.values()), both, whole=len(both) == len(below))
+        return cls(frozenset(user.values()), both, whole=len(both) == len(below))
 
     @property
     def sha256(self) -> str:
         """Tell layers apart that lead to the same files."""
-        own = "\n".join(sorted(self.own)).encode()
-        return digest({"": own, **dict(self.shadowed.values())})
+        user = "\n".join(sorted(self.user)).encode()
+        return digest({"": user, **dict(self.shadowed.values())})

@@ -53,7 +53,7 @@ class _Row(Struct, frozen=True):
 
     def holds(self, cell: Sequence[tuple[float, float]]) -> bool:
         """Whether the row covers a cell of the table."""
-        return all(own.holds(ends) for own, ends in zip(self.ranges, cell, strict=True))
+        return all(axis.holds(ends) for axis, ends in zip(self.ranges, cell, strict=True))
 
     def tests(self, over: Sequence[FactType]) -> tuple[Test, ...]:
         """Give the conditions of this row."""

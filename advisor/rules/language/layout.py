@@ -260,9 +260,9 @@ def _typed(head: str, value: Value, text: str, indent: int, remark: str) -> Iter
     yield f"{head}{space}{first.rstrip()}{'' if rest else remark}".rstrip()
     margin = _margin(rest) if raw[:1] in "|>" else 0
     for number, line in enumerate(rest):
-        own = line[margin:] if raw[:1] in "|>" else line.strip()
+        written = line[margin:] if raw[:1] in "|>" else line.strip()
         end = remark if number == len(rest) - 1 else ""
-        yield f"{_indented(own, indent + _STEP)}{end}".rstrip()
+        yield f"{_indented(written, indent + _STEP)}{end}".rstrip()
 
 
 def _margin(lines: Sequence[str]) -> int:

@@ -108,16 +108,16 @@ def _within_limits(rule: Rule) -> bool:
         return False
 
 
-def _layered(own: Path, over: Path | None) -> tuple[Mapping[str, bytes], Layer | None, str]:
+def _layered(folder: Path, over: Path | None) -> tuple[Mapping[str, bytes], Layer | None, str]:
     """Read the files of a folder and of the one below it, by the names that messages show.
 
     Returns:
         The contents, whose they are, and a hash of all of them.
     """
-    files = _files(own)
-    shown = {name: f"{_label(own)}/{name}" for name in files}
+    files = _files(folder)
+    shown = {name: f"{_label(folder)}/{name}" for name in files}
     layer = None
-    if over is not None and over.resolve() != own.resolve():
+    if over is not None and over.resolve() != folder.resolve():
         below = _files(over)
         layer = Layer.of(shown, below, _label(over))
         shown = {name: f"{_label(over)}/{name}" for name in below} | shown

@@ -56,7 +56,7 @@ class Case(Struct, frozen=True, omit_defaults=True):
     source: Source | None = None
 
 
-class Own(Struct, frozen=True, omit_defaults=True):
+class Overlay(Struct, frozen=True, omit_defaults=True):
     """That a rule is the user's, and which built-in rule or ladder it takes the place of."""
 
     replaces: str = ""
@@ -89,7 +89,7 @@ class Rule(Struct, frozen=True, omit_defaults=True, dict=True):
     ladder: str | None = None
     """Id of the ladder this rule was expanded from."""
     source: Source | None = None
-    own: Own | None = None
+    overlay: Overlay | None = None
     """None for a built-in rule."""
 
     @property
@@ -135,7 +135,7 @@ class RuleSet(Struct, frozen=True):
     by_id: Mapping[str, Rule] = field(default_factory=dict)
     notes: tuple[Rule, ...] = ()
     """Rules that make remarks, in order."""
-    own: tuple[Rule, ...] = ()
+    user_rules: tuple[Rule, ...] = ()
     """Rules of the user's."""
 
     def __post_init__(self) -> None:
@@ -143,7 +143,7 @@ class RuleSet(Struct, frozen=True):
         force_setattr(self, "by_id", {rule.id: rule for rule in self.rules})
         notes = tuple(rule for rule in self.rules if rule.kind == "note")
         force_setattr(self, "notes", notes)
-        force_setattr(self, "own", tuple(rule for rule in self.rules if rule.own))
+        force_setattr(self, "user_rules", tuple(rule for rule in self.rules if rule.overlay))
 
     def rule(self, rule_id: str) -> Rule:
         """Find a rule by id; KeyError when there is none."""

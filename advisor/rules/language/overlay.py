@@ -14,7 +14,7 @@ from advisor.rules.conditions import When
 from advisor.rules.language.context import Reading
 from advisor.rules.language.entries import read_rules
 from advisor.rules.language.file_places import Layer
-from advisor.rules.language.model import Disabled, Draft, Own, Rule, read_facts
+from advisor.rules.language.model import Disabled, Draft, Overlay, Rule, read_facts
 
 _SHOWN = 3
 
@@ -39,7 +39,7 @@ def laid_over(
     laying.index(drafts)
     entries = [list(group) for _, group in groupby(drafts, _entry)]
     for entry in entries:
-        if laying.is_own(entry[0]):
+        if laying.is_users(entry[0]):
             laying.take(entry)
     laying.leave_out(drafts)
     kept = laying.assembled(entries)
@@ -89,16 +89,16 @@ class _Laying(Struct):
     def index(self, drafts: Sequence[Draft]) -> None:
         """Note every built-in rule, those behind a file of the user's included."""
         quiet = replace(self.reading, problems=Collector(RuleFileError))
-        for own, (name, content) in self.layer.shadowed.items():
-            self.hidden[own] = read_rules(content, name, quiet)
+        for users, (name, content) in self.layer.shadowed.items():
+            self.hidden[users] = read_rules(content, name, quiet)
         behind = (draft for group in self.hidden.values() for draft in group)
-        for draft in (*(d for d in drafts if not self.is_own(d)), *behind):
+        for draft in (*(d for d in drafts if not self.is_users(d)), *behind):
             for name in _names(draft.rule) if draft.rule.id else ():
                 self.built_in.setdefault(name, []).append(draft)
 
-    def is_own(self, draft: Draft) -> bool:
+    def is_users(self, draft: Draft) -> bool:
         """Whether it is the user's."""
-        return draft.rule.source is not None and draft.rule.source.file in self.layer.own
+        return draft.rule.source is not None and draft.rule.source.file in self.layer.user
 
     # ---- what each entry of the user's does
 
@@ -177,16 +177,16 @@ class _Laying(Struct):
     def leave_out(self, drafts: Sequence[Draft]) -> None:
         """Complain about built-in rules that such a file leaves out; a whole copy may."""
         broken = any(d.partial and not d.rule.id for d in drafts)
-        for own, behind in self.hidden.items() if not broken else ():
+        for users, behind in self.hidden.items() if not broken else ():
             gone = self.taken.keys() | self.off.keys()
             names = list(dict.fromkeys(_name(d) for d in behind if d.rule.id not in gone))
             if not names:
                 continue
             if self.layer.whole:
-                self._deleted(own, behind, names)
+                self._deleted(users, behind, names)
                 continue
             shown = names[:_SHOWN] + ([f"{len(names) - _SHOWN} more"] if names[_SHOWN:] else [])
-            built = self.layer.shadowed[own][0]
+            built = self.layer.shadowed[users][0]
             message = (
                 f"this file takes the place of the built-in {built} and leaves out "
                 f"{listed(shown).replace(' or ', ' and ')}."
@@ -195,13 +195,13 @@ class _Laying(Struct):
                 "Give the file another name to add to the built-in rules, or write "
                 f"'- disable: {names[0]}' with a reason for each."
             )
-            self.reading.problems.add(message, Source(own, 1, 1), hint, lint="overlay")
+            self.reading.problems.add(message, Source(users, 1, 1), hint, lint="overlay")
 
-    def _deleted(self, own: str, behind: Sequence[Draft], names: Sequence[str]) -> None:
+    def _deleted(self, users: str, behind: Sequence[Draft], names: Sequence[str]) -> None:
         for draft in behind:
             if _name(draft) in names:
-                nothing = Rule("", "", When(()), source=Source(own))
-                reason = f"left out of {own}"
+                nothing = Rule("", "", When(()), source=Source(users))
+                reason = f"left out of {users}"
                 self.off.setdefault(draft.rule.id, Draft(nothing, reason=reason))
 
     # ---- the result
@@ -213,49 +213,49 @@ class _Laying(Struct):
         done: set[int] = set()
         for entry in entries:
             for draft in entry:
-                own = self.taken.get(draft.rule.id) if not self.is_own(draft) else None
-                if own is not None and id(own[0]) in moved and id(own[0]) not in done:
-                    done.add(id(own[0]))
-                    kept += map(self._marked, own)
+                users = self.taken.get(draft.rule.id) if not self.is_users(draft) else None
+                if users is not None and id(users[0]) in moved and id(users[0]) not in done:
+                    done.add(id(users[0]))
+                    kept += map(self._marked, users)
                 elif self._stays(draft, moved):
-                    kept.append(self._marked(draft) if self.is_own(draft) else draft)
+                    kept.append(self._marked(draft) if self.is_users(draft) else draft)
         return [self._related(draft) for draft in kept]
 
     def _moves(self, entry: list[Draft]) -> bool:
         """Whether the rule it replaces stands in a built-in file that counts."""
-        targets = [target for target, own in self.taken.items() if own is entry]
+        targets = [target for target, users in self.taken.items() if users is entry]
         places = (self.built_in[target][0].rule.source for target in targets)
         behind = {name for name, _ in self.layer.shadowed.values()}
         return any(place is not None and place.file not in behind for place in places)
 
     def _stays(self, draft: Draft, moved: Mapping[int, list[Draft]]) -> bool:
-        if self.is_own(draft):
+        if self.is_users(draft):
             owner = next((e for e in moved.values() if any(d is draft for d in e)), None)
             return not _disables(draft) and owner is None
         return draft.rule.id not in self.taken and draft.rule.id not in self.off
 
     def _marked(self, draft: Draft) -> Draft:
         """Say of a user's rule what it replaces; an unchanged copy counts as built in."""
-        targets = [t for t, own in self.taken.items() if any(d is draft for d in own)]
+        targets = [t for t, users in self.taken.items() if any(d is draft for d in users)]
         if not targets:
-            return replace(draft, rule=replace(draft.rule, own=Own()))
+            return replace(draft, rule=replace(draft.rule, overlay=Overlay()))
         other = self.built_in[targets[0]][0]
         if any(_bare(self.built_in[t][0].rule) == _bare(draft.rule) for t in targets):
             return draft
         name = other.rule.ladder if len(targets) > 1 and other.rule.ladder else other.rule.id
-        return replace(draft, rule=replace(draft.rule, own=Own(name, other.rule.source)))
+        return replace(draft, rule=replace(draft.rule, overlay=Overlay(name, other.rule.source)))
 
     def _related(self, draft: Draft) -> Draft:
         """Follow renamed rules in what others say of them, and drop what is switched off."""
         rule = draft.rule
         named = tuple(self.renamed.get(name, name) for name in rule.supersedes)
-        for name in named if self.is_own(draft) and rule.own else ():
+        for name in named if self.is_users(draft) and rule.overlay else ():
             if name in self.off:
                 message = f"'{name}' is switched off (at {self.off[name].rule.source})."
                 hint = "Take it out of 'supersedes', or do not switch it off."
                 self.reading.problems.add(message, draft.at("supersedes"), hint, lint="overlay")
-        own_name = set() if rule.id in rule.supersedes else {rule.id}
-        alive = tuple(name for name in named if name not in self.off and name not in own_name)
+        itself = set() if rule.id in rule.supersedes else {rule.id}
+        alive = tuple(name for name in named if name not in self.off and name not in itself)
         better = self.renamed.get(rule.replaced_by or "", rule.replaced_by)
         if (alive, better) == (rule.supersedes, rule.replaced_by):
             return draft
