@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from advisor.estimate.kv_cache import kv_bytes_per_token
 from advisor.estimate.memory import partly_guessed, sequences_at_once
+from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Framework, Gpu
-from advisor.knowledge.vendors import MAKERS
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.models.stored_tensors import Model
 from advisor.remedies import combine, quantize, speculative

@@ -13,8 +13,8 @@ from advisor.estimate.limits import find_limits, first_batch_too_large, smallest
 from advisor.estimate.placement import host_fits
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge import names
+from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Gpu, Knowledge
-from advisor.knowledge.vendors import MAKERS
 from advisor.knowledge.vocabulary import FactValue
 from advisor.models.stored_tensors import Model
 from advisor.remedies.assessment import outlook_of

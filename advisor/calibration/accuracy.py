@@ -11,7 +11,7 @@ from advisor.calibration.dataset import odd_rows
 from advisor.calibration.fits import Material
 from advisor.calibration.held_out import LEAST_CARDS, LEAST_GROUPS, Held, Spread, fitted_ranges
 from advisor.calibration.strata import Result, noise_floor, off_by, percentile, power_section
-from advisor.knowledge.vendors import BACKENDS
+from advisor.knowledge.catalogue import BACKENDS
 
 _SIZE, _LEFT, _TOP, _AXIS = 360, 56, 34, 300
 _BAND = 0.3

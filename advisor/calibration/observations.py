@@ -13,9 +13,9 @@ from advisor.calibration.dataset import Conditions, Row, conditions_of, name_row
 from advisor.errors import UserError
 from advisor.estimate.measurement import Measurement, Metric
 from advisor.knowledge import names
+from advisor.knowledge.catalogue import BACKEND_OF_WORD, MAKERS
 from advisor.knowledge.index import model_key
 from advisor.knowledge.types import Knowledge
-from advisor.knowledge.vendors import BACKEND_OF_WORD, MAKERS
 from advisor.runtimes import runtime_of
 from advisor.runtimes.llamacpp import FRAMEWORK
 

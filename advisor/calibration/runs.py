@@ -25,8 +25,8 @@ from advisor.estimate.speed_rates import architecture_of
 from advisor.estimate.speed_step import Reads, reads_of
 from advisor.estimate.speed_tables import Policy
 from advisor.estimate.weights import weights_of
+from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Knowledge
-from advisor.knowledge.vendors import MAKERS
 from advisor.models.resolution import model_from_record
 from advisor.runtimes import is_sized, runtime_of
 from advisor.scenario.figures import Memory

@@ -10,8 +10,8 @@ import typer
 from advisor.errors import RequestError, raise_problems
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.check import check_knowledge, provenance_line
-from advisor.knowledge.check import find as search
+from advisor.knowledge.load import check_knowledge, provenance_line
+from advisor.knowledge.load import find as search
 from advisor.report.figures import aligned
 from advisor.runtimes import memory_model_problems
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.knowledge.vendors import BACKENDS
+from advisor.knowledge.catalogue import BACKENDS
 from advisor.memo import by_identity_up_to
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import NO_BYTES, Range

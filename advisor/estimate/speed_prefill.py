@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.estimate.speed_fields import Fields
+from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Format, Gpu
-from advisor.knowledge.vendors import MAKERS
 
 if TYPE_CHECKING:
     from advisor.models.stored_tensors import Model

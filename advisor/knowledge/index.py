@@ -15,8 +15,8 @@ from typing import TypedDict, TypeVar, cast
 from msgspec import Struct
 
 from advisor.errors import UserError
+from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
-from advisor.knowledge.vendors import MAKERS
 
 _BRANDS = {name: maker.words for name, maker in MAKERS.items()}
 _FILLER = frozenset({"gpu", "graphics", "generation", "card", "r", "tm"})

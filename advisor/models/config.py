@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from advisor.models.architecture import Arch, Family, Terms
 from advisor.models.architectures import FAMILIES, WRAPPERS, family_of
 from advisor.models.config_keys import MAX_LAYERS, Keys, read_json_object
-from advisor.models.multimodal import Wrapper, count_vision
 from advisor.models.shape import Counts, Shape
+from advisor.models.vision_towers import Wrapper, count_vision
 from advisor.suggest import did_you_mean
 
 MOST_PARAMETERS = 10**14

@@ -11,9 +11,8 @@ from advisor.estimate.limits import MOST_CARDS, can_double, fewest_gpus
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge import catalogue
 from advisor.knowledge.cards import TOGETHER, Cards, find_cards
-from advisor.knowledge.catalogue import CardRow
+from advisor.knowledge.catalogue import MOSTLY_RENTED, CardRow
 from advisor.knowledge.types import Gpu, Knowledge
-from advisor.knowledge.vendors import MOSTLY_RENTED
 from advisor.memo import by_identity
 from advisor.remedies.option import (
     Base,

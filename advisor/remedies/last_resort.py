@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from advisor.estimate.limits import MOST_CARDS
 from advisor.estimate.memory import estimate_memory
+from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu
-from advisor.knowledge.vendors import MAKERS
 from advisor.models.stored_tensors import Model
 from advisor.remedies.batch import DEGREE as BATCH
 from advisor.remedies.cards import current_cards

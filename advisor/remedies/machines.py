@@ -14,9 +14,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from advisor.estimate.memory import free_bytes
-from advisor.knowledge.catalogue import CardRow
+from advisor.knowledge.catalogue import MOSTLY_RENTED, CardRow
 from advisor.knowledge.types import Format, Knowledge
-from advisor.knowledge.vendors import MOSTLY_RENTED
 from advisor.remedies.cards import (
     LEAST_RENTED_BANDWIDTH,
     can_grow,

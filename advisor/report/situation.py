@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
-from advisor.knowledge.vendors import MAKERS
+from advisor.knowledge.catalogue import MAKERS
 from advisor.remedies.offload import EXPERTS, LAYERS
 from advisor.report import clauses
 from advisor.report import figures as f

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.advice.preparation import card_warnings, model_warnings
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.cards import check_beside
-from advisor.knowledge.vendors import MAKERS
+from advisor.knowledge.catalogue import MAKERS
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reverse.answers import (

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from advisor.errors import Problems, RequestError, UserError, raise_problems
 from advisor.knowledge import names
 from advisor.knowledge.cards import Cards, check_beside, find_cards
+from advisor.knowledge.catalogue import BACKENDS, MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
-from advisor.knowledge.vendors import BACKENDS, MAKERS
 from advisor.models.resolution import model_from_path, model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.scenario import support

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.errors import RequestError
-from advisor.knowledge.vendors import BACKENDS
+from advisor.knowledge.catalogue import BACKENDS
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Format, Framework, Split

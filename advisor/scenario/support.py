@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from advisor.errors import RequestError
+from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
-from advisor.knowledge.vendors import MAKERS
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Model
 from advisor.scenario.scenario import Scenario

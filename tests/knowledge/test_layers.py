@@ -8,7 +8,7 @@ import pytest
 
 from advisor.errors import Problems, UserError
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.check import check_knowledge, find, provenance_line
+from advisor.knowledge.load import check_knowledge, find, provenance_line
 from advisor.knowledge.provenance import user_record
 from advisor.knowledge.types import Knowledge
 

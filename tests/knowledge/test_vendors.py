@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import get_args
 
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.catalogue import BACKENDS, MAKERS
 from advisor.knowledge.types import Vendor
-from advisor.knowledge.vendors import BACKENDS, MAKERS
 
 
 def test_every_maker_is_described_and_driven() -> None:

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from advisor.errors import RequestError, Source, UserError
 from advisor.estimate.measurement import Measurement, Metric
-from advisor.knowledge.vendors import BACKEND_OF_WORD
+from advisor.knowledge.catalogue import BACKEND_OF_WORD
 from advisor.suggest import did_you_mean
 
 _LONGEST_TEXT = 300

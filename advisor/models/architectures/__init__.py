@@ -12,7 +12,7 @@ from advisor.models.architectures.gemma import GEMMA, GEMMA_WRAPPERS
 from advisor.models.architectures.hybrid import HYBRID
 from advisor.models.architectures.latent import LATENT
 from advisor.models.architectures.mixtures import MIXTURES
-from advisor.models.multimodal import OTHER_WRAPPERS, Wrapper
+from advisor.models.vision_towers import OTHER_WRAPPERS, Wrapper
 
 FAMILIES: Final[dict[str, Family]] = {
     **DENSE, **CLASSIC, **GEMMA, **MIXTURES, **LATENT, **HYBRID, **ENCODERS,

@@ -19,10 +19,9 @@ from advisor.models.architecture import (
 )
 from advisor.models.config_keys import Keys
 from advisor.models.layer_patterns import full_every, stated_window
-from advisor.models.multimodal import NO_HEAD, Wrapper
 from advisor.models.parameter_terms import all_bias, experts, gated_expert, head_norms, router, when
 from advisor.models.shape import FOUR_NORMS, Blocks
-from advisor.models.vision_towers import Tower
+from advisor.models.vision_towers import NO_HEAD, Tower, Wrapper
 
 _BOTH: Final = full_every("sliding_window_pattern")
 
