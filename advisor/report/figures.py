@@ -169,8 +169,6 @@ def counted(name: str, number: int, **figures: object) -> str:
     return texts[form].format_map({"n": f"{number:,}", **figures})
 
 
-Strings = dict[str, str]
-"""Placeholders of a template with their texts."""
 USERS = "your measurement"
 """How the source of a user's own figure begins."""
 _MILLION, _BILLION = 1e6, 1e9

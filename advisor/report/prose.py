@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -33,9 +32,6 @@ _REMARKS_FIRST, _TEXTS_FIRST = 5, 2
 _REMARKS_SURE, _REMEDIES_SURE = 3, 4
 """So many remarks are there if they can be; remedies after the fourth make way for them."""
 
-_KEPT = 4_096
-"""Texts whose words are counted once; remarks recur, and each text is asked for three times."""
-
 
 class Choice(Struct, frozen=True):
     """What a report says of remedies and remarks."""
@@ -46,7 +42,6 @@ class Choice(Struct, frozen=True):
     watch: Sequence[str]
 
 
-@lru_cache(maxsize=_KEPT)
 def words_in(text: str) -> int:
     """Count what holds a letter or a digit; of what else stands alone there is only ``%``."""
     return len(text.split()) - text.count(" %")
@@ -109,9 +104,9 @@ class _Filling(Struct):
         """Take texts in order while they fit."""
         taken = list[str]()
         for text in texts:
-            if len(taken) < most and words_in(text) <= self.room:
+            if len(taken) < most and (words := words_in(text)) <= self.room:
                 taken.append(text)
-                self.room -= words_in(text)
+                self.room -= words
         return taken
 
     def tell(

@@ -17,7 +17,6 @@ from advisor.files import compiled, data_dir
 from advisor.report.figures import forget_words, read_words
 from advisor.report.template_writer import Tree, Writer
 
-SUFFIX = ".md.j2"
 _TITLE = "# "
 _KEPT = 512
 """Templates that stay stored."""
@@ -101,15 +100,6 @@ def forget_templates() -> None:
     """Read templates and words anew from now on: their files have changed."""
     templates_for.cache_clear()
     forget_words()
-
-
-def template_names(folder: Path) -> frozenset[str]:
-    """List the templates of ``folder``/actions and ``folder``/notes by file name.
-
-    Rules name them in ``text:``. Does not import jinja2.
-    """
-    kinds = ("actions", "notes")
-    return frozenset(p.name for kind in kinds for p in (folder / kind).glob(f"*{SUFFIX}"))
 
 
 def template_problems(folder: Path) -> list[TemplateError]:

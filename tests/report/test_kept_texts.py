@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.advice.projection import QUOTED_FACTS
 from advisor.bulk.batch.file_names import slug
 from advisor.memo import Kept
-from advisor.report import prose, remedy_view, situation
+from advisor.report import remedy_view, situation
 from advisor.report.assembly import Views, document
 from advisor.report.figures import spoken
 from advisor.report.grammar import placeholders
@@ -22,10 +22,7 @@ from advisor.runtimes.commands import Command, command_for, commands_for
 from advisor.scenario.scenario import Key
 from tests.report.samples import does_not_fit, fits_amply
 
-KEPT = (
-    slug,
-    prose.words_in,
-)
+KEPT = (slug,)
 
 
 @pytest.mark.parametrize("kept", KEPT, ids=lambda kept: kept.__name__)
