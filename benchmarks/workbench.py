@@ -18,13 +18,13 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from advisor.advice.pipeline import Advisor
+from advisor.cli.init import write_starter
 from advisor.files import data_dir
 from advisor.workbench.cases import CaseResult, Runner
 from advisor.workbench.comparison import compare_sides
 from advisor.workbench.fact_store_files import Origin, sampled_facts
 from advisor.workbench.scenario_file import load_scenarios
 from advisor.workbench.sides import Folders, base_side, load_side
-from advisor.workbench.starter import write_starter
 from advisor.workbench.watch import Session
 
 T = TypeVar("T")

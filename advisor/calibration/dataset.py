@@ -6,7 +6,6 @@ import csv
 import gzip
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -23,7 +22,6 @@ def measurements_dir() -> Path:
     return data_dir("knowledge") / "measurements"
 
 
-@cache
 def speed_rows() -> Sequence[Row]:
     """Read every published speed, as collected.
 
@@ -42,25 +40,24 @@ def speed_rows() -> Sequence[Row]:
     return rows
 
 
-@cache
 def name_rows() -> Sequence[Row]:
     """Read the spellings of the measurements that no general rule resolves."""
-    with (measurements_dir() / "names.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return _table("names.csv")
 
 
-@cache
 def speculation_rows() -> Sequence[Row]:
     """Read the pairs of runs with and without drafts: row ids, or figures with a source."""
-    with (measurements_dir() / "speculation.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return _table("speculation.csv")
 
 
-@cache
 def odd_rows() -> Mapping[str, str]:
     """Read why single rows are far off, by row id."""
-    with (measurements_dir() / "odd.csv").open(encoding="utf-8", newline="") as file:
-        return {row["id"]: row["reason"] for row in csv.DictReader(file)}
+    return {row["id"]: row["reason"] for row in _table("odd.csv")}
+
+
+def _table(name: str) -> Sequence[Row]:
+    with (measurements_dir() / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 _LAYERS_ON_CARD = re.compile(r"PARTIAL OFFLOAD ngl=(\d+)|\bngl=(\d+)")

@@ -2,14 +2,110 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import shutil
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from advisor.errors import RequestError
+from advisor.remedies.registry import rule_vocabulary
 from advisor.report.figures import aligned
-from advisor.workbench.starter import write_starter
+from advisor.rules.language.schema import rules_schema
+
+SCHEMA = "rules.schema.json"
+_FOLDER = Path(__file__).resolve().parent.parent / "starter"
+_SETTINGS = {
+    "yaml.schemas": {f"./{SCHEMA}": ["rules/*.yaml"]},
+    "files.associations": {"*.md.j2": "jinja"},
+}
+_EXTENSIONS = {"recommendations": ["redhat.vscode-yaml"]}
+_SHOWN = 5
+
+
+def starter_files() -> Mapping[str, bytes]:
+    """Give every file of the starter by its path."""
+    found = {
+        path.relative_to(_FOLDER).as_posix(): path.read_bytes()
+        for path in _FOLDER.rglob("*")
+        if path.is_file()
+    }
+    made = {
+        SCHEMA: rules_schema(rule_vocabulary()),
+        ".vscode/settings.json": _SETTINGS,
+        ".vscode/extensions.json": _EXTENSIONS,
+    }
+    found |= {name: (json.dumps(data, indent=2) + "\n").encode() for name, data in made.items()}
+    return dict(sorted(found.items()))
+
+
+def write_starter(folder: Path) -> tuple[str, ...]:
+    """Write the starter, and give the paths written.
+
+    Args:
+        folder: Made if it is missing; what it holds beside the starter's files stays.
+
+    Raises:
+        RequestError: A file of the starter is there already, or the folder cannot be written;
+            nothing was written then.
+    """
+    files = starter_files()
+    if folder.exists() and not folder.is_dir():
+        raise RequestError(f"'{folder}' is a file", hint="Name a folder.")
+    there = [name for name in files if (folder / name).exists()]
+    if there:
+        more = f" and {len(there) - _SHOWN} more" if there[_SHOWN:] else ""
+        raise RequestError(
+            f"'{folder}' has {', '.join(there[:_SHOWN])}{more} already, and nothing was written",
+            hint="Name another folder.",
+        )
+    try:
+        _write(folder, files)
+    except OSError as bad:
+        raise RequestError(
+            f"'{folder}' cannot be written: {bad.strerror}; nothing was written"
+        ) from None
+    return tuple(files)
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write beside the folder first, so that a full disk leaves nothing half done."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    moved: list[Path] = []
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".advisor-init-", dir=folder))
+    try:
+        for name, content in files.items():
+            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+            (scratch / name).write_bytes(content)
+        for name in files:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (scratch / name).rename(folder / name)
+            moved.append(folder / name)
+    except OSError:
+        for path in moved:
+            path.unlink(missing_ok=True)
+        raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        if len(moved) < len(files) or not all(path.exists() for path in moved):
+            _remove_empty(folder, files, missing)
+
+
+def _remove_empty(folder: Path, files: Mapping[str, bytes], missing: list[Path]) -> None:
+    """Take away the folders that were made for nothing."""
+    inside = {parent for name in files for parent in (folder / name).parents}
+    made = [path for path in inside if folder in path.parents] + missing
+    for path in sorted(made, key=lambda path: -len(path.parts)):
+        try:
+            path.rmdir()
+        except OSError:
+            continue
+
 
 _NEXT = (
     ("advisor knowledge check", "are cards and sources right?"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.app import own_folders
-from advisor.workbench.starter import starter_files
+from advisor.cli.init import starter_files
 from tests.cli.running import Outcome, advise, run
 
 Capture = pytest.CaptureFixture[str]
@@ -41,7 +41,7 @@ RULES = """\
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The starter, with two rules more."""
-    from advisor.workbench.starter import write_starter  # noqa: PLC0415
+    from advisor.cli.init import write_starter  # noqa: PLC0415
 
     folder = tmp_path_factory.mktemp("init") / "our house"
     write_starter(folder)

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from advisor.advice.pipeline import Advisor
+from advisor.cli.init import write_starter
 from advisor.workbench.cases import Runner
 from advisor.workbench.comparison import compare_sides
 from advisor.workbench.diff_views import diff_json, diff_text
 from advisor.workbench.lint.templates import check_templates
 from advisor.workbench.scenario_file import load_scenarios
 from advisor.workbench.sides import Folders, base_side, load_side
-from advisor.workbench.starter import write_starter
 from advisor.workbench.watch import Session
 
 RULE = "example-card-is-shared"

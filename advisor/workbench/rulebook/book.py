@@ -14,6 +14,7 @@ from advisor.errors import RequestError, UserError
 from advisor.files import overlaid
 from advisor.rules.language.model import Case, Rule, text_of
 from advisor.scenario.settings import request_from
+from advisor.workbench.dependencies import fact_use
 from advisor.workbench.layout import request_line
 from advisor.workbench.preview import preview
 from advisor.workbench.rulebook.blocks import Page, html_files, markdown_files
@@ -49,12 +50,16 @@ def make_book(advisor: Advisor, sources: Sources, measured: Measured | None) -> 
     """
     templates = overlaid("templates", sources.templates, [".j2"])
     named = {text_of(rule) for rule in advisor.ruleset.rules}
+    topics = list(_topics(advisor, sources.rules))
+    known = advisor.vocabulary
     material = Material(
         advisor,
-        list(_topics(advisor, sources.rules)),
+        topics,
         {name: templates[name].decode() for name in sorted(named) if name in templates},
         dict(_examples(advisor, sources.templates)),
         measured,
+        {name: fact_use(name, known, advisor.ruleset) for name in known.facts},
+        {rule.id: topic for topic in topics for rule in topic.rules},
     )
     return [
         index_page(material),

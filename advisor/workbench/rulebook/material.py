@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from advisor.errors import RequestError
 from advisor.knowledge.vocabulary import ACTION_FACT, FactType
 from advisor.rules.conditions import Test, all_tests
 from advisor.rules.language.model import Rule
-from advisor.workbench.dependencies import FactUse, fact_use
+from advisor.workbench.dependencies import FactUse
 from advisor.workbench.rulebook.blocks import Link
 
 
@@ -111,7 +110,7 @@ class Topic(Struct, frozen=True):
     rules: Sequence[Rule]
 
 
-class Material(Struct, frozen=True, dict=True):
+class Material(Struct, frozen=True):
     """Rules, facts and what is known about them."""
 
     advisor: Advisor
@@ -121,22 +120,15 @@ class Material(Struct, frozen=True, dict=True):
     examples: Mapping[str, Example]
     """By rule."""
     measured: Measured | None
+    uses: Mapping[str, FactUse]
+    """What is around each fact, by its name."""
+    topic_of: Mapping[str, Topic]
+    """By rule."""
 
     @property
     def rules(self) -> Sequence[Rule]:
         """All rules, in file and definition order."""
         return self.advisor.ruleset.rules
-
-    @cached_property
-    def uses(self) -> Mapping[str, FactUse]:
-        """What is around each fact, by its name."""
-        known = self.advisor.vocabulary
-        return {name: fact_use(name, known, self.advisor.ruleset) for name in known.facts}
-
-    @cached_property
-    def topic_of(self) -> Mapping[str, Topic]:
-        """Topic of each rule, by its name."""
-        return {rule.id: topic for topic in self.topics for rule in topic.rules}
 
     def fact(self, name: str) -> FactType:
         """Find a fact."""
