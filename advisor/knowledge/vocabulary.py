@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from advisor.errors import KnowledgeError, raise_problems
 from advisor.files import compiled, data_dir
+from advisor.suggest import did_you_mean, nearest
 from advisor.units import UnitError, dimension_of, format_quantity, gib
 
 if TYPE_CHECKING:
@@ -117,8 +118,7 @@ class Vocabulary(Struct, frozen=True):
             name: What was written, perhaps without its group or in the wrong one.
             among: Names to choose from; all facts by default.
         """
-        from advisor.knowledge.yaml_fields import guess  # noqa: PLC0415 - likewise
-        from advisor.suggest import did_you_mean, nearest  # noqa: PLC0415 - for mistakes only
+        from advisor.knowledge.yaml_fields import guess  # noqa: PLC0415 - for mistakes only
 
         names = self.facts if among is None else among
         sure = nearest(name, names, most=1)

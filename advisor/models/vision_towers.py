@@ -349,8 +349,6 @@ class Wrapper(Struct, frozen=True):
     text_may_tie: bool = False
     """True in the text part counts even against false outside (files from before 2026)."""
     tower_defaults: Mapping[str, object] = field(default_factory=dict)
-    outer_defaults: Mapping[str, object] = field(default_factory=dict)
-    text_defaults: Mapping[str, object] = field(default_factory=dict)
     counted: bool = True
     """False where no formula covers the towers."""
 

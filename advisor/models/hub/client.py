@@ -18,6 +18,7 @@ from urllib.parse import urljoin, urlsplit
 from msgspec import Struct
 
 from advisor.errors import RequestError
+from advisor.files import __version__
 from advisor.models.hub.names import Refused, refusal
 
 if TYPE_CHECKING:
@@ -255,8 +256,6 @@ def _check_time(until: float, what: str) -> None:
 
 
 def _open(asked: str) -> httpx.Client:
-    from advisor.files import __version__  # noqa: PLC0415
-
     try:
         import httpx  # noqa: PLC0415  an extra, and 60 ms
     except ImportError:

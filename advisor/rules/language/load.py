@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -15,10 +15,6 @@ from advisor.knowledge.vocabulary import Vocabulary
 from advisor.rules.language.file_places import Layer, Places, telling_paths
 from advisor.rules.language.file_places import short_name as _label
 from advisor.rules.language.model import Disabled, Rule, RuleSet
-
-if TYPE_CHECKING:
-    from advisor.knowledge.yaml_fields import Collector
-    from advisor.rules.language.model import Draft
 
 Names = Mapping[str, Collection[str]]
 
@@ -86,13 +82,13 @@ def read_as_far(
     over: Path | None = None,
 ) -> ReadRules:
     """Read a folder of rules as far as it goes: the arguments are those of ``load_rules``."""
-    from advisor.rules.language.static_checks import known_names  # noqa: PLC0415 - a warm start does without
+    from advisor.rules.language.overlay import known_names, read_layers  # noqa: PLC0415 - likewise
 
     try:
         contents, layer, _ = _layered(folder or data_dir("rules"), over)
     except UserError as error:
         return ReadRules((), (), (), [error])
-    drafts, _, problems = _read(contents, vocabulary, templates, names, layer)
+    drafts, _, problems = read_layers(contents, vocabulary, templates, names, layer)
     places = Places.of([None, folder])
     read = [draft for draft in drafts if draft.rule.id]
     whole = [d.rule for d in read if not d.partial and _within_limits(d.rule)]
@@ -168,35 +164,11 @@ def parse_set(
     Raises:
         RuleFileError: As for ``load_rules``.
     """
-    drafts, disabled, problems = _read(contents, vocabulary, templates, names, layer)
+    from advisor.rules.language.overlay import read_layers  # noqa: PLC0415 - a warm start does without the parser
+
+    drafts, disabled, problems = read_layers(contents, vocabulary, templates, names, layer)
     raise_problems(problems.errors)
     return Parsed(tuple(draft.rule for draft in drafts), tuple(disabled))
-
-
-def _read(
-    contents: Mapping[str, bytes],
-    vocabulary: Vocabulary,
-    templates: Collection[str] | None,
-    names: Names | None,
-    layer: Layer | None,
-) -> tuple[Sequence[Draft], Sequence[Disabled], Collector]:
-    # Imported here because a warm start does without the parser.
-    from advisor.knowledge.yaml_fields import Collector  # noqa: PLC0415
-    from advisor.rules.language.context import Reading  # noqa: PLC0415
-    from advisor.rules.language.entries import read_rules  # noqa: PLC0415
-    from advisor.rules.language.overlay import laid_over  # noqa: PLC0415
-    from advisor.rules.language.static_checks import check  # noqa: PLC0415
-
-    problems = Collector(RuleFileError)
-    reading = Reading(vocabulary, problems, templates, names)
-    drafts = [
-        draft
-        for shown, content in contents.items()
-        for draft in read_rules(content, shown, reading)
-    ]
-    drafts, disabled = laid_over(drafts, layer, reading)
-    check(drafts, reading)
-    return drafts, disabled, problems
 
 
 def _files(folder: Path) -> Mapping[str, bytes]:

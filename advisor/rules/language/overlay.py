@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
 from advisor.errors import RuleFileError, Source
+from advisor.knowledge.vocabulary import Vocabulary
 from advisor.knowledge.yaml_fields import Collector, guess, listed
 from advisor.rules.conditions import When
 from advisor.rules.language.context import Reading
 from advisor.rules.language.entries import read_rules
 from advisor.rules.language.file_places import Layer
 from advisor.rules.language.model import Disabled, Draft, Overlay, Rule, read_facts
+from advisor.rules.language.static_checks import check, known_names
+
+__all__ = ["known_names", "read_layers"]
 
 _SHOWN = 3
 
 
-def laid_over(
+def read_layers(
+    contents: Mapping[str, bytes],
+    vocabulary: Vocabulary,
+    templates: Collection[str] | None,
+    names: Mapping[str, Collection[str]] | None,
+    layer: Layer | None,
+) -> tuple[Sequence[Draft], Sequence[Disabled], Collector]:
+    """Read and check rule files, arguments as for ``load.parse_set``, with what is wrong."""
+    problems = Collector(RuleFileError)
+    reading = Reading(vocabulary, problems, templates, names)
+    drafts = [
+        draft
+        for shown, content in contents.items()
+        for draft in read_rules(content, shown, reading)
+    ]
+    drafts, disabled = _laid_over(drafts, layer, reading)
+    check(drafts, reading)
+    return drafts, disabled, problems
+
+
+def _laid_over(
     drafts: Sequence[Draft], layer: Layer | None, reading: Reading
 ) -> tuple[list[Draft], list[Disabled]]:
     """Lay the user's rules over the built-in ones.
