@@ -28,9 +28,8 @@ from pathlib import Path
 
 from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch.file_names import Namer
-from advisor.bulk.batch.load import load_plan
 from advisor.bulk.batch.plan import shard_count
-from advisor.bulk.batch.product import Product
+from advisor.bulk.batch.product import Product, load_plan
 from advisor.bulk.batch.shard import Making, make_shard
 from advisor.report.assembly import document
 from advisor.report.formats import render_json

@@ -11,13 +11,10 @@ import typer
 from msgspec import Struct
 
 from advisor.advice.pipeline import Advisor
-from advisor.bulk.audit.pages import SITE_MANIFEST
-from advisor.bulk.audit.run import Now
-from advisor.bulk.audit.work import Setup
-from advisor.bulk.batch.inputs import input_files
-from advisor.bulk.batch.manifest import made_by
+from advisor.bulk.audit.run import Now, Setup
+from advisor.bulk.batch.manifest import input_files, made_by
 from advisor.bulk.batch.readback import Batch, open_batch
-from advisor.bulk.batch.store import MANIFEST
+from advisor.bulk.batch.store import MANIFEST, SITE_MANIFEST
 from advisor.cli.audit_text import told_batch, told_site
 from advisor.cli.batch_run import Folders, whole
 from advisor.cli.options import (

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from advisor.bulk.audit.finding import HEADINGS, Findings
 from advisor.bulk.audit.pages import check_site
-from advisor.bulk.audit.run import Likeness, Now, Result, audit
-from advisor.bulk.audit.work import Setup
+from advisor.bulk.audit.run import Likeness, Now, Result, Setup, audit
 from advisor.bulk.batch.readback import Batch
 from advisor.cli.progress import Steps
 from advisor.units import counted

@@ -10,8 +10,8 @@ import typer
 
 from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch.cost_sample import measure
-from advisor.bulk.batch.load import load_plan
-from advisor.bulk.batch.shard import formats
+from advisor.bulk.batch.product import load_plan
+from advisor.bulk.batch.store import formats
 from advisor.cli.batch_run import Asked, Folders, execute, foretold
 from advisor.cli.options import (
     LENGTHS,

@@ -19,22 +19,21 @@ from msgspec import Struct
 from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch import store
 from advisor.bulk.batch.cost_sample import Cost
-from advisor.bulk.batch.executors import Local, Place, connected
 from advisor.bulk.batch.file_names import Namer
-from advisor.bulk.batch.inputs import input_files
 from advisor.bulk.batch.manifest import (
     Manifest,
     as_bytes,
     differences,
+    input_files,
     made_by,
     manifest,
-    read_manifest,
 )
 from advisor.bulk.batch.plan import Plan, shard_count
+from advisor.bulk.batch.readback import read_manifest
 from advisor.bulk.batch.run import Stop, Totals, run, unwritable
 from advisor.bulk.batch.shard import Making
 from advisor.bulk.batch.store import MANIFEST
-from advisor.bulk.batch.worker import Job
+from advisor.bulk.batch.worker import Job, Local, Place, connected
 from advisor.cli.progress import BatchProgress
 from advisor.errors import EngineError, RequestError
 from advisor.report.prose import Length

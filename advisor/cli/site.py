@@ -14,8 +14,7 @@ import typer
 from advisor.bulk.batch.readback import open_batch
 from advisor.bulk.batch.store import locked
 from advisor.bulk.site.catalogue import read_catalogue
-from advisor.bulk.site.folder import check_place, place_for
-from advisor.bulk.site.run import Asked, make_site
+from advisor.bulk.site.run import Asked, check_place, make_site, place_for
 from advisor.cli.options import TemplatesFolder
 from advisor.cli.progress import STOPPED, Steps
 from advisor.errors import RequestError, raise_problems

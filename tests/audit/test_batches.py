@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from advisor.bulk.batch.executors import Local
+from advisor.bulk.batch.worker import Local
 from tests.batch.plans import index
 from tests.cli.running import Outcome, run
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.bulk.batch import disk
-from advisor.bulk.batch.shard import File
-from advisor.bulk.batch.store import prepare, write_files
+from advisor.bulk.batch import store
+from advisor.bulk.batch.store import File, prepare, write_files
 
 FILES = (
     File("markdown/a/b.md", b"text"),
@@ -56,7 +55,7 @@ def test_an_old_kernel_has_every_file_and_every_folder_flushed(
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="one call is Linux's")
 def test_a_new_kernel_needs_no_call_per_file(tmp_path: Path, flushed: list[str]) -> None:
-    if disk._kernel() < (5, 8):
+    if store._kernel() < (5, 8):
         pytest.skip("an old kernel")
     assert written(tmp_path) == {file.path: file.content for file in FILES}
     assert not flushed
@@ -90,4 +89,4 @@ def test_the_kernel_is_read(
     release: str, version: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform, "release", lambda: release)
-    assert disk._kernel() == version
+    assert store._kernel() == version

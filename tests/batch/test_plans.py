@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from advisor.advice.pipeline import Advisor
-from advisor.bulk.batch.load import load_plan
 from advisor.bulk.batch.plan import Item, Plan, shard_count
-from advisor.bulk.batch.presets import KINDS, read_presets
-from advisor.bulk.batch.product import NO_DEPTH, REPEATED, TOO_LONG
+from advisor.bulk.batch.plan_file import KINDS, read_presets
+from advisor.bulk.batch.product import NO_DEPTH, REPEATED, TOO_LONG, load_plan
 from advisor.errors import Problems, UserError
 from advisor.knowledge import load_knowledge
 from advisor.scenario.settings import request_from

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.bulk.batch.executors import Local, Pool
+from advisor.bulk.batch.worker import Local, Pool
 from tests.batch.plans import TINY, write
 from tests.cli.running import Outcome, run
 

@@ -18,9 +18,9 @@ import pytest
 
 from advisor.bulk.batch import run as running
 from advisor.bulk.batch import store, worker
-from advisor.bulk.batch.executors import Here, Local
 from advisor.bulk.batch.plan import Shard
-from advisor.bulk.batch.shard import File
+from advisor.bulk.batch.store import File
+from advisor.bulk.batch.worker import Here, Local
 from tests.batch.plans import TINY, contents, index, write
 from tests.cli.running import Outcome, advise, run
 

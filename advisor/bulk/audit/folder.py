@@ -10,8 +10,18 @@ from zlib import crc32
 
 from advisor.bulk.audit.finding import Finding
 from advisor.bulk.batch.readback import Batch, Entry, read_record
-from advisor.bulk.batch.shard import formats, record_of, texts_of
-from advisor.bulk.batch.store import ERRORS, INDEX, SITE, WORK, entries, known_names, printable
+from advisor.bulk.batch.store import (
+    ERRORS,
+    INDEX,
+    SITE,
+    WORK,
+    entries,
+    formats,
+    known_names,
+    printable,
+    record_of,
+    texts_of,
+)
 
 _AT_ONCE = 2_000_000
 """Names of files held in memory at the same time."""

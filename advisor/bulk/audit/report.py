@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct, ValidationError, field
 
 from advisor.bulk.audit.finding import Finding, Kind
-from advisor.bulk.audit.links import Page, broken, markdown_links, read_page
-from advisor.bulk.batch.entry import report_entry
+from advisor.bulk.audit.pages import Page, broken, markdown_links, read_page
 from advisor.bulk.batch.parquet import row
 from advisor.bulk.batch.plan import Item
 from advisor.bulk.batch.readback import Entry, line_of, read_document
-from advisor.bulk.batch.shard import Failure, Making, Report, make_report
+from advisor.bulk.batch.shard import Failure, Making, Report, make_report, report_entry
 from advisor.errors import UserError
 from advisor.report.clauses import escaped
 from advisor.report.formats import json_line

@@ -12,13 +12,15 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
+from pathlib import Path
 
 from msgspec import Struct, field
 
 from advisor.bulk.batch.axes import Card
-from advisor.bulk.batch.plan import Item, Shard
-from advisor.bulk.batch.plan_file import Block, PlanFile
-from advisor.errors import UserError
+from advisor.bulk.batch.plan import Item, Plan, Shard
+from advisor.bulk.batch.plan_file import Block, PlanFile, read_plan
+from advisor.bulk.batch.row_plan import check_requests
+from advisor.errors import RequestError, UserError
 from advisor.estimate.memory import estimate_memory
 from advisor.knowledge import names
 from advisor.knowledge.types import Framework, Gpu, Knowledge
@@ -277,3 +279,41 @@ def _shares(earlier: Block, block: Block, head: tuple[str, str, str]) -> bool:
 def _has(earlier: Block, card: Card, inner: Inner) -> bool:
     same = all(inner.get(key) in values for key, values in earlier.lists.items() if values)
     return same and any(one.text == card.text for one in earlier.cards)
+
+
+_YAML = (".yaml", ".yml")
+_ROWS = (".csv", ".jsonl", ".ndjson", ".json")
+_MOST_REASONS = 5
+
+
+def load_plan(file: Path, knowledge: Knowledge, folder: Path | None = None) -> Plan:
+    """Read and check a plan; nothing is estimated yet but what tells whether it can be.
+
+    Args:
+        file: The plan; its ending says what it is.
+        knowledge: Where names are looked up.
+        folder: The user's knowledge folder, for presets.
+
+    Raises:
+        UserError: Everything that is wrong with it, at once.
+    """
+    suffix = file.suffix.casefold()
+    if suffix in _ROWS:
+        return check_requests(file, knowledge)
+    if suffix not in _YAML:
+        raise RequestError(
+            f"'{file}' is neither a plan nor requests by its name",
+            hint=f"Name it with one of {', '.join((*_YAML, *_ROWS))}.",
+        )
+    try:
+        content = file.read_bytes()
+    except OSError as bad:
+        raise RequestError(f"cannot read '{file}': {bad.strerror}.") from None
+    plan = expand(read_plan(content, str(file), knowledge, folder), knowledge)
+    if not plan.scenarios:
+        reasons = list(plan.skipped)[:_MOST_REASONS]
+        raise RequestError(
+            f"nothing in '{file}' can run: {'; '.join(reasons) or 'it is empty'}",
+            hint="Take other formats, cards or contexts.",
+        )
+    return plan

@@ -13,15 +13,13 @@ from msgspec import Struct
 from msgspec.json import Decoder
 
 from advisor.advice.document import Advice
-from advisor.bulk.batch.manifest import read_manifest
 from advisor.bulk.batch.plan import MOST_IN_A_SHARD, shards_of
-from advisor.bulk.batch.shard import formats, place_of, record_of
-from advisor.bulk.batch.store import MANIFEST
+from advisor.bulk.batch.store import MANIFEST, formats, place_of, record_of
 from advisor.errors import RequestError
 from advisor.report.prose import Length
 
 Entry = Mapping[str, Any]
-"""A line of the index; see ``advisor.bulk.batch.entry``."""
+"""A line of the index; see ``advisor.bulk.batch.shard``."""
 
 
 _DOCUMENT = Decoder(Advice)
@@ -42,6 +40,24 @@ class Batch(Struct, frozen=True):
     def formats(self) -> tuple[str, ...]:
         """What was written."""
         return tuple(self.manifest["formats"])
+
+
+def read_manifest(file: Path) -> Mapping[str, object]:
+    """Read the manifest of an earlier run.
+
+    Raises:
+        RequestError: It cannot be read.
+    """
+    try:
+        found = json.loads(file.read_bytes())
+    except OSError as bad:
+        raise RequestError(f"cannot read '{file}': {bad.strerror}.") from None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        hint = "Name another folder, or delete this one."
+        raise RequestError(f"'{file}' is not a manifest", hint=hint)
+    return found
 
 
 def open_batch(root: Path) -> Batch:

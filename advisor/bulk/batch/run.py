@@ -8,10 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from advisor.bulk.batch.executors import Place
 from advisor.bulk.batch.plan import Plan, Shard, shard_count
 from advisor.bulk.batch.store import Head, ask_to_stop, finish, read_head, write_files
-from advisor.bulk.batch.worker import Done, Job, run_shard
+from advisor.bulk.batch.worker import Done, Job, Place, run_shard
 from advisor.errors import RequestError
 
 _LOOK_S = 0.5

@@ -5,9 +5,8 @@ The same slice gives the same bytes in any process on any machine with the same 
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +15,16 @@ from msgspec import Struct, field
 
 from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch.canonical import canonical
-from advisor.bulk.batch.entry import failure_entry, report_entry
 from advisor.bulk.batch.file_names import Namer
 from advisor.bulk.batch.plan import Item, Shard
+from advisor.bulk.batch.store import (
+    TABLE_TEXT,
+    File,
+    described,
+    place_of,
+    record_of,
+    texts_of,
+)
 from advisor.errors import Problems, UserError
 from advisor.report.assembly import document_and_views
 from advisor.report.formats import FORMATS, Page, json_line
@@ -29,23 +35,79 @@ if TYPE_CHECKING:
     from advisor.advice.conclusions import Conclusions
     from advisor.advice.document import Advice
     from advisor.report.assembly import Views
+    from advisor.scenario.figures import Figure
 
-TABLE_TEXT = "markdown"
-"""The format of the text in a row of a Parquet file."""
+
+def report_entry(
+    name: str,
+    item: Item,
+    request: Request,
+    doc: Advice,
+    files: Mapping[str, Mapping[str, object]],
+) -> Mapping[str, object]:
+    """Describe a report: its request, the figures a list shows, and where its files are.
+
+    Args:
+        name: The report's name, the same in every format.
+        item: What the plan said.
+        request: The request as it was answered.
+        doc: The result document.
+        files: By format.
+    """
+    asked = doc.scenario
+    gpu, model = asked.gpu, asked.model
+    first = doc.recommendations[0] if doc.recommendations else None
+    return {
+        "id": name,
+        **_stated(item),
+        "request": dict(request.stated()),
+        "gpu": gpu and gpu.name,
+        "vendor": gpu and gpu.vendor,
+        "gpus": asked.gpus,
+        "model": model.name,
+        "family": model.family,
+        "precision": asked.precision,
+        "context_tokens": asked.context_tokens,
+        "batch": asked.batch,
+        "kv_cache": asked.kv_cache,
+        "framework": asked.framework,
+        "state": doc.verdict.state,
+        "required_bytes": doc.memory.required_bytes,
+        "usable_bytes": doc.memory.usable_bytes,
+        "headroom_bytes": doc.memory.headroom_bytes,
+        "deficit_bytes": doc.memory.deficit_bytes,
+        "decode_tok_s": _speed(doc.speed.decode_tok_s if doc.speed else None),
+        "first": first and {"action": first.action, "title": first.title},
+        "files": files,
+    }
+
+
+def failure_entry(number: int, item: Item, message: str, *, bug: bool) -> Mapping[str, object]:
+    """Describe a scenario that has no report."""
+    return {
+        "shard": number,
+        **_stated(item),
+        "request": dict(item.request),
+        "bug": bug,
+        "error": message,
+    }
+
+
+def _stated(item: Item) -> Mapping[str, object]:
+    """Where an explicit request stood in its file."""
+    return {"row": {"line": item.line, "id": item.id}} if item.line else {}
+
+
+def _speed(figure: Figure | None) -> Mapping[str, object] | None:
+    if figure is None:
+        return None
+    return {key: getattr(figure, key) for key in ("estimate", "low", "high", "evidence")}
+
+
 _MOST_SHOWN = 1000
 _TOGETHER = 4
 """Scenarios answered before their reports are written: each part finds its data still at hand."""
 _ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-
-
-def texts_of(formats: Collection[str]) -> tuple[str, ...]:
-    """Name the formats in which each report is a file."""
-    return tuple(form.name for form in FORMATS.values() if form.suffix and form.name in formats)
-
-
-def formats() -> tuple[str, ...]:
-    """Name every format of a batch: files of their own, then files that a shard has one of."""
-    return (*texts_of(FORMATS), "jsonl", "parquet")
 
 
 class Making(Struct, frozen=True):
@@ -56,14 +118,6 @@ class Making(Struct, frozen=True):
     formats: tuple[str, ...]
     length: Length
     templates: Path | None = None
-
-
-class File(Struct, frozen=True):
-    """One file of the output folder."""
-
-    path: str
-    """From the output folder, with forward slashes."""
-    content: bytes
 
 
 class Failure(Struct, frozen=True):
@@ -92,16 +146,6 @@ class _Tables(Struct):
     files: list[Mapping[str, object]] = field(default_factory=list)
     entries: list[Mapping[str, object]] = field(default_factory=list)
     failures: list[Mapping[str, object]] = field(default_factory=list)
-
-
-def place_of(kind: str, number: int, suffix: str) -> str:
-    """Name a file that a shard has one of: ``jsonl/000/000012.jsonl``."""
-    return f"{kind}/{number // 1000:03d}/{number:06d}.{suffix}"
-
-
-def record_of(number: int) -> str:
-    """Name the record of a shard; where it stands, the shard is complete."""
-    return place_of("shards", number, "jsonl")
 
 
 def make_shard(shard: Shard, making: Making) -> Iterator[File]:
@@ -199,12 +243,6 @@ def _files(
         files["parquet"] = {"path": path, "row": len(tables.rows)}
         tables.rows.append(row(name, made.doc, made.texts[TABLE_TEXT]))
     tables.entries.append(report_entry(name, item, made.request, made.doc, files))
-
-
-def described(file: File) -> Mapping[str, object]:
-    """Give path, size and hash of a file, as indexes and records hold them."""
-    digest = hashlib.sha256(file.content).hexdigest()
-    return {"path": file.path, "bytes": len(file.content), "sha256": digest}
 
 
 def _whole_files(number: int, making: Making, tables: _Tables) -> Iterator[File]:

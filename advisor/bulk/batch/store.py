@@ -7,19 +7,139 @@ place, the shard's record last. Whoever finds a record finds everything it names
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
 import json
 import os
+import platform
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
-from advisor.bulk.batch.disk import flush_files, flush_folders
-from advisor.bulk.batch.shard import File, formats, record_of
 from advisor.errors import RequestError
+from advisor.report.formats import FORMATS
+
+SITE_MANIFEST = "site.jsonl"
+"""A line about the site, then one for each of its files."""
+MOST_PAGE_BYTES = 100_000
+
+
+TABLE_TEXT = "markdown"
+"""The format of the text in a row of a Parquet file."""
+
+
+def texts_of(formats: Collection[str]) -> tuple[str, ...]:
+    """Name the formats in which each report is a file."""
+    return tuple(form.name for form in FORMATS.values() if form.suffix and form.name in formats)
+
+
+def formats() -> tuple[str, ...]:
+    """Name every format of a batch: files of their own, then files that a shard has one of."""
+    return (*texts_of(FORMATS), "jsonl", "parquet")
+
+
+class File(Struct, frozen=True):
+    """One file of the output folder."""
+
+    path: str
+    """From the output folder, with forward slashes."""
+    content: bytes
+
+
+def place_of(kind: str, number: int, suffix: str) -> str:
+    """Name a file that a shard has one of: ``jsonl/000/000012.jsonl``."""
+    return f"{kind}/{number // 1000:03d}/{number:06d}.{suffix}"
+
+
+def record_of(number: int) -> str:
+    """Name the record of a shard; where it stands, the shard is complete."""
+    return place_of("shards", number, "jsonl")
+
+
+def described(file: File) -> Mapping[str, object]:
+    """Give path, size and hash of a file, as indexes and records hold them."""
+    digest = hashlib.sha256(file.content).hexdigest()
+    return {"path": file.path, "bytes": len(file.content), "sha256": digest}
+
+
+_AT_ONCE = 16
+_TELLS_ERRORS = (5, 8)
+"""From this Linux on the one call says when something could not be written."""
+
+
+def flush_files(root: Path, paths: Iterable[Path]) -> None:
+    """Flush files of a folder.
+
+    Raises:
+        OSError: One of them cannot be written.
+    """
+    if whole := _whole_file_system():
+        whole(root)
+        return
+    with ThreadPoolExecutor(_AT_ONCE) as flushing:
+        list(flushing.map(_flush, paths))
+
+
+def flush_folders(root: Path, folders: Iterable[Path]) -> None:
+    """Flush the names in folders; folders above are included, because they may be new.
+
+    Raises:
+        OSError: One of them cannot be written.
+    """
+    if os.name == "nt":
+        return
+    if whole := _whole_file_system():
+        whole(root)
+        return
+    above = {up for folder in folders for up in (folder, *folder.parents) if _within(up, root)}
+    for path in sorted(above, key=lambda path: -len(path.parts)):
+        _flush(path)
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _within(path: Path, root: Path) -> bool:
+    return path == root or root in path.parents
+
+
+def _whole_file_system() -> Callable[[Path], None] | None:
+    """Give what flushes the file system of a folder; None where that cannot be had or trusted."""
+    if not sys.platform.startswith("linux") or _kernel() < _TELLS_ERRORS:
+        return None
+    try:
+        syncfs = ctypes.CDLL(None, use_errno=True).syncfs
+    except (OSError, AttributeError):
+        return None
+
+    def whole(root: Path) -> None:
+        handle = os.open(root, os.O_RDONLY)
+        try:
+            if syncfs(handle):
+                number = ctypes.get_errno()
+                raise OSError(number, os.strerror(number), str(root))
+        finally:
+            os.close(handle)
+
+    return whole
+
+
+def _kernel() -> tuple[int, ...]:
+    """Version of the kernel, ``6.1.0-13-amd64`` as (6, 1)."""
+    parts = platform.release().split("-")[0].split(".")[:2]
+    return tuple(int(part) for part in parts if part.isdigit())
+
 
 MANIFEST, INDEX, ERRORS = "manifest.json", "index.jsonl", "errors.jsonl"
 WORK, SITE, _TOKEN, _STOP = ".work", "site", "token", "stop"

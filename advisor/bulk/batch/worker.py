@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -16,10 +21,14 @@ from advisor.bulk.batch import huge_pages
 from advisor.bulk.batch.file_names import Namer
 from advisor.bulk.batch.manifest import differences, made_by
 from advisor.bulk.batch.plan import Shard
-from advisor.bulk.batch.shard import File, Making, make_shard
-from advisor.bulk.batch.store import asked_to_stop, sees, write_files
+from advisor.bulk.batch.shard import Making, make_shard
+from advisor.bulk.batch.store import File, asked_to_stop, sees, write_files
 from advisor.errors import RequestError, UserError
 from advisor.report.prose import Length
+
+if TYPE_CHECKING:
+    from distributed import Client
+
 
 _COLLECT_RARELY = (400_000, 20, 50)
 """Thresholds of the garbage collector: reports make few cycles, and looking for them took 8 %."""
@@ -113,3 +122,155 @@ def _end_with_parent() -> None:
     if parent is not None:
         wait([parent.sentinel])
         os._exit(1)
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_AHEAD = 2
+"""Shards in flight for each worker: one being made, one waiting."""
+_CONNECT_S = 10
+_RETRIES = 5
+"""How often Dask tries a shard again whose worker died."""
+
+
+class Here(Executor):
+    """Runs at once in this process."""
+
+    def __init__(self) -> None:
+        """Set the garbage collector for many reports in a row, until the end."""
+        self._thresholds = gc.get_threshold()
+        collect_rarely()
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        """Call and keep what comes of it."""
+        future: Future[R] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001  kept for whoever asks for the result
+            future.set_exception(error)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002  as in Executor
+        """Set the garbage collector as it was before."""
+        gc.set_threshold(*self._thresholds)
+
+
+class Pool(ProcessPoolExecutor):
+    """Processes that Ctrl-C does not reach, from their first moment on: it is the parent's."""
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        """Submit; the processes that this may start begin with the signal held back."""
+        with _interrupts_held():
+            return super().submit(fn, *args, **kwargs)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back for a moment; it comes afterwards, and new processes never see it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Place(Protocol):
+    """A way to run shards."""
+
+    @property
+    def died(self) -> tuple[type[BaseException], ...]:
+        """What a future raises whose worker is gone."""
+
+    def open(self) -> Executor:
+        """Give an executor; asked again after a process of the pool has died."""
+
+    def room(self) -> int:
+        """How many shards may be in flight now."""
+
+    def close(self, executor: Executor, *, drop: bool) -> None:
+        """End an executor when its work is done, or at once."""
+
+    def explained(self, error: Exception) -> Exception:
+        """Give the error to raise for one that came out of a worker."""
+
+
+class Local(Struct, frozen=True):
+    """This process alone, or a pool of spawned ones."""
+
+    workers: int
+    died: tuple[type[BaseException], ...] = (BrokenExecutor,)
+
+    def open(self) -> Executor:
+        """One worker runs here, several in new processes."""
+        if self.workers == 1:
+            return Here()
+        context = multiprocessing.get_context("spawn")
+        return Pool(self.workers, mp_context=context, initializer=start_worker)
+
+    def room(self) -> int:
+        """One for each worker and one waiting behind it."""
+        return 1 if self.workers == 1 else _AHEAD * self.workers
+
+    def close(self, executor: Executor, *, drop: bool) -> None:
+        """Wait for the processes, or end them."""
+        if drop:
+            for child in multiprocessing.active_children():
+                child.terminate()
+        executor.shutdown(wait=True, cancel_futures=True)
+
+    def explained(self, error: Exception) -> Exception:
+        """As it is."""
+        return error
+
+
+class Cluster(Struct, frozen=True):
+    """The workers of a Dask scheduler, through its ``concurrent.futures`` executor."""
+
+    client: Client
+    died: tuple[type[BaseException], ...]
+
+    def open(self) -> Executor:
+        """Submitting the same shard twice must run it twice: not pure."""
+        executor: Executor = self.client.get_executor(pure=False, retries=_RETRIES)
+        return executor
+
+    def room(self) -> int:
+        """Two for each thread there is now; workers may come and go."""
+        threads: int = sum(self.client.nthreads().values())
+        return max(_AHEAD * threads, _AHEAD)
+
+    def close(self, executor: Executor, *, drop: bool) -> None:
+        """Wait for the cluster, or cancel what it has not begun."""
+        executor.shutdown(wait=not drop)
+
+    def explained(self, error: Exception) -> Exception:
+        """Name the usual cause of what no shard raises itself."""
+        if isinstance(error, UserError | OSError):
+            return error
+        first = str(error).strip().splitlines()
+        return RequestError(
+            f"the cluster failed: {type(error).__name__}: {first[0] if first else ''}",
+            hint="The scheduler and every worker need the same version of advisor and of Dask.",
+        )
+
+
+def connected(address: str) -> Cluster:
+    """Use the workers of a Dask scheduler.
+
+    Raises:
+        RequestError: ``distributed`` is not installed, or no scheduler answers.
+    """
+    try:
+        from distributed import Client, KilledWorker  # noqa: PLC0415  an extra
+    except ImportError:
+        hint = "Install it: pip install 'advisor[dask]'."
+        raise RequestError("a cluster needs Dask distributed", hint=hint) from None
+    try:
+        client = Client(address, timeout=_CONNECT_S, set_as_default=False)
+    except (OSError, ValueError) as bad:
+        hint = "Give the address that the scheduler prints, for example tcp://host:8786."
+        raise RequestError(f"no Dask scheduler answers at '{address}': {bad}", hint=hint) from None
+    return Cluster(client, (BrokenExecutor, CancelledError, KilledWorker))

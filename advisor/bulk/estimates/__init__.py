@@ -11,8 +11,7 @@ from advisor.bulk.estimates.figures import (
     load,
     written,
 )
-from advisor.bulk.estimates.lines import MOST_BYTES
-from advisor.bulk.estimates.rows import Row, read_rows
+from advisor.bulk.estimates.rows import MOST_BYTES, Row, read_rows
 
 __all__ = [
     "MOST_BYTES",

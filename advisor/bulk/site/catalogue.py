@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -12,13 +13,14 @@ from msgspec.structs import asdict
 from advisor.bulk.batch.file_names import folder_names, is_name
 from advisor.bulk.batch.readback import Batch, Entry, document_of, index_entries
 from advisor.bulk.batch.store import ERRORS, INDEX
+from advisor.bulk.site.page import STATES, Site
 from advisor.errors import RequestError
+from advisor.units import counted
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice, GpuDoc, ModelDoc
 
-STATES = ("fits", "tight", "needs_offload", "too_big")
-"""Verdicts, the best first."""
+
 _RUNNING = frozenset(STATES[:2])
 Setting = tuple[tuple[str, object], ...]
 """A request without its card and model."""
@@ -219,3 +221,99 @@ def _setup(order: int, entry: Entry, firsts: _Firsts) -> Setup:
         place=(sys.intern(str(place["path"])), int(place["offset"]), int(place["bytes"])),
         bits=firsts.note(card, model, precision, entry),
     )
+
+
+_ALL_PAIRS = 12
+"""So many cards are compared each with each."""
+_NEXT = 2
+
+Couple = tuple[Subject, Subject, str]
+"""Two cards and the path of the page that compares them."""
+
+
+def couples(cards: Sequence[Subject]) -> list[Couple]:
+    """Pair cards: all of them, or neighbours in memory of the same vendor and of any."""
+    ordered = sorted(cards, key=lambda one: (one.size, one.name.casefold(), one.key))
+    if len(ordered) <= _ALL_PAIRS:
+        chosen = {(a.key, b.key): (a, b) for a, b in combinations(ordered, 2)}
+    else:
+        chosen = {}
+        groups = [[one for one in ordered if one.group == name] for name in _groups(ordered)]
+        for row in (ordered, *groups):
+            for step in range(1, _NEXT + 1):
+                near = zip(row, row[step:], strict=False)
+                chosen |= {(a.key, b.key): (a, b) for a, b in near}
+    return [(a, b, f"compare/{a.slug}--{b.slug}.html") for a, b in chosen.values()]
+
+
+def _groups(cards: Sequence[Subject]) -> list[str]:
+    return sorted({one.group for one in cards})
+
+
+def couples_by_card(cards: Sequence[Subject]) -> dict[str, list[Couple]]:
+    """Sort the couples by each of their cards."""
+    found: dict[str, list[Couple]] = {}
+    for couple in couples(cards):
+        for one in couple[:2]:
+            found.setdefault(one.key, []).append(couple)
+    return found
+
+
+class Kind(Struct, frozen=True):
+    """Cards or models, where pages for both are alike."""
+
+    word: str
+    folder: str
+    all_page: str
+    section: str
+    title: str
+
+
+CARD = Kind("card", "card", "cards.html", "cards", "Cards")
+MODEL = Kind("model", "model", "models.html", "models", "Models")
+
+
+class Shown(Struct, frozen=True):
+    """What pages are made from: the catalogue, and the shown setups by card and by model."""
+
+    site: Site
+    catalogue: Catalogue
+    by_card: Mapping[str, list[Setup]]
+    by_model: Mapping[str, list[Setup]]
+    cards: Mapping[str, Subject]
+    models: Mapping[str, Subject]
+    couples: Mapping[str, list[Couple]]
+
+    @classmethod
+    def of(cls, site: Site, catalogue: Catalogue) -> Shown:
+        """Sort the shown setups."""
+        by_card: dict[str, list[Setup]] = {}
+        by_model: dict[str, list[Setup]] = {}
+        for (card, model), setup in catalogue.best.items():
+            by_card.setdefault(card, []).append(setup)
+            by_model.setdefault(model, []).append(setup)
+        cards = {one.key: one for one in catalogue.cards}
+        models = {one.key: one for one in catalogue.models}
+        couples = couples_by_card(catalogue.cards)
+        return cls(site, catalogue, by_card, by_model, cards, models, couples)
+
+    def of_kind(self, kind: Kind) -> list[Subject]:
+        """Give all cards, or all models."""
+        return self.catalogue.cards if kind is CARD else self.catalogue.models
+
+    def setups(self, kind: Kind, subject: Subject) -> list[Setup]:
+        """Give the shown setup of every pair of a card or model."""
+        found = self.by_card if kind is CARD else self.by_model
+        return found[subject.key]
+
+    def pair_path(self, setup: Setup) -> str:
+        """Name the page of a pair, from the folder of the site."""
+        return f"pair/{self.models[setup.model].slug}/{self.cards[setup.card].slug}.html"
+
+    def counts(self) -> dict[str, object]:
+        """Say how much there is."""
+        return {
+            "cards_count": counted(len(self.cards), "card"),
+            "models_count": counted(len(self.models), "model"),
+            "reports_count": counted(self.catalogue.reports, "report"),
+        }

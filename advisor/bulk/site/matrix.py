@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from advisor.bulk.batch.file_names import folder_names
-from advisor.bulk.batch.shard import File
-from advisor.bulk.site.catalogue import Setting, Setup, Subject
-from advisor.bulk.site.parts import in_parts
-from advisor.bulk.site.tables import CARD, MODEL, Shown, sizes_for
-from advisor.bulk.site.words import Row, gib, setting_text, size_text
+from advisor.bulk.batch.store import File
+from advisor.bulk.site.catalogue import CARD, MODEL, Setting, Setup, Shown, Subject
+from advisor.bulk.site.page import in_parts
+from advisor.bulk.site.words import Row, gib, setting_text, size_text, sizes_for
 from advisor.units import counted, plain
 
 _ROWS, _COLUMNS = 24, 16

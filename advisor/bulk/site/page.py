@@ -3,20 +3,48 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
-from advisor.bulk.audit.pages import MOST_PAGE_BYTES
-from advisor.bulk.batch.shard import File
-from advisor.bulk.site.words import State, markup, states
-from advisor.errors import TemplateError
+from advisor.bulk.batch.store import MOST_PAGE_BYTES, File
+from advisor.errors import RequestError, TemplateError
 from advisor.report.templates import Templates, templates_for
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+STATES = ("fits", "tight", "needs_offload", "too_big")
+"""Verdicts, the best first."""
+
+
+class State(Struct, frozen=True):
+    """A verdict in words."""
+
+    state: str
+    symbol: str
+    word: str
+    help: str
+    rank: int
+
+
+def states(templates: Templates) -> Mapping[str, State]:
+    """Read the words of the four verdicts from their template."""
+    found: dict[str, State] = {}
+    for rank, state in enumerate(STATES):
+        symbol, word, said = templates.page("site/state.html.j2", {"state": state}).split("\n")[:3]
+        found[state] = State(state, symbol, word, said, rank)
+    return found
+
+
+def markup(text: str) -> Markup:
+    """Mark text as HTML that a template has made."""
+    from markupsafe import Markup  # noqa: PLC0415  start-up of other commands
+
+    return Markup(text)  # noqa: S704  only ever what an autoescaping template gave
+
 
 _MOST_DESCRIBED = 300
 _GAPS = re.compile(r"\n\s*\n+")
@@ -108,3 +136,60 @@ def _trail(root: str, steps: Sequence[Step]) -> list[Mapping[str, str]]:
         return []
     whole = [("Start", "index.html"), *steps]
     return [{"name": name, "href": f"{root}{path}" if path else ""} for name, path in whole]
+
+
+T = TypeVar("T")
+Make = Callable[[Sequence[T], int, int], File]
+"""Makes the page of some items; it is told its number, from 1, and how many pages there are."""
+
+
+def numbered(path: str, number: int) -> str:
+    """Name a part: ``cards.html``, ``cards-2.html``."""
+    stem = path.removesuffix(".html")
+    return path if number == 1 else f"{stem}-{number}.html"
+
+
+def in_parts(items: Sequence[T], make: Make[T]) -> list[File]:
+    """Make as few pages as keep below the largest size; no item is on two pages.
+
+    Raises:
+        RequestError: One item alone is too large for a page.
+    """
+    count = 1
+    while True:
+        size = -(-len(items) // count) or 1
+        chunks = [items[start : start + size] for start in range(0, len(items), size)] or [items]
+        pages = [make(chunk, at, len(chunks)) for at, chunk in enumerate(chunks, start=1)]
+        largest = max(len(page.content) for page in pages)
+        if largest <= ROOM_BYTES:
+            return pages
+        if size == 1:
+            raise RequestError(f"a page of the site is larger than {ROOM_BYTES:,} bytes")
+        count = max(len(chunks) + 1, -(-len(chunks) * largest // ROOM_BYTES))
+
+
+def pager(site: Site, path: str, number: int, count: int, names: Sequence[str] = ()) -> str:
+    """Link the parts of a list; empty where there is only one.
+
+    Args:
+        site: What all pages share.
+        path: Of the first part, as seen from this page's folder.
+        number: This part, from 1.
+        count: How many there are.
+        names: What to call them; their numbers if left out.
+    """
+    if count == 1:
+        return ""
+    items: list[Mapping[str, str]] = [
+        {
+            "name": names[at - 1] if names else str(at),
+            "href": "" if at == number else numbered(path, at),
+        }
+        for at in range(1, count + 1)
+    ]
+    return site.piece("pager", {"items": items})
+
+
+def part_text(number: int, count: int) -> str:
+    """Tell the title of a part from those of the others."""
+    return "" if count == 1 else f" ({number} of {count})"

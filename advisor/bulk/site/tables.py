@@ -2,93 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import Struct
-
-from advisor.bulk.batch.shard import File
-from advisor.bulk.site.catalogue import Catalogue, Setup, Subject
-from advisor.bulk.site.neighbours import Couple, couples_by_card
-from advisor.bulk.site.page import Site
-from advisor.bulk.site.parts import in_parts, numbered, pager, part_text
-from advisor.bulk.site.words import Row, facts, setup_row, size_text, size_value
+from advisor.bulk.batch.store import File
+from advisor.bulk.site.catalogue import (
+    CARD,
+    MODEL,
+    Couple,
+    Kind,
+    Setup,
+    Shown,
+    Subject,
+    couples,
+)
+from advisor.bulk.site.page import Site, in_parts, numbered, pager, part_text
+from advisor.bulk.site.words import Row, facts, setup_row, size_text, size_value, sizes_for
 from advisor.report import figures as f
-from advisor.units import GIB, counted
 
-_MEMORY_GIB = (8, 12, 16, 24, 32, 48, 80, 128)
-_BILLIONS = (1, 3, 7, 13, 30, 70, 200)
 _GIGA = 1e9
 _MOST_COMPARED = 8
-
-
-class Kind(Struct, frozen=True):
-    """Cards or models, where pages for both are alike."""
-
-    word: str
-    folder: str
-    all_page: str
-    section: str
-    title: str
-
-
-CARD = Kind("card", "card", "cards.html", "cards", "Cards")
-MODEL = Kind("model", "model", "models.html", "models", "Models")
-
-
-class Shown(Struct, frozen=True):
-    """What pages are made from: the catalogue, and the shown setups by card and by model."""
-
-    site: Site
-    catalogue: Catalogue
-    by_card: Mapping[str, list[Setup]]
-    by_model: Mapping[str, list[Setup]]
-    cards: Mapping[str, Subject]
-    models: Mapping[str, Subject]
-    couples: Mapping[str, list[Couple]]
-
-    @classmethod
-    def of(cls, site: Site, catalogue: Catalogue) -> Shown:
-        """Sort the shown setups."""
-        by_card: dict[str, list[Setup]] = {}
-        by_model: dict[str, list[Setup]] = {}
-        for (card, model), setup in catalogue.best.items():
-            by_card.setdefault(card, []).append(setup)
-            by_model.setdefault(model, []).append(setup)
-        cards = {one.key: one for one in catalogue.cards}
-        models = {one.key: one for one in catalogue.models}
-        couples = couples_by_card(catalogue.cards)
-        return cls(site, catalogue, by_card, by_model, cards, models, couples)
-
-    def of_kind(self, kind: Kind) -> list[Subject]:
-        """Give all cards, or all models."""
-        return self.catalogue.cards if kind is CARD else self.catalogue.models
-
-    def setups(self, kind: Kind, subject: Subject) -> list[Setup]:
-        """Give the shown setup of every pair of a card or model."""
-        found = self.by_card if kind is CARD else self.by_model
-        return found[subject.key]
-
-    def pair_path(self, setup: Setup) -> str:
-        """Name the page of a pair, from the folder of the site."""
-        return f"pair/{self.models[setup.model].slug}/{self.cards[setup.card].slug}.html"
-
-    def counts(self) -> dict[str, object]:
-        """Say how much there is."""
-        return {
-            "cards_count": counted(len(self.cards), "card"),
-            "models_count": counted(len(self.models), "model"),
-            "reports_count": counted(self.catalogue.reports, "report"),
-        }
-
-
-def sizes_for(kind: Kind, subjects: Sequence[Subject]) -> list[Row]:
-    """Give the steps of the filter by memory or by parameters that tell subjects apart."""
-    largest = max((one.size for one in subjects), default=0)
-    if kind is CARD:
-        known = [n for n in _MEMORY_GIB if n * GIB <= largest]
-        return [{"value": str(n), "name": f"{n} GiB"} for n in known]
-    known = [n for n in _BILLIONS if n * _GIGA <= largest]
-    return [{"value": str(n), "name": f"{n} billion"} for n in known]
 
 
 def list_pages(shown: Shown, kind: Kind) -> list[File]:
@@ -211,3 +144,133 @@ def _compared_with(shown: Shown, one: Subject) -> list[Row]:
         {"name": f"Compare with {b.name if a.key == one.key else a.name}", "href": f"../{path}"}
         for a, b, path in shown.couples.get(one.key, ())[:_MOST_COMPARED]
     ]
+
+
+_UNKNOWN = "not known"
+
+
+def versus_pages(shown: Shown) -> Iterator[File]:
+    """Make the comparison of every couple of neighbours."""
+    for couple in couples(shown.catalogue.cards):
+        yield from _versus(shown, couple)
+
+
+def _versus(shown: Shown, couple: Couple) -> list[File]:
+    one, two, path = couple
+    both = [{setup.model: setup for setup in shown.setups(CARD, card)} for card in (one, two)]
+    rows = [
+        {
+            "name": model.name,
+            "href": f"../model/{model.slug}.html",
+            "cells": [_cell(shown, setups.get(model.key)) for setups in both],
+        }
+        for model in shown.catalogue.models
+        if any(model.key in setups for setups in both)
+    ]
+    common = {
+        **_named(shown, "one", one),
+        **_named(shown, "two", two),
+        "facts": _facts(one, two),
+        "all": str(len(rows)),
+        "legend": shown.site.legend(),
+    }
+
+    def make(part: Sequence[Row], number: int, count: int) -> File:
+        name = path.rpartition("/")[2]
+        return shown.site.page(
+            numbered(path, number),
+            "versus",
+            common
+            | {
+                "rows": part,
+                "part": part_text(number, count),
+                "pager": pager(shown.site, name, number, count),
+            },
+            section="compare",
+            trail=[("Compare", "compare.html"), (f"{one.name} or {two.name}", "")],
+        )
+
+    return in_parts(rows, make)
+
+
+def _named(shown: Shown, which: str, card: Subject) -> dict[str, object]:
+    fitting = sum(setup.runs for setup in shown.setups(CARD, card))
+    return {
+        f"{which}_name": card.name,
+        f"{which}_href": f"../card/{card.slug}.html",
+        f"{which}_fits": str(fitting),
+    }
+
+
+def _facts(one: Subject, two: Subject) -> list[Row]:
+    left, right = dict(facts(one, CARD.word)), dict(facts(two, CARD.word))
+    return [
+        {"label": label, "one": left.get(label, _UNKNOWN), "two": right.get(label, _UNKNOWN)}
+        for label in {**left, **right}
+    ]
+
+
+def _cell(shown: Shown, setup: Setup | None) -> Row:
+    if setup is None:
+        return {"state": ""}
+    return setup_row(setup, shown.site.words) | {"href": f"../{shown.pair_path(setup)}"}
+
+
+def compare_pages(shown: Shown) -> list[File]:
+    """Make the page that leads to every comparison."""
+    items = [
+        {"name": f"{one.name} or {two.name}", "href": path}
+        for one, two, path in couples(shown.catalogue.cards)
+    ]
+    cards = [{"name": one.name, "slug": one.slug} for one in shown.catalogue.cards]
+
+    def make(part: Sequence[Row], number: int, count: int) -> File:
+        context = {
+            "items": part,
+            "cards": cards,
+            "pager": pager(shown.site, "compare.html", number, count),
+            **shown.counts(),
+        }
+        path = numbered("compare.html", number)
+        return shown.site.page(path, "compare", context, section="compare")
+
+    return in_parts(items, make)
+
+
+def card_data(shown: Shown) -> Iterator[File]:
+    """Give what the comparison of any two cards reads, a script for each card."""
+    for card in shown.catalogue.cards:
+        models = {
+            shown.models[setup.model].name: _figures(shown.site, setup, shown.pair_path(setup))
+            for setup in shown.setups(CARD, card)
+        }
+        data = {"name": card.name, "facts": facts(card, CARD.word), "models": models}
+        yield script(f"data/card-{card.slug}.js", "card", card.slug, data)
+
+
+def _figures(site: Site, setup: Setup, path: str) -> list[object]:
+    words = site.words[setup.state]
+    said = f"{f.rate(setup.speed[0])} tok/s" if setup.speed else ""
+    speed = round(setup.speed[0], 2) if setup.speed else ""
+    row = setup_row(setup, site.words)
+    word = f"{words.symbol} {words.word}"
+    return [setup.state, word, row["setup"], said, speed, path, words.rank]
+
+
+def script(path: str, call: str, *values: object) -> File:
+    """Write data as a script, since a page opened from a disk cannot read files."""
+    given = ",".join(_safe(value) for value in values)
+    return File(path, f"ADVISOR.{call}({given});\n".encode("ascii"))
+
+
+def _safe(value: object) -> str:
+    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def search_data(entries: Sequence[Mapping[str, str]]) -> list[File]:
+    """Cut the entries of the search into scripts of the size of a page."""
+
+    def make(part: Sequence[Mapping[str, str]], number: int, _count: int) -> File:
+        return script(f"data/search-{number}.js", "add", list(part))
+
+    return in_parts(entries, make)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
-
-from advisor.bulk.site.catalogue import STATES, Setting, Setup, Subject
+from advisor.bulk.site.catalogue import (
+    CARD,
+    Kind,
+    Setting,
+    Setup,
+    Subject,
+)
+from advisor.bulk.site.page import State
 from advisor.report import figures as f
-from advisor.report.templates import Templates
-from advisor.units import plain
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
+from advisor.units import GIB, plain
 
 Row = Mapping[str, object]
 _OWN_KEYS = ("precision", "context", "gpus", "batch", "framework")
@@ -28,25 +28,8 @@ _FORMS: Mapping[str, str] = {
 _TERA = 1e12
 _GIGA = 1e9
 _GIB = 2**30
-
-
-class State(Struct, frozen=True):
-    """A verdict in words."""
-
-    state: str
-    symbol: str
-    word: str
-    help: str
-    rank: int
-
-
-def states(templates: Templates) -> Mapping[str, State]:
-    """Read the words of the four verdicts from their template."""
-    found: dict[str, State] = {}
-    for rank, state in enumerate(STATES):
-        symbol, word, said = templates.page("site/state.html.j2", {"state": state}).split("\n")[:3]
-        found[state] = State(state, symbol, word, said, rank)
-    return found
+_MEMORY_GIB = (8, 12, 16, 24, 32, 48, 80, 128)
+_BILLIONS = (1, 3, 7, 13, 30, 70, 200)
 
 
 def setting_text(setting: Setting) -> str:
@@ -175,8 +158,11 @@ def _model_facts(known: Mapping[str, object]) -> list[tuple[str, str]]:
     ]
 
 
-def markup(text: str) -> Markup:
-    """Mark text as HTML that a template has made."""
-    from markupsafe import Markup  # noqa: PLC0415  start-up of other commands
-
-    return Markup(text)  # noqa: S704  only ever what an autoescaping template gave
+def sizes_for(kind: Kind, subjects: Sequence[Subject]) -> list[Row]:
+    """Give the steps of the filter by memory or by parameters that tell subjects apart."""
+    largest = max((one.size for one in subjects), default=0)
+    if kind is CARD:
+        known = [n for n in _MEMORY_GIB if n * GIB <= largest]
+        return [{"value": str(n), "name": f"{n} GiB"} for n in known]
+    known = [n for n in _BILLIONS if n * _GIGA <= largest]
+    return [{"value": str(n), "name": f"{n} billion"} for n in known]
