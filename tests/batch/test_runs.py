@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.bulk.batch import run as running
+from advisor.cli import batch_run as running
 from advisor.bulk.batch import store, worker
 from advisor.bulk.batch.plan import Shard
 from advisor.bulk.batch.store import File

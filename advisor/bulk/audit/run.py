@@ -18,7 +18,6 @@ from advisor.bulk.audit.folder import check_folder, failures, site_of
 from advisor.bulk.audit.pages import check_site
 from advisor.bulk.audit.report import check_report, read_report, text_of
 from advisor.bulk.audit.similarity import Alike, Common, overlap, runs, sentences, signature
-from advisor.bulk.batch import huge_pages
 from advisor.bulk.batch.file_names import Namer
 from advisor.bulk.batch.manifest import Inputs, changed_files, differences
 from advisor.bulk.batch.readback import Batch, Entry, read_record, sha256_of, table_rows
@@ -94,7 +93,6 @@ def check_shard(setup: Setup, task: Task) -> Checked:
     for place in chosen:
         if place < head["reports"]:
             _check(setup, task, lines[place], rows, checked)
-    huge_pages.after_shard()
     return checked
 
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 from msgspec import Struct
 
 from advisor.advice.pipeline import Advisor
-from advisor.bulk.batch import huge_pages
 from advisor.bulk.batch.file_names import Namer
 from advisor.bulk.batch.manifest import differences, made_by
 from advisor.bulk.batch.plan import Shard
@@ -72,9 +71,7 @@ def run_shard(job: Job, shard: Shard) -> Done | None:
     with _one_at_a_time:
         if asked_to_stop(Path(job.out)):
             return None
-        done = _done(job, shard)
-        huge_pages.after_shard()
-        return done
+        return _done(job, shard)
 
 
 def _done(job: Job, shard: Shard) -> Done:
