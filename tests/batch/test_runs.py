@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli import batch_run as running
+from advisor.bulk.batch import run as running
 from advisor.bulk.batch import store, worker
 from advisor.bulk.batch.plan import Shard
 from advisor.bulk.batch.store import File
@@ -145,7 +145,7 @@ def test_one_bad_scenario_fails_alone_and_is_listed(
         write(tmp_path, "{", "mine.json")
         return checked(*given, **named)  # type: ignore[arg-type]  # passed on as they came
 
-    monkeypatch.setattr(running, "run", spoilt)
+    monkeypatch.setattr("advisor.cli.batch_run.run", spoilt)
     outcome = batch(capsys, rows, tmp_path / "out")
     assert outcome.code == 1
     assert "1 of 2 scenarios have no report" in outcome.err
