@@ -17,8 +17,7 @@ from advisor.remedies.option import Option
 from advisor.remedies.registry import is_uncertain
 from advisor.rules.conditions import ORDERING, Facts, Test, all_hold, value_of
 from advisor.rules.engine.base import Firing, OptionFacts
-from advisor.rules.engine.trace import what_held
-from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score
+from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score, what_held
 from advisor.scenario.figures import certainty_of
 
 _ALTERNATIVES = 3

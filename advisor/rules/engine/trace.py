@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
 from advisor.knowledge.vocabulary import FactValue
@@ -11,10 +9,8 @@ from advisor.rules.conditions import (
     KNOWING,
     Facts,
     Test,
-    all_hold,
     are_numbers,
     holds,
-    value_of,
 )
 from advisor.rules.language.model import Rule
 
@@ -63,16 +59,6 @@ def evaluate(rule: Rule, facts: Facts, option: Facts | None = None) -> RuleTrace
         branches=traced,
         nearest=nearest,
     )
-
-
-def what_held(
-    rule: Rule, facts: Facts, option: Facts | None = None
-) -> Sequence[tuple[Test, FactValue | None]]:
-    """Give the tests of the first branch that holds, with the values they met."""
-    for tests in rule.branches:
-        if all_hold(tests)(facts, option):
-            return [(test, value_of(test.fact, facts, option)) for test in tests]
-    return ()
 
 
 def _trace(test: Test, known: Facts) -> TestTrace:

@@ -5,7 +5,7 @@ Values of conditions are in the base unit of the fact's dimension (see ``units``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -13,7 +13,18 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from advisor.errors import Source
-from advisor.rules.conditions import Branch, Test, When, all_tests, branches, of_option
+from advisor.knowledge.vocabulary import FactValue
+from advisor.rules.conditions import (
+    Branch,
+    Facts,
+    Test,
+    When,
+    all_hold,
+    all_tests,
+    branches,
+    of_option,
+    value_of,
+)
 
 
 class PerTerm(Struct, frozen=True, omit_defaults=True):
@@ -169,6 +180,16 @@ def text_names(files: Mapping[str, bytes]) -> frozenset[str]:
     """The texts that rules may name: everything in actions/ and notes/."""
     paths = (name.split("/") for name in files)
     return frozenset(path[-1] for path in paths if path[0] in {"actions", "notes"})
+
+
+def what_held(
+    rule: Rule, facts: Facts, option: Facts | None = None
+) -> Sequence[tuple[Test, FactValue | None]]:
+    """Give the tests of the first branch that holds, with the values they met."""
+    for tests in rule.branches:
+        if all_hold(tests)(facts, option):
+            return [(test, value_of(test.fact, facts, option)) for test in tests]
+    return ()
 
 
 class Draft(Struct, frozen=True):
