@@ -182,7 +182,6 @@ def cases_of(runs: Sequence[Run], group_of: GroupOf) -> list[Case]:
 def fit_decode(
     runs: Sequence[Run],
     group_of: GroupOf,
-    spreads: Spreads | None = None,
     *,
     start: Values | None = None,
 ) -> DecodeModel:
@@ -191,13 +190,12 @@ def fit_decode(
     Args:
         runs: Runs for which ``is_single`` holds.
         group_of: Group of formats that a format belongs to.
-        spreads: Spreads to shrink the cards' factors by; estimated from the runs if None.
         start: Values to start from.
     """
     values = fit(cases_of(runs, group_of), priors, start=start, most_steps=8 if start else 40)
     found = residuals_of(runs, values, group_of)
-    known = spreads or spreads_of(found)
-    offsets = {card: card_offset(rows, known) for card, rows in found.items()}
+    spreads = spreads_of(found)
+    offsets = {card: card_offset(rows, spreads) for card, rows in found.items()}
     return DecodeModel(values, offsets, group_of)
 
 

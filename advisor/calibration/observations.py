@@ -178,17 +178,12 @@ class Observations(Struct, frozen=True):
     dropped: Mapping[str, int]
 
 
-def observations(knowledge: Knowledge, rows: Sequence[Row] | None = None) -> Observations:
-    """Name and filter the carried rows.
-
-    Args:
-        knowledge: Gives the names.
-        rows: Rows of the carried columns; the carried file if None.
-    """
+def observations(knowledge: Knowledge) -> Observations:
+    """Name and filter the carried rows."""
     spelling = Spelling(knowledge)
     kept: list[Observation] = []
     dropped: Counter[str] = Counter()
-    for row in speed_rows() if rows is None else rows:
+    for row in speed_rows():
         conditions = conditions_of(row)
         found = _observation(row, conditions, spelling)
         if isinstance(found, str):

@@ -12,7 +12,7 @@ from msgspec import Struct
 from advisor.rules.conditions import Test, same_test
 from advisor.rules.language.model import Rule
 from advisor.workbench.bulk import Evaluation, is_option_test, passing
-from advisor.workbench.columns import Mask, all_rows, row_numbers, spread
+from advisor.workbench.columns import Mask, all_rows, spread
 from advisor.workbench.fact_store import FactStore, Given
 from advisor.workbench.outcomes import VERDICT, standings
 
@@ -226,11 +226,3 @@ def _others(
 
 def _wide(store: FactStore, mask: Mask) -> Mask:
     return spread(mask, store.starts)
-
-
-def examples(store: FactStore, mask: Mask, most: int = _EXAMPLES) -> Sequence[Given]:
-    """Give the plainest requests among some scenarios."""
-    numbers = list(row_numbers(mask, len(store)))
-    return [
-        store.requests[n] for n in sorted(numbers, key=lambda n: (len(store.requests[n]), n))[:most]
-    ]

@@ -12,7 +12,6 @@ from advisor.advice.pipeline import Advisor
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue, Vocabulary, show
 from advisor.remedies.option import Base
 from advisor.rules.conditions import Test, holds
-from advisor.rules.engine.base import OptionFacts
 from advisor.rules.engine.trace import RuleTrace, TestTrace, evaluate
 from advisor.rules.language.model import Rule
 from advisor.workbench.layout import count, request_line
@@ -22,7 +21,6 @@ from advisor.workbench.nearest import SingleChange
 class WhyNot(Struct, frozen=True):
     """The nearest a rule came to firing."""
 
-    rule: str
     option: str
     """Key of the option that came nearest, empty for scenario rules."""
     trace: RuleTrace
@@ -34,17 +32,11 @@ def nearest_miss(advisor: Advisor, advice: Conclusions, rule: Rule) -> WhyNot:
     An option of the right action comes before any other.
     """
     if not rule.per_option:
-        return WhyNot(rule.id, "", evaluate(rule, advice.facts, None))
-    base = Base(advice.request, advice.scenario, advice.memory, advice.speed, advisor.knowledge)
-    best: WhyNot | None = None
-    tried = option_facts(base, advice.options)
-    if rule.veto:
-        tried += [OptionFacts(option.key, option.facts) for option in advisor.expected(advice)]
-    for item in tried:
-        trace = evaluate(rule, advice.facts, item.values)
-        if best is None or _misses(trace) < _misses(best.trace):
-            best = WhyNot(rule.id, item.key, trace)
-    return best or WhyNot(rule.id, "", evaluate(rule, advice.facts, {}))
+        return WhyNot("", evaluate(rule, advice.facts, None))
+    values = _option_values(advisor, advice, rule)
+    tried = [WhyNot(key, evaluate(rule, advice.facts, facts)) for key, facts in values.items()]
+    nowhere = WhyNot("", evaluate(rule, advice.facts, {}))
+    return min(tried, key=lambda miss: _misses(miss.trace), default=nowhere)
 
 
 def _misses(trace: RuleTrace) -> tuple[bool, int]:
@@ -199,8 +191,7 @@ def _fired(advisor: Advisor, advice: Conclusions, rule: Rule, keys: Sequence[str
         yield from _conditions(advisor, evaluate(rule, advice.facts, None))
         return
     yield f"It fires for {count(len(keys), 'what-if')}."
-    base = Base(advice.request, advice.scenario, advice.memory, advice.speed, advisor.knowledge)
-    values = {item.key: item.values for item in option_facts(base, advice.options)}
+    values = _option_values(advisor, advice, rule)
     said = next((r for r in advice.recommendations if r.rule == rule.id), None)
     ordered = sorted(keys, key=lambda key: (said is None or key != said.option.key, key))
     for key in ordered[:_MOST_OPTIONS]:

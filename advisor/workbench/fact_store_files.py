@@ -57,14 +57,13 @@ class Origin(Struct, frozen=True):
 
 
 def sampled_facts(
-    count: int, origin: Origin | None = None, *, seed: int = SEED, progress: Progress | None = None
+    count: int, origin: Origin | None = None, *, progress: Progress | None = None
 ) -> FactStore:
     """Give the facts of a sample of the catalogue, from the cache or worked out now.
 
     Args:
         count: Scenarios.
         origin: The knowledge.
-        seed: Another sample of the same size.
         progress: Told now and then how far it is.
 
     Raises:
@@ -73,9 +72,9 @@ def sampled_facts(
     source = origin or Origin()
     known = source.knowledge()
     return _kept(
-        f"sample {count} {seed}",
+        f"sample {count} {SEED}",
         known,
-        lambda: joined(list(_sampled(count, seed, known, source, progress))),
+        lambda: joined(list(_sampled(count, known, source, progress))),
     )
 
 
@@ -116,10 +115,10 @@ def _kept(what: str, known: Knowledge, make: Callable[[], FactStore]) -> FactSto
 
 
 def _sampled(
-    count: int, seed: int, known: Knowledge, origin: Origin, progress: Progress | None
+    count: int, known: Knowledge, origin: Origin, progress: Progress | None
 ) -> Iterator[Part]:
     """Ask in rounds, each for as many as are missing, and one by one at the end."""
-    points = drawn(known, seed)
+    points = drawn(known)
     done = 0
     while count - done > _ALONE:
         before = done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -96,9 +96,6 @@ class Mutation(Struct, frozen=True):
         return self.killed_count / self.tried if self.tried else 1.0
 
 
-Progress = Callable[[int, int], None]
-
-
 def mutate(
     trial: Trial,
     sample: Evaluation | None,
@@ -106,7 +103,6 @@ def mutate(
     *,
     known: Mapping[str, int] | None = None,
     limit: int | None = None,
-    progress: Progress | None = None,
 ) -> Mutation:
     """Try mutants on the tests, and look for tests that kill those that survive.
 
@@ -116,17 +112,14 @@ def mutate(
         mutants: What to try.
         known: Equivalents of an earlier run, see ``equivalents``: nothing is looked for.
         limit: Look for tests for at most so many survivors.
-        progress: Told how many mutants were tried.
     """
     killed: dict[str, int] = {}
     alive: list[Mutant] = []
-    for number, mutant in enumerate(mutants, 1):
+    for mutant in mutants:
         if trial.failure(mutant):
             killed[mutant.rule.id] = killed.get(mutant.rule.id, 0) + 1
         else:
             alive.append(mutant)
-        if progress:
-            progress(number, len(mutants))
     open_, old = told_apart(alive, known or {})
     search = _Search(open_)
     if sample is not None:

@@ -96,17 +96,16 @@ def _trial(advisor: Advisor, rules: Sequence[Rule], scenarios: Path) -> Trial:
     return trial
 
 
-def mutation_text(mutation: Mutation, *, rules: bool = True) -> str:
-    """Write what became of the mutants; ``rules`` adds a line for each rule."""
-    return "\n".join(_text(mutation, rules=rules)) + "\n"
+def mutation_text(mutation: Mutation) -> str:
+    """Write what became of the mutants."""
+    return "\n".join(_text(mutation)) + "\n"
 
 
-def _text(m: Mutation, *, rules: bool) -> Iterator[str]:
-    if rules:
-        rows = [("rule", "killed", "of")]
-        rows += [(rule, f"{m.killed.get(rule, 0)}", f"{of}") for rule, of in m.totals.items()]
-        yield from table(rows)
-        yield ""
+def _text(m: Mutation) -> Iterator[str]:
+    rows = [("rule", "killed", "of")]
+    rows += [(rule, f"{m.killed.get(rule, 0)}", f"{of}") for rule, of in m.totals.items()]
+    yield from table(rows)
+    yield ""
     for group in m.survivors:
         yield from _group(group)
         yield ""
