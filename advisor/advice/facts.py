@@ -44,8 +44,10 @@ Pairs = Iterable[tuple[str, FactValue | None]]
 _IMAGE_TOKENS = re.compile(r"\b(\d{2,6})\b")
 
 
-def scenario_facts(base: Base, limits: Limits, options: Sequence[Option]) -> dict[str, FactValue]:
-    """Give every known scenario fact by name."""
+def scenario_facts(
+    base: Base, limits: Limits, options: Sequence[Option], tried: Sequence[OptionFacts]
+) -> dict[str, FactValue]:
+    """Give every known scenario fact by name; ``tried`` are the facts of the options."""
     scenario = base.scenario
     groups: Iterable[Pairs] = (
         _request(base.request, scenario),
@@ -57,7 +59,7 @@ def scenario_facts(base: Base, limits: Limits, options: Sequence[Option]) -> dic
         _speed(base.speed, least_speed(base)),
         _framework(scenario.framework),
         _host(base),
-        _options_summary(options),
+        _options_summary(options, tried),
         _proof(base, options),
     )
     return {name: _clean(value) for pairs in groups for name, value in pairs if value is not None}
@@ -273,7 +275,7 @@ def _host(base: Base) -> Pairs:
     yield from ((one.fact, getattr(scenario, one.name)) for one in STATED if one.fact)
 
 
-def _options_summary(options: Sequence[Option]) -> Pairs:
+def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) -> Pairs:
     fitting = [option for option in options if option.fits]
     yield "options.any_fits", bool(fitting)
     yield "options.quantize_fits", any(o.action == quantize.REMEDY.action for o in fitting)
@@ -283,7 +285,7 @@ def _options_summary(options: Sequence[Option]) -> Pairs:
     yield "options.draft_exists", any(o.action == speculative.DRAFT.action for o in options)
     yield "options.tried", len(options)
     yield "options.fitting", len(fitting)
-    yield "options.dominated", len(dominators_in_kind(options))
+    yield "options.dominated", sum(DOMINATED_BY in of.values for of in tried)
 
 
 def _proof(base: Base, options: Sequence[Option]) -> Pairs:
@@ -298,7 +300,8 @@ def _proof(base: Base, options: Sequence[Option]) -> Pairs:
 
 def option_facts(base: Base, options: Sequence[Option]) -> list[OptionFacts]:
     """Give the facts of every option, best-in-class marks included."""
-    marks, better = marks_of(options), dominators_in_kind(options)
+    better = dominators_in_kind(options)
+    marks = {"option.dominated": set(better), **marks_of(options)}
     before = _Before(
         base,
         least_speed(base),

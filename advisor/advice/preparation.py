@@ -66,8 +66,9 @@ def prepare(request: Request, knowledge: Knowledge) -> Prepared:
     limits = find_limits(base.scenario, knowledge, base.memory)
     options = build_options(base, limits)
     edges = _break_even(base, limits, options)
-    facts = {**scenario_facts(base, limits, options), **break_even_facts(edges)}
-    return Prepared(base, limits, options, edges, facts, option_facts(base, options))
+    tried = option_facts(base, options)
+    facts = {**scenario_facts(base, limits, options, tried), **break_even_facts(edges)}
+    return Prepared(base, limits, options, edges, facts, tried)
 
 
 def _break_even(base: Base, limits: Limits, options: Sequence[Option]) -> BreakEven:

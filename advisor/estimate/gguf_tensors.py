@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from advisor.memo import by_identity
 from advisor.models.shape import Blocks, Mla, Moe, Recurrent, Shape
 
 _LLAMA_3_VOCAB = 128_256
@@ -59,7 +58,6 @@ class Layout(Struct, frozen=True):
         return outside + matrices + sum(self.block_elements(kind) for kind in self.kinds)
 
 
-@by_identity
 def gguf_layout(shape: Shape) -> Layout | None:
     """List the tensors llama.cpp stores for a model; None for an architecture without a list."""
     traits = shape.blocks

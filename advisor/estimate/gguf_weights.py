@@ -17,7 +17,6 @@ from advisor.estimate.gguf_types import (
     preferred_types,
 )
 from advisor.knowledge.types import GgmlType
-from advisor.memo import by_identity
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Part, StoredModel, StoredTensor, place_of
 
@@ -126,7 +125,6 @@ class _Kind(NamedTuple):
     downs: int
 
 
-@by_identity
 def _parts(layout: Layout) -> Mapping[str, tuple[_Part, ...]]:
     """Read the names of a layout's blocks, once for all file types."""
     return {kind: tuple(map(_part, tensors)) for kind, tensors in layout.blocks.items()}

@@ -68,7 +68,7 @@ def _whole_width(moe: Moe, width: int) -> Moe:
     return moe if moe.width else replace(moe, width=width)
 
 
-def parameter_split(model: Model) -> ParameterSplit:
+def _parameter_split(model: Model, layout: Layout | None) -> ParameterSplit:
     """Split a model's parameters, exactly where its counts are known, else evenly over layers."""
     shape, counts = model.shape, model.shape.counts
     vision = model.vision_parameters
@@ -83,7 +83,7 @@ def parameter_split(model: Model) -> ParameterSplit:
         embedding, output, total = counts.embedding, counts.output, counts.total
         layers, experts = counts.layers, counts.experts
     other = max(total - vision - embedding - output - sum(layers), 0)
-    vectors = tuple(map(min, _vectors(shape), layers))
+    vectors = tuple(map(min, _vectors(shape, layout), layers))
     return ParameterSplit(embedding, output, other, layers, experts, vectors, vision)
 
 
@@ -94,8 +94,7 @@ def _experts(shape: Shape, kind: str, layer: int) -> int:
     return min(all_experts, layer)
 
 
-def _vectors(shape: Shape) -> tuple[int, ...]:
-    layout = gguf_layout(shape)
+def _vectors(shape: Shape, layout: Layout | None) -> tuple[int, ...]:
     if layout is None:
         norms = 2 * shape.hidden
         router = shape.hidden * shape.moe.experts if shape.moe else 0
@@ -117,8 +116,8 @@ _VISION_TOO = frozenset({"bnb", "mlx"})
 _PLAIN_BITS = 16
 _UNCHECKED_SHARE = 0.01
 _SPREAD_SHARE = 0.03
-_MOST_WEIGHTS = 16_384
-"""Room for every model of a catalogue in every format: some 4 KB each."""
+_MOST_MODELS = 512
+"""Room for every model of a catalogue: some 4 KB for each of its formats."""
 
 
 def weight_profile(
@@ -147,25 +146,45 @@ def weights_of(
         RequestError: The format's bits per weight are unknown.
     """
     as_gguf = precision.kind == "gguf" or runtime_of(framework).gguf_alone
-    return _weights(model, precision, as_gguf, ggml_types)
+    return _known(model).weights(precision, ggml_types, as_gguf=as_gguf)
 
 
-@by_identity_up_to(_MOST_WEIGHTS)
+class _Known:
+    """A model, what its weights have in every format, and what was found for formats so far."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.layout = gguf_layout(model.shape)
+        self.split = _parameter_split(model, self.layout)
+        self._found: dict[tuple[int, bool, int], tuple[Weights, object]] = {}
+
+    def weights(
+        self, precision: Format, ggml_types: Mapping[str, GgmlType], *, as_gguf: bool
+    ) -> Weights:
+        """Size the model in a format, once; an entry holds what its key is the identity of."""
+        key = (id(precision), as_gguf, id(ggml_types))
+        found = self._found.get(key)
+        if found is None:
+            made = _weights(self, precision, ggml_types, as_gguf=as_gguf)
+            found = self._found[key] = (made, (precision, ggml_types))
+        return found[0]
+
+
+_known = by_identity_up_to(_MOST_MODELS)(_Known)
+
+
 def _weights(
-    model: Model,
-    precision: Format,
-    as_gguf: bool,  # noqa: FBT001
-    ggml_types: Mapping[str, GgmlType],
+    known: _Known, precision: Format, ggml_types: Mapping[str, GgmlType], *, as_gguf: bool
 ) -> Weights:
+    model, layout = known.model, known.layout
     stored = model.stored
     if stored is not None and stored.format_name == precision.name:
         return _as_stored(model, stored)
     ftype = _file_type(precision, as_gguf=as_gguf, moe=model.shape.moe is not None)
     if ftype is None:
-        return _plain(model, precision)
-    layout = gguf_layout(model.shape)
+        return _plain(known, precision)
     if layout is None:
-        return _gguf_without_layout(model, ftype, ggml_types)
+        return _gguf_without_layout(known, ftype, ggml_types)
     checked = layout.exact and ftype in BASE_TYPES
     why: tuple[str, ...] = ()
     if not checked:
@@ -230,11 +249,14 @@ def _gguf(
     )
 
 
-def _gguf_without_layout(model: Model, ftype: str, ggml_types: Mapping[str, GgmlType]) -> Weights:
+def _gguf_without_layout(known: _Known, ftype: str, ggml_types: Mapping[str, GgmlType]) -> Weights:
     """Size an architecture without a tensor list by the average of a Llama of its widths."""
-    split = parameter_split(model)
-    likeness, layout, elements = _likeness(model)
+    model, split = known.model, known.split
+    likeness = split.likeness(model.shape)
+    layout = gguf_layout(likeness)
+    assert layout is not None
     alike = gguf_bytes(likeness, layout, ftype, ggml_types)
+    elements = sum(layout.block_elements(kind) for kind in layout.kinds)
     per_weight = sum(layer.stored for layer in alike.layers) / elements
     layers = [round(count * per_weight) for count in split.layers]
     experts = [round(count * per_weight) for count in split.experts]
@@ -251,22 +273,14 @@ def _gguf_without_layout(model: Model, ftype: str, ggml_types: Mapping[str, Ggml
     return _gguf(model, found, why, _SPREAD_SHARE, vision=2 * model.vision_parameters)
 
 
-def _likeness(model: Model) -> tuple[Shape, Layout, int]:
-    """Describe a Llama of a model's widths, and count the weights of its blocks."""
-    shape = parameter_split(model).likeness(model.shape)
-    layout = gguf_layout(shape)
-    assert layout is not None
-    return shape, layout, sum(layout.block_elements(kind) for kind in layout.kinds)
-
-
-def _plain(model: Model, precision: Format) -> Weights:
+def _plain(known: _Known, precision: Format) -> Weights:
     bits = precision.bits_per_weight
     if bits is None:
         raise RequestError(
             f"the bits per weight of {precision.name} are not known",
             hint="Choose another precision, or add the figure to knowledge/.",
         )
-    split = parameter_split(model)
+    model, split = known.model, known.split
     if precision.family in _FULL_WIDTH:
         return _full_width(model, split, bits)
     return _quantised(model, split, precision, bits)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter, le
 
-from advisor.memo import by_identity_up_to
 from advisor.remedies.option import EFFORTS, Option
 
 DOMINATED_BY = "option.dominated_by"
@@ -36,7 +35,6 @@ def _beaten(group: Sequence[tuple[str, _Costs]]) -> Iterator[tuple[str, Sequence
             yield key, better
 
 
-@by_identity_up_to(4)
 def dominators_in_kind(options: Sequence[Option]) -> Mapping[str, Sequence[str]]:
     """The fitting options that others of the same action make pointless, and the keys of those."""
     by_action: dict[str, list[Option]] = {}
@@ -93,7 +91,6 @@ def _standing(option: Option) -> tuple[tuple[object, ...], _Costs]:
 def marks_of(options: Sequence[Option]) -> Mapping[str, set[str]]:
     """Give, by the fact that says so, the keys of the options it holds for."""
     marks: dict[str, set[str]] = {
-        "option.dominated": set(dominators_in_kind(options)),
         "option.best_quality": set(),
         "option.fastest": set(),
         "option.smallest_step": set(),

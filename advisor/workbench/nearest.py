@@ -84,7 +84,7 @@ def _judge(advisor: Advisor, rule: Rule) -> Callable[[Request], bool]:
             else:
                 base = estimate(request, knowledge)
                 limits = find_limits(base.scenario, knowledge, base.memory)
-                outcome = advisor.engine.run(scenario_facts(base, limits, ()), ())
+                outcome = advisor.engine.run(scenario_facts(base, limits, (), ()), ())
         except UserError:
             return False
         return any(firing.rule == rule.id for firing in outcome.firings)

@@ -12,7 +12,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping
-from functools import lru_cache
 
 from msgspec import Struct
 
@@ -30,7 +29,6 @@ _SHOWN = {"gpus": "x{}", "context": "{}", "batch": "b{}", "kv_cache": "kv-{}"}
 _BARE = ("precision", "framework", "prefer")
 
 
-@lru_cache(maxsize=_KEPT)
 def slug(text: str) -> str:
     """Write a text in lower-case letters, digits, dots and hyphens; may be empty."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
