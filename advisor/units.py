@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
@@ -85,6 +86,9 @@ class Quantity(Struct, frozen=True):
     value: float
     dimension: str
     unit: str
+
+
+_OPERATORS = frozenset({">", "&", "&&", "|"})
 
 
 def dimension_of(unit: str) -> str:
@@ -200,6 +204,11 @@ def plain(text: str) -> str:
     kept = (" " if c.isspace() else c for c in text)
     shown = "".join(c for c in kept if c == " " or unicodedata.category(c) not in _CONTROL)
     return _SPACES.sub(" ", shown).strip()
+
+
+def shell_word(word: str) -> str:
+    """Write a word of a command as a POSIX shell takes it; operators stay what they are."""
+    return word if word in _OPERATORS else shlex.quote(word)
 
 
 def typed(command: str) -> str:

@@ -21,9 +21,8 @@ from advisor.knowledge.types import Knowledge
 from advisor.runtimes.commands import command_for
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import apply_change, resolve
-from advisor.scenario.scenario import Scenario
+from advisor.scenario.scenario import Scenario, split_of
 from advisor.scenario.settings import Request
-from advisor.scenario.splits import split_of
 
 GGUF = {"gpu": "RTX 3090", "model": "llama-3.1-70b", "precision": "Q4_K_M"}
 VLLM = {"framework": "vLLM"}

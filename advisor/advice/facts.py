@@ -34,9 +34,8 @@ from advisor.scenario.figures import (
     fullest_usable,
     headroom_percent,
 )
-from advisor.scenario.scenario import Scenario, offloads
+from advisor.scenario.scenario import Scenario, offloads, split_of
 from advisor.scenario.settings import STATED, Request
-from advisor.scenario.splits import split_of
 from advisor.units import percent, steady
 
 _AS_IT_IS = frozenset({bool, str})

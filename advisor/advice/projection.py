@@ -36,8 +36,7 @@ from advisor.runtimes.commands import Command, commands_for
 from advisor.scenario import support
 from advisor.scenario.figures import certainty_of
 from advisor.scenario.resolve import default_backend
-from advisor.scenario.scenario import offloads, whole_key
-from advisor.scenario.splits import split_of
+from advisor.scenario.scenario import offloads, split_of, whole_key
 from advisor.units import plain, typed
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from advisor.estimate.memory import free_bytes
-from advisor.estimate.overhead import Card, card_of, largest_share, usable_bytes
+from advisor.estimate.placement import Card, card_of, largest_share, usable_bytes
 from advisor.runtimes import runtime_of
 from advisor.scenario import support
 from advisor.scenario.figures import Limits, Memory

@@ -13,8 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.scenario.figures import Figure, Speed
-from advisor.scenario.scenario import Scenario, is_split
-from advisor.scenario.splits import is_usual_split
+from advisor.scenario.scenario import Scenario, is_split, is_usual_split
 from advisor.units import plain
 
 if TYPE_CHECKING:

@@ -9,14 +9,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.estimate.draft_head import HEAD_GUESSED, head_memory
-from advisor.estimate.overhead import Card, cards_of, communication, splits_by_layer, trades
-from advisor.estimate.placement import fixed_of
+from advisor.estimate.placement import (
+    Card,
+    cards_of,
+    communication,
+    fixed_of,
+    splits_by_layer,
+    trades,
+)
 from advisor.memo import Kept
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import CacheShape, Cells, Placement, Range, Weights
 from advisor.scenario.figures import CacheRoom, CardMemory, Limits, Memory
-from advisor.scenario.scenario import size_key
-from advisor.scenario.splits import is_pipeline
+from advisor.scenario.scenario import is_pipeline, size_key
 from advisor.units import plain
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from advisor.estimate.kv_cache import kv_read_bytes
 from advisor.estimate.measured_speed import Measured, with_measured
-from advisor.estimate.overhead import splits_by_layer
+from advisor.estimate.placement import splits_by_layer
 from advisor.estimate.speed_prefill import Reached, prompt_seconds, work_of
 from advisor.estimate.speed_rates import Rate, Speeds, speeds_of
 from advisor.estimate.speed_step import Reads, prefill_gain, reads_of, step_time
@@ -30,8 +30,7 @@ from advisor.estimate.weights import weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.runtimes.base import Weights
 from advisor.scenario.figures import Evidence, Figure, Memory, Span, Speed
-from advisor.scenario.scenario import Scenario, is_split
-from advisor.scenario.splits import split_of
+from advisor.scenario.scenario import Scenario, is_split, split_of
 from advisor.units import GIB, plain
 
 

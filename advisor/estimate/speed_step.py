@@ -10,8 +10,7 @@ from advisor.estimate.speed_tables import Tables
 from advisor.models.stored_tensors import Model
 from advisor.runtimes.base import Weights
 from advisor.scenario.figures import BoundBy, Memory
-from advisor.scenario.scenario import Scenario
-from advisor.scenario.splits import split_of
+from advisor.scenario.scenario import Scenario, split_of
 
 _EXCHANGE_WIDTH = 5120
 """Hidden width of the models whose exchange between cards was measured."""

@@ -17,7 +17,7 @@ from advisor.knowledge.file_records import (
     Declared,
     Multiprocessor,
     Policy,
-    Program,
+    ProgramRecord,
     SecondCard,
     check_formats,
     finished_card,
@@ -138,7 +138,7 @@ class _Reading(Struct):
         """Read formats, cache types and frameworks with their programs."""
         ggml, formats = self.read("ggml_types", GgmlType), self.read("formats", Format)
         kinds, frameworks = self.read("kv_types", KvType), self.read("frameworks", Framework)
-        programs = self.read("commands", Program)
+        programs = self.read("commands", ProgramRecord)
         link_frameworks(frameworks, names_of(formats), names_of(kinds))
         link_programs(programs, frameworks, names_of(formats), names_of(kinds))
         for table in (ggml, formats, kinds, frameworks, programs):

@@ -11,11 +11,22 @@ from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, UserError
 from advisor.knowledge.field_kinds import Flaw, items_of, unknown_keys
-from advisor.knowledge.file_records import Piece, Program
+from advisor.knowledge.file_records import PLACEHOLDER, Piece, ProgramRecord
 from advisor.knowledge.index import card_keys, model_keys, named, plain_key
-from advisor.knowledge.types import FAMILIES, Format, FormatLimit, Framework, Gpu, ModelRecord
+from advisor.knowledge.types import (
+    FAMILIES,
+    CommandPart,
+    CommandPiece,
+    Format,
+    FormatLimit,
+    Framework,
+    Gpu,
+    ModelRecord,
+    Program,
+)
 from advisor.knowledge.validation import Entry, record_of
 from advisor.suggest import did_you_mean
+from advisor.units import shell_word
 from advisor.yamlfile import Node
 
 CLASS_NAMES = frozenset({"int8", "8bit", "q8", "w8", "int4", "4bit", "q4", "w4"})
@@ -25,6 +36,7 @@ _ENGINE = (
     "sized_states", "draft_padding",
 )  # fmt: skip
 """What belongs to the engine inside a framework."""
+_AS_THEY_ARE = ("by_format", "on_load", "kv_types", "kv_equal", "own_code", "cannot", "sources")
 _R = TypeVar("_R", bound=Struct)
 
 
@@ -128,13 +140,13 @@ def _check_known(entry: Entry, key: str, what: str, names: Collection[str]) -> N
 
 
 def link_programs(
-    programs: Sequence[Read[Program]],
+    programs: Sequence[Read[ProgramRecord]],
     frameworks: Sequence[Read[Framework]],
     formats: Collection[str],
     kinds: Collection[str],
 ) -> None:
     """Check the programs, and give every framework its own, in file order."""
-    words = [*FAMILIES, *formats]
+    words, whole = [*FAMILIES, *formats], list[ProgramRecord]()
     for read in programs:
         program, entry = read.record, read.entry
         _check_known(entry, "framework", "framework", names_of(frameworks))
@@ -147,10 +159,13 @@ def link_programs(
         lines = [*program.python, *(piece for line in program.lines or () for piece in line)]
         for piece in lines:
             entry.flaws(piece.flaws(program.placeholders))
-        entry.flaws(() if program.python else _shell_flaws(lines))
+        open_quotes = [] if program.python else [*_shell_flaws(lines)]
+        entry.flaws(open_quotes)
+        if not open_quotes:
+            whole.append(program)
     for runtime in frameworks:
-        records = (p.record for p in programs if p.record.framework == runtime.entry.name)
-        runtime.record = replace(runtime.record, commands=tuple(map(_stored, records)))
+        records = (program for program in whole if program.framework == runtime.entry.name)
+        runtime.record = replace(runtime.record, commands=tuple(map(_taken_apart, records)))
 
 
 def _key_flaws(node: Node | None, what: str, names: Collection[str]) -> Sequence[Flaw]:
@@ -165,14 +180,41 @@ def _shell_flaws(pieces: Iterable[Piece]) -> Iterator[Flaw]:
             yield Flaw(f"a quote is left open: {error}", piece.node.source)
 
 
-def _stored(program: Program) -> Mapping[str, object]:
-    fields = {name: getattr(program, name) for name in program.__struct_fields__}
-    lines = [[_written(piece) for piece in line] for line in program.lines or ()]
-    return fields | {"python": [_written(piece) for piece in program.python], "lines": lines}
+def _taken_apart(record: ProgramRecord) -> Program:
+    python = bool(record.python)
+    return Program(
+        name=record.name,
+        what=record.what,
+        version=record.version,
+        lines=tuple(
+            tuple(_piece(piece, python=python) for piece in line) for line in record.lines or ()
+        ),
+        interpreter=tuple(_piece(piece, python=False) for piece in record.python),
+        **{name: getattr(record, name) for name in _AS_THEY_ARE},
+    )
 
 
-def _written(piece: Piece) -> Mapping[str, str]:
-    return {"when": piece.when, "text": piece.text}
+def _piece(piece: Piece, *, python: bool) -> CommandPiece:
+    text = piece.text
+    words = [tuple(_parts(word)) for word in ([text] if python else shlex.split(text))]
+    ready = (
+        word if any(part.name for part in word) else _fixed(word[0].before, python=python)
+        for word in words
+    )
+    return CommandPiece(piece.when, tuple(ready), tuple(piece.carries))
+
+
+def _fixed(word: str, *, python: bool) -> str:
+    return word if python else shell_word(word)
+
+
+def _parts(word: str) -> Iterator[CommandPart]:
+    place = 0
+    for found in PLACEHOLDER.finditer(word):
+        yield CommandPart(word[place : found.start()], found[1], found[2] or "")
+        place = found.end()
+    if place < len(word) or not word:
+        yield CommandPart(word[place:])
 
 
 # ---- names

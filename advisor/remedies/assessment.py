@@ -19,8 +19,7 @@ from advisor.knowledge.vocabulary import FactValue
 from advisor.memo import Kept
 from advisor.scenario import support
 from advisor.scenario.figures import Margin, Memory, Speed, headroom_percent, margin_of
-from advisor.scenario.scenario import Key, Scenario, any_context_key, offloads, whole_key
-from advisor.scenario.splits import split_of
+from advisor.scenario.scenario import Key, Scenario, any_context_key, offloads, split_of, whole_key
 from advisor.units import percent
 
 _FULL_BITS = 16

@@ -25,8 +25,7 @@ from advisor.remedies.option import (
 )
 from advisor.scenario.choices import runs
 from advisor.scenario.resolve import default_backend
-from advisor.scenario.scenario import Scenario
-from advisor.scenario.splits import is_usual_split, split_of
+from advisor.scenario.scenario import Scenario, is_usual_split, split_of
 
 _PER_SEGMENT = {True: 2, False: 1}
 """What-ifs per market segment, by whether the card is of the usual vendor: the present one's, and

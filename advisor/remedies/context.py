@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from advisor.estimate.limits import largest_fitting_context, largest_that_fits
 from advisor.estimate.memory import free_bytes
-from advisor.estimate.overhead import cards_of
+from advisor.estimate.placement import cards_of
 from advisor.knowledge.types import Knowledge
 from advisor.remedies.option import Base, Option, Remedy, make_option
 from advisor.remedies.search import Bounds, Degree

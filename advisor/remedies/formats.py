@@ -21,9 +21,8 @@ from advisor.remedies.search import Bounds, Plan
 from advisor.runtimes import runtime_of
 from advisor.scenario import support
 from advisor.scenario.choices import Pair, choices_for, runs
-from advisor.scenario.scenario import Scenario
-from advisor.scenario.speculation import without_lost_drafts
-from advisor.scenario.splits import can_split
+from advisor.scenario.scenario import Scenario, can_split
+from advisor.scenario.support import without_lost_drafts
 
 Sized = tuple[Format, int]
 """A format, and the bytes of the model's weights in it."""

@@ -37,7 +37,7 @@ from advisor.remedies.search import (
 from advisor.scenario import support
 from advisor.scenario.choices import runs
 from advisor.scenario.resolve import default_backend
-from advisor.scenario.speculation import without_lost_drafts
+from advisor.scenario.support import without_lost_drafts
 
 
 class Proof(Struct, frozen=True):

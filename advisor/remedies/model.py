@@ -19,7 +19,7 @@ from advisor.scenario import support
 from advisor.scenario.choices import runs as can_run
 from advisor.scenario.resolve import default_context
 from advisor.scenario.scenario import Scenario, offloads
-from advisor.scenario.speculation import without_lost_drafts
+from advisor.scenario.support import without_lost_drafts
 
 _MOST_MODELS = 5
 _FEW_MODELS = 2

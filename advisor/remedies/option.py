@@ -16,10 +16,9 @@ from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
 from advisor.scenario.choices import choices_for, precision_asked
 from advisor.scenario.figures import Limits, Memory, Speed
 from advisor.scenario.resolve import cards_asked, default_backend, default_context, default_ubatch
-from advisor.scenario.scenario import Scenario, offloads
+from advisor.scenario.scenario import Scenario, can_split, offloads, split_of
 from advisor.scenario.settings import Request
-from advisor.scenario.speculation import without_lost_drafts
-from advisor.scenario.splits import can_split, split_of
+from advisor.scenario.support import without_lost_drafts
 
 if TYPE_CHECKING:
     from advisor.scenario.figures import Margin, Memory, Speed

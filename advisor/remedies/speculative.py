@@ -12,7 +12,7 @@ from advisor.remedies.model import relatives
 from advisor.remedies.option import Base, Effort, Option, Remedy, make_option
 from advisor.runtimes import runtime_of
 from advisor.scenario import support
-from advisor.scenario.speculation import DRAFT_SHARE, same_vocabulary
+from advisor.scenario.support import DRAFT_SHARE, same_vocabulary
 
 _LIGHT_DRAFT = 0.1
 

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from advisor.errors import UserError
 from advisor.estimate.limits import largest_gpu_layers, smallest_cpu_experts
 from advisor.estimate.memory import estimate_memory
-from advisor.estimate.overhead import card_of
-from advisor.estimate.placement import host_fits
+from advisor.estimate.placement import card_of, host_fits
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.cards import Cards
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge

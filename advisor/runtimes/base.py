@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
-from advisor.scenario.splits import split_of
+from advisor.scenario.scenario import split_of
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Format, KvType

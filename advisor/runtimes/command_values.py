@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from advisor.knowledge.types import Format, Split
+from advisor.knowledge.types import Format, Program, Split
 from advisor.models.stored_tensors import Model
 from advisor.runtimes.llamacpp import LOGICAL_BATCH
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import DEFAULT_UBATCH, default_backend
-from advisor.scenario.scenario import Scenario
-from advisor.scenario.splits import is_usual_split, split_of
+from advisor.scenario.scenario import Scenario, is_usual_split, split_of
 
 _PLAIN_CACHE = frozenset({"f16", "auto"})
 _CACHE_PAGE = 256
@@ -33,24 +32,18 @@ class Started(Struct, frozen=True):
     """A scenario and the record of the program that is to run it."""
 
     scenario: Scenario
-    program: Mapping[str, object]
+    program: Program
     shares: Shares | None = None
     """None where the card's memory is its own."""
-
-    def table(self, key: str) -> Mapping[str, object]:
-        """One of the program's tables, by name."""
-        found = self.program[key]
-        assert isinstance(found, Mapping)
-        return found
 
     def word(self, name: str) -> str | None:
         """The program's word for the weight format under this placeholder."""
         precision = self.scenario.precision
         if self.makes_format:
-            found = _of_format(self.table("on_load").get(name), precision)
+            found = _of_format(self.program.on_load.get(name), precision)
             if found is not None:
                 return found
-        return _of_format(self.table("by_format").get(name), precision)
+        return _of_format(self.program.by_format.get(name), precision)
 
     @property
     def makes_format(self) -> bool:
@@ -58,7 +51,7 @@ class Started(Struct, frozen=True):
         model, precision = self.scenario.model, self.scenario.precision
         if model.hf_id is None or holds_family(model) != "unquantized":
             return False
-        words = self.table("on_load").values()
+        words = self.program.on_load.values()
         return any(_of_format(word, precision) is not None for word in words)
 
     @property
@@ -189,7 +182,7 @@ def _count(number: int, *, unless: int) -> str | None:
 def _kv(started: Started, name: str) -> str | None:
     if name in _PLAIN_CACHE:
         return None
-    words = started.table("kv_types")
+    words = started.program.kv_types
     found = words.get(name) if words else name
     return None if found is None else str(found)
 
@@ -300,10 +293,8 @@ def _embeds(model: Model) -> bool:
 
 
 def _brings_code(started: Started) -> bool:
-    listed = started.program["own_code"]
-    assert isinstance(listed, tuple | list)
     shape = started.scenario.model.shape
-    return (shape.outer_type or shape.model_type) in listed
+    return (shape.outer_type or shape.model_type) in started.program.own_code
 
 
 _SWITCHES: Mapping[str, Callable[[Started], bool]] = {

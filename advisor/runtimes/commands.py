@@ -6,15 +6,11 @@ What a program takes, and how it is written, stands there; this module only know
 from __future__ import annotations
 
 import json
-import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from advisor.knowledge.command_settings import PLACEHOLDERS, SWITCHES
-from advisor.knowledge.types import Framework
+from advisor.knowledge.types import CommandPart, CommandPiece, Program
 from advisor.memo import Kept
 from advisor.runtimes.command_values import (
     VALUES,
@@ -27,9 +23,8 @@ from advisor.runtimes.command_values import (
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import default_backend
 from advisor.scenario.scenario import Key, Scenario, size_key
+from advisor.units import shell_word
 
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)(?::(raw|json))?\}")
-_OPERATORS = frozenset({">", "&", "&&", "|"})
 _NO_REASON = "No option for it is known."
 
 
@@ -51,29 +46,6 @@ class Command(Struct, frozen=True):
     gaps: tuple[Gap, ...]
 
 
-class _Part(NamedTuple):
-    """A stretch of fixed text, then one placeholder (or none)."""
-
-    before: str
-    name: str
-    mode: str
-
-
-class _Piece(Struct, frozen=True):
-    when: str
-    words: tuple[str | tuple[_Part, ...], ...]
-    """Each as it is written, or its parts where a placeholder is in it."""
-    carries: tuple[str, ...]
-
-
-class _Program(Struct, frozen=True):
-    """A record of commands.yaml, taken apart once."""
-
-    fields: Mapping[str, object]
-    interpreter: tuple[_Piece, ...]
-    lines: tuple[tuple[_Piece, ...], ...]
-
-
 def commands_for(scenario: Scenario, memory: Memory | None = None) -> tuple[Command, ...]:
     """Give an invocation for every program of the scenario's framework, the fullest first.
 
@@ -85,7 +57,7 @@ def commands_for(scenario: Scenario, memory: Memory | None = None) -> tuple[Comm
     key, records = _key(scenario, shares)
     found = _written_for.get(key)
     if found is None:
-        programs = _programs(scenario.framework)
+        programs = scenario.framework.commands
         made = [_command(program, scenario, shares) for program in programs]
         in_order = tuple(sorted(made, key=_left_unsaid))
         found = (records, in_order)
@@ -118,73 +90,26 @@ def _key(scenario: Scenario, shares: Shares | None) -> tuple[Key, Key]:
 
 _written_for: Kept[Key, tuple[Key, tuple[Command, ...]]] = Kept(1_024)
 """What-ifs of neighbouring reports differ in the card alone."""
-_kept: dict[int, tuple[Framework, tuple[_Program, ...]]] = {}
 
 
-def _programs(framework: Framework) -> tuple[_Program, ...]:
-    found = _kept.get(id(framework))
-    if found is None or found[0] is not framework:
-        made = tuple(_program(fields) for fields in framework.commands)
-        found = _kept[id(framework)] = (framework, made)
-    return found[1]
-
-
-def _program(fields: Mapping[str, object]) -> _Program:
-    interpreter, lines = fields["python"], fields["lines"]
-    assert isinstance(interpreter, Sequence)
-    assert isinstance(lines, Sequence)
-    python = bool(interpreter)
-    return _Program(
-        fields,
-        tuple(_piece(piece, python=False) for piece in interpreter),
-        tuple(tuple(_piece(piece, python=python) for piece in line) for line in lines),
-    )
-
-
-def _piece(fields: Mapping[str, str], *, python: bool) -> _Piece:
-    text, when = fields["text"], fields["when"]
-    words = [tuple(_parts(word)) for word in ([text] if python else shlex.split(text))]
-    names = [part.name for word in words for part in word if part.name]
-    carried = [key for name in names for key in PLACEHOLDERS.get(name, ())]
-    ready = (
-        word if any(part.name for part in word) else _ready(word[0].before, python=python)
-        for word in words
-    )
-    return _Piece(when, tuple(ready), (*carried, *SWITCHES.get(when, ())))
-
-
-def _ready(word: str, *, python: bool) -> str:
-    return word if python or word in _OPERATORS else shlex.quote(word)
-
-
-def _parts(word: str) -> Iterator[_Part]:
-    place = 0
-    for found in _PLACEHOLDER.finditer(word):
-        yield _Part(word[place : found.start()], found[1], found[2] or "")
-        place = found.end()
-    if place < len(word) or not word:
-        yield _Part(word[place:], "", "")
-
-
-def _command(program: _Program, scenario: Scenario, shares: Shares | None) -> Command:
-    started = Started(scenario, program.fields, shares)
+def _command(program: Program, scenario: Scenario, shares: Shares | None) -> Command:
+    started = Started(scenario, program, shares)
     carried: set[str] = set()
     lines = [_line(line, started, carried, bool(program.interpreter)) for line in program.lines]
     text = "\n".join(line for line in lines if line)
     if program.interpreter:
         header = _line(program.interpreter, started, carried, False)
         text = f"{header} <<'EOF'\n{text}\nEOF"
-    fields = program.fields
     return Command(
-        program=str(fields["name"]),
-        what=str(fields["what"]),
-        version=str(fields["version"]),
+        program=program.name,
+        what=program.what,
+        version=program.version,
         text=text,
-        gaps=tuple(_gaps(fields, scenario, carried)),
+        gaps=tuple(_gaps(program, scenario, carried)),
     )
 
 
-def _line(pieces: Sequence[_Piece], started: Started, carried: set[str], python: bool) -> str:  # noqa: FBT001
+def _line(pieces: Sequence[CommandPiece], started: Started, carried: set[str], python: bool) -> str:  # noqa: FBT001
     said: list[str] = []
     for piece in pieces:
         words = _said(piece, started, python=python)
@@ -194,7 +119,7 @@ def _line(pieces: Sequence[_Piece], started: Started, carried: set[str], python:
     return " ".join(said)
 
 
-def _said(piece: _Piece, started: Started, *, python: bool) -> Sequence[str] | None:
+def _said(piece: CommandPiece, started: Started, *, python: bool) -> Sequence[str] | None:
     """Write a piece out; None where its switch is off or a value is missing."""
     if piece.when and not holds(piece.when, started):
         return None
@@ -207,7 +132,7 @@ def _said(piece: _Piece, started: Started, *, python: bool) -> Sequence[str] | N
     return words
 
 
-def _filled(parts: Sequence[_Part], started: Started, *, python: bool) -> str | None:
+def _filled(parts: Sequence[CommandPart], started: Started, *, python: bool) -> str | None:
     word = ""
     for part in parts:
         word += part.before
@@ -216,10 +141,10 @@ def _filled(parts: Sequence[_Part], started: Started, *, python: bool) -> str | 
             if value is None:
                 return None
             word += _written(value, part, python=python)
-    return _ready(word, python=python)
+    return word if python else shell_word(word)
 
 
-def _written(value: str, part: _Part, *, python: bool) -> str:
+def _written(value: str, part: CommandPart, *, python: bool) -> str:
     if part.mode == "raw":
         return value
     if part.mode == "json":
@@ -232,10 +157,9 @@ def _value(name: str, started: Started) -> str | None:
     return known(started) if known else started.word(name)
 
 
-def _gaps(fields: Mapping[str, object], scenario: Scenario, carried: set[str]) -> Iterator[Gap]:
+def _gaps(program: Program, scenario: Scenario, carried: set[str]) -> Iterator[Gap]:
     """What the scenario states and the command does not say, with the sourced reason."""
-    reasons = fields["cannot"]
-    assert isinstance(reasons, Mapping)
+    reasons = program.cannot
     missing = [key for key in needed_settings(scenario) if key not in carried]
     named = dict.fromkeys("kv_cache" if key.startswith("kv_cache") else key for key in missing)
     yield from (Gap(key, reasons.get(key, _NO_REASON)) for key in named)

@@ -27,7 +27,7 @@ from advisor.runtimes.base import (
     Weights,
     up,
 )
-from advisor.scenario.splits import split_of
+from advisor.scenario.scenario import split_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,17 +1,18 @@
-"""What runs where: frameworks, formats, cards and architectures matched."""
+"""What runs where: frameworks, formats, cards, architectures and draft models matched."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from msgspec.structs import replace
+
 from advisor.errors import RequestError
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Model
-from advisor.scenario.scenario import Scenario
-from advisor.scenario.splits import divides, ways_for
+from advisor.scenario.scenario import Scenario, divides, ways_for
 
 EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
 """Families of formats that store only experts."""
@@ -190,3 +191,29 @@ def cache_problems(scenario: Scenario) -> Iterator[RequestError]:
             f"{scenario.model.name} keeps one latent cache, so its K and V types must be equal",
             hint="Give --kv-cache alone.",
         )
+
+
+DRAFT_SHARE = 0.2
+"""Share of the model's active parameters that a draft has at most."""
+
+
+def same_vocabulary(draft: Model, model: Model, framework: Framework) -> bool:
+    """Whether the vocabularies are of one size, or differ by padding that the framework allows."""
+    return abs(draft.shape.vocab - model.shape.vocab) <= framework.draft_padding
+
+
+def without_lost_drafts(scenario: Scenario) -> Scenario:
+    """Leave out what no longer drafts, after a change of the model or the framework."""
+    draft = scenario.draft_model
+    if scenario.mtp and no_head(scenario.framework, scenario.model):
+        scenario = replace(scenario, mtp=0)
+    if draft is None or _drafts(draft, scenario):
+        return scenario
+    return replace(scenario, draft_model=None)
+
+
+def _drafts(draft: Model, scenario: Scenario) -> bool:
+    """Whether a draft has the vocabulary of the model and is smaller than it."""
+    model = scenario.model
+    smaller = draft.active_parameters < model.active_parameters
+    return smaller and same_vocabulary(draft, model, scenario.framework)

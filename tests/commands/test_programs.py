@@ -82,7 +82,7 @@ def scenarios() -> tuple[Scenario, ...]:
 
 def test_the_sample_reaches_every_program_and_setting() -> None:
     programs = {c.program for s in scenarios() for c in commands_for(s)}
-    assert programs == {c["name"] for f in known().frameworks.values() for c in f.commands}
+    assert programs == {c.name for f in known().frameworks.values() for c in f.commands}
     assert len(scenarios()) > 1500
     assert {key for s in scenarios() for key in needed_settings(s)} >= {
         "batch", "gpus", "kv_cache_k", "ubatch", "gpu_layers", "cpu_experts", "flash_attention",
@@ -189,11 +189,11 @@ def test_the_tables_are_those_of_the_stated_versions() -> None:
         sources = {row["tool"]: row["source"] for row in csv.DictReader(file)}
     for framework in known().frameworks.values():
         for program in framework.commands:
-            name = str(program["name"]).split(" with ")[0]
+            name = str(program.name).split(" with ")[0]
             table = (
                 sources["Modelfile" if name == "ollama" else name] if name != "transformers" else ""
             )
-            version = str(program["version"]).split(" ")[0]
+            version = str(program.version).split(" ")[0]
             assert not table or version in table or framework.name == "Ollama", name
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
-from advisor.knowledge.command_settings import PLACEHOLDERS, SWITCHES
+from advisor.knowledge.file_records import PLACEHOLDERS, SWITCHES
 from advisor.report.assembly import document
 from advisor.report.formats import render_json
 from advisor.report.pages import render_html, render_markdown
@@ -97,5 +97,5 @@ def test_the_page_lists_every_program_placeholder_and_switch() -> None:
         assert f"`{name}`" in page, name
     for framework in advisor().knowledge.frameworks.values():
         for command in framework.commands:
-            assert str(command["name"]).split(" with ")[0].casefold() in page.casefold()
-            assert str(command["version"]).split(" ", maxsplit=1)[0] in page
+            assert str(command.name).split(" with ")[0].casefold() in page.casefold()
+            assert str(command.version).split(" ", maxsplit=1)[0] in page

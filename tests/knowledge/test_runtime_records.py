@@ -74,8 +74,8 @@ def test_good_files_give_plain_records_in_base_units() -> None:
     assert runner.memory_fraction == 0.9
     assert runner.speculative is None
     (command,) = runner.commands
-    assert command["name"] == "start"
-    assert command["sources"] == book
+    assert command.name == "start"
+    assert command.sources == book
     assert made.policy["reserve_bytes"] == 2**30
 
 

@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.advice.projection import QUOTED_FACTS
-from advisor.bulk.batch.file_names import slug
 from advisor.memo import Kept
 from advisor.report import remedy_view, situation
 from advisor.report.assembly import Views, document
@@ -21,13 +20,6 @@ from advisor.runtimes import commands
 from advisor.runtimes.commands import Command, command_for, commands_for
 from advisor.scenario.scenario import Key
 from tests.report.samples import does_not_fit, fits_amply
-
-KEPT = (slug,)
-
-
-@pytest.mark.parametrize("kept", KEPT, ids=lambda kept: kept.__name__)
-def test_texts_are_kept_in_bounded_tables(kept: object) -> None:
-    assert kept.cache_parameters()["maxsize"]  # type: ignore[attr-defined]
 
 
 def test_commands_are_kept_in_a_bounded_table(monkeypatch: pytest.MonkeyPatch) -> None:
