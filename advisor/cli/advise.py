@@ -12,15 +12,16 @@ from msgspec.structs import replace
 from advisor.advice.pipeline import Advisor
 from advisor.cli.options import (
     LENGTHS,
+    Asked,
     Hub,
     Length,
     NoMeasurements,
     Offline,
     local_model,
     measurements_of,
+    takes_request,
 )
 from advisor.cli.report_output import write_report
-from advisor.cli.request_flags import Asked, takes_request
 from advisor.errors import raise_problems
 from advisor.knowledge.types import Knowledge
 from advisor.report.formats import FORMATS

@@ -13,8 +13,15 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
 from advisor import reverse
-from advisor.cli.options import Hub, Offline, local_model
-from advisor.cli.request_flags import flag_of, read_bandwidth, read_size, spread
+from advisor.cli.options import (
+    Hub,
+    Offline,
+    flag_of,
+    local_model,
+    read_bandwidth,
+    read_size,
+    spread,
+)
 from advisor.cli.reverse_output import write_cards, write_models
 from advisor.errors import RequestError, raise_problems
 from advisor.knowledge import load_knowledge

@@ -12,14 +12,15 @@ from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
 from advisor.cli.options import (
+    Asked,
     Format,
     KnowledgeFolder,
     RulesFolder,
     TemplatesFolder,
     Workers,
+    takes_request,
 )
 from advisor.cli.progress import progress_line
-from advisor.cli.request_flags import Asked, takes_request
 from advisor.errors import UserError
 from advisor.remedies.registry import rule_vocabulary
 from advisor.rules.language.schema import rules_schema

@@ -9,6 +9,7 @@ import typer
 
 from advisor.advice.pipeline import Advisor
 from advisor.cli.options import (
+    Asked,
     FindingsFormat,
     Format,
     KnowledgeFolder,
@@ -16,9 +17,9 @@ from advisor.cli.options import (
     Output,
     RulesFolder,
     TemplatesFolder,
+    takes_request,
 )
 from advisor.cli.report_output import write
-from advisor.cli.request_flags import Asked, takes_request
 from advisor.files import data_dir
 from advisor.workbench.lint import problem
 from advisor.workbench.lint.corrections import differences, renamed_texts, replace_files

@@ -13,17 +13,8 @@ from advisor.errors import KnowledgeError, UserError
 from advisor.knowledge.field_kinds import Flaw, items_of, unknown_keys
 from advisor.knowledge.file_records import PLACEHOLDER, Piece, ProgramRecord
 from advisor.knowledge.index import card_keys, model_keys, named, plain_key
-from advisor.knowledge.types import (
-    FAMILIES,
-    CommandPart,
-    CommandPiece,
-    Format,
-    FormatLimit,
-    Framework,
-    Gpu,
-    ModelRecord,
-    Program,
-)
+from advisor.knowledge.programs import CommandPart, CommandPiece, Program
+from advisor.knowledge.types import FAMILIES, Format, FormatLimit, Framework, Gpu, ModelRecord
 from advisor.knowledge.validation import Entry, record_of
 from advisor.suggest import did_you_mean
 from advisor.units import shell_word

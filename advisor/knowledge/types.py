@@ -41,6 +41,7 @@ from advisor.knowledge.field_kinds import (
     whole,
     written,
 )
+from advisor.knowledge.programs import Program
 
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "apple"]
@@ -227,48 +228,6 @@ class FormatLimit(Struct, frozen=True):
     """The framework whose ``model_types`` these are, once the file is read."""
     one_card: Flag = False
     """Not split over several cards."""
-
-
-class CommandPart(Struct, frozen=True, array_like=True):
-    """A stretch of fixed text, then one placeholder (or none)."""
-
-    before: str
-    name: str = ""
-    mode: str = ""
-    """``json`` inside JSON, ``raw`` as it is; empty: quoted for the shell or for Python."""
-
-
-class CommandPiece(Struct, frozen=True, array_like=True):
-    """Words of a command that are left out where their switch is off or a value is missing."""
-
-    when: str
-    words: tuple[str | tuple[CommandPart, ...], ...]
-    """Each as it is written, or its parts where a placeholder is in it."""
-    carries: tuple[str, ...]
-    """The settings of a request that they say."""
-
-
-class Program(Struct, frozen=True):
-    """A program that starts a framework (commands.yaml), its lines taken apart."""
-
-    name: str
-    what: str
-    version: str
-    lines: tuple[tuple[CommandPiece, ...], ...]
-    interpreter: tuple[CommandPiece, ...]
-    """What the lines are handed to where they are Python; else empty."""
-    by_format: Mapping[str, Mapping[str, str]]
-    """Placeholder -> weight format or family -> this program's word."""
-    on_load: Mapping[str, Mapping[str, str]]
-    """The same for formats that it makes itself from a 16-bit checkpoint."""
-    kv_types: Mapping[str, str]
-    """Cache type -> this program's word; empty: the names are its words."""
-    kv_equal: bool
-    own_code: tuple[str, ...]
-    """``model_type`` whose code stands in the model's repository."""
-    cannot: Mapping[str, str]
-    """Setting -> why it cannot be told."""
-    sources: Mapping[str, str]
 
 
 class Framework(Struct, frozen=True):

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from advisor.knowledge.types import Format, Program, Split
+from advisor.knowledge.programs import Program
+from advisor.knowledge.types import Format, Split
 from advisor.models.stored_tensors import Model
 from advisor.runtimes.llamacpp import LOGICAL_BATCH
 from advisor.scenario.figures import Memory

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from advisor.knowledge.types import CommandPart, CommandPiece, Program
+from advisor.knowledge.programs import CommandPart, CommandPiece, Program
 from advisor.memo import Kept
 from advisor.runtimes.command_values import (
     VALUES,

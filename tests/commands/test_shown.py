@@ -10,7 +10,7 @@ from pathlib import Path
 
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
-from advisor.knowledge.file_records import PLACEHOLDERS, SWITCHES
+from advisor.knowledge.programs import PLACEHOLDERS, SWITCHES
 from advisor.report.assembly import document
 from advisor.report.formats import render_json
 from advisor.report.pages import render_html, render_markdown
