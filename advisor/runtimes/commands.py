@@ -89,7 +89,8 @@ def _key(scenario: Scenario, shares: Shares | None) -> tuple[Key, Key]:
 
 
 _written_for: Kept[Key, tuple[Key, tuple[Command, ...]]] = Kept(1_024)
-"""What-ifs of neighbouring reports differ in the card alone."""
+"""What-ifs of neighbouring reports differ in the card alone. Without it a plan takes 1.09 times as
+long; here and elsewhere measured in instructions (decision 26)."""
 
 
 def _command(program: Program, scenario: Scenario, shares: Shares | None) -> Command:
