@@ -185,8 +185,8 @@ def host_fits(scenario: Scenario, memory: Memory) -> bool:
 
 _PERCENT = 100
 _MOST_CARDS = 16_384
-"""Room for every card of a catalogue in every framework; without it a plan takes 1.02 times as long,
-lines of ``estimate`` 1.02."""
+"""Room for every card of a catalogue in every framework. Without what is kept a plan takes
+1.02 times as long, lines of ``estimate`` too."""
 
 
 class Card(Struct, frozen=True):
