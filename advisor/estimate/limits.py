@@ -127,6 +127,8 @@ def _largest_context(
 ) -> int | None:
     """Search in steps of the runtime's padding, within which memory does not change.
 
+    Below a micro-batch it does: its buffers are no longer than the context.
+
     Args:
         scenario: The situation.
         knowledge: As for ``estimate_memory``.
@@ -144,7 +146,11 @@ def _largest_context(
     known = (steps, start) if start is not None and rest == 0 else None
     found = largest_that_fits(lambda size: free(min(size * step, most)), -(-most // step), known)
     if found is not None:
-        return min(found * step, most)
+        whole = min(found * step, most)
+        if whole == most or whole >= scenario.ubatch or free(whole + 1) < 0:
+            return whole
+        known = (whole + 1, free(whole + 1))
+        return largest_that_fits(free, min(whole + step, most), known)
     return largest_that_fits(free, min(step, most)) if step > 1 and free(1) >= 0 else None
 
 

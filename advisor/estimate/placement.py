@@ -54,7 +54,7 @@ def place(scenario: Scenario, weights: Weights, room: Sequence[int]) -> Placemen
     host += _move_experts(cards, weights, start, scenario.cpu_experts)
     host += runtime_of(scenario.framework).place_rest(scenario, cards, weights, start, holder)
     if len(cards) > 1 and split_of(scenario) == "row":
-        _spread_rows(scenario, cards, weights)
+        _spread_rows(scenario, cards, weights, holder)
     return Placement(start, placed, cards, host)
 
 
@@ -83,7 +83,9 @@ def _stages(runtime: Runtime, layers: int, ranks: int) -> list[int]:
     return [each + (first <= rank < first + rest) for rank in range(ranks)]
 
 
-def _spread_rows(scenario: Scenario, cards: tuple[CardShare, ...], weights: Weights) -> None:
+def _spread_rows(
+    scenario: Scenario, cards: tuple[CardShare, ...], weights: Weights, holder: int | None
+) -> None:
     """Divide the matrices by rows; experts and the image tower stay where their layer lies.
 
     Equal cards take equal parts, unequal ones parts by their memory. Source: ``get_row_split``
@@ -93,7 +95,8 @@ def _spread_rows(scenario: Scenario, cards: tuple[CardShare, ...], weights: Weig
     for card in cards:
         moved = min(max(scenario.cpu_experts, card.first), card.last)
         kept.append(sums[card.last] - sums[moved])
-    kept[0] += weights.profile.vision_bytes
+    if holder is not None:
+        kept[0] += weights.profile.vision_bytes
     rows = sum(card.weights for card in cards) - sum(kept)
     parts = [card.vram_bytes or 1 for card in scenario.cards] or [1] * len(cards)
     edges = [rows * part // sum(parts) for part in (0, *accumulate(parts))]

@@ -55,7 +55,13 @@ def worth_having(scenario: Scenario, knowledge: Knowledge) -> Sequence[Format]:
 
     The smallest first.
     """
-    return [precision for precision, _ in reversed(sized_formats(scenario, knowledge))]
+    sized = reversed(sized_formats(scenario, knowledge))
+    return [precision for precision, _ in sized if _can_share(scenario, precision)]
+
+
+def _can_share(scenario: Scenario, precision: Format) -> bool:
+    """Whether the cards can share the model in this format; one card always can."""
+    return scenario.gpus == 1 or can_split(replace(scenario, precision=precision))
 
 
 @_once("model")
@@ -207,6 +213,7 @@ def smaller_formats(base: Base, scenario: Scenario, limits: Bounds) -> list[Form
         if stored < own
         and precision is not scenario.precision
         and limits.takes(precision)
+        and _can_share(scenario, precision)
         and not _unpacked(precision, scenario)
     ]
 

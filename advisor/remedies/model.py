@@ -18,7 +18,7 @@ from advisor.remedies.option import Base, Option, Remedy, make_option, stored_by
 from advisor.scenario import support
 from advisor.scenario.choices import runs as can_run
 from advisor.scenario.resolve import default_context
-from advisor.scenario.scenario import Scenario, offloads
+from advisor.scenario.scenario import Scenario, can_split, offloads
 from advisor.scenario.support import without_lost_drafts
 
 _MOST_MODELS = 5
@@ -85,7 +85,8 @@ def _best_format(base: Base, scenario: Scenario) -> Format | None:
     for precision, stored in _formats(base, scenario):
         if stored > most:
             continue
-        free = free_bytes(replace(scenario, precision=precision), base.knowledge)
+        other = replace(scenario, precision=precision)
+        free = free_bytes(other, base.knowledge) if can_split(other) else -1
         if free is None or free >= spare:
             return precision
     return None

@@ -15,7 +15,15 @@ from advisor.knowledge.vocabulary import FactValue
 from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
 from advisor.scenario.choices import choices_for, precision_asked
 from advisor.scenario.figures import Limits, Memory, Speed
-from advisor.scenario.resolve import cards_asked, default_backend, default_context, default_ubatch
+from advisor.scenario.resolve import (
+    asks_for_split,
+    cards_asked,
+    default_backend,
+    default_context,
+    default_ubatch,
+    layers_of_experts,
+    layers_on_cards,
+)
 from advisor.scenario.scenario import Scenario, can_split, offloads, split_of
 from advisor.scenario.settings import Request
 from advisor.scenario.support import without_lost_drafts
@@ -232,7 +240,8 @@ def _choice_changes(
     if stated is None and base.request.framework:
         stated = base.scenario.framework
     choices = choices_for(base.knowledge, scenario.gpu, scenario.model)
-    split = offloads(scenario)
+    stated_split = [full.get(k, getattr(base.request, k)) for k in ("gpu_layers", "cpu_experts")]
+    split = asks_for_split(*stated_split)
     expected = choices.default_pair(text, stated, split=split)
     if expected is None or expected[1] is not framework:
         added["framework"] = framework.name
@@ -273,11 +282,14 @@ def _card_changes(
 def _split_changes(
     base: Base, full: Mapping[str, object], scenario: Scenario
 ) -> Mapping[str, object]:
-    """Undo a stated split where the changed scenario has none."""
+    """Name the split where the stated one would mean another for the changed model."""
+    request, model = base.request, scenario.model
     undone: dict[str, object] = {}
-    if "gpu_layers" not in full and scenario.gpu_layers != base.scenario.gpu_layers:
+    layers = layers_on_cards(request.gpu_layers, model)
+    if "gpu_layers" not in full and scenario.gpu_layers != layers:
         undone["gpu_layers"] = "all" if scenario.gpu_layers is None else scenario.gpu_layers
-    if "cpu_experts" not in full and scenario.cpu_experts != base.scenario.cpu_experts:
+    experts = layers_of_experts(request.cpu_experts, model)
+    if "cpu_experts" not in full and scenario.cpu_experts != experts:
         undone["cpu_experts"] = scenario.cpu_experts
     return undone
 

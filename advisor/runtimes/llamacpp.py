@@ -113,7 +113,7 @@ class LlamaCpp(Runtime):
         why = () if found.exact else (_COMPUTE,)
         if split_of(scenario) == "row":
             high, why = high + scratch_of_rows(scenario, graph), (_ROWS,)
-        elif scenario.gpus > 1:
+        elif _works_as_pipeline(scenario, graph, placement):
             central, high, why = central + found.pipeline, high + found.pipeline, (_PIPELINE,)
         return Compute(Range(central, low, high), found.host, why)
 
@@ -147,6 +147,16 @@ class LlamaCpp(Runtime):
         if start < len(weights.layer_sums) - 1:
             cards[0].weights += rope
         return host + (rope if start else 0)
+
+
+def _works_as_pipeline(scenario: Scenario, graph: GraphShape, placement: Placement) -> bool:
+    """Whether cards compute several micro-batches at once, which takes copies of the inputs.
+
+    Source: ``llama_context::llama_context`` in ``src/llama-context.cpp``: every layer lies on the
+    cards, the split is by layers, and no tensor is told to lie elsewhere (``-ncmoe``).
+    """
+    whole = placement.placed > graph.layers and not scenario.cpu_experts
+    return scenario.gpus > 1 and whole and split_of(scenario) == "layer"
 
 
 class GraphShape(Struct, frozen=True):

@@ -77,7 +77,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         framework=framework,
         gpu=gpu,
         model=model,
-        split=_is_split(request),
+        split=asks_for_split(request.gpu_layers, request.cpu_experts),
     )
     scenario = assembled(
         request,
@@ -250,8 +250,8 @@ def assembled(
         ubatch=request.ubatch or default_ubatch(model, framework, context),
         kv_unified=True if request.kv_unified is None else request.kv_unified,
         swa_full=bool(request.swa_full),
-        gpu_layers=_gpu_layers(request, model),
-        cpu_experts=_cpu_experts(request, model),
+        gpu_layers=layers_on_cards(request.gpu_layers, model),
+        cpu_experts=layers_of_experts(request.cpu_experts, model),
         logits_rows=request.logits_rows or batch,
         depth_tokens=request.depth or 0,
         ram_bytes=round(request.ram_gib * GIB) if request.ram_gib else None,
@@ -267,17 +267,18 @@ def assembled(
     )
 
 
-def _is_split(request: Request) -> bool:
-    return request.gpu_layers not in {None, "all"} or request.cpu_experts not in {None, 0}
+def asks_for_split(gpu_layers: object, cpu_experts: object) -> bool:
+    """Whether these settings of a request leave something in system RAM, whatever the model."""
+    return gpu_layers not in {None, "all"} or cpu_experts not in {None, 0}
 
 
-def _gpu_layers(request: Request, model: Model) -> int | None:
-    stated = request.gpu_layers
+def layers_on_cards(stated: object, model: Model) -> int | None:
+    """Give the layers that a model has on the cards; None: all of them."""
     return stated if isinstance(stated, int) and stated <= model.shape.layers else None
 
 
-def _cpu_experts(request: Request, model: Model) -> int:
-    stated = request.cpu_experts
+def layers_of_experts(stated: object, model: Model) -> int:
+    """Give the layers of a model whose experts stay in system RAM."""
     if stated == "all":
         return model.shape.layers
     return min(stated, model.shape.layers) if isinstance(stated, int) else 0

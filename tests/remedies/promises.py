@@ -8,11 +8,15 @@ from msgspec.structs import replace
 
 from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
+from advisor.advice.preparation import prepare
+from advisor.errors import UserError
 from advisor.estimate.limits import largest_gpu_layers
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.placement import host_fits
+from advisor.knowledge.types import Knowledge
+from advisor.remedies.assessment import outlook_of
 from advisor.remedies.option import Base
-from advisor.scenario.resolve import apply_change
+from advisor.scenario.resolve import apply_change, resolve
 from advisor.scenario.settings import Request
 
 PRECISIONS = ("FP16", "INT8", "INT4", "Q4_K_M", "Q3_K_M", "Q8_0", "AWQ", "FP8", "NF4")
@@ -36,6 +40,42 @@ def drawn(advisor: Advisor, rng: random.Random) -> Request:
         ram_gib=rng.choice((None, 32.0, 128.0)),
         ram_bandwidth_gb_s=rng.choice((None, 80.0)),
     )
+
+
+def stated(advisor: Advisor, rng: random.Random) -> Request:
+    """Draw one request that states what is seldom stated: split, layers, buffers, back end."""
+    return replace(
+        drawn(advisor, rng),
+        context=rng.choice((None, 2, 2048, 32_768)),
+        gpus=rng.choice((None, None, 2, 3, 8, 64)),
+        framework=rng.choice((None, None, None, "llama.cpp", "Ollama", "vLLM", "SGLang", "TGI")),
+        gpu_layers=rng.choice((*[None] * 5, 0, 10, 40)),
+        cpu_experts=rng.choice((*[None] * 5, 4)),
+        split=rng.choice((*[None] * 5, "layer", "row", "tensor")),
+        flash_attention=rng.choice((*[None] * 5, False)),
+        ubatch=rng.choice((*[None] * 4, 256, 2048)),
+        mtp=rng.choice((*[None] * 5, 1)),
+        kv_unified=rng.choice((*[None] * 5, False)),
+        swa_full=rng.choice((*[None] * 5, True)),
+        backend=rng.choice((*[None] * 5, "Vulkan")),
+    )
+
+
+def changes_that_differ(request: Request, knowledge: Knowledge) -> list[str]:
+    """Apply every what-if's change to the request and name those that come out otherwise."""
+    found = []
+    for option in prepare(request, knowledge).options:
+        try:
+            again = resolve(apply_change(request, dict(option.change)), knowledge)
+            outlook = outlook_of(again, knowledge)
+        except UserError as refused:
+            found.append(f"{option.key}: {refused}")
+            continue
+        if (outlook.memory, outlook.fits) != (option.memory, option.fits):
+            found.append(f"{option.key}: other memory")
+        if outlook.speed != option.speed:
+            found.append(f"{option.key}: another speed")
+    return found
 
 
 def _holds(again: Base) -> bool:

@@ -1,0 +1,54 @@
+"""Every change, applied as it stands, gives the figures it promises, whatever was stated."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from advisor.errors import UserError
+from advisor.scenario.settings import Request
+from tests.remedies.asking import advisor
+from tests.remedies.promises import changes_that_differ, stated
+
+PER_SEED = 150
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_change_comes_out_otherwise(seed: int) -> None:
+    rng, held = random.Random(seed), 0
+    for _ in range(PER_SEED):
+        request = stated(advisor(), rng)
+        try:
+            differ = changes_that_differ(request, advisor().knowledge)
+        except UserError:
+            continue
+        assert differ == [], request.stated()
+        held += 1
+    assert held > PER_SEED // 15
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(
+            gpu="RTX 2060 SUPER", model="c4ai-command-r-plus", context=2048, framework="TGI",
+            gpus=2, use="none",
+        ),
+        Request(
+            gpu="GeForce RTX 3050 6 GB", model="Phi-3.5-mini-instruct", context=2, gpu_layers=40,
+            ram_gib=16.0,
+        ),
+        Request(
+            gpu="GeForce RTX 4060 AD106", model="Mixtral-8x7B-Instruct-v0.1", precision="INT8",
+            gpu_layers=40, cpu_experts=4, framework="llama.cpp", ram_gib=16.0,
+        ),
+        Request(
+            gpu="RTX PRO 4500 Blackwell", model="internlm2_5-20b-chat", precision="INT8",
+            framework="TGI", gpus=8,
+        ),
+    ],
+    ids=["TGI on two cards", "more layers than there are", "a split model", "TGI on eight cards"],
+)  # fmt: skip
+def test_what_once_came_out_otherwise_does_not(request_: Request) -> None:
+    assert changes_that_differ(request_, advisor().knowledge) == []
