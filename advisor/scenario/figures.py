@@ -208,7 +208,7 @@ def margin_of(memory: Memory, policy: Mapping[str, float]) -> Margin | None:
         policy: The named numbers of knowledge/policy.yaml.
     """
     share = headroom_percent(memory)
-    if share is None or share < 0.0:
+    if share is None or memory.deficit_bytes:
         return None
     if share < policy["thin_below_percent"]:
         return "thin"

@@ -9,6 +9,8 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,39 @@ def test_what_differs_is_named_without_the_data_behind_it(capsys: Capture, tmp_p
     outcome = batch(capsys, plan, out, "--resume")
     assert outcome.code == 1
     assert "was made differently: 'plan' in its manifest. Put that back" in outcome.err
+
+
+class Dying(Executor):
+    """Every process of it dies at its first shard, ``deaths`` times over."""
+
+    left = 0
+    opened = 0
+
+    def submit(  # type: ignore[override]
+        self, fn: Callable[..., object], /, *args: object, **_: object
+    ) -> Future[object]:
+        future: Future[object] = Future()
+        if type(self).left:
+            type(self).left -= 1
+            future.set_exception(BrokenExecutor("gone"))
+        else:
+            future.set_result(fn(*args))
+        return future
+
+
+@pytest.mark.parametrize(("deaths", "code"), [(3, 0), (4, 1), (1_000, 1)])
+def test_processes_that_keep_dying_end_the_run(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaths: int, code: int
+) -> None:
+    def opened(_: Local) -> Executor:
+        Dying.opened += 1
+        return Dying()
+
+    monkeypatch.setattr(Dying, "left", deaths)
+    monkeypatch.setattr(Dying, "opened", 0)
+    monkeypatch.setattr(Local, "open", opened)
+    outcome = batch(capsys, write(tmp_path, TINY), tmp_path / "out")
+    assert (outcome.code, Dying.opened) == (code, 4)
+    if code:
+        assert "worker processes died 4 times without finishing a shard" in outcome.err
+        assert "--resume" in outcome.err

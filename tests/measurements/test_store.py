@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -226,3 +227,20 @@ def test_where_the_file_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setenv("APPDATA", str(tmp_path / "Roaming"))
     assert user_data_dir() == tmp_path / "Roaming" / "advisor"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="locks of Windows are of a process")
+def test_an_add_waits_for_whoever_holds_the_lock(tmp_path: Path) -> None:
+    import fcntl  # noqa: PLC0415 - there is none on Windows
+
+    path = tmp_path / "measurements.csv"
+    store.add(path, [ONE])
+    adding = threading.Thread(target=store.add, args=(path, [TWO]))
+    with (tmp_path / ".measurements.csv.lock").open("ab") as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        adding.start()
+        adding.join(0.3)
+        assert adding.is_alive()
+        assert figures(path) == [ONE]
+    adding.join(30)
+    assert figures(path) == [ONE, TWO]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from advisor.advice.facts import least_speed
 from advisor.remedies.option import Base
 from advisor.report.assembly import document
 from advisor.reverse import ModelFilter, Settings, models_for
-from advisor.scenario.figures import headroom_percent, margin_of
+from advisor.scenario.figures import certainty_of, headroom_percent, margin_of
 from tests.remedies.asking import advised, advisor
 
 THIN = 2.0
@@ -69,3 +71,23 @@ def test_rows_prefer_formats_that_leave_a_margin() -> None:
     assert any(row.margin == "ample" for row in found.rows)
     ernie = next(r for r in found.rows if r.answer.scenario.model.name == "ERNIE-4.5-21B-A3B-PT")
     assert ernie.margin != "thin"
+
+
+def test_what_fits_to_the_byte_fits_and_is_thin() -> None:
+    memory = advised(gpu="RTX 4090", model="phi-3-medium", precision="Q4_K_M").memory
+    usable = memory.usable_bytes
+    assert usable
+    exact = replace(
+        memory,
+        headroom_bytes=0,
+        deficit_bytes=0,
+        per_gpu=tuple(
+            replace(card, required_bytes=card.usable_bytes, high_bytes=card.usable_bytes)
+            for card in memory.per_gpu
+        ),
+    )
+    policy = advisor().knowledge.policy
+    assert margin_of(exact, policy) == "thin"
+    assert certainty_of(exact) == "sure"
+    lacking = replace(exact, deficit_bytes=1)
+    assert margin_of(lacking, policy) is None

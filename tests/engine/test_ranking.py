@@ -1,0 +1,77 @@
+"""Which option stands first, in what order, and which stand beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from advisor.advice.ranking import Ranking, rank
+from advisor.knowledge.fact_type import FactValue
+from advisor.rules.conditions import When
+from advisor.rules.engine.base import Firing, OptionFacts
+from advisor.rules.language.model import Rule, RuleSet, Score
+
+
+def recommends(id_: str, points: float, supersedes: tuple[str, ...] = ()) -> Rule:
+    return Rule(id_, "", When(()), action="x", score=Score(points), supersedes=supersedes)
+
+
+def option(key: str, **facts: FactValue) -> OptionFacts:
+    values: Mapping[str, FactValue] = {"option.family": key.split(maxsplit=1)[0]}
+    return OptionFacts(key, {**values, **{f"option.{k}": v for k, v in facts.items()}})
+
+
+def ranked(
+    rules: Sequence[Rule], fired: Sequence[tuple[str, str]], options: Sequence[OptionFacts]
+) -> Ranking:
+    firings = [Firing(rule, key) for rule, key in fired]
+    return rank(RuleSet(tuple(rules), ""), firings, {"fit.state": "too_big"}, options)
+
+
+def order(found: Ranking) -> list[tuple[str, str]]:
+    return [(item.rule.id, item.option) for item in found.recommended]
+
+
+def test_equal_scores_go_by_the_name_of_the_rule_then_of_the_option() -> None:
+    rules = [recommends("b", 5), recommends("a", 5)]
+    options = [option("move z"), option("quantize y"), option("offload x")]
+    fired = [("b", "move z"), ("a", "quantize y"), ("a", "offload x")]
+    assert order(ranked(rules, fired, options)) == [
+        ("a", "offload x"), ("a", "quantize y"), ("b", "move z"),
+    ]  # fmt: skip
+    assert order(ranked(rules, fired[::-1], options[::-1])) == order(ranked(rules, fired, options))
+
+
+def test_the_best_of_an_action_stands_for_it_and_the_next_stand_beside_it() -> None:
+    rules = [recommends("low", 1), recommends("mid", 2), recommends("high", 3)]
+    options = [option(f"quantize {name}", framework="llama.cpp") for name in "abcde"]
+    fired = [
+        ("low", "quantize a"), ("high", "quantize b"), ("mid", "quantize c"),
+        ("low", "quantize d"), ("low", "quantize e"), ("low", "quantize b"),
+    ]  # fmt: skip
+    (first,) = ranked(rules, fired, options).recommended
+    assert (first.option, first.score) == ("quantize b", 3)
+    assert first.alternatives == ("quantize c", "quantize a", "quantize d")
+
+
+def test_one_of_those_beside_it_is_of_another_framework() -> None:
+    rules = [recommends("r", 1)]
+    options = [option(f"quantize {name}", framework="llama.cpp") for name in "abcde"]
+    options.append(option("quantize f", framework="vLLM"))
+    fired = [("r", of.key) for of in options]
+    (first,) = ranked(rules, fired, options).recommended
+    assert first.alternatives == ("quantize b", "quantize c", "quantize f")
+
+
+def test_one_change_is_said_once_by_the_action_that_scores_best() -> None:
+    rules = [recommends("a", 2), recommends("b", 1)]
+    options = [option("quantize precision=X"), option("framework precision=X")]
+    fired = [("a", "quantize precision=X"), ("b", "framework precision=X")]
+    assert order(ranked(rules, fired, options)) == [("a", "quantize precision=X")]
+
+
+def test_what_scores_nothing_is_said_only_where_nothing_else_is() -> None:
+    rules = [recommends("a", 0), recommends("b", -3), recommends("c", 1)]
+    options = [option("move x"), option("quantize y"), option("offload z")]
+    nothing = [("b", "quantize y"), ("a", "move x")]
+    assert order(ranked(rules, nothing, options)) == [("a", "move x")]
+    assert order(ranked(rules, [*nothing, ("c", "offload z")], options)) == [("c", "offload z")]
