@@ -2,12 +2,14 @@
 
     python benchmarks/remedies.py --count 50000 --workers 2 --state remedies-state
     python benchmarks/remedies.py --count 1500
+    python benchmarks/remedies.py --count 20000 --stated
 
 Draws scenarios from every card, model, format and context, and counts what breaks a promise: a
 scenario that does not fit and gets neither a fitting remedy nor a proof, a recommendation that
 run again gives other figures or does not fit or does not turn the verdict, a barred option that is
 recommended, a number of layers that trying them all would beat, an answer on which the two
-engines differ. Prints Markdown; exits 1 where a promise is broken.
+engines differ. With ``--stated`` requests state what is seldom stated (split, layers, buffers, back
+end), and every what-if's change is applied to them. Prints Markdown; exits 1 where a promise is broken.
 
 The sample is cut into blocks of 250. With ``--state`` every finished block is kept as a file, so a
 run that was stopped goes on where it was, with the same rules and knowledge; after a change of code
@@ -36,7 +38,7 @@ from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import prepare
 from advisor.errors import UserError
-from tests.remedies.promises import broken, drawn, most_layers_differ
+from tests.remedies.promises import broken, changes_that_differ, drawn, most_layers_differ, stated
 
 BLOCK = 250
 SHOWN = 20
@@ -59,9 +61,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=1, metavar="N")
     parser.add_argument("--state", type=Path, help="folder of finished blocks, to go on later")
+    parser.add_argument("--stated", action="store_true", help="state what is seldom stated")
     asked = parser.parse_args()
     blocks = range(-(-asked.count // BLOCK))
-    work = partial(_kept, asked.state, asked.seed, asked.count)
+    work = partial(_kept, asked.state, asked.seed, asked.count, asked.stated)
     if asked.workers > 1:
         with ProcessPoolExecutor(asked.workers) as pool:
             done = list(pool.map(work, blocks))
@@ -70,15 +73,15 @@ def main() -> int:
     return report(asked.count, asked.seed, done)
 
 
-def _kept(state: Path | None, seed: int, count: int, block: int) -> Block:
+def _kept(state: Path | None, seed: int, count: int, seldom: bool, block: int) -> Block:  # noqa: FBT001
     """Give a finished block, or work it out and keep it."""
     size = min(BLOCK, count - block * BLOCK)
     made = _advisor().provenance()
     version = f"{made.rules_sha256[:8]}-{made.knowledge_sha256[:8]}"
-    path = state / f"{seed}-{block:05}-{size}-{version}.json" if state else None
+    path = state / f"{seed}-{block:05}-{size}-{seldom:d}-{version}.json" if state else None
     if path and path.exists():
         return json.loads(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
-    found = run_block(seed, block, size)
+    found = run_block(seed, block, size, seldom)
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")
@@ -87,14 +90,14 @@ def _kept(state: Path | None, seed: int, count: int, block: int) -> Block:
     return found
 
 
-def run_block(seed: int, block: int, size: int) -> Block:
+def run_block(seed: int, block: int, size: int, seldom: bool) -> Block:  # noqa: FBT001
     """Draw, advise and check one block; the same every time."""
     advisor, rng = _advisor(), random.Random(f"{seed} {block}")
     counts: Counter[str] = Counter()
     bad: list[str] = []
     start = time.process_time()
     for number in range(size):
-        request = drawn(advisor, rng)
+        request = (stated if seldom else drawn)(advisor, rng)
         try:
             ready = prepare(request, advisor.knowledge)
         except UserError:
@@ -103,6 +106,9 @@ def run_block(seed: int, block: int, size: int) -> Block:
         advice = advisor.advise_on(ready)
         counts.update(_counted(advice))
         problems = broken(advisor, advice)
+        if seldom:
+            counts["changes applied"] += len(ready.options)
+            problems += changes_that_differ(request, advisor.knowledge)
         if number % LAYERS_EVERY == 0:
             counts["held against brute force over layers"] += 1
             problems += most_layers_differ(advisor, advice)
