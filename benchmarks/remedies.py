@@ -9,7 +9,7 @@ scenario that does not fit and gets neither a fitting remedy nor a proof, a reco
 run again gives other figures or does not fit or does not turn the verdict, a barred option that is
 recommended, a number of layers that trying them all would beat, an answer on which the two
 engines differ. With ``--stated`` requests state what is seldom stated (split, layers, buffers, back
-end), and every what-if's change is applied to them. Prints Markdown; exits 1 where a promise is broken.
+end), and every change is applied to them. Prints Markdown; exits 1 where a promise is broken.
 
 The sample is cut into blocks of 250. With ``--state`` every finished block is kept as a file, so a
 run that was stopped goes on where it was, with the same rules and knowledge; after a change of code
