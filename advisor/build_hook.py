@@ -28,7 +28,8 @@ class CompiledData(BuildHookInterface[Any]):
         """
         if version != "standard":
             return
-        folder = Path(tempfile.mkdtemp(prefix="advisor-compiled-"))
+        self._scratch = tempfile.TemporaryDirectory(prefix="advisor-compiled-")  # gone at the end
+        folder = Path(self._scratch.name)
         os.environ["ADVISOR_CACHE_DIR"] = str(folder)
         sys.path.insert(0, self.root)
         from advisor.advice.pipeline import Advisor  # noqa: PLC0415  needs the path above
@@ -44,3 +45,15 @@ class CompiledData(BuildHookInterface[Any]):
         for file in sorted(folder.glob("*.json")):
             kind, key, _code = file.stem.split("-")
             build_data["force_include"][str(file)] = f"advisor/data/compiled/{kind}-{key}.json"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Leave nothing behind once the wheel is written.
+
+        Args:
+            version: As above.
+            build_data: As above.
+            artifact_path: The wheel.
+        """
+        del build_data, artifact_path
+        if version == "standard":
+            self._scratch.cleanup()

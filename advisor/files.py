@@ -1,16 +1,20 @@
 """Files: the built-in folders, what is compiled from them and kept, and files that are written.
 
 Compiled rules and knowledge are parsed once, then read back as JSON, keyed by content. The
-wheel carries the built-in ones; overlays go to the user's cache folder. A cache that cannot be
-read or written costs time, never correctness.
+wheel carries the built-in ones; overlays go to the user's cache folder. What is kept is data,
+sealed with a digest of what it is and holds: a damaged file is as none. A cache that cannot be
+read or written costs time, never correctness; one that others can write to is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
+import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -116,17 +120,31 @@ def compiled(
     Returns:
         What JSON makes of it, the same on the first call as on later ones.
     """
-    decoder = json.Decoder(form)
-    found = _read(_PACKAGED / f"{kind}-{sha256[:32]}.json", decoder)
+    decoder, what = json.Decoder(form), f"{kind}-{sha256[:32]}"
+    found = _decoded(_packaged(what), decoder)
     if found is not None:
         return found
-    kept = user_cache_dir() / f"{kind}-{sha256[:32]}-{_code()}.json"
-    found = _read(kept, decoder)
+    kept = user_cache_dir() / f"{what}-{_code()}.json"
+    found = _decoded(read_kept(kept, what), decoder)
     if found is not None:
         return found
     made = json.encode(build())
-    write_kept(kept, [made], f"{kind}-*.json", most)
+    write_kept(kept, what, [made], f"{kind}-*.json", most)
     return decoder.decode(made)
+
+
+def _packaged(what: str) -> bytes | None:
+    try:
+        return unsealed((_PACKAGED / f"{what}.json").read_bytes(), what)
+    except OSError:
+        return None
+
+
+def _decoded(content: bytes | None, decoder: json.Decoder[_Form]) -> _Form | None:
+    try:
+        return None if content is None else decoder.decode(content)
+    except ValueError:
+        return None
 
 
 @cache
@@ -152,15 +170,84 @@ def code_sha256() -> str:
     return digest(read_tree(_PACKAGE, [".py"]))
 
 
-def _read(path: Path, decoder: json.Decoder[_Form]) -> _Form | None:
+_SEAL = hashlib.sha256().digest_size
+
+
+def seal(what: str, parts: Iterable[bytes]) -> bytes:
+    """Give the digest that stands before what is kept: of its name and its content."""
+    total = hashlib.sha256(f"{what}\0".encode())
+    for part in parts:
+        total.update(part)
+    return total.digest()
+
+
+def unsealed(content: bytes, what: str) -> bytes | None:
+    """Give what was sealed; None where a byte of it changed, or where it is something else."""
+    body = content[_SEAL:]
+    return body if seal(what, [body]) == content[:_SEAL] else None
+
+
+def read_kept(path: Path, what: str) -> bytes | None:
+    """Read a file of a cache; None where there is none, or none that is whole.
+
+    Args:
+        path: The file, in the user's cache folder.
+        what: The name it was sealed with.
+
+    Raises:
+        UserError: Others can write it or its folder.
+    """
     try:
-        return decoder.decode(path.read_bytes())
-    except (OSError, ValueError):
+        held = os.open(
+            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        )
+    except OSError:
         return None
+    with os.fdopen(held, "rb") as file:
+        state = os.fstat(held)
+        if not stat.S_ISREG(state.st_mode):
+            return None
+        refuse_shared(path, state)
+        refuse_shared(path.parent)
+        with suppress(OSError):
+            return unsealed(file.read(), what)
+    return None
+
+
+def _make_own(folder: Path) -> None:
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(mode=0o700, exist_ok=True)
+    if not folder.is_dir():
+        folder.mkdir()
+
+
+def refuse_shared(path: Path, found: os.stat_result | None = None) -> None:
+    """Refuse a file or folder of the cache that others own or may write to (POSIX).
+
+    Raises:
+        UserError: Whose it is, and what to do.
+    """
+    if sys.platform == "win32":
+        return
+    try:
+        found = found or path.stat()
+    except OSError:
+        return
+    why = ""
+    if found.st_uid not in {0, os.geteuid()}:
+        why, mend = "belongs to another user", ""
+    elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        why, mend = "can be written by others", f"run 'chmod go-w {path}' "
+    if why:
+        raise UserError(
+            f"the cache '{path}' {why}, so what it holds is not believed",
+            hint=f"Delete it, {mend}or name a folder of your own with ADVISOR_CACHE_DIR.",
+        )
 
 
 def write_whole(path: Path, parts: Iterable[bytes], *, size: int | None = None) -> None:
-    """Write a file whole or not at all, its folder too.
+    """Write a file whole or not at all, its folder too, for nobody else.
 
     Args:
         path: The file; what stood there stays where this fails.
@@ -172,7 +259,7 @@ def write_whole(path: Path, parts: Iterable[bytes], *, size: int | None = None) 
     """
     import tempfile  # noqa: PLC0415 - 5 ms that a warm cache does not need
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_own(path.parent)
     part: Path | None = None
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
@@ -189,16 +276,50 @@ def write_whole(path: Path, parts: Iterable[bytes], *, size: int | None = None) 
         raise
 
 
-def write_kept(path: Path, parts: Iterable[bytes], alike: str, most: int) -> None:
-    """Write a file of a cache and remove the oldest of those that match ``alike`` beyond ``most``.
+def write_kept(path: Path, what: str, parts: Sequence[bytes], alike: str, most: int) -> None:
+    """Write a sealed file of a cache and remove the oldest that match ``alike`` beyond ``most``.
 
     What cannot be written costs time later and nothing else.
+
+    Raises:
+        UserError: Others can write the folder.
     """
+    refuse_shared(path.parent)
     with suppress(OSError):
-        write_whole(path, parts)
-        written = sorted(path.parent.glob(alike), key=lambda one: one.stat().st_mtime)
-        for old in written[:-most]:
-            old.unlink(missing_ok=True)
+        write_whole(path, [seal(what, parts), *parts])
+        remove_oldest(path.parent.glob(alike), most)
+        _remove_leftovers(path.parent)
+
+
+def remove_oldest(found: Iterable[Path], most: int) -> None:
+    """Keep the ``most`` youngest of some files or folders of a cache.
+
+    Raises:
+        OSError: One cannot be removed.
+    """
+    by_age = sorted(found, key=lambda one: one.stat().st_mtime)
+    for old in by_age[: max(len(by_age) - most, 0)]:
+        _remove(old)
+
+
+_LEFTOVER = re.compile(r"tmp\w{8}\.tmp|templates-[\d.]+-(?:\w+-)?\d+")
+"""Writes that were killed, and the folders of compiled templates of earlier versions."""
+_UNFINISHED_S = 3_600
+
+
+def _remove_leftovers(folder: Path) -> None:
+    for entry in os.scandir(folder):
+        if _LEFTOVER.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > _UNFINISHED_S:
+            _remove(Path(entry.path))
+
+
+def _remove(old: Path) -> None:
+    if old.is_dir() and not old.is_symlink():
+        import shutil  # noqa: PLC0415 - seldom
+
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        old.unlink(missing_ok=True)
 
 
 @contextmanager

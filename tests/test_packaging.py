@@ -28,8 +28,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         str(folder),
         str(ROOT),
     ]
-    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    scratch = tmp_path_factory.mktemp("scratch")
+    environment = {**os.environ, "TMPDIR": str(scratch)}
+    done = subprocess.run(build, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert not list(scratch.iterdir()), "the build left something behind"
     return next(folder.glob("*.whl"))
 
 

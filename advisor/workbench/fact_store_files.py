@@ -19,7 +19,7 @@ from typing import cast
 
 from msgspec import Struct
 
-from advisor.files import code_sha256, user_cache_dir, write_kept
+from advisor.files import code_sha256, read_kept, user_cache_dir, write_kept
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.workbench.columns import Column
@@ -178,7 +178,7 @@ def _write(path: Path, store: FactStore) -> None:
     }
     head = zlib.compress(json.dumps(header, separators=(",", ":")).encode(), 1)
     start = len(head).to_bytes(8, "little") + head
-    write_kept(path, [start, *blobs], "facts-*.bin", _KEPT)
+    write_kept(path, path.stem, [start, *blobs], "facts-*.bin", _KEPT)
 
 
 def _column_form(column: Column, blobs: list[bytes]) -> list[object]:
@@ -191,8 +191,10 @@ def _column_form(column: Column, blobs: list[bytes]) -> list[object]:
 
 
 def _read(path: Path) -> FactStore | None:
+    content = read_kept(path, path.stem)
+    if content is None:
+        return None
     try:
-        content = path.read_bytes()
         size = int.from_bytes(content[:8], "little")
         header = json.loads(zlib.decompress(content[8 : 8 + size]))
         columns, place = {}, 8 + size

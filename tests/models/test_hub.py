@@ -305,6 +305,45 @@ def test_a_file_of_another_size_in_the_cache_is_read_again(hub: FakeHub, folder:
     assert model_from_path(file.parent).stored is not None
 
 
+def test_a_changed_byte_in_the_cache_is_read_again(
+    hub: FakeHub, folder: Path, tmp_path: Path
+) -> None:
+    """A config.json of fewer layers would be a false \"fits\"."""
+    publish_safetensors(hub, folder)
+    fetch(TINY, offline=False)
+    kept = {path: path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file()}
+    assert {"config.json", "model.safetensors"} < {path.name for path in kept}
+    for path, whole in kept.items():
+        for at in {0, 40, len(whole) // 3} & set(range(len(whole))):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+            assert "was not read" in refusal(offline=True), path
+            fetch(TINY, offline=False)
+            assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("shared", ["folder", "config.json"])
+def test_what_others_may_write_is_refused(hub: FakeHub, folder: Path, shared: str) -> None:
+    publish_safetensors(hub, folder)
+    kept = fetch(TINY, offline=False)
+    (kept if shared == "folder" else kept / shared).chmod(0o777)
+    assert "can be written by others" in refusal(offline=True)
+
+
+def test_models_that_were_not_used_for_longest_are_dropped(
+    hub: FakeHub, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_safetensors(hub, folder)
+    fetch(TINY, offline=False)
+    others = [tmp_path / "cache" / "hub" / "elsewhere" / "org" / f"m{n}" for n in range(4)]
+    for age, other in enumerate(others):
+        other.mkdir(parents=True)
+        os.utime(other, (1_000 + age, 1_000 + age))
+    monkeypatch.setattr("advisor.models.hub.store._KEPT", 3)
+    fetch(TINY, offline=False)
+    assert [other.exists() for other in others] == [False, False, True, True]
+    fetch(TINY, offline=True)
+
+
 def test_two_hubs_do_not_share_a_cache(
     hub: FakeHub, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

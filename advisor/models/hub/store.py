@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
@@ -14,10 +15,11 @@ from urllib.parse import quote, urlsplit
 from msgspec import Struct
 
 from advisor.errors import RequestError
-from advisor.files import user_cache_dir, write_whole
+from advisor.files import read_kept, remove_oldest, user_cache_dir
 from advisor.models.gguf import header as gguf_header
 from advisor.models.gguf.cursor import Budget
 from advisor.models.hub.client import Client
+from advisor.models.hub.kept import Kept, key, write_sealed
 from advisor.models.hub.names import is_plain_path
 from advisor.models.safetensors import header as safetensors_header
 from advisor.models.stored_tensors import MAX_TENSORS
@@ -97,7 +99,6 @@ def _size(value: object) -> int | None:
 
 
 _UNUSUAL: Final = re.compile(r"[^A-Za-z0-9.\-]+")
-_KEY_LENGTH: Final = 12
 
 
 class HubCache:
@@ -109,11 +110,11 @@ class HubCache:
     """
 
     def __init__(self, root: str, name: HubName) -> None:
-        hub = f"{_UNUSUAL.sub('_', urlsplit(root).netloc)}-{_key(root)}"
+        hub = f"{_UNUSUAL.sub('_', urlsplit(root).netloc)}-{key(root)}"
         publisher, _, self._model = name.repository.rpartition("/")
-        self._revision = name.revision
+        self._what = f"{name.repository}@{name.revision}"
         self._folder = user_cache_dir() / "hub" / hub / (publisher or "_") / self._model
-        self._reference = self._folder / "refs" / f"{_key(name.revision)}.json"
+        self._reference = self._folder / "refs" / f"{key(name.revision)}.json"
 
     def folder(self, commit: str) -> Path:
         """Give the folder of a commit's files; readers call the model by its last part."""
@@ -121,48 +122,23 @@ class HubCache:
 
     def listing(self) -> Listing | None:
         """Give what the revision held when it was last read."""
-        try:
-            return loaded(self._reference.read_bytes())
-        except OSError:
-            return None
+        content = read_kept(self._reference, self._what)
+        return None if content is None else loaded(content)
 
     def remember(self, listing: Listing) -> None:
-        """Note what the revision holds.
+        """Note what the revision holds, and drop the models that were not used for longest.
 
         Raises:
             RequestError: The cache folder cannot be written.
         """
-        content = listing.dumped()
-        put(self._reference, content, len(content))
+        write_sealed(self._reference, self._what, listing.dumped())
+        with suppress(OSError):
+            os.utime(self._folder)
+            remove_oldest((user_cache_dir() / "hub").glob("*/*/*"), _KEPT)
 
 
-def holds(path: Path, size: int | None) -> bool:
-    """Whether a file was read before, of the stated size."""
-    try:
-        found = path.stat()
-    except OSError:
-        return False
-    return size is None or found.st_size == size
-
-
-def put(path: Path, content: bytes, size: int) -> None:
-    """Write a file that starts with ``content`` and is a hole up to ``size`` bytes.
-
-    Raises:
-        RequestError: The cache folder cannot be written, or the disk is full.
-    """
-    try:
-        write_whole(path, [content], size=size)
-    except OSError as bad:
-        raise _unwritable(path, bad) from None
-
-
-def _unwritable(path: Path, bad: OSError) -> RequestError:
-    return RequestError(
-        f"'{path.name}' cannot be written to the cache folder {user_cache_dir() / 'hub'} "
-        f"({bad.strerror or bad})",
-        hint="ADVISOR_CACHE_DIR names another place.",
-    )
+_KEPT: Final = 200
+"""Models that stay stored."""
 
 
 def is_json_object(content: bytes) -> bool:
@@ -171,10 +147,6 @@ def is_json_object(content: bytes) -> bool:
         return isinstance(json.loads(content), dict)
     except (ValueError, RecursionError):
         return False
-
-
-def _key(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
 
 
 MAX_CONFIG_BYTES: Final = 10_000_000
@@ -228,7 +200,7 @@ class Store(Struct, frozen=True):
                 raise _other_size(what, len(content), size)
             if not is_json_object(content):
                 raise RequestError(f"{what} does not hold a JSON object")
-            put(self.folder / path, content, len(content))
+            self._kept(path).put(content, len(content))
         return self.folder / path
 
     def shown(self, path: str) -> str:
@@ -238,7 +210,10 @@ class Store(Struct, frozen=True):
     def _is_missing(self, path: str) -> bool:
         if path not in self.listing.files:
             raise RequestError(f"{self.repository} lacks {path}, so the model is not complete")
-        return not holds(self.folder / path, self.listing.files[path])
+        return not self._kept(path).holds(self.listing.files[path])
+
+    def _kept(self, path: str) -> Kept:
+        return Kept(self.folder, path, f"{self.shown(path)}@{self.listing.commit}")
 
     def _online(self, path: str) -> Client:
         if self.client is None:
@@ -262,7 +237,7 @@ class Store(Struct, frozen=True):
             gguf_header.read_header(prefix, prefix.size, Path(what), Budget())
         else:
             safetensors_header.read_header(prefix, prefix.size, what, MAX_TENSORS)
-        put(self.folder / path, prefix.getvalue(), prefix.size)
+        self._kept(path).put(prefix.getvalue(), prefix.size)
 
 
 class Prefix(io.BytesIO):
