@@ -8,6 +8,7 @@ read or written costs time, never correctness; one that others can write to is r
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -27,6 +28,8 @@ from advisor.errors import RequestError, UserError
 __version__ = "0.1.0"
 Kind = Literal["rules", "templates", "knowledge"]
 _PACKAGE = Path(__file__).resolve().parent
+_MOST_BYTES = 32_000_000
+"""Of a file of rules, texts, knowledge or a plan; the largest here has 0.2 MB."""
 
 
 def data_dir(kind: Kind) -> Path:
@@ -43,7 +46,23 @@ def read_tree(folder: Path, suffixes: Iterable[str]) -> Mapping[str, bytes]:
     wanted = tuple(suffixes)
     paths = (p for p in folder.rglob("*") if p.suffix in wanted and p.is_file())
     named = sorted((p.relative_to(folder).as_posix(), p) for p in paths)
-    return {name: p.read_bytes() for name, p in named if "/." not in f"/{name}"}
+    return {name: read_whole(p) for name, p in named if "/." not in f"/{name}"}
+
+
+def read_whole(path: Path) -> bytes:
+    """Read a file of the user's that should be small, after a look at its size.
+
+    Raises:
+        UserError: It is larger than any file of rules, texts, knowledge or a plan.
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size <= _MOST_BYTES:
+            return file.read(_MOST_BYTES)
+    raise UserError(
+        f"'{path}' is larger than {_MOST_BYTES // 10**6} MB.",
+        hint="Name another file, or split it.",
+    )
 
 
 def overlaid(kind: Kind, folder: Path | None, suffixes: Iterable[str]) -> Mapping[str, bytes]:
@@ -366,7 +385,9 @@ def _direct(out: Path) -> Iterator[TextIO]:
 @contextmanager
 def _beside(out: Path) -> Iterator[TextIO]:
     """Write under another name in the same folder, and rename at the end."""
-    target = out.resolve()
+    target = Path(os.path.realpath(out))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with unfinished.open("x", encoding="utf-8", newline="\n") as file:

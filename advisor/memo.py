@@ -9,13 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from functools import wraps
 from types import FunctionType
-from typing import Generic, TypeVar, TypeVarTuple
+from typing import Any, Generic, TypeVar, TypeVarTuple
+from weakref import WeakSet
 
 _In = TypeVarTuple("_In")
 _Out = TypeVar("_Out")
 _Key = TypeVar("_Key", bound=Hashable)
 
 _MOST_ENTRIES = 2_048
+_tables: list[dict[Any, Any]] = []
+_generations: WeakSet[Kept[Any, Any]] = WeakSet()
+
+
+def table() -> dict[Any, Any]:
+    """Make a table that is emptied when everything is forgotten."""
+    made: dict[Any, Any] = {}
+    _tables.append(made)
+    return made
+
+
+def forget() -> None:
+    """Forget every result: what belongs to knowledge that is gone must not outlive it."""
+    for made in _tables:
+        made.clear()
+    for kept in _generations:
+        kept.clear()
 
 
 def by_identity(make: Callable[[*_In], _Out]) -> Callable[[*_In], _Out]:
@@ -29,7 +47,7 @@ def by_identity_up_to(
     """Like ``by_identity``, with room for ``most`` results; all are dropped when it is full."""
 
     def remembering(make: Callable[[*_In], _Out]) -> Callable[[*_In], _Out]:
-        kept: dict[object, tuple[tuple[*_In], _Out]] = {}
+        kept: dict[object, tuple[tuple[*_In], _Out]] = table()
 
         def made(key: object, inputs: tuple[*_In]) -> _Out:
             if len(kept) >= most:
@@ -69,16 +87,21 @@ class Kept(Generic[_Key, _Out]):
     Two generations: a full one becomes the old one, and what is found there becomes new again.
     """
 
-    __slots__ = ("_most", "_new", "_old")
+    __slots__ = ("__weakref__", "_most", "_new", "_old")
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._new: dict[_Key, _Out] = {}
         self._old: dict[_Key, _Out] = {}
+        _generations.add(self)
 
     def __len__(self) -> int:
         """How many results are kept, those kept twice counted twice."""
         return len(self._new) + len(self._old)
+
+    def clear(self) -> None:
+        """Forget every result."""
+        self._new, self._old = {}, {}
 
     def get(self, key: _Key) -> _Out | None:
         """Give what is kept, or None."""

@@ -65,7 +65,10 @@ _DIMENSION_OF: Mapping[str, str] = {
     unit: dimension for dimension, units in DIMENSIONS.items() for unit in units
 }
 _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([^\d\s.,][^\s]*)?\s*")
+_QUANTITY = re.compile(rf"({_NUMBER})\s*+([^\d\s.,][^\s]*+)?")
+_SIZE = re.compile(r"(\d++(?:\.\d++)?)\s*+(?:([MGT])i?B?)?", re.IGNORECASE)
+_LONGEST = 60
+"""Characters of what was typed that a message repeats."""
 
 
 class UnitError(ValueError):
@@ -122,14 +125,14 @@ def parse_quantity(text: str) -> Quantity:
     Raises:
         UnitError: Not a finite number with an optional known unit.
     """
-    match = _QUANTITY.fullmatch(text)
+    match = _QUANTITY.fullmatch(text.strip())
     if not match:
-        raise UnitError(f"'{text.strip()}' is not a number with a unit.")
+        raise UnitError(f"'{shortened(text.strip())}' is not a number with a unit.")
     unit = match[2] or ""
     dimension = dimension_of(unit)
     value = _scaled(float(match[1].replace("_", "").replace(",", "")), base_factor(unit))
     if not math.isfinite(value):
-        raise UnitError(f"'{text.strip()}' is too large a number.")
+        raise UnitError(f"'{shortened(text.strip())}' is too large a number.")
     return Quantity(value, dimension, unit)
 
 
@@ -147,11 +150,19 @@ def parse_size_as_sold(text: str) -> int:
     Raises:
         UnitError: Not a positive memory size.
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([MGT])i?B?)?\s*", text, re.IGNORECASE)
+    match = _SIZE.fullmatch(text.strip())
     if not match or float(match[1]) <= 0:
-        raise UnitError(f"'{text}' is not a memory size; write for example 24GB.")
+        raise UnitError(f"'{shortened(text)}' is not a memory size; write for example 24GB.")
     exponent = {"M": 20, "G": 30, "T": 40}[(match[2] or "G").upper()]
-    return round(float(match[1]) * float(2**exponent))
+    size = float(match[1]) * float(2**exponent)
+    if not math.isfinite(size):
+        raise UnitError(f"'{shortened(text)}' is too large a memory size.")
+    return round(size)
+
+
+def shortened(text: str) -> str:
+    """Give what was typed as a message repeats it: the begin of what is very long."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} ..."
 
 
 def gib(count_bytes: float) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from advisor.errors import KnowledgeError, Problems, UserError
-from advisor.files import data_dir, overlaid, read_tree
+from advisor.files import data_dir, overlaid, read_tree, read_whole
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import FILE, Vocabulary, read_facts, vocabulary_of
@@ -126,5 +126,5 @@ def _vocabulary(folder: Path | None, problems: list[UserError]) -> Vocabulary:
     built_in = rule_vocabulary()
     if folder is None or not (folder / FILE).is_file():
         return built_in
-    users = read_facts((folder / FILE).read_bytes(), FILE, Collector(KnowledgeError))
+    users = read_facts(read_whole(folder / FILE), FILE, Collector(KnowledgeError))
     return vocabulary_of({**built_in.facts, **built_in.texts, **users}.values())

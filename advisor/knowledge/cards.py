@@ -19,7 +19,7 @@ from advisor.knowledge.types import Gpu, Knowledge
 MOST_CARDS = 64
 TOGETHER = " + "
 """Between unequal cards in one machine, as names are written."""
-_JOINED = re.compile(r"\s+\+\s*|\+(?=\S)")
+_JOINED = re.compile(r"(?<!\s)\s++\+\s*+|\+(?=\S)")
 """``Max+ 395`` is part of a name: there the sign has a space behind it and none before."""
 _COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(\S.*)")
 _LEAST = (

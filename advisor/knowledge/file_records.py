@@ -191,6 +191,7 @@ _DENSE_LIMIT_GA100 = 16.5
 the GA100 chip's shader peak with or without packed FP16, so 4 or 16 times there."""
 _LETTERS = "FSCLc-EX"
 _RUN = re.compile(r"\(([^()]+)\)(\d+)")
+_MOST_LETTERS, _DIGITS = 10_000, 9
 _EXPERT_KEYS = (
     "num_local_experts",
     "num_experts",
@@ -269,7 +270,10 @@ def finished_model(model: ModelRecord, entry: Entry) -> ModelRecord:
         entry.problem("'config' has no 'model_type'", at=entry.at("config"))
     part = _text_part(model.config)
     if isinstance(pattern := part.get("layer_pattern"), str):
-        part["layer_pattern"] = unfold(pattern)
+        try:
+            part["layer_pattern"] = unfold(pattern)
+        except ValueError as bad:
+            entry.problem(f"'layer_pattern' {bad}", at=entry.at("config"))
     _check_parts(model, entry)
     _check_config(part, entry)
     context = model.trained_context_tokens or _first(part, _CONTEXT_KEYS) or None
@@ -286,8 +290,19 @@ def check_formats(model: ModelRecord, entry: Entry, formats: Collection[str]) ->
 
 def unfold(pattern: str) -> str:
     """Write a layer pattern out: ``(SSF)2 S`` -> ``SSFSSFS``."""
-    flat = _RUN.sub(lambda run: run[1] * int(run[2]), pattern.replace(" ", ""))
-    return flat if flat == pattern else unfold(flat)
+    flat = pattern.replace(" ", "")
+    while True:
+        runs = _RUN.findall(flat)
+        if len(flat) + sum(_most(letters, count) for letters, count in runs) > _MOST_LETTERS:
+            raise ValueError(f"stands for more than {_MOST_LETTERS:,} layers.")
+        if not runs:
+            return flat
+        flat = _RUN.sub(lambda run: run[1] * int(run[2]), flat)
+
+
+def _most(letters: str, count: str) -> int:
+    """How long a run becomes, as far as it matters."""
+    return len(letters) * int(count) if len(count) < _DIGITS else _MOST_LETTERS + 1
 
 
 def _text_part(config: Mapping[str, object]) -> dict[str, object]:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from advisor.errors import UserError
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
+from advisor.memo import table
 
 _BRANDS = {name: maker.words for name, maker in MAKERS.items()}
 _FILLER = frozenset({"gpu", "graphics", "generation", "card", "r", "tm"})
@@ -246,7 +247,7 @@ def by_text(
 
     An entry holds its knowledge, so an identity cannot be reused while the entry lives.
     """
-    kept: dict[tuple[int, str], tuple[Knowledge, _Found | UserError]] = {}
+    kept: dict[tuple[int, str], tuple[Knowledge, _Found | UserError]] = table()
 
     @wraps(find)
     def remembered(knowledge: Knowledge, text: str) -> _Found:

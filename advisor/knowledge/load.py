@@ -21,11 +21,13 @@ from advisor.knowledge.types import (
     KvType,
     ModelRecord,
 )
+from advisor.memo import forget
 from advisor.units import GIB, format_quantity
 
 _R = TypeVar("_R", bound=Struct)
 _SUFFIXES = (".yaml", ".csv")
 _NOT_READ = "measurements/"
+_MOST_FOLDERS = 8
 _loaded: dict[str, Knowledge] = {}
 
 
@@ -47,7 +49,11 @@ def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowle
     if found is None:
         shown = str(folder or "knowledge")
         data = compiled("knowledge", key, lambda: build(files, user, shown), Stored)
-        found = _loaded[key] = _knowledge(data, sha256)
+        found = _knowledge(data, sha256)
+        if len(_loaded) >= _MOST_FOLDERS:  # what is kept of each is many times its size
+            _loaded.clear()
+            forget()
+        _loaded[key] = found
     return found
 
 

@@ -336,6 +336,8 @@ def _unknown_model(knowledge: Knowledge, text: str) -> RequestError:
 def _same_publisher(knowledge: Knowledge, text: str) -> ModelRecord:
     """Take ``meta-llama/Llama-3.1-8B-Instruct`` for the publisher's model of that name."""
     publisher, _, name = text.partition("/")
+    if "/" in name:
+        raise _unknown_repository(knowledge, text)
     try:
         found = find_model(knowledge, name)
     except RequestError:

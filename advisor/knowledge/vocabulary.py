@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 from msgspec import Struct
 
 from advisor.errors import KnowledgeError, raise_problems
-from advisor.files import compiled, data_dir
+from advisor.files import compiled, data_dir, read_whole
 from advisor.suggest import did_you_mean, nearest
 from advisor.units import UnitError, dimension_of, format_quantity, gib
 
@@ -174,14 +174,14 @@ def vocabulary_of(declared: Iterable[FactType], sha256: str = "") -> Vocabulary:
 def _layers(folder: Path | None) -> Sequence[tuple[str, bytes]]:
     built_in = data_dir("knowledge")
     layers = [(f"knowledge/{FILE}", _content(built_in / FILE))]
-    if folder is not None and folder.resolve() != built_in and (folder / FILE).is_file():
+    if folder is not None and (folder / FILE).is_file() and folder.resolve() != built_in:
         layers.append((f"{folder.resolve().name}/{FILE}", _content(folder / FILE)))
     return layers
 
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_whole(path)
     except OSError as bad:
         raise KnowledgeError(f"cannot read {path}: {bad.strerror}.") from None
 

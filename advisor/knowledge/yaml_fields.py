@@ -99,6 +99,10 @@ def listed(names: Collection[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
 
 
+_LARGEST = 1e300
+"""Above every figure there is, and below what a float cannot hold once multiplied."""
+
+
 class Fields(Struct, frozen=True):
     """One mapping, read by key."""
 
@@ -185,7 +189,14 @@ class Fields(Struct, frozen=True):
             message = f"'{key}' must be a number, not '{node.text}'."
             self.problems.add(message, node.source, lint="wrong-value")
             return None
-        return float(node.value)
+        return self._finite(key, node, node.value)
+
+    def _finite(self, key: str, node: Node, number: float) -> float | None:
+        if abs(number) <= _LARGEST:
+            return float(number)
+        message = f"'{key}' is too large a number, or none."
+        self.problems.add(message, node.source, lint="wrong-value")
+        return None
 
     def flag(self, key: str) -> bool:
         """Give yes or no; an absent key is no."""

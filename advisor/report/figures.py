@@ -18,7 +18,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Literal
 
 from advisor.errors import Source, TemplateError
-from advisor.files import data_dir
+from advisor.files import data_dir, read_whole
 from advisor.suggest import did_you_mean
 from advisor.units import GB, GIB, format_quantity, gib
 
@@ -46,7 +46,7 @@ def read_words(folder: Path) -> tuple[dict[str, str], list[TemplateError]]:
     """Read a folder's words and find every line that is wrong; no file is no words."""
     built_in = data_dir("templates")
     try:
-        text = (folder / FILE).read_text(encoding="utf-8")
+        text = read_whole(folder / FILE).decode()
     except FileNotFoundError:
         return {}, []
     except UnicodeDecodeError:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from advisor.errors import Source, TemplateError
-from advisor.files import compiled, data_dir
+from advisor.files import compiled, data_dir, read_whole
 from advisor.report.figures import forget_words, read_words
 from advisor.report.template_writer import Tree, Writer
 
@@ -63,7 +63,7 @@ class Templates:
             return None
         for folder in self._folders:
             with suppress(OSError):
-                return (folder / name).read_bytes()
+                return read_whole(folder / name)
         return None
 
     def text(self, name: str, context: Mapping[str, object]) -> str:
@@ -115,7 +115,7 @@ def template_problems(folder: Path) -> list[TemplateError]:
 def _lacks_title(path: Path, name: str) -> bool:
     if not name.startswith("actions/"):
         return False
-    return not path.read_bytes().lstrip().startswith(_TITLE.encode())
+    return not read_whole(path).lstrip().startswith(_TITLE.encode())
 
 
 def _no_title(name: str) -> TemplateError:

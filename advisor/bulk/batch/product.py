@@ -22,6 +22,7 @@ from advisor.bulk.batch.plan_file import Block, PlanFile, read_plan
 from advisor.bulk.batch.row_plan import check_requests
 from advisor.errors import RequestError, UserError
 from advisor.estimate.memory import estimate_memory
+from advisor.files import read_whole
 from advisor.knowledge import names
 from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.models.stored_tensors import Model
@@ -306,7 +307,7 @@ def load_plan(file: Path, knowledge: Knowledge, folder: Path | None = None) -> P
             hint=f"Name it with one of {', '.join((*_YAML, *_ROWS))}.",
         )
     try:
-        content = file.read_bytes()
+        content = read_whole(file)
     except OSError as bad:
         raise RequestError(f"cannot read '{file}': {bad.strerror}.") from None
     plan = expand(read_plan(content, str(file), knowledge, folder), knowledge)

@@ -17,6 +17,7 @@ from advisor.suggest import did_you_mean
 
 MOST_BYTES = 65_536
 """Longest line that is read; a request needs a few hundred bytes."""
+_MOST_SKIPPED = 64_000_000
 _TOO_LONG = f"the line is longer than {MOST_BYTES:,} bytes"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -66,9 +67,14 @@ def _next(stream: BinaryIO, name: str) -> bytes:
 
 
 def _skip_rest(stream: BinaryIO, name: str) -> None:
+    skipped = 0
     while content := _next(stream, name):
+        skipped += len(content)
         if content.endswith(b"\n"):
             return
+        if skipped > _MOST_SKIPPED:
+            message = f"'{name}' has no end of a line in {_MOST_SKIPPED // 10**6} MB"
+            raise RequestError(message, hint="Write one request per line.")
 
 
 def _decoded(number: int, content: bytes) -> Line:
