@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from advisor.scenario.figures import certainty_of
 from advisor.scenario.settings import Request
 from tests.estimate.builders import FP16, GIB, KNOWLEDGE, framework, on_card, scenario
 
+PAGE = Path(__file__).parents[1] / "docs" / "memory-accuracy.md"
 RISKY = Request(gpu="RTX 3060:12GB", model="mistral-7b", precision="awq", context=32768)
 
 
@@ -102,3 +104,21 @@ def test_the_verdict_is_unsure_exactly_where_the_range_is() -> None:
         assert wrong == [], request.stated()
         seen[certainty or ""] += 1
     assert all(seen.values()), seen
+
+
+@pytest.mark.parametrize("runtime", ["SGLang", "TGI", "TensorRT-LLM", "MLX-LM"])
+def test_a_runtime_whose_memory_nobody_compared_is_never_sure(runtime: str) -> None:
+    card = "Apple M4 Max (40-core GPU):128GB" if runtime == "MLX-LM" else "H100 SXM5 80GB"
+    doc = report(Request(gpu=card, model="llama-3.1-8b", framework=runtime))
+    assert doc.memory.certainty == "unverified"
+    assert {item.confidence for item in doc.recommendations} <= {"medium", "low"}
+    said = next(note.text for note in doc.notes if note.rule == "memory-partly-estimated")
+    assert "no memory that it printed was compared" in said
+
+
+def test_the_sources_of_what_was_compared_are_on_the_page() -> None:
+    page = PAGE.read_text(encoding="utf-8").casefold()
+    for name, known in advisor().knowledge.frameworks.items():
+        shares = {"Ollama": "llama.cpp", "LM Studio": "llama.cpp", "ExLlamaV2": "ExLlama"}
+        if known.memory_checked:
+            assert f"| {shares.get(name, name).casefold()}" in page, name

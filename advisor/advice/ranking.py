@@ -317,7 +317,7 @@ def confidence_of(option: Option) -> Confidence:
     memory = option.memory
     if is_uncertain(option.action):
         return "low"
-    if certainty_of(memory) not in {"sure", None}:
+    if certainty_of(memory) not in {"sure", "unverified", None}:
         return "low"
     if option.speed and option.speed.decode_tok_s.evidence == "extrapolated":
         return "low"

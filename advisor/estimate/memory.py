@@ -20,7 +20,7 @@ from advisor.estimate.placement import (
 from advisor.memo import Kept
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import CacheShape, Cells, Placement, Range, Weights
-from advisor.scenario.figures import CacheRoom, CardMemory, Limits, Memory
+from advisor.scenario.figures import UNCHECKED, CacheRoom, CardMemory, Limits, Memory
 from advisor.scenario.scenario import is_pipeline, size_key
 from advisor.units import plain
 
@@ -152,6 +152,8 @@ def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> 
         shape=cache,
         cells=cells,
     )
+    if not scenario.framework.memory_checked:
+        demand.approximate += (UNCHECKED,)
     _add_compute(demand, scenario, found.device, knowledge)
     if scenario.cards and len(placement.cards) > 1 and not is_pipeline(scenario):
         demand.approximate += (_SPLIT,)

@@ -23,8 +23,8 @@ from advisor.yamlfile import Node
 CLASS_NAMES = frozenset({"int8", "8bit", "q8", "w8", "int4", "4bit", "q4", "w4"})
 """Names that stand for every format of a class, so that no format may claim them."""
 _ENGINE = (
-    "card_free", "places_layers", "pipeline", "whole_inputs", "one_latent_type", "tensor_heads",
-    "sized_states", "draft_padding",
+    "memory_checked", "card_free", "places_layers", "pipeline", "whole_inputs", "one_latent_type",
+    "tensor_heads", "sized_states", "draft_padding",
 )  # fmt: skip
 """What belongs to the engine inside a framework."""
 _AS_THEY_ARE = ("by_format", "on_load", "kv_types", "kv_equal", "own_code", "cannot", "sources")

@@ -273,6 +273,8 @@ class Framework(Struct, frozen=True):
     """Built for many users: new requests join the batch while others are answered."""
     card_free: Flag = False
     """Its buffers are known apart from any card."""
+    memory_checked: Flag = False
+    """What its memory model gives was compared with memory that it printed."""
     places_layers: Flag = False
     """A request can say which layers, and whose experts, lie on the cards."""
     pipeline: Flag = False

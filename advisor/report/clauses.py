@@ -29,6 +29,7 @@ _PARTS = {
     "KV cache": "rough.kv",
     "shards": "rough.shards",
     "split": "rough.split",
+    "runtime": "rough.runtime",
 }
 _SPELLED_WITH_A_VOWEL = "aefhilmnorsx"
 

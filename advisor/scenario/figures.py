@@ -215,22 +215,25 @@ def margin_of(memory: Memory, policy: Mapping[str, float]) -> Margin | None:
     return "narrow" if share < policy["tight_below_percent"] else "ample"
 
 
-Certainty = Literal["sure", "may_exceed", "may_fit", "beyond"]
+Certainty = Literal["sure", "unverified", "may_exceed", "may_fit", "beyond"]
+UNCHECKED = "runtime: no memory that it printed was compared"
+"""Said of runtimes whose memory model is read from their source alone."""
 
 
 def certainty_of(memory: Memory) -> Certainty | None:
     """Hold the range of every card against its usable memory.
 
     Returns:
-        ``sure`` when even the upper end fits on every card; ``may_exceed`` when the estimate fits
-        and the upper end does not; ``may_fit`` when only the lower end fits; ``beyond`` when it
-        does not either. None without a card.
+        ``sure`` when even the upper end fits on every card, ``unverified`` where that rests on a
+        model that nobody checked; ``may_exceed`` when the estimate fits and the upper end does
+        not; ``may_fit`` when only the lower end fits; ``beyond`` when it does not either. None
+        without a card.
     """
     cards = memory.per_gpu
     if not cards:
         return None
     if all(card.high_bytes <= card.usable_bytes for card in cards):
-        return "sure"
+        return "unverified" if UNCHECKED in memory.approximate else "sure"
     if all(card.required_bytes <= card.usable_bytes for card in cards):
         return "may_exceed"
     return "may_fit" if all(card.low_bytes <= card.usable_bytes for card in cards) else "beyond"

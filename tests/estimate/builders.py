@@ -101,6 +101,7 @@ def framework(kind: str, *, fraction: float | None = None) -> Framework:
         model_types=("*",),
         kv_types=("f16",),
         memory_model=kind,
+        memory_checked=kind not in {"sglang", "tgi", "tensorrt-llm", "mlx"},
         multi_gpu=("tensor",) if tensor else ("layer",),
         pipeline=kind in {"vllm", "sglang", "tensorrt-llm"},
         tensor_heads={"exllama": "uneven", "tgi": "whole"}.get(kind, "copied"),  # type: ignore[arg-type]
