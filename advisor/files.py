@@ -242,7 +242,7 @@ def _make_own(folder: Path) -> None:
 
 
 def refuse_shared(path: Path, found: os.stat_result | None = None) -> None:
-    """Refuse a file or folder of the cache that others own or may write to (POSIX).
+    """Refuse a file or folder of what is kept that others own or may write to (POSIX).
 
     Raises:
         UserError: Whose it is, and what to do.
@@ -259,9 +259,11 @@ def refuse_shared(path: Path, found: os.stat_result | None = None) -> None:
     elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         why, mend = "can be written by others", f"run 'chmod go-w {path}' "
     if why:
+        ours = {path, *path.parents}
+        place = "ADVISOR_DATA_DIR" if user_data_dir() in ours else "ADVISOR_CACHE_DIR"
         raise UserError(
-            f"the cache '{path}' {why}, so what it holds is not believed",
-            hint=f"Delete it, {mend}or name a folder of your own with ADVISOR_CACHE_DIR.",
+            f"'{path}' {why}, so what it holds is not believed",
+            hint=f"Delete it, {mend}or name a folder of your own with {place}.",
         )
 
 

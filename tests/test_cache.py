@@ -144,7 +144,7 @@ def test_a_folder_that_others_write_to_is_refused(folder: Path, mode: int) -> No
     done = asked()
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr.startswith(f"error: the cache '{folder}' can be written by others")
+    assert done.stderr.startswith(f"error: '{folder}' can be written by others")
     assert f"'chmod go-w {folder}'" in done.stderr
     assert done.stderr.count("\n") == 1
 

@@ -79,6 +79,7 @@ def test_the_page_shows_what_the_commands_say(
     rewrite = os.environ.get("ADVISOR_REWRITE_DOCS")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ADVISOR_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("ADVISOR_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("ADVISOR_CONFIG", raising=False)
     page = PAGE.read_text(encoding="utf-8")
     now = played(capsys, page, monkeypatch.chdir)

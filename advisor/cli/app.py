@@ -15,6 +15,8 @@ from advisor.errors import RequestError, Source, raise_problems
 from advisor.files import __version__
 
 FILE = "advisor.toml"
+_UNASKED = ("trust", "init")
+"""Commands that read no overlay."""
 VARIABLE = "ADVISOR_CONFIG"
 KINDS = ("rules", "templates", "knowledge")
 _POSITIONAL = "folder"
@@ -22,34 +24,62 @@ _POSITIONALS = "paths"
 """The argument of ``rules check`` and ``knowledge check`` that names their own folder."""
 
 
-def own_folders() -> Mapping[str, Path]:
+def own_folders(*, told: bool = True) -> Mapping[str, Path]:
     """Read which folders are the user's: from ``ADVISOR_CONFIG``, else from advisor.toml here.
 
-    An empty ``ADVISOR_CONFIG`` leaves them out.
+    An empty ``ADVISOR_CONFIG`` leaves them out. The file that lies here counts where the user
+    trusts this folder: a downloaded one may hold anything.
+
+    Args:
+        told: Whether one line on standard error says that a file does not count.
 
     Raises:
         UserError: The file is missing or wrong; every problem at once.
     """
     stated = os.environ.get(VARIABLE)
     if stated is None:
-        file = Path(FILE)
-        return _read(file) if file.is_file() else {}
+        return _trusted_here(told=told)
     if not stated:
         return {}
     if not Path(stated).is_file():
         raise RequestError(f"{VARIABLE} names '{stated}', which is no file")
-    return _read(Path(stated))
+    return folders_in(Path(stated), _content(Path(stated)))
 
 
-def _read(file: Path) -> Mapping[str, Path]:
+def _trusted_here(*, told: bool) -> Mapping[str, Path]:
+    file = Path(FILE)
+    if not file.is_file():
+        return {}
+    from advisor.cli.trusted import refusal  # noqa: PLC0415 - for folders with such a file
+
+    content = _content(file)
+    line = refusal(file, content)
+    if not line:
+        return folders_in(file, content)
+    if told:
+        typer.echo(line, err=True)
+    return {}
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as bad:
+        raise RequestError(f"cannot read '{file}': {bad.strerror}.") from None
+
+
+def folders_in(file: Path, content: bytes) -> Mapping[str, Path]:
+    """Take apart what an advisor.toml names.
+
+    Raises:
+        UserError: It is wrong; every problem at once.
+    """
     import tomllib  # noqa: PLC0415 - for those who have such a file
 
     try:
-        stated = tomllib.loads(file.read_text(encoding="utf-8"))
+        stated = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise RequestError(f"not TOML: {bad}.", source=Source(file.name)) from None
-    except OSError as bad:
-        raise RequestError(f"cannot read '{file}': {bad.strerror}.") from None
     problems = [problem for key, value in stated.items() if (problem := _problem(file, key, value))]
     raise_problems(problems)
     return {key: file.parent / str(value) for key, value in stated.items()}
@@ -100,6 +130,7 @@ _COMMANDS = {
     "site": "site.site",
     "calibrate": "calibrate.calibrate",
     "init": "init.init",
+    "trust": "trust.trust",
 }
 """Command -> module of this package and function in it."""
 _GROUPS = {
@@ -154,7 +185,8 @@ def application(words: Sequence[str]) -> typer.Typer:
         app.add_typer(group)
     if asked not in _GROUPS:
         _add(app, _COMMANDS, asked)
-    folders = own_folders()
+    helped = not asked or not {"-h", "--help"}.isdisjoint(words)
+    folders = {} if asked in _UNASKED else own_folders(told=not helped)
     if folders:
         plain: dict[str, Iterable[str]] = dict.fromkeys(_COMMANDS, ())
         settings["default_map"] = defaults(folders, plain | _GROUPED)

@@ -108,6 +108,7 @@ def _remove_empty(folder: Path, files: Mapping[str, bytes], missing: list[Path])
 
 
 _NEXT = (
+    ("advisor trust", "advisor.toml counts in this folder"),
     ("advisor knowledge check", "are cards and sources right?"),
     ("advisor rules check", "is every rule right?"),
     ("advisor rules test", "do all cases and scenarios hold?"),
@@ -135,5 +136,6 @@ def init(
     for line in aligned(_NEXT, "  "):
         typer.echo(line)
     typer.echo(
-        "\nadvisor.toml there makes every command use the three folders; README.md says more."
+        "\nOnce trusted, advisor.toml there makes every command use the three folders; "
+        "README.md says more."
     )

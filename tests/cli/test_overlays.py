@@ -11,6 +11,7 @@ import pytest
 
 from advisor.cli.app import own_folders
 from advisor.cli.init import starter_files
+from advisor.cli.trusted import digest_of, name_of, remember
 from tests.cli.running import Outcome, advise, run
 
 Capture = pytest.CaptureFixture[str]
@@ -53,6 +54,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def inside(house: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(house)
     monkeypatch.delenv("ADVISOR_CONFIG", raising=False)
+    monkeypatch.setenv("ADVISOR_DATA_DIR", str(house.parent / "data"))
+    remember({name_of(house): digest_of((house / "advisor.toml").read_bytes())})
     return house
 
 
@@ -68,7 +71,13 @@ def test_init_writes_everything_and_says_what_next(capsys: Capture, tmp_path: Pa
     assert found == set(starter_files())
     assert f"wrote {len(found)} files" in out
     assert f"cd '{folder}'" in out
-    for name in (*found, "advisor rules check", "advisor rules test", "advisor.toml"):
+    for name in (
+        *found,
+        "advisor trust",
+        "advisor rules check",
+        "advisor rules test",
+        "advisor.toml",
+    ):
         assert name in out
     readme = (folder / "README.md").read_text(encoding="utf-8")
     assert readme.count("\n") < 40
@@ -123,7 +132,9 @@ def test_the_starter_passes_its_own_checks(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ADVISOR_DATA_DIR", str(tmp_path / "data"))
     done(run(capsys, "init", "."))
+    done(run(capsys, "trust"))
     assert "no problem found\nyours: 1 added\n" in done(run(capsys, "rules", "check")).out
     assert "no problem found\nyours: 1 added\n" in done(run(capsys, "knowledge", "check")).out
     tested = done(run(capsys, "rules", "test", "--rule", "example-card-is-shared"))
@@ -194,7 +205,7 @@ def test_a_wrong_advisor_toml_is_refused(
     text: str, message: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "advisor.toml").write_text(text, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ADVISOR_CONFIG", str(tmp_path / "advisor.toml"))
     outcome = run(capsys, "knowledge", "find", "4090")
     assert outcome.code == 1
     assert outcome.err.startswith(f"error: {message}")

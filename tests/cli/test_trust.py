@@ -1,0 +1,151 @@
+"""The folder one stands in: an advisor.toml that somebody else wrote does nothing unasked."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from advisor.cli.init import write_starter
+from tests.cli.running import Outcome, run
+
+Capture = pytest.CaptureFixture[str]
+CARD = "Example 48 GB card"
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "house"
+    write_starter(folder)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("ADVISOR_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.delenv("ADVISOR_CONFIG", raising=False)
+    return folder
+
+
+def found(capsys: Capture) -> Outcome:
+    return run(capsys, "knowledge", "find", "example 48")
+
+
+def test_it_counts_only_once_trusted_and_one_line_says_so(capsys: Capture, house: Path) -> None:
+    before = found(capsys)
+    assert before.code == 1
+    note, *_ = before.err.splitlines()
+    assert note.startswith(f"note: advisor.toml in '{house}' is left out: you did not say")
+    assert "'advisor trust' makes it count here" in note
+    trusted = run(capsys, "trust")
+    assert trusted.code == 0, trusted.err
+    assert trusted.err == ""
+    assert trusted.out.splitlines()[0] == f"trusted: {house}"
+    assert f"knowledge: {house / 'knowledge'}" in trusted.out
+    after = found(capsys)
+    assert (after.code, after.err) == (0, "")
+    assert CARD in after.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("advise", "--gpu", "RTX 4090", "--model", "phi-3-medium"),
+        ("models-for", "--gpu", "RTX 4090", "--limit", "1"),
+        ("rules", "facts", "fit.gap"),
+        ("templates", "check"),
+    ],
+)
+@pytest.mark.parametrize("text", ["rules = ", 'rule = "x"', 'rules = "/etc"', "\x00", ""])
+def test_a_planted_file_changes_nothing_whatever_it_holds(
+    capsys: Capture, house: Path, words: tuple[str, ...], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (house / "advisor.toml").write_text(text, encoding="utf-8")
+    here = run(capsys, *words)
+    monkeypatch.setenv("ADVISOR_CONFIG", "")
+    plain = run(capsys, *words)
+    assert (here.code, here.out) == (plain.code, plain.out)
+    assert len(here.err.splitlines()) == len(plain.err.splitlines()) + 1
+
+
+def test_an_edit_of_the_file_asks_again_and_of_the_folder_does_not(
+    capsys: Capture, house: Path
+) -> None:
+    run(capsys, "trust")
+    (house / "rules" / "more.yaml").write_text("", encoding="utf-8")
+    assert found(capsys).code == 0
+    file = house / "advisor.toml"
+    right = file.read_bytes()
+    file.write_bytes(right + b"\n")
+    changed = found(capsys)
+    assert changed.code == 1
+    assert "it was changed since you trusted it" in changed.err
+    assert "was changed since: it does not count" in run(capsys, "trust", "--list").out
+    file.write_bytes(right)
+    assert found(capsys).code == 0
+
+
+def test_trust_does_not_move_with_the_folder(
+    capsys: Capture, house: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(capsys, "trust")
+    copy = house.parent / "copy"
+    shutil.copytree(house, copy)
+    monkeypatch.chdir(copy)
+    assert "you did not say that you trust it" in found(capsys).err
+
+
+def test_list_and_remove(capsys: Capture, house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(capsys, "trust", "--list").out == ""
+    monkeypatch.chdir(house.parent)
+    run(capsys, "trust", "house")
+    assert run(capsys, "trust", "--list").out == f"{house}\n"
+    assert run(capsys, "trust", "--remove", "house").out == f"no longer trusted: {house}\n"
+    assert run(capsys, "trust", "--list").out == ""
+    again = run(capsys, "trust", "--remove", "house")
+    assert (again.code, "'house' is not trusted" in again.err) == (1, True)
+    run(capsys, "trust", "house")
+    (house / "advisor.toml").unlink()
+    assert "(no advisor.toml there now)" in run(capsys, "trust", "--list").out
+    assert run(capsys, "trust", "--remove", "house").code == 0
+    missing = run(capsys, "trust", "house")
+    assert (missing.code, "there is no advisor.toml in 'house'" in missing.err) == (1, True)
+
+
+def test_a_wrong_file_is_not_trusted(capsys: Capture, house: Path) -> None:
+    (house / "advisor.toml").write_text('rule = "rules"', encoding="utf-8")
+    refused = run(capsys, "trust")
+    assert (refused.code, "Did you mean 'rules'?" in refused.err) == (1, True)
+    assert run(capsys, "trust", "--list").out == ""
+
+
+def test_a_flag_and_the_environment_need_no_trust(
+    capsys: Capture, house: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = run(capsys, "knowledge", "find", "example 48", "--knowledge", "knowledge")
+    assert CARD in named.out
+    monkeypatch.setenv("ADVISOR_CONFIG", "advisor.toml")
+    assert (found(capsys).code, found(capsys).err) == (0, "")
+    assert house.is_dir()
+
+
+def test_what_is_remembered_must_be_whole_and_ours(capsys: Capture, house: Path) -> None:
+    run(capsys, "trust")
+    kept = house.parent / "data" / "trusted.json"
+    assert kept.stat().st_mode & 0o077 == 0
+    right = kept.read_bytes()
+    for at in range(0, len(right), 7):
+        kept.write_bytes(right[:at] + bytes([right[at] ^ 4]) + right[at + 1 :])
+        assert found(capsys).code == 1
+    kept.write_bytes(right)
+    kept.parent.chmod(0o777)
+    refused = found(capsys)
+    assert (refused.code, "name a folder of your own with ADVISOR_DATA_DIR" in refused.err) == (
+        1,
+        True,
+    )
+    kept.parent.chmod(0o700)
+    assert found(capsys).code == 0
+
+
+def test_help_and_version_say_nothing_of_it(capsys: Capture, house: Path) -> None:
+    for words in (("--help",), ("--version",), ("advise", "--help"), ("trust", "--list")):
+        assert run(capsys, *words).err == "", words
+    assert house.is_dir()
