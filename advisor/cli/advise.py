@@ -83,6 +83,15 @@ def advise(
             rich_help_panel=_OUTPUT,
         ),
     ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Check the report before it is written: figures, sums, bounds, words. "
+            "Exit 1 or 70 and say what does not hold.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write to this file.", rich_help_panel=_OUTPUT),
@@ -135,6 +144,7 @@ def advise(
         options=options,
         why=why,
         memory=memory,
+        strict=strict,
     )
     if fail_unless_fits and advice.state != "fits":
         raise typer.Exit(NOT_FITTING)

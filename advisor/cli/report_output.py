@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from advisor.advice.conclusions import Conclusions, RankedOption, ScoreTerm
 from advisor.advice.pipeline import Advisor
+from advisor.errors import EngineError, UserError
 from advisor.estimate.picture import memory_picture
 from advisor.files import opened
 from advisor.knowledge.vocabulary import Vocabulary, show
@@ -39,17 +40,21 @@ def write_report(
     options: bool,
     why: bool,
     memory: bool,
+    strict: bool = False,
 ) -> None:
     """Render the advice and write it to ``output`` or standard output.
 
     Raises:
         UserError: A template is wrong, or the file cannot be written.
+        EngineError: With ``strict``: the report does not hold.
     """
     chosen = FORMATS[form]
     if chosen.complete or length == "full" or why:
         advice = advisor.with_expected(advice)
     picture = memory_picture(advice.scenario, advisor.knowledge) if memory else None
     doc = document(advice, templates=templates, picture=picture, options=options)
+    if strict:
+        _hold(doc, length, templates)
     terminal = output is None and sys.stdout.isatty()
     color = terminal and not os.environ.get("NO_COLOR")
     width = _width(terminal=terminal)
@@ -60,6 +65,25 @@ def write_report(
         extra += [why_report(advisor, advice)] if why else []
         text = "\n\n".join([text.rstrip("\n"), *extra])
     write(text.rstrip("\n") + "\n", output)
+
+
+def _hold(doc: Advice, length: Length, templates: Path | None) -> None:
+    """Refuse a document that does not hold: a bug of ours, unless files of the user shaped it.
+
+    Raises:
+        UserError: It does not hold, and the user's own files are in it.
+        EngineError: It does not hold.
+    """
+    from advisor.advice.validator import wrong_in  # noqa: PLC0415 - for --strict alone
+    from advisor.report.prose import too_long  # noqa: PLC0415
+
+    wrong = [*wrong_in(doc), *too_long(doc, length, templates)]
+    if not wrong:
+        return
+    said = f"this report does not hold: {'; '.join(wrong)}."
+    if templates or doc.provenance.yours:
+        raise UserError(said, hint="See whether it holds without your own files.")
+    raise EngineError(said)
 
 
 def _picture(doc: Advice, form: str, templates: Path | None, *, terminal: bool) -> str:

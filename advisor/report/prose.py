@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.report import figures as f
 from advisor.report.assembly import Views, barred
@@ -123,7 +125,10 @@ class _Filling(Struct):
 
 
 Length = Literal["short", "standard", "full"]
-SHORT_WORDS = 150
+MOST_WORDS: Mapping[Length, int] = {"short": 150, "standard": STANDARD_WORDS}
+"""All that is read in a report of a length, commands apart, as its Markdown shows it."""
+_HEADINGS = {"run": 6, "lead": 4, "have": 3, "happens": 2, "else": 6}
+_SENTENCES = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _EFFORTS = {"setting": 0, "download": 1, "rebuild": 2, "purchase": 3}
 _FED = "<<"
 """A command that is a whole script: of those only the first is shown, unless all is wanted."""
@@ -183,7 +188,7 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
     opening += [word for figure in figures for word in figure]
     briefs = _briefs(views, texts) if length == "standard" else {}
     chosen = _chosen(doc, length, briefs, sum(map(words_in, opening)))
-    return Report(
+    made = Report(
         title=heading,
         verdict=doc.verdict.sentence,
         state=doc.verdict.state,
@@ -209,6 +214,57 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
         barred=tuple(barred(doc)) if length == "full" else (),
         provenance=provenance(doc),
     )
+    return made if length == "full" else _within(made, length)
+
+
+def words_read(made: Report, length: Length) -> int:
+    """Count what is read of a short or standard report: all but its commands."""
+    best = made.remedies[:1]
+    told = [made.title, made.verdict, *made.warnings, made.unsaid, made.first, made.provenance]
+    told += [text for item in best for text in (item.title, item.yours, item.unsaid)]
+    headings = ["run"] * bool(made.command) + ["lead"] * bool(best)
+    if length != "short":
+        told += [word for figure in made.figures for word in figure]
+        told += [made.have, made.happens, *made.watch]
+        for item in made.remedies[1:]:
+            told += [item.title, item.text or item.brief, item.yours]
+        headings += ["have", "happens", "else"]
+    return sum(map(words_in, told)) + sum(_HEADINGS[name] for name in headings)
+
+
+def too_long(doc: Advice, length: Length, templates: Path | None = None) -> list[str]:
+    """Say that a report has more words than its length promises; nothing where it keeps to it."""
+    if length not in MOST_WORDS:
+        return []
+    words = words_read(report(doc, length, templates), length)
+    return [f"{words} words in a {length} report"] if words > MOST_WORDS[length] else []
+
+
+def _within(made: Report, length: Length) -> Report:
+    """Leave out last sentences until a report keeps to its length: reasons before advice.
+
+    The first sentence of each text stays, and of a short report the verdict and its warnings.
+    """
+    over = words_read(made, length) - MOST_WORDS[length]
+    if over <= 0:
+        return made
+    texts = [*(item.unsaid for item in made.remedies[:1]), made.unsaid, made.first]
+    texts += [] if length == "short" else [made.happens, made.have]
+    kept = list[str]()
+    for text in texts:
+        kept.append(_less(text, over))
+        over -= words_in(text) - words_in(kept[-1])
+    best = [replace(one, unsaid=kept.pop(0)) for one in made.remedies[:1]]
+    made = replace(made, remedies=(*best, *made.remedies[1:]), unsaid=kept[0], first=kept[1])
+    return made if length == "short" else replace(made, happens=kept[2], have=kept[3])
+
+
+def _less(text: str, words: int) -> str:
+    """Leave out so many last sentences that ``words`` are saved, but never the first."""
+    sentences = _SENTENCES.split(text)
+    while words > 0 and len(sentences) > 1:
+        words -= words_in(sentences.pop())
+    return " ".join(sentences)
 
 
 def _figures(doc: Advice, context: Told, texts: Templates) -> list[tuple[str, str]]:
