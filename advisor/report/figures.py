@@ -14,20 +14,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
-from string import Formatter
 from typing import TYPE_CHECKING, Literal
 
-from advisor.errors import Source, TemplateError
-from advisor.files import data_dir, read_whole
-from advisor.suggest import did_you_mean
+from advisor.errors import raise_problems
+from advisor.files import data_dir
+from advisor.report.word_file import ONE, read_words
 from advisor.units import GB, GIB, format_quantity, gib
 
 if TYPE_CHECKING:
     from advisor.scenario.figures import Figure, Span
-
-
-FILE = "words.txt"
-_ONE, _EQUALS = ".one", " = "
 
 
 class Words(dict[str, str]):
@@ -42,70 +37,17 @@ class Words(dict[str, str]):
         return id(self)
 
 
-def read_words(folder: Path) -> tuple[dict[str, str], list[TemplateError]]:
-    """Read a folder's words and find every line that is wrong; no file is no words."""
-    built_in = data_dir("templates")
-    try:
-        text = read_whole(folder / FILE).decode()
-    except FileNotFoundError:
-        return {}, []
-    except UnicodeDecodeError:
-        return {}, [TemplateError("the file is not UTF-8", source=_source(0))]
-    found, problems = dict[str, str](), list[TemplateError]()
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        name, equals, said = line.partition(_EQUALS)
-        if not equals or not said.strip():
-            hint = "Write 'name = text'."
-            problems.append(
-                TemplateError("this line names no text", source=_source(number), hint=hint)
-            )
-            continue
-        found[name.strip()] = said.strip()
-        if folder != built_in:
-            problems += _wrong(name.strip(), said, number)
-    return found, problems
-
-
-def _source(line: int) -> Source:
-    return Source(f"templates/{FILE}", line)
-
-
-def _wrong(name: str, text: str, line: int) -> Iterator[TemplateError]:
-    """Hold an entry of a user's file against the built-in one of this name."""
-    known = words_of(None)
-    try:
-        given = _figures_in(text)
-    except ValueError as bad:
-        yield TemplateError(f"'{name}': {bad}", source=_source(line), hint="Write figures as {n}.")
-        return
-    if name not in known and name.removesuffix(_ONE) not in known:
-        hint = did_you_mean(name, sorted(known))
-        yield TemplateError(f"unknown name '{name}'.", source=_source(line), hint=hint)
-        return
-    wanted = _figures_in(known.get(name) or known[name.removesuffix(_ONE)])
-    for figure in sorted(given - wanted):
-        hint = f"It has {', '.join(sorted(wanted)) or 'none'}."
-        yield TemplateError(f"'{name}' has no '{{{figure}}}'.", source=_source(line), hint=hint)
-
-
-def _figures_in(text: str) -> frozenset[str]:
-    return frozenset(name for _, name, _, _ in Formatter().parse(text) if name is not None)
-
-
 @lru_cache(maxsize=8)
 def words_of(folder: Path | None) -> Words:
     """Give the words with a user's folder (or none) in front.
 
     Raises:
-        TemplateError: The user's words.txt is wrong; its first problem.
+        TemplateError: The user's words.txt is wrong.
     """
     if folder is None:
         return Words(read_words(data_dir("templates"))[0])
-    users, problems = read_words(folder)
-    if problems:
-        raise problems[0]
+    users, problems = read_words(folder, words_of(None))
+    raise_problems(problems)
     return Words({**words_of(None), **users})
 
 
@@ -165,7 +107,7 @@ def known(kind: str, name: object) -> str:
 def counted(name: str, number: int, **figures: object) -> str:
     """Give the text for a number of things, in the singular where there is one."""
     texts = _spoken.get() or words_of(None)
-    form = name + _ONE if number == 1 and name + _ONE in texts else name
+    form = name + ONE if number == 1 and name + ONE in texts else name
     return texts[form].format_map({"n": f"{number:,}", **figures})
 
 

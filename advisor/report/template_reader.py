@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from advisor.errors import Source, TemplateError
 from advisor.knowledge.vocabulary import Folder
 from advisor.report.grammar import Vary, Violation, dotted, placeholders, violations
+from advisor.report.sources import UNREAD, read_source
 from advisor.report.template_writer import Const, Expr, For, If, Name, Op, Output, Stmt, Tree
 from advisor.report.views import vocabulary
 from advisor.suggest import did_you_mean
@@ -145,9 +146,7 @@ def _pieces(environment: jinja2.Environment, source: str) -> Iterator[Token]:
         return
 
 
-MAX_BYTES = 64 * 1024
-"""Of one template; the largest built-in one has 9 KiB."""
-SYNTAX = "template-syntax"
+SYNTAX = UNREAD
 
 
 class TemplateReader(jinja2.Environment):
@@ -258,7 +257,9 @@ class _Files(jinja2.FileSystemLoader):
     """Reads templates of the folders alone, and none that no template can be as large as."""
 
     def get_source(
-        self, environment: jinja2.Environment, template: str
+        self,
+        environment: jinja2.Environment,  # noqa: ARG002 - jinja2 asks it so
+        template: str,
     ) -> tuple[str, str, Callable[[], bool]]:
         """Give a template's text, file name and whether it is still so.
 
@@ -267,17 +268,13 @@ class _Files(jinja2.FileSystemLoader):
             TemplateSyntaxError: It is too large.
         """
         for folder in self.searchpath:
-            path = Path(folder) / template
-            if not path.is_file() or ".." in Path(template).parts:
-                continue
-            if not path.resolve().is_relative_to(Path(folder).resolve()):
-                message = "a link that leads out of the folder is not followed"
-                raise jinja2.TemplateSyntaxError(message, 1, template)
-            if path.stat().st_size > MAX_BYTES:
-                message = f"the file is larger than {MAX_BYTES // 1024} KiB"
-                raise jinja2.TemplateSyntaxError(message, 1, template)
-            break
-        return super().get_source(environment, template)
+            try:
+                source = read_source(Path(folder), template)
+            except TemplateError as bad:
+                raise jinja2.TemplateSyntaxError(bad.message, 1, template) from None
+            if source is not None:
+                return source.decode().replace("\r\n", "\n").replace("\r", "\n"), template, bool
+        raise jinja2.TemplateNotFound(template)
 
 
 def folder_of(name: str) -> Folder:

@@ -369,7 +369,10 @@ def _for(node: For, *, escapes: bool) -> Write:
         found = rounds(given, scope)
         last = len(found) - 1
         for index, one in enumerate(found):
-            _bound(scope, node.targets, one)
+            try:
+                _bound(scope, node.targets, one)
+            except _MISTAKES as bad:
+                raise _Failed(node.line) from bad
             scope["loop"] = {
                 "index": index + 1,
                 "index0": index,

@@ -13,9 +13,11 @@ from pathlib import Path
 from types import ModuleType
 
 from advisor.errors import Source, TemplateError
-from advisor.files import compiled, data_dir, read_whole
-from advisor.report.figures import forget_words, read_words
+from advisor.files import compiled, data_dir
+from advisor.report.figures import forget_words, words_of
+from advisor.report.sources import read_source
 from advisor.report.template_writer import Tree, Writer
+from advisor.report.word_file import read_words
 
 _TITLE = "# "
 _KEPT = 512
@@ -59,11 +61,9 @@ class Templates:
 
     def _source(self, name: str) -> bytes | None:
         """Read the first file of this name; None leaves it to the reader to say what is wrong."""
-        if ".." in name.split("/"):
-            return None
-        for folder in self._folders:
-            with suppress(OSError):
-                return read_whole(folder / name)
+        with suppress(TemplateError):
+            found = (read_source(folder, name) for folder in self._folders)
+            return next((source for source in found if source is not None), None)
         return None
 
     def text(self, name: str, context: Mapping[str, object]) -> str:
@@ -109,13 +109,15 @@ def template_problems(folder: Path) -> list[TemplateError]:
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.j2"))
     problems = [found for name in names for found in reading.problems_in(reader, name)]
     problems += [_no_title(name) for name in names if _lacks_title(folder / name, name)]
-    return problems + read_words(folder)[1]
+    return problems + read_words(folder, words_of(None))[1]
 
 
 def _lacks_title(path: Path, name: str) -> bool:
     if not name.startswith("actions/"):
         return False
-    return not read_whole(path).lstrip().startswith(_TITLE.encode())
+    with suppress(TemplateError):
+        return not (read_source(path.parent, path.name) or b"").lstrip().startswith(_TITLE.encode())
+    return False
 
 
 def _no_title(name: str) -> TemplateError:

@@ -11,7 +11,7 @@ import pytest
 
 from advisor.errors import TemplateError
 from advisor.report.assembly import document
-from advisor.report.template_reader import MAX_BYTES
+from advisor.report.sources import MAX_BYTES
 from advisor.report.templates import Templates, template_problems
 from tests.report.samples import does_not_fit
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from advisor.errors import RequestError, Source, UserError
-from advisor.files import data_dir, overlaid, read_tree
+from advisor.errors import RequestError, Source, TemplateError, UserError
+from advisor.files import data_dir, read_tree
+from advisor.report.figures import words_of
+from advisor.report.sources import read_source
+from advisor.report.word_file import FILE, read_words
 from advisor.rules.language.model import SUFFIX, Rule, text_of
 from advisor.scenario.settings import STATED
 from advisor.suggest import did_you_mean
 from advisor.workbench.lint.problem import Problem, in_order, problem, problems_of
+from advisor.workbench.lint.rendered import render_problems
 
 if TYPE_CHECKING:
     from jinja2 import nodes
@@ -47,10 +52,12 @@ def check_templates(
     """
     names = _names(folder)
     own = _Folder(folder or data_dir("templates"), folder)
-    every = overlaid("templates", folder, [".j2"])
+    every = {*read_tree(data_dir("templates"), [".j2"]), *names}
     found = [problem for name in names for problem in own.problems(name)]
     try:
         found += _between(_rules(rules, knowledge), names, every, own)
+        if folder is not None and not found:
+            found += own.told(render_problems(folder, rules=rules, knowledge=knowledge))
     except UserError as error:
         found += problems_of(error)
     return Checked(len(names), in_order(found))
@@ -59,10 +66,13 @@ def check_templates(
 def _names(folder: Path | None) -> Sequence[str]:
     if folder is not None and not folder.is_dir():
         raise RequestError(f"{folder} is not a folder", hint="Name a folder of templates.")
-    names = list(read_tree(folder or data_dir("templates"), [".j2"]))
+    whole = folder or data_dir("templates")
+    names = sorted(p.relative_to(whole).as_posix() for p in whole.rglob("*.j2") if not p.is_dir())
+    names = [name for name in names if "/." not in f"/{name}"]
+    names += [FILE] if os.path.lexists(whole / FILE) else []
     if not names:
         hint = "A template lies in actions/, notes/ or report/ and ends in .md.j2."
-        raise RequestError(f"{folder} holds no template (*.j2)", hint=hint)
+        raise RequestError(f"{folder} holds no template (*.j2) and no {FILE}", hint=hint)
     return names
 
 
@@ -93,22 +103,29 @@ class _Folder:
         """Find what is wrong with one template."""
         from advisor.report.template_reader import problems_in, too_much  # noqa: PLC0415 - start-up
 
+        if name == FILE:
+            yield from self.told(read_words(self._folder, words_of(None))[1])
+            return
         wrong = problems_in(self._reader, name)
-        for error in wrong:
-            at = error.source or Source("")
-            place = self.place(name, at.line, at.column)
-            yield problem(error.lint, error.message, place, error.hint)
-        text = (self._folder / name).read_bytes()
+        yield from self.told(wrong)
+        unread = {error.lint for error in wrong} & {"template-syntax", "encoding"}
+        text = b"# " if unread else read_source(self._folder, name) or b""
         if name.startswith("actions/") and not text.lstrip().startswith(b"# "):
             hint = "Write '# Use {{ option.format }} weights', then the text below it."
             yield problem(
                 "template-title", "the first line must be a title.", self.place(name, 1, 1), hint
             )
-        unread = {error.lint for error in wrong} & {"template-syntax", "encoding"}
         if not unread and name.endswith(SUFFIX) and name.startswith(_SENTENCES):
             source = text.decode()
             if too_much(self._reader, source) is None:
                 yield from self._numbers(name, source)
+
+    def told(self, wrong: Iterable[TemplateError]) -> Iterator[Problem]:
+        """Give mistakes with their places as the user names the folder."""
+        for error in wrong:
+            at = error.source or Source("")
+            place = self.place(at.file.removeprefix("templates/"), at.line, at.column)
+            yield problem(error.lint or "template-forbidden", error.message, place, error.hint)
 
     def _numbers(self, name: str, source: str) -> Iterator[Problem]:
         from advisor.report.grammar import Violation  # noqa: PLC0415 - likewise
@@ -126,7 +143,7 @@ class _Folder:
 
 
 def _between(
-    rules: Sequence[Rule], names: Sequence[str], every: Mapping[str, bytes], own: _Folder
+    rules: Sequence[Rule], names: Sequence[str], every: Collection[str], own: _Folder
 ) -> Iterator[Problem]:
     wanted = {text_of(rule): rule for rule in reversed(rules) if text_of(rule)}
     for name, rule in wanted.items():
@@ -135,12 +152,12 @@ def _between(
             yield problem("missing-template", said, rule.source, _elsewhere(name, every))
     built_in = read_tree(data_dir("templates"), [".j2"])
     for name in names:
-        read = name in built_in and name.startswith(_PAGES)
+        read = name == FILE or (name in built_in and name.startswith(_PAGES))
         if name not in wanted and not read:
             yield problem("unused-template", *_unused(name, own, {**wanted, **built_in}))
 
 
-def _elsewhere(name: str, every: Mapping[str, bytes]) -> str:
+def _elsewhere(name: str, every: Collection[str]) -> str:
     own = name.partition("/")[2]
     same = [known for known in every if known.partition("/")[2] == own]
     return f"'{same[0]}' is for something else." if same else _near(name, every)
