@@ -415,6 +415,7 @@ def test_a_gated_model_asks_for_a_token(
     assert "Set HF_TOKEN" in refusal()
     hub.fault = only_downloads(403, X_Error_Code="GatedRepo")
     monkeypatch.setenv("HF_TOKEN", "hf_x")
+    monkeypatch.setattr(client, "_TOKEN_SCHEMES", frozenset({"http"}))
     assert "ask for access" in refusal()
 
 
@@ -629,7 +630,7 @@ def test_a_silent_server_is_given_up(hub: FakeHub, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_server_that_drips_is_given_up(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_REQUEST_SECONDS", -1.0)
+    monkeypatch.setattr(client, "READ_SECONDS", -1.0)
     assert "was not complete after" in refusal()
 
 
@@ -693,6 +694,7 @@ def test_files_may_lie_elsewhere_and_the_token_stays_here(
 ) -> None:
     publish_safetensors(hub, folder)
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    monkeypatch.setattr(client, "_TOKEN_SCHEMES", frozenset({"http"}))
     with serving() as other:
         other.models = hub.models
         hub.fault = redirecting(lambda handler: other.address + handler.path)
@@ -730,10 +732,10 @@ def test_the_token_is_neither_stored_nor_sent_in_the_clear(
     publish_safetensors(hub, folder)
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     fetch(TINY, offline=False)
+    assert {seen.authorization for seen in hub.seen} == {None}
     kept = [p for p in (tmp_path / "cache").rglob("*") if p.is_file()]
     assert kept
     assert not [p for p in kept if b"hf_secret" in p.read_bytes()]
-    monkeypatch.setattr(client, "_LOOPBACK", frozenset())
     hub.fault = only_downloads(401)
     hub.commit = COMMIT[::-1]
     count = len(hub.seen)

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urljoin, urlsplit
@@ -19,6 +18,7 @@ from msgspec import Struct
 
 from advisor.errors import RequestError
 from advisor.files import __version__
+from advisor.models.hub.bounds import OFFLINE_HINT, Bounds, bind
 from advisor.models.hub.names import Refused, refusal
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ PUBLIC_ENDPOINT: Final = "https://huggingface.co"
 MAX_TOTAL_BYTES: Final = 512 * 10**6
 _CONNECT_SECONDS: Final = 10.0
 _SILENCE_SECONDS: Final = 20.0
-_REQUEST_SECONDS: Final = 120.0
+READ_SECONDS: Final = 300.0
+"""For a model, with all its files, pauses and redirects."""
+_MAX_ANSWERS: Final = 4_096
 _MAX_TRIES: Final = 3
 _MAX_WAIT_SECONDS: Final = 10.0
 _MAX_REDIRECTS: Final = 5
@@ -37,8 +39,7 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PARTIAL: Final = 206
 _GOOD: Final = frozenset({200, _PARTIAL})
 _RETRIED: Final = frozenset({408, 429, 500, 502, 503, 504})
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-_OFFLINE_HINT: Final = "What was read before is there with --offline."
+_TOKEN_SCHEMES: Final = frozenset({"https"})
 
 
 class Piece(Struct, frozen=True):
@@ -84,9 +85,9 @@ class Client:
         self.root = root
         self._origin = _origin(root)
         self._token = _token()
-        self._received = 0
-        self._lock = Lock()
         self._http = _open(asked)
+        self._bounds = Bounds(asked, READ_SECONDS, MAX_TOTAL_BYTES, _MAX_ANSWERS)
+        bind(self._http, self._bounds)
 
     def __enter__(self) -> Self:
         return self
@@ -142,57 +143,46 @@ class Client:
             except httpx.TimeoutException as error:
                 if attempt == _MAX_TRIES:
                     text = f"{_host(error)} did not answer in time when asked for {what}"
-                    raise RequestError(text, hint=_OFFLINE_HINT) from None
+                    raise RequestError(text, hint=OFFLINE_HINT) from None
             except httpx.TransportError as error:
                 if attempt == _MAX_TRIES or isinstance(
                     error, (httpx.ConnectError, httpx.ProxyError)
                 ):
                     raise _broken(what, error) from None
-            _sleep(wait)
+            _sleep(self._bounds.left(wait))
         raise AssertionError
 
     def _piece(self, path: str, what: str, start: int, count: int, *, whole: bool) -> Piece:
         headers = {} if whole else {"Range": f"bytes={start}-{start + count - 1}"}
-        until = time.monotonic() + _REQUEST_SECONDS
-        with self._answer(f"{self.root}/{path}", what, headers, until) as answer:
+        with self._answer(f"{self.root}/{path}", what, headers) as answer:
             if answer.headers.get("Content-Encoding", "identity") != "identity":
                 raise RequestError(f"the server packs {what} though it was asked not to")
             partial = answer.status_code == _PARTIAL and not whole
             total = _range_total(answer, what, start) if partial else _stated_length(answer)
             skipped = 0 if partial else start
-            content = self._body(answer, what, skipped + count, until)[skipped:]
+            content = self._body(answer, skipped + count)[skipped:]
         if not content and not whole:
             raise RequestError(f"the server sends nothing of {what} from byte {start:,} on")
         return Piece(content[:count], total)
 
-    def _body(self, answer: httpx.Response, what: str, most: int, until: float) -> bytes:
+    def _body(self, answer: httpx.Response, most: int) -> bytes:
         """Read the body up to ``most`` bytes and leave the rest where it is."""
         parts: list[bytes] = []
         length = 0
         for part in answer.iter_raw():
             parts.append(part)
             length += len(part)
-            self._count(len(part), what)
             if length >= most:
                 break
-            _check_time(until, what)
+            self._bounds.left()
         return b"".join(parts)
 
-    def _count(self, received: int, what: str) -> None:
-        with self._lock:
-            self._received += received
-            if self._received > MAX_TOTAL_BYTES:
-                text = f"more than {MAX_TOTAL_BYTES:,} bytes were read before {what} was complete"
-                raise RequestError(f"{text}, more than the headers of any model have")
-
     @contextmanager
-    def _answer(
-        self, url: str, what: str, headers: Mapping[str, str], until: float
-    ) -> Iterator[httpx.Response]:
+    def _answer(self, url: str, what: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
         """Ask, following redirects; the token goes to the hub alone."""
         seen: set[str] = set()
         while True:
-            _check_time(until, what)
+            self._bounds.ask()
             sent = {**headers, **self._authorization(url)}
             with self._http.stream("GET", url, headers=sent) as answer:
                 if answer.status_code in _GOOD:
@@ -212,8 +202,7 @@ class Client:
         return {}
 
     def _may_send_token(self) -> bool:
-        address = urlsplit(self.root)
-        return address.scheme == "https" or address.hostname in _LOOPBACK
+        return urlsplit(self.root).scheme in _TOKEN_SCHEMES
 
     def _token_state(self) -> str:
         if not self._token:
@@ -232,7 +221,7 @@ def _broken(what: str, error: httpx.TransportError) -> RequestError:
         text = f"the proxy refuses the way to {_host(error)} for {what}"
     else:
         text = f"the connection to {_host(error)} broke while {what} was read"
-    return RequestError(text, hint=_OFFLINE_HINT)
+    return RequestError(text, hint=OFFLINE_HINT)
 
 
 def _host(error: httpx.TransportError) -> str:
@@ -242,17 +231,6 @@ def _host(error: httpx.TransportError) -> str:
 
 def _sleep(seconds: float) -> None:
     time.sleep(seconds)
-
-
-def _check_time(until: float, what: str) -> None:
-    """Stop a server that keeps sending, but ever so slowly.
-
-    Raises:
-        RequestError: The time is over.
-    """
-    if time.monotonic() > until:
-        text = f"{what} was not complete after {_REQUEST_SECONDS:g} seconds"
-        raise RequestError(text, hint=_OFFLINE_HINT)
 
 
 def _open(asked: str) -> httpx.Client:
