@@ -18,6 +18,18 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 
+def visible(text: str) -> str:
+    """Make foreign text safe to print: its lines stay, other control and invisible characters go.
+
+    Names come from files, listings and headers of strangers; whatever stands in a message passes
+    here, so that no message moves a cursor, renames a window or hides what it says.
+    """
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    shown = (c if c.isprintable() or c == "\n" else " " if c.isspace() else "" for c in text)
+    return "".join(shown)
+
+
 class Source(Struct, frozen=True, order=True):
     """A place in a file; ``line`` and ``column`` count from 1, 0 means unknown."""
 
@@ -26,7 +38,7 @@ class Source(Struct, frozen=True, order=True):
     column: int = 0
 
     def __str__(self) -> str:
-        return ":".join([self.file, *(str(n) for n in (self.line, self.column) if n)])
+        return ":".join([visible(self.file), *(str(n) for n in (self.line, self.column) if n)])
 
 
 class Edit(Struct, frozen=True):
@@ -56,12 +68,12 @@ class AdvisorError(Exception):
         lint: str = "",
         edit: Edit | None = None,
     ) -> None:
-        self.message = message
+        self.message = visible(message)
         self.source = source
-        self.hint = hint
+        self.hint = visible(hint)
         self.lint = lint
         self.edit = edit
-        super().__init__(message)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         where = f"{self.source}: " if self.source else ""

@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 
-from advisor.errors import AdvisorError, EngineError, UserError
+from advisor.errors import AdvisorError, EngineError, UserError, visible
 
 WRONG_INPUT = 1
 OUR_BUG = 70
@@ -67,10 +67,10 @@ def _told(error: Exception, code: int, *, debug: bool) -> int:
     elif code == OUR_BUG:
         kind = "" if isinstance(error, EngineError) else f"{type(error).__name__}: "
         sys.stderr.write(
-            f"advisor failed, and that is a bug in advisor: {kind}{error}\n"
+            f"advisor failed, and that is a bug in advisor: {visible(f'{kind}{error}')}\n"
             "Run again with --debug for the details to report.\n"
         )
     else:
-        lines = str(error).splitlines() or [type(error).__name__]
+        lines = visible(str(error)).splitlines() or [type(error).__name__]
         sys.stderr.writelines(f"error: {line}\n" for line in lines)
     return code

@@ -10,7 +10,7 @@ import typer
 
 from advisor.cli.options import FindingsFormat, KnowledgeFolder, TemplatesFolder, Workers
 from advisor.cli.progress import progress_line
-from advisor.errors import raise_problems
+from advisor.errors import raise_problems, visible
 from advisor.units import counted
 from advisor.workbench.lint.check import Asked, Checked, Means, asked_for, check_all
 from advisor.workbench.lint.corrections import corrected, differences, reformatted, replace_files
@@ -71,7 +71,7 @@ def check(
 
 def _correct(asked: Sequence[Asked], means: Means, *, write: bool) -> None:
     found = corrected(asked, means)
-    typer.echo(differences(found.files), nl=False, err=write)
+    typer.echo(visible(differences(found.files)), nl=False, err=write)
     if write:
         replace_files(found.files)
         what = f"{counted(found.made, 'mistake')} in {counted(len(found.files), 'file')}"
@@ -127,7 +127,7 @@ def format_(
     """
     edited, same, errors = reformatted(paths or [])
     if diff:
-        typer.echo(differences(edited), nl=False)
+        typer.echo(visible(differences(edited)), nl=False)
     elif check:
         typer.echo("".join(f"would reformat {file.shown}\n" for file in edited), nl=False)
     else:

@@ -20,6 +20,7 @@ from advisor.cli.options import (
     takes_request,
 )
 from advisor.cli.report_output import write
+from advisor.errors import visible
 from advisor.files import data_dir
 from advisor.workbench.lint import problem
 from advisor.workbench.lint.corrections import differences, renamed_texts, replace_files
@@ -61,7 +62,7 @@ def check(
 
 def _rename(folder: Path | None) -> None:
     changed = renamed_texts(folder or data_dir("templates"))
-    typer.echo(differences(changed), nl=False, err=True)
+    typer.echo(visible(differences(changed)), nl=False, err=True)
     replace_files(changed)
 
 

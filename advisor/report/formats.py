@@ -114,17 +114,25 @@ def json_line(doc: object) -> bytes:
     """
     try:
         if not _UNUSUAL.search(_BINARY.encode(doc)):
-            return _TEXT.encode(doc) + b"\n"
+            line = _TEXT.encode(doc)
+            if line.isascii() and b"\x7f" not in line:
+                return line + b"\n"
+            return f"{_shielded(line.decode())}\n".encode()
     except (TypeError, OverflowError, msgspec.MsgspecError):
         pass
     text = json.dumps(
         msgspec.to_builtins(doc), ensure_ascii=False, allow_nan=False, separators=(",", ":")
     )
-    return f"{text}\n".encode()
+    return f"{_shielded(text)}\n".encode()
 
 
 def _indented(doc: object, indent: int) -> str:
-    return (
-        json.dumps(msgspec.to_builtins(doc), ensure_ascii=False, allow_nan=False, indent=indent)
-        + "\n"
-    )
+    plain = msgspec.to_builtins(doc)
+    return f"{_shielded(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=indent))}\n"
+
+
+def _shielded(text: str) -> str:
+    """Write what a terminal would obey as JSON's own escapes; the values are the same."""
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)

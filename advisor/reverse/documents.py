@@ -17,6 +17,7 @@ from msgspec.structs import asdict
 from advisor.advice.conclusions import user_records
 from advisor.advice.document import MemoryDoc, ScenarioDoc, SpeedDoc
 from advisor.advice.projection import memory_doc, read_as, scenario_doc, speed_doc
+from advisor.errors import visible
 from advisor.files import __version__
 from advisor.knowledge.provenance import UserEntry
 from advisor.reverse.questions import form_of, power_w, price_usd, value_of
@@ -231,6 +232,9 @@ def user_entries_of(found: Found, knowledge: Knowledge) -> Sequence[UserEntry]:
     return user_records(knowledge, [row.answer.scenario for row in found.rows])
 
 
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+
+
 def written_csv(doc: ReverseDoc) -> str:
     """Write the rows of an answer as CSV, one line each below a header."""
     out = io.StringIO()
@@ -299,4 +303,11 @@ def _flat(row: RowDoc) -> dict[str, object]:
         "decode_high_tok_s": decode.high if decode else None,
         "decode_evidence": decode.evidence if decode else None,
     }
-    return {name: given[name] for name in COLUMNS}
+    return {name: _cell(given[name]) for name in COLUMNS}
+
+
+def _cell(value: object) -> object:
+    """Keep a spreadsheet from taking a name for a formula."""
+    if not isinstance(value, str):
+        return value
+    return f"'{visible(value)}" if value.startswith(_FORMULAS) else visible(value)

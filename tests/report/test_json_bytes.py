@@ -67,8 +67,16 @@ def test_what_is_no_number_is_an_error_and_never_null(number: float) -> None:
 
 
 def test_texts_and_whole_numbers_are_written_as_python_writes_them() -> None:
-    fields = {"text": "".join(map(chr, range(0x3000))), "n": 2**63, "big": 2**70, "none": None}
+    text = "".join(c for c in map(chr, range(0x3000)) if c < " " or c.isprintable())
+    fields = {"text": text, "n": 2**63, "big": 2**70, "none": None}
     assert line(**fields) == plain(fields)
+
+
+def test_what_a_terminal_obeys_is_escaped_and_reads_back_as_it_was() -> None:
+    text = "".join(map(chr, range(0x3000)))
+    written = line(text=text)
+    assert written.removesuffix("\n").isprintable()
+    assert json.loads(written)["text"] == text
 
 
 def test_documents_have_the_same_bytes() -> None:
