@@ -108,6 +108,21 @@ def test_a_folder_adds_and_changes_facts(tmp_path: Path, vocabulary: Vocabulary)
     assert found.sha256 != vocabulary.sha256
 
 
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("fact: gpu.name, unit: GiB, from: knowledge, help: x", "changes its kind, dimension, of"),
+        ("fact: fit.state, values: [good, bad], from: rules, help: x", "changes its values"),
+        ("fact: gpu.tdp, unit: GiB, from: knowledge, help: x", "changes its dimension"),
+        ("fact: house.x, unit: GiB, from: estimate, help: x", "nothing gives 'house.x' a value"),
+    ],
+)
+def test_a_folder_does_not_change_what_facts_mean(entry: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(KnowledgeError, match=message) as caught:
+        load_vocabulary(written(tmp_path, f"- {{{entry}}}\n"))
+    assert str(caught.value).startswith("mine/facts.yaml:1:3: ")
+
+
 def test_a_folder_without_the_file_changes_nothing(tmp_path: Path, vocabulary: Vocabulary) -> None:
     assert load_vocabulary(tmp_path) == vocabulary
 

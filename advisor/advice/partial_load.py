@@ -127,4 +127,4 @@ def _vocabulary(folder: Path | None, problems: list[UserError]) -> Vocabulary:
     if folder is None or not (folder / FILE).is_file():
         return built_in
     users = read_facts(read_whole(folder / FILE), FILE, Collector(KnowledgeError))
-    return vocabulary_of({**built_in.facts, **built_in.texts, **users}.values())
+    return vocabulary_of({**users, **built_in.facts, **built_in.texts}.values())

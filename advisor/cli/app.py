@@ -68,6 +68,16 @@ def _content(file: Path) -> bytes:
         raise RequestError(f"cannot read '{file}': {bad.strerror}.") from None
 
 
+def house_folders(folder: Path) -> Mapping[str, Path]:
+    """Read which folders the advisor.toml of a folder names; none where there is no such file.
+
+    Raises:
+        UserError: The file is wrong; every problem at once.
+    """
+    file = folder / FILE
+    return folders_in(file, _content(file)) if file.is_file() else {}
+
+
 def folders_in(file: Path, content: bytes) -> Mapping[str, Path]:
     """Take apart what an advisor.toml names.
 
@@ -125,6 +135,7 @@ _COMMANDS = {
     "estimate": "estimate.estimate",
     "models-for": "reverse.models_for",
     "gpus-for": "reverse.gpus_for",
+    "check": "check.check",
     "batch": "batch.batch",
     "audit": "audit.audit",
     "site": "site.site",

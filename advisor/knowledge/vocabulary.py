@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from msgspec import Struct
 
-from advisor.errors import KnowledgeError, raise_problems
+from advisor.errors import KnowledgeError, Source, raise_problems
 from advisor.files import compiled, data_dir, read_whole
 from advisor.suggest import did_you_mean, nearest
 from advisor.units import UnitError, dimension_of, format_quantity, gib
@@ -209,13 +209,25 @@ def read_layers(layers: Sequence[tuple[str, bytes]]) -> Mapping[str, FactType]:
     problems = Collector(KnowledgeError)
     merged: dict[str, FactType] = {}
     for shown, content in layers:
-        merged.update(read_facts(content, shown, problems))
+        merged.update(read_facts(content, shown, problems, merged))
     raise_problems(problems.errors)
     return merged
 
 
-def read_facts(content: bytes, shown: str, problems: Collector) -> Mapping[str, FactType]:
-    """Read one file of facts, noting what is wrong in ``problems``."""
+def read_facts(
+    content: bytes,
+    shown: str,
+    problems: Collector,
+    below: Mapping[str, FactType] | None = None,
+) -> Mapping[str, FactType]:
+    """Read one file of facts, noting what is wrong in ``problems``.
+
+    Args:
+        content: Of the file.
+        shown: Its name in messages.
+        problems: Where mistakes go.
+        below: The facts that it is laid over; what they mean stays.
+    """
     from advisor.knowledge.yaml_fields import Fields  # noqa: PLC0415 - likewise
 
     facts: dict[str, FactType] = {}
@@ -228,7 +240,31 @@ def read_facts(content: bytes, shown: str, problems: Collector) -> Mapping[str, 
             if fact.name in facts:
                 problems.add(f"the {key} '{fact.name}' is declared twice.", entry.at(key))
             facts[fact.name] = fact
+            if below:
+                _fits_over(fact, below, entry.at(key), problems)
     return facts
+
+
+_MEANING = ("group", "kind", "dimension", "values", "of", "origin", "as_sold", "texts", "only_in")
+_SUPPLIED = ("rules",)
+"""Where a fact of the user's can come from: for another nothing would give it a value."""
+
+
+def _fits_over(
+    fact: FactType, below: Mapping[str, FactType], at: Source, problems: Collector
+) -> None:
+    """Refuse what would mean something else to the rules and texts that know the fact."""
+    known = below.get(fact.name)
+    if known is None:
+        if fact.origin not in _SUPPLIED:
+            message = f"nothing gives '{fact.name}' a value: a fact of yours comes from rules."
+            hint = "Write 'from: rules' and a rule with 'conclude:'."
+            problems.add(message, at, hint)
+        return
+    other = [key for key in _MEANING if getattr(fact, key) != getattr(known, key)]
+    if other:
+        message = f"'{fact.name}' is built in, and this entry changes its {', '.join(other)}."
+        problems.add(message, at, "Give yours another name; unit and help alone may differ.")
 
 
 def _texts(entry: Fields) -> Iterator[FactType]:

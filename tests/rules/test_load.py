@@ -7,6 +7,7 @@ import pytest
 from advisor.errors import RuleFileError, Source, UserError
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.rules.language import load_rules, parse_rules
+from advisor.rules.language.load import read_as_far
 from advisor.rules.language.model import PerTerm
 from tests.rules.texts import FULL, LADDER, TABLE, note
 
@@ -180,6 +181,17 @@ def test_a_folder_without_rules_is_an_error(
     with pytest.raises(RuleFileError) as caught:
         load_rules(folder, vocabulary=vocabulary)
     assert message in str(caught.value)
+
+
+def test_a_misnamed_file_hides_nothing(tmp_path: Path, vocabulary: Vocabulary) -> None:
+    folder = tmp_path / "new"
+    folder.mkdir()
+    for name in ("a.yml", "b.yml", "c.yaml"):
+        (folder / name).write_text("- rule: X\n", encoding="utf-8")
+    found = [str(error) for error in read_as_far(folder, vocabulary=vocabulary).problems]
+    for name in ("a.yml", "b.yml"):
+        assert sum(f"{name}' would not be read" in line for line in found) == 1
+    assert any("c.yaml:1" in line for line in found)
 
 
 def test_a_missing_folder_is_an_error(tmp_path: Path, vocabulary: Vocabulary) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from advisor.errors import RuleFileError, UserError, raise_problems
+from advisor.errors import RuleFileError, Source, UserError, raise_problems
 from advisor.files import compiled, data_dir, digest, read_tree
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.rules.language.file_places import Layer, Places, telling_paths
@@ -54,6 +54,7 @@ def load_rules(
             come as ``Problems``. Nothing loads then.
     """
     contents, layer, sha256 = _layered(folder or data_dir("rules"), over)
+    raise_problems(_misnamed(folder or data_dir("rules")))
     key = _key(contents, vocabulary, templates, names, layer)
     rules, disabled = compiled(
         "rules", key, lambda: parse_set(contents, vocabulary, templates, names, layer), Parsed
@@ -88,12 +89,13 @@ def read_as_far(
         contents, layer, _ = _layered(folder or data_dir("rules"), over)
     except UserError as error:
         return ReadRules((), (), (), [error])
+    stray = _misnamed(folder or data_dir("rules"))
     drafts, _, problems = read_layers(contents, vocabulary, templates, names, layer)
     places = Places.of([None, folder])
     read = [draft for draft in drafts if draft.rule.id]
     whole = [d.rule for d in read if not d.partial and _within_limits(d.rule)]
     partial = [d.rule for d in read if d.rule not in whole]
-    wrong = [places.error(error) for error in problems.errors]
+    wrong = [places.error(error) for error in (*stray, *problems.errors)]
     return ReadRules(whole, partial, known_names(drafts), wrong)
 
 
@@ -177,16 +179,23 @@ def _files(folder: Path) -> Mapping[str, bytes]:
     try:
         found = read_tree(folder, [".yaml"])
         files = {name: text for name, text in found.items() if not name.startswith(SCENARIOS)}
-        misnamed = sorted(read_tree(folder, [".yml"]))
     except OSError as bad:
         raise RuleFileError(f"cannot read '{bad.filename}': {bad.strerror}.") from None
-    if misnamed:
-        name = f"{_label(folder)}/{misnamed[0]}"
-        raise RuleFileError(f"'{name}' would not be read.", hint="Rename it to end in .yaml.")
     if not files:
+        raise_problems(_misnamed(folder))
         hint = "A rule file ends in .yaml."
         raise RuleFileError(f"there is no rule file in '{folder}'.", hint=hint)
     return files
+
+
+def _misnamed(folder: Path) -> list[RuleFileError]:
+    """Say which files look like rules and are not read; the others are."""
+    names = (f"{_label(folder)}/{name}" for name in sorted(read_tree(folder, [".yml"])))
+    hint = "Rename it to end in .yaml."
+    return [
+        RuleFileError(f"'{name}' would not be read.", source=Source(name), hint=hint)
+        for name in names
+    ]
 
 
 def _key(

@@ -64,6 +64,7 @@ _ERRORS: Mapping[str, str] = {
     "unknown-rule": "A rule is named that does not exist",
     "unknown-input": "An input of a case is not known",
     "wrong-reference": "A rule refers to one that cannot be meant",
+    "report-fails": "A report cannot be written",
     "no-verdict": "No rule gives a verdict in some situation",
     "overlay": "Rules of one's own do not fit over the built-in ones",
     "not-concludable": "A fact is concluded that rules may not conclude",

@@ -1,0 +1,233 @@
+"""A house folder as a whole: rules, texts, words, knowledge, facts and policy, and their reports.
+
+Each part is checked by the check of its own; then every kind of report is written, so that what
+no look at a file can tell shows here and not at somebody's desk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from advisor.advice.conclusions import Conclusions
+from advisor.advice.partial_load import read_all
+from advisor.advice.pipeline import Advisor
+from advisor.advice.preparation import Prepared, prepare
+from advisor.errors import AdvisorError, Source, UserError
+from advisor.estimate.picture import memory_picture
+from advisor.knowledge.load import check_knowledge
+from advisor.knowledge.types import Knowledge
+from advisor.report.assembly import document
+from advisor.report.figures import read_words
+from advisor.report.formats import FORMATS, Page
+from advisor.report.prose import Length
+from advisor.rules.language.model import text_name
+from advisor.runtimes import memory_model_problems
+from advisor.scenario.settings import request_from
+from advisor.workbench.expectations import key_of
+from advisor.workbench.fact_store_files import Progress
+from advisor.workbench.layout import request_line
+from advisor.workbench.lint.check import Asked, Means, check_all
+from advisor.workbench.lint.problem import Problem, in_order, problem, problems_of
+from advisor.workbench.lint.templates import check_templates
+from advisor.workbench.preview import preview
+from advisor.workbench.scenario_file import load_scenarios, scenario_folder
+
+LENGTHS: Sequence[Length] = ("short", "standard", "full")
+_OWN_CARD = {"model": "phi-3-medium"}
+_OWN_MODEL = {"gpu": "RTX 4090"}
+_TEMPLATES = "templates"
+
+Given = Mapping[str, object]
+
+
+class House(Struct, frozen=True):
+    """The folders that lie over the built-in ones; None: the built-in one alone."""
+
+    rules: Path | None = None
+    templates: Path | None = None
+    knowledge: Path | None = None
+
+    def placed(self, found: Problem) -> Problem:
+        """Name a file of texts or facts as the user names its folder."""
+        labels = {_TEMPLATES: self.templates}
+        if self.knowledge is not None:
+            labels[self.knowledge.resolve().name] = self.knowledge
+        label, _, name = found.source.file.partition("/")
+        folder = labels.get(label)
+        if folder is None or not (folder / name).is_file():
+            return found
+        source = Source((folder / name).as_posix(), found.source.line, found.source.column)
+        return Problem(found.lint, found.message, source, found.hint, found.edit)
+
+
+class Looked(Struct):
+    """What was found in a house, and in how much."""
+
+    problems: Sequence[Problem] = ()
+    reports: int = 0
+    """Situations whose reports were written, in every format and length."""
+    texts: int = 0
+    """Wordings of texts that were written."""
+
+
+def check_house(house: House, *, sample: int = 0, progress: Progress | None = None) -> Looked:
+    """Find everything that is wrong with a house; where nothing is, write its reports.
+
+    Args:
+        house: Its folders.
+        sample: Scenarios of the catalogue to try its rules on.
+        progress: Told now and then how far the sample is.
+    """
+    found = in_order(house.placed(one) for one in _parts(house, sample, progress))
+    if any(one.is_error for one in found):
+        return Looked(found)
+    stage = _Stage(house, Advisor.of(house.rules, house.templates, house.knowledge))
+    made = stage.written()
+    made.problems = in_order([*found, *map(house.placed, made.problems)])
+    return made
+
+
+def _parts(house: House, sample: int, progress: Progress | None) -> Iterator[Problem]:
+    for error in _knowledge(house):
+        yield from problems_of(error)
+    if house.templates is not None:
+        yield from _texts(house, house.templates)
+    if house.rules is not None:
+        means = Means(house.knowledge, house.templates, sample, progress=progress)
+        yield from _rules(house, means)
+
+
+def _knowledge(house: House) -> Iterator[UserError]:
+    if house.knowledge is not None:
+        yield from check_knowledge(house.knowledge, memory_model_problems)
+    if house.rules is None:
+        yield from read_all(None, house.templates, house.knowledge).problems
+
+
+def _rules(house: House, means: Means) -> Iterator[Problem]:
+    try:
+        yield from check_all([Asked(house.rules)], means).problems
+    except UserError as error:
+        yield from problems_of(error)
+
+
+def _texts(house: House, folder: Path) -> Iterator[Problem]:
+    if not folder.is_dir() or any(folder.rglob("*.j2")):
+        try:
+            yield from (
+                check_templates(folder).problems
+                if house.rules is None
+                else _with_rules(house, folder)
+            )
+        except UserError as error:
+            yield from problems_of(error)
+    if folder.is_dir():
+        for wrong in read_words(folder)[1]:
+            yield from problems_of(wrong)
+
+
+def _with_rules(house: House, folder: Path) -> Sequence[Problem]:
+    """What is wrong with rules is told by their own check."""
+    checked = check_templates(folder, rules=house.rules, knowledge=house.knowledge).problems
+    return [one for one in checked if one.source.file.startswith(folder.as_posix())]
+
+
+class _Stage(Struct, frozen=True):
+    """A house that loads, whose reports are written."""
+
+    house: House
+    advisor: Advisor
+
+    def written(self) -> Looked:
+        """Write every kind of report; each failure is told once, by the first that shows it."""
+        made = Looked()
+        failures: dict[tuple[str, Source], Problem] = {}
+        waiting = {rule.id for rule in self.advisor.ruleset.rules if text_name(rule)}
+        for given in self.situations():
+            ready = _prepared(given, self.advisor.knowledge)
+            if ready is None:
+                continue
+            made.reports += 1
+            for one in self._failures(given, ready, waiting, made):
+                failures.setdefault((one.message, one.source), one)
+        made.problems = list(failures.values())
+        return made
+
+    def situations(self) -> Iterable[Given]:
+        """Give a request in which each rule fires, and those that the house is about."""
+        rules = self.advisor.ruleset.rules
+        shown = [next((c.given for c in r.cases if c.expect == "fires"), {}) for r in rules]
+        wanted = [*self._own_records(), *self._own_scenarios(), *shown]
+        return {key_of(given): given for given in wanted if given}.values()
+
+    def _own_records(self) -> Iterator[Given]:
+        entries = self.advisor.knowledge.user_entries
+        for kind, rest in (("gpu", _OWN_CARD), ("model", _OWN_MODEL), ("framework", {})):
+            table = entries.get(kind)
+            for name in table if isinstance(table, Mapping) else ():
+                yield {**_OWN_CARD, **_OWN_MODEL, **rest, kind: name}
+
+    def _own_scenarios(self) -> Iterator[Given]:
+        if self.house.rules is None:
+            return
+        made, folder = self.advisor, scenario_folder(self.house.rules)
+        found = load_scenarios(folder, made.vocabulary, made.ruleset, made.knowledge.names())
+        yield from (one.given for one in found)
+
+    def _failures(
+        self, given: Given, ready: Prepared, waiting: set[str], made: Looked
+    ) -> Iterator[Problem]:
+        try:
+            advice = self.advisor.advise_on(ready, complete=True)
+            fired = waiting & {rule for rule, _ in advice.fired}
+        except Exception as bad:  # noqa: BLE001 - whatever it is, a reader would have met it
+            yield self._failure(bad, given)
+            return
+        for rule in sorted(fired):
+            waiting.discard(rule)
+            yield from self._texts(advice, rule, given, made)
+        yield from self._reports(advice, given)
+
+    def _texts(
+        self, advice: Conclusions, rule: str, given: Given, made: Looked
+    ) -> Iterator[Problem]:
+        """Write what a rule says, every what-if in every wording."""
+        try:
+            shown = preview(self.advisor, advice, rule, templates=self.house.templates, every=True)
+            made.texts += len(shown.variants)
+        except Exception as bad:  # noqa: BLE001 - as above
+            yield self._failure(bad, given)
+
+    def _reports(self, advice: Conclusions, given: Given) -> Iterator[Problem]:
+        templates = self.house.templates
+        try:
+            picture = memory_picture(advice.scenario, self.advisor.knowledge)
+            doc = document(advice, templates=templates, picture=picture, options=True)
+        except Exception as bad:  # noqa: BLE001 - as above
+            yield self._failure(bad, given)
+            return
+        for form in FORMATS.values():
+            for length in LENGTHS:
+                try:
+                    form.write(Page(doc, length, templates))
+                except Exception as bad:  # noqa: BLE001 - as above
+                    yield self._failure(bad, given)
+
+    def _failure(self, bad: Exception, given: Given) -> Problem:
+        source = (bad.source if isinstance(bad, AdvisorError) else None) or Source("")
+        said = bad.message if isinstance(bad, AdvisorError) else f"{type(bad).__name__}: {bad}"
+        hint = bad.hint if isinstance(bad, AdvisorError) else ""
+        message = f"a report cannot be written: {said}"
+        seen = f"Seen with 'advisor advise {request_line(given)}'."
+        return problem("report-fails", message, source, f"{hint} {seen}".strip())
+
+
+def _prepared(given: Given, knowledge: Knowledge) -> Prepared | None:
+    """Work out a request; None where it is refused, as one for a card that was switched off."""
+    try:
+        return prepare(request_from(given), knowledge)
+    except UserError:
+        return None

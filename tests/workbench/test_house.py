@@ -1,0 +1,127 @@
+"""``advisor check``: green means that every report comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from advisor.advice.pipeline import Advisor
+from advisor.advice.preparation import prepare
+from advisor.cli.init import write_starter
+from advisor.errors import UserError
+from advisor.report.assembly import document
+from advisor.report.formats import FORMATS, Page
+from advisor.report.templates import forget_templates
+from advisor.scenario.settings import request_from
+from advisor.workbench.house import LENGTHS, House, Looked, check_house
+from tests.cli.running import run
+
+ACTION = "templates/actions/quantize.md.j2"
+NOTE = "templates/notes/example-card.md.j2"
+WORDS = "templates/words.txt"
+CARD = "knowledge/gpus/house.yaml"
+FACTS = "knowledge/facts.yaml"
+RULES = "rules/house.yaml"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_starter(tmp_path / "house")
+    forget_templates()  # kept by path, and every test has the same one
+    return Path("house")
+
+
+def changed(folder: Path, files: Mapping[str, str]) -> House:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return House(folder / "rules", folder / "templates", folder / "knowledge")
+
+
+def places(looked: Looked) -> list[str]:
+    return [str(found.source) for found in looked.problems]
+
+
+FACT = "- fact: {0}\n  {1}\n  from: {2}\n  help: x\n"
+BROKEN = {
+    "house/templates/actions/quantize.md.j2:1:10": {ACTION: "# Use {{ option_fromat }}\nText.\n"},
+    "house/templates/notes/example-card.md.j2:1:11": {NOTE: "It has {{ gpu.vramm }}.\n"},
+    "house/templates/words.txt:2": {WORDS: "# mine\nno.such.name = x\n"},
+    "house/knowledge/facts.yaml:1:3": {FACTS: FACT.format("gpu.name", "unit: GiB", "rules")},
+    "house/knowledge/facts.yaml:2:3": {FACTS: FACT.format("my.own", "unit: Gib", "rules")},
+    "house/knowledge/policy-mine.yaml:1:3": {"knowledge/policy-mine.yaml": "- policy: x\n"},
+    "house/rules/more.yaml:1:3": {"rules/more.yaml": "- rule: Bad Name\n"},
+    "house/rules/stray.yml": {"rules/stray.yml": "- rule: x\n"},
+}
+
+
+@pytest.mark.parametrize("place", BROKEN)
+def test_each_part_of_a_house_is_read(folder: Path, place: str) -> None:
+    looked = check_house(changed(folder, BROKEN[place]))
+    assert place in places(looked)
+    assert looked.reports == 0
+    assert all(found.message for found in looked.problems)
+
+
+def test_everything_is_told_in_one_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    every: dict[str, str] = {}
+    for files in BROKEN.values():
+        every |= files
+    changed(folder, every)
+    outcome = run(capsys, "check", "house", "--sample", "0")
+    assert outcome.code == 1
+    out = outcome.out
+    for place in BROKEN.keys() - {"house/knowledge/facts.yaml:1:3"}:
+        assert f"{place}: " in out
+    assert "no report was written" in out
+
+
+FAILING: Sequence[Mapping[str, str]] = (
+    {ACTION: "# {% if option.format == 'FP8' %}Use it{% endif %}\nText.\n"},
+    {ACTION: "# Use {{ option.format }}\n{% if option.format == 'FP8' %}Text.{% endif %}\n"},
+    {"templates/actions/add-gpus.md.j2": "# Add\n"},
+)
+SOUND: Sequence[Mapping[str, str]] = (
+    {},
+    {ACTION: "# Use {{ option.format }}\nIt is then {{ memory.required }} large.\n"},
+    {NOTE: "{% vary %}One{% or %}Two{% endvary %} way to say {{ gpu.name }}.\n"},
+    {"templates/report/verdict.md.j2": "{{ gpu.name }} and {{ model.name }}.\n"},
+    {CARD: "- gpu: RTX 4090\n  based_on: GeForce RTX 4090\n  vram: 40 GB\n  source: house\n"},
+)
+
+
+@pytest.mark.parametrize("files", FAILING)
+def test_a_report_that_fails_is_found(folder: Path, files: Mapping[str, str]) -> None:
+    looked = check_house(changed(folder, files))
+    assert any(found.is_error for found in looked.problems)
+
+
+@pytest.mark.parametrize("files", SOUND)
+def test_where_it_is_green_every_report_comes_out(folder: Path, files: Mapping[str, str]) -> None:
+    house = changed(folder, files)
+    looked = check_house(house)
+    if not any(found.is_error for found in looked.problems):
+        assert looked.reports
+        assert looked.texts
+        _render_others(house)
+
+
+def _render_others(house: House) -> None:
+    """Write reports that the check does not choose itself."""
+    advisor = Advisor.load(rules=house.rules, templates=house.templates, knowledge=house.knowledge)
+    names = [*advisor.knowledge.gpus][::120], [*advisor.knowledge.models][::70]
+    for gpu in (*names[0], "GeForce RTX 3060 12 GB"):
+        for model in names[1]:
+            request = request_from({"gpu": gpu, "model": model, "ram": 64.0})
+            try:
+                ready = prepare(request, advisor.knowledge)
+            except UserError:  # a card or model that lacks a figure
+                continue
+            found = advisor.advise_on(ready, complete=True)
+            doc = document(found, templates=house.templates, options=True)
+            for form in FORMATS.values():
+                for length in LENGTHS:
+                    assert form.write(Page(doc, length, house.templates))
