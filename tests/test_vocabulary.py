@@ -120,7 +120,7 @@ def test_a_folder_adds_and_changes_facts(tmp_path: Path, vocabulary: Vocabulary)
 def test_a_folder_does_not_change_what_facts_mean(entry: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(KnowledgeError, match=message) as caught:
         load_vocabulary(written(tmp_path, f"- {{{entry}}}\n"))
-    assert str(caught.value).startswith("mine/facts.yaml:1:3: ")
+    assert str(caught.value).startswith("mine/facts.yaml:1:4: ")
 
 
 def test_a_folder_without_the_file_changes_nothing(tmp_path: Path, vocabulary: Vocabulary) -> None:
