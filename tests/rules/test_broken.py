@@ -141,6 +141,7 @@ def test_every_kind_of_error_has_a_fixture_or_a_page(vocabulary: Vocabulary) -> 
     loads = {
         "cannot-load",
         "no-verdict",
+        "report-fails",
         "case-does-not-match",
         "contradictory-conclude",
         "unused-placeholder",
