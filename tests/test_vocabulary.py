@@ -192,7 +192,7 @@ def test_mistakes_are_named_with_their_place(entry: str, message: str, tmp_path:
 
 def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     entries = "- {fact: a.b, unit: Wat, from: input, help: x}\n- {fact: a.c, unit: W}\n"
-    twice = "- {fact: a.d, unit: W, from: input, help: x}\n" * 2
+    twice = "- {fact: a.d, unit: W, from: rules, help: x}\n" * 2
     with pytest.raises(UserError) as caught:
         load_vocabulary(written(tmp_path, entries + twice))
     found = [line.split(": ")[0] for line in str(caught.value).splitlines()]
