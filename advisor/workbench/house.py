@@ -20,9 +20,10 @@ from advisor.estimate.picture import memory_picture
 from advisor.knowledge.load import check_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.report.assembly import document
-from advisor.report.figures import read_words
+from advisor.report.figures import words_of
 from advisor.report.formats import FORMATS, Page
 from advisor.report.prose import Length
+from advisor.report.word_file import read_words
 from advisor.rules.language.model import text_name
 from advisor.runtimes import memory_model_problems
 from advisor.scenario.settings import request_from
@@ -125,7 +126,7 @@ def _texts(house: House, folder: Path) -> Iterator[Problem]:
         except UserError as error:
             yield from problems_of(error)
     if folder.is_dir():
-        for wrong in read_words(folder)[1]:
+        for wrong in read_words(folder, words_of(None))[1]:
             yield from problems_of(wrong)
 
 
