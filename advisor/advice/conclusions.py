@@ -159,6 +159,7 @@ def _records(scenario: Scenario) -> Iterator[tuple[str, str]]:
     yield "kv_type", scenario.kv_cache_k.name
     yield "kv_type", scenario.kv_cache_v.name
     yield "framework", scenario.framework.name
+    yield from (("command", program.name) for program in scenario.framework.commands)
 
 
 def switched_off(ruleset: RuleSet) -> tuple[SwitchedOff, ...]:

@@ -16,7 +16,8 @@ from advisor.files import data_dir
 from advisor.knowledge.provenance import UserEntry
 from advisor.remedies.option import Expected
 from advisor.remedies.registry import settings_of
-from advisor.report.figures import counted, known, listed, say, spoken
+from advisor.report.figures import FILE as WORDS
+from advisor.report.figures import counted, known, listed, say, spoken, words_of
 from advisor.report.remedy_view import OptionView, caveats_of
 from advisor.report.situation import Situation
 from advisor.report.template_writer import SEED, turned
@@ -140,6 +141,8 @@ def _user_templates(found: Conclusions, folder: Path) -> Iterator[UserEntry]:
             known = (data_dir("templates") / path).is_file()
             behind = (path, f"templates/{path}") if known else ()
             yield UserEntry("template", path, f"templates/{path}", *behind)
+    if dict(words_of(folder)) != dict(words_of(None)):
+        yield UserEntry("words", WORDS, f"templates/{WORDS}", WORDS, f"templates/{WORDS}")
 
 
 def _write_sentences(views: Views, found: Conclusions, texts: Templates) -> None:

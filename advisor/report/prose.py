@@ -183,6 +183,7 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
     figures = _figures(doc, context, texts)
     run = "" if not doc.commands else doc.commands[0].text
     gaps = unsaid(doc.commands)
+    beside = " ".join(filter(None, (gaps, _whose_command(doc, doc.commands))))
     opening = [heading, doc.verdict.sentence, have, happens, first, gaps, *doc.warnings]
     opening += [_unsaid_besides(item.commands, gaps) for item in doc.recommendations[:1]]
     opening += [word for figure in figures for word in figure]
@@ -194,7 +195,7 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
         state=doc.verdict.state,
         figures=tuple(figures),
         command=run,
-        unsaid=gaps,
+        unsaid=beside,
         have=have,
         happens=happens,
         first=first,
@@ -206,6 +207,7 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
                 text=item.text if item.rank in chosen.told else "",
                 brief=briefs.get(item.rank, ""),
                 gaps=_unsaid_besides(item.commands, gaps),
+                yours=_whose_remedy(doc, item),
             )
             for item in chosen.items
         ),
@@ -295,6 +297,20 @@ def _first(views: Views, texts: Templates, length: Length) -> str:
     return texts.text("report/first.md.j2", context)
 
 
+def _whose_remedy(doc: Advice, item: Recommendation) -> str:
+    """Say whose the rule is, and whose the command."""
+    return " ".join(filter(None, (said(item.yours), _whose_command(doc, item.commands))))
+
+
+def _whose_command(doc: Advice, commands: Sequence[Command]) -> str:
+    """Mark a command that a file of the user's words; empty for a built-in one."""
+    if not commands or not doc.provenance.yours:
+        return ""
+    program = commands[0].program
+    entries = (e for e in doc.provenance.yours if (e.what, e.name) == ("command", program))
+    return " ".join(f"Command {entry}." for entry in entries)
+
+
 def _unsaid_besides(commands: Sequence[Command], said: str) -> str:
     gaps = unsaid(commands)
     return "" if gaps == said else gaps
@@ -325,6 +341,7 @@ def _remedy(
     text: str,
     brief: str,
     gaps: str,
+    yours: str,
 ) -> Remedy:
     shown = length == "full" or item.rank == 1 or _FED not in item.command
     return Remedy(
@@ -337,7 +354,7 @@ def _remedy(
         unsaid=gaps,
         confidence=item.confidence,
         rule=item.rule,
-        yours=said(item.yours),
+        yours=yours,
         figures=RemedyFigures(option, item.before.decode_tok_s),
     )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 from advisor.cli.init import write_starter
-from tests.cli.running import Outcome, run
+from tests.cli.running import Outcome, advise, run
 
 Capture = pytest.CaptureFixture[str]
 CARD = "Example 48 GB card"
@@ -149,3 +150,35 @@ def test_help_and_version_say_nothing_of_it(capsys: Capture, house: Path) -> Non
     for words in (("--help",), ("--version",), ("advise", "--help"), ("trust", "--list")):
         assert run(capsys, *words).err == "", words
     assert house.is_dir()
+
+
+def test_commands_and_words_of_an_overlay_are_named_and_marked(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    knowledge, texts = tmp_path / "k", tmp_path / "t"
+    knowledge.mkdir()
+    texts.mkdir()
+    (knowledge / "sources-mine.yaml").write_text(
+        "- {id: house, what: our notes, kind: community}\n", encoding="utf-8"
+    )
+    (knowledge / "commands-mine.yaml").write_text(
+        "- command: llama-server\n  based_on: llama-server\n  source: house\n"
+        '  lines: [["sh -c true && llama-server -m {gguf}", '
+        '"-c {context_all}", "-np {slots}", "-ngl {gpu_layers}"]]\n',
+        encoding="utf-8",
+    )
+    (texts / "words.txt").write_text("text.run = Run it so\n", encoding="utf-8")
+    own = ("--knowledge", str(knowledge), "--templates", str(texts))
+    mark = "Command yours: knowledge/commands-mine.yaml:1, replaces the built-in llama-server"
+    for model, precision in (("phi-3-medium", "Q4_K_M"), ("phi-3-medium", "FP16")):
+        given = {"model": model, "precision": precision}
+        for form in ("text", "markdown", "html"):
+            outcome = advise(capsys, *own, "--format", form, **given)
+            said = " ".join(outcome.out.split())
+            assert "sh -c true" in said, outcome.err
+            assert mark in said, form
+            assert "command llama-server (knowledge/commands-mine.yaml:1" in said
+            assert "words words.txt (templates/words.txt, replaces the built-in one" in said
+        doc = json.loads(advise(capsys, *own, "--format", "json", **given).out)
+        named = {(entry["what"], entry["name"]) for entry in doc["provenance"]["yours"]}
+        assert named == {("command", "llama-server"), ("words", "words.txt")}
