@@ -16,13 +16,13 @@ from advisor.files import data_dir
 from advisor.knowledge.provenance import UserEntry
 from advisor.remedies.option import Expected
 from advisor.remedies.registry import settings_of
-from advisor.report.figures import FILE as WORDS
 from advisor.report.figures import counted, known, listed, say, spoken, words_of
 from advisor.report.remedy_view import OptionView, caveats_of
 from advisor.report.situation import Situation
 from advisor.report.template_writer import SEED, turned
 from advisor.report.templates import Templates, templates_for
 from advisor.report.views import Told
+from advisor.report.word_file import FILE as WORDS
 from advisor.units import plain
 
 if TYPE_CHECKING:
