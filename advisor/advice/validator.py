@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice, MemoryDoc
@@ -25,8 +25,13 @@ _LINES = frozenset("\n\t")
 
 def wrong_in(doc: Advice) -> list[str]:
     """List what does not hold of a document, each with its place; nothing where all does."""
-    found = to_builtins(doc, str_keys=True)
-    return [*_values(found, ""), *_memory(doc.memory), *_verdict(doc), *_ranks(doc)]
+    return [*wrong_figures(doc, doc.memory), *_verdict(doc), *_ranks(doc)]
+
+
+def wrong_figures(doc: Struct, memory: MemoryDoc | None) -> list[str]:
+    """List what does not hold of the values of any document, and of its memory."""
+    held = _memory(memory) if memory else ()
+    return [*_values(to_builtins(doc, str_keys=True), ""), *held]
 
 
 def _values(value: object, at: str) -> Iterator[str]:

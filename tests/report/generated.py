@@ -48,12 +48,17 @@ def requests(knowledge: Knowledge, seed: int) -> Iterator[dict[str, object]]:
         yield drawn
 
 
-def answered(advisor: Advisor, given: dict[str, object]) -> Advice | None:
-    """Ask, then without what is most often refused; None where that is refused too."""
+def easier(given: dict[str, object]) -> tuple[dict[str, object], ...]:
+    """Give a request, then without what is most often refused, step by step."""
     plain = {key: value for key, value in given.items() if key not in _HARD}
     usual = plain | {"precision": "Q4_K_M"}
     alone = usual | {"gpu": _COUNT.sub("", str(given["gpu"])).partition(" + ")[0]}
-    for one in (given, plain, usual, alone):
+    return given, plain, usual, alone
+
+
+def answered(advisor: Advisor, given: dict[str, object]) -> Advice | None:
+    """Ask, then without what is most often refused; None where that is refused too."""
+    for one in easier(given):
         try:
             return document(advisor.advise(request_from(one)))
         except UserError:
