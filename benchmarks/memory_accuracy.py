@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -15,7 +15,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.estimate.published import (
     DESIGN,
+    STEPS,
     Comparison,
+    certainties,
     comparisons,
     coverage,
     exclusion,
@@ -67,6 +69,20 @@ FLOOR = """
 """
 
 
+CERTAINTY = f"""
+## What a certainty was worth
+
+Each published need is held against {len(STEPS)} memories, from {STEPS[0]:.0%} of it to {STEPS[-1]:.0%}: what
+would have been said of such a card, and did it fit? These are the close cases on purpose; far from
+the limit nobody needs a certainty. *Apart* is the same subset as above. SGLang, TGI, TensorRT-LLM and MLX-LM are never sure,
+since no figure that they print was compared (`memory_checked` in knowledge/frameworks.yaml).
+"""
+SAID = {
+    "sure": "fits, sure",
+    "may_exceed": "fits, may exceed",
+    "may_fit": "does not fit, may fit",
+    "beyond": "does not fit, sure",
+}
 BARS = """
 ## What is held to the byte, and by which test
 
@@ -108,7 +124,16 @@ With its own GGUF file on disk a model's weights are exact all the same.
 
 def document() -> str:
     """Write the whole page."""
-    lines = [INTRODUCTION, *_strata(), HELD_OUT, *_parts(), *_outliers(), FLOOR, BARS]
+    lines = [
+        INTRODUCTION,
+        *_strata(),
+        HELD_OUT,
+        *_certainties(),
+        *_parts(),
+        *_outliers(),
+        FLOOR,
+        BARS,
+    ]
     lines += [NOT_SIZED, *_excluded()]
     return "\n".join(lines)
 
@@ -120,6 +145,22 @@ def _strata() -> Iterator[str]:
     yield _line("**apart**", held_out())
     for kind, items in _grouped(totals(), "kind").items():
         yield _line(kind, items)
+
+
+def _certainties() -> Iterator[str]:
+    yield CERTAINTY
+    yield "| said | times | fitted | apart: times | fitted |"
+    yield "|---|---:|---:|---:|---:|"
+    counts = certainties(totals()), certainties(held_out())
+    for said, words in SAID.items():
+        cells = (
+            f"{_times(one, said)} | {one[said, True] / _times(one, said):.0%}" for one in counts
+        )
+        yield f"| {words} | {' | '.join(cells)} |"
+
+
+def _times(counts: Mapping[tuple[str, bool], int], said: str) -> int:
+    return counts[said, True] + counts[said, False]
 
 
 def _parts() -> Iterator[str]:

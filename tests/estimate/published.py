@@ -112,6 +112,25 @@ class Comparison:
         """Whether our range holds the figure, 1 % for rounding and units allowed."""
         return self.low * 0.99 <= self.published <= self.high * 1.01
 
+    def said(self, usable: float) -> str:
+        """What is said of so much usable memory, GiB: see ``certainty_of``."""
+        if self.high <= usable:
+            return "sure"
+        if self.estimate <= usable:
+            return "may_exceed"
+        return "may_fit" if self.low <= usable else "beyond"
+
+
+STEPS = tuple(percent / 100 for percent in range(75, 130, 5))
+"""Memories that a published need is held against, as shares of it; it fits from 1 on."""
+
+
+def certainties(items: Iterable[Comparison]) -> Counter[tuple[str, bool]]:
+    """Count what is said of memories near each published need, and whether it fits there."""
+    return Counter(
+        (item.said(item.published * share), share >= 1) for item in items for share in STEPS
+    )
+
 
 @cache
 def published() -> tuple[Row, ...]:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.estimate.published import (
     DESIGN,
+    certainties,
     comparisons,
     coverage,
     exclusion,
@@ -75,3 +76,9 @@ def test_the_page_is_fresh() -> None:
     spec.loader.exec_module(module)
     page = (ROOT / "docs" / "memory-accuracy.md").read_text(encoding="utf-8")
     assert page == module.document(), f"stale: {STALE}"
+
+
+def test_what_is_said_to_be_sure_is_right_near_the_limit_too() -> None:
+    counts = certainties(totals())
+    assert counts["sure", True] >= 0.95 * (counts["sure", True] + counts["sure", False])
+    assert counts["beyond", False] >= 0.95 * (counts["beyond", True] + counts["beyond", False])
