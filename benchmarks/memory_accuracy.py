@@ -72,10 +72,11 @@ FLOOR = """
 CERTAINTY = f"""
 ## What a certainty was worth
 
-Each published need is held against {len(STEPS)} memories, from {STEPS[0]:.0%} of it to {STEPS[-1]:.0%}: what
-would have been said of such a card, and did it fit? These are the close cases on purpose; far from
-the limit nobody needs a certainty. *Apart* is the same subset as above. SGLang, TGI, TensorRT-LLM and MLX-LM are never sure,
-since no figure that they print was compared (`memory_checked` in knowledge/frameworks.yaml).
+Each published need is held against {len(STEPS)} memories, from {STEPS[0]:.0%} to
+{STEPS[-1]:.0%} of it: what would have been said of such a card, and did it fit? These are the
+close cases on purpose; far from the limit nobody needs a certainty. *Apart* is the same subset
+as above. SGLang, TGI, TensorRT-LLM and MLX-LM are never sure, since no figure that they print
+was compared (`memory_checked` in knowledge/frameworks.yaml).
 """
 SAID = {
     "sure": "fits, sure",
