@@ -63,7 +63,7 @@ def _drop_output() -> None:
 
 def _told(error: Exception, code: int, *, debug: bool) -> int:
     if debug:
-        traceback.print_exception(error)
+        sys.stderr.write(visible("".join(traceback.format_exception(error))))
     elif code == OUR_BUG:
         kind = "" if isinstance(error, EngineError) else f"{type(error).__name__}: "
         sys.stderr.write(

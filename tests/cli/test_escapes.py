@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -112,3 +113,16 @@ def test_figures_and_names_of_cells_stay() -> None:
         "RTX 4090",
         "a-b=c",
     ]
+
+
+@pytest.mark.parametrize("text", BAD.values(), ids=BAD)
+def test_wrong_usage_and_tracebacks_reach_no_terminal(
+    tmp_path: Path, capsys: Capture, text: str
+) -> None:
+    folder = configured(tmp_path / "m", model_type=f"la{text}ma")
+    traced = run(capsys, "--debug", "advise", "--gpu", "RTX 4090", "--model", str(folder))
+    usage = run(capsys, "advise", f"--gp{text}u", "x", "--length", f"sh{text}ort")
+    assert "Traceback" in traced.err
+    assert usage.code == 2
+    assert clean(traced.err)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", usage.err)
