@@ -11,7 +11,7 @@ from msgspec import Struct
 from advisor.errors import KnowledgeError, Problems, UserError
 from advisor.files import data_dir, overlaid, read_tree, read_whole
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.types import Knowledge
+from advisor.knowledge.types import Knowledge, Names
 from advisor.knowledge.vocabulary import FILE, Vocabulary, read_facts, vocabulary_of
 from advisor.knowledge.yaml_fields import Collector
 from advisor.remedies.registry import rule_vocabulary
@@ -69,9 +69,13 @@ def read_all(
 
 
 def _may_be_right(error: UserError, unread: str) -> bool:
-    """Whether a fact is unknown only because the entry that declares it is wrong itself."""
-    name = _QUOTED.search(error.message) if error.lint == "unknown-fact" else None
-    return name is not None and f"fact: {name[1]}\n" in unread
+    """Whether a name is unknown only because the entry that declares it is wrong itself."""
+    name = _QUOTED.search(error.message)
+    if name is None or error.lint not in {"unknown-fact", "unknown-enum"}:
+        return False
+    written = rf"(?<![\w.-]){re.escape(name[1])}(?![\w.-])"
+    fact = error.lint == "unknown-fact"
+    return re.search(f"fact: {written}\n" if fact else written, unread) is not None
 
 
 def _several(error: UserError) -> list[UserError]:
@@ -96,7 +100,8 @@ def _knowledge(
         for table, name in _entry_names(content):
             names[table].append(name)
     text = "\n".join(content.decode(errors="replace") for content in users.values())
-    return built_in, {table: list(dict.fromkeys(found)) for table, found in names.items()}, text
+    every = {table: list(dict.fromkeys(found)) for table, found in names.items()}
+    return built_in, Names(built_in, every), text
 
 
 def _user_files(folder: Path | None) -> Mapping[str, bytes]:

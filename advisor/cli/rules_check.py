@@ -74,15 +74,17 @@ def _correct(asked: Sequence[Asked], means: Means, *, write: bool) -> None:
     typer.echo(visible(differences(found.files)), nl=False, err=write)
     if write:
         replace_files(found.files)
-        what = f"{counted(found.made, 'mistake')} in {counted(len(found.files), 'file')}"
-        typer.echo(f"{what if found.made else 'nothing'} corrected", err=True)
+        for change in found.changes:
+            typer.echo(visible(change), err=True)
+        what = f"{counted(len(found.changes), 'mistake')} in {counted(len(found.files), 'file')}"
+        typer.echo(f"{what if found.changes else 'nothing'} corrected", err=True)
 
 
 def _fixable(asked: Sequence[Asked], means: Means, checked: Checked) -> int:
     """Count what ``--fix`` would correct, by trying it."""
     if all(one.edit is None for one in checked.problems):
         return 0
-    return corrected(asked, means).made
+    return len(corrected(asked, means).changes)
 
 
 def _shown(checked: Checked, form: FindingsFormat, fixable: int) -> str:

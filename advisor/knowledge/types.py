@@ -7,7 +7,7 @@ A field without a kind is not read but worked out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, get_args
 
 from msgspec import Struct, field
@@ -327,12 +327,19 @@ class Knowledge(Struct, frozen=True):
     user_speeds: UserSpeeds | None = None
     """What the user measured (``advisor.calibration.user``); not part of ``sha256``."""
 
-    def names(self) -> Mapping[str, tuple[str, ...]]:
+    def names(self) -> Names:
         """The canonical names of every table that text facts refer to."""
-        return {
-            table: tuple(getattr(self, table))
-            for table in ("gpus", "models", "formats", "kv_types", "frameworks")
-        }
+        tables = ("gpus", "models", "formats", "kv_types", "frameworks")
+        return Names(self, {table: tuple(getattr(self, table)) for table in tables})
+
+
+class Names(dict[str, Sequence[str]]):
+    """Table -> canonical names, with the knowledge that says what else people call them."""
+
+    def __init__(self, knowledge: Knowledge, tables: Mapping[str, Sequence[str]]) -> None:
+        """Hold the names of the tables."""
+        super().__init__(tables)
+        self.knowledge = knowledge
 
 
 class Setup(Struct, frozen=True, order=True):

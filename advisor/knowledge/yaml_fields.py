@@ -13,6 +13,9 @@ from advisor.suggest import did_you_mean, nearest
 from advisor.yamlfile import Node, read_yaml
 
 _SURE = 0.85
+_SHORT = 2
+_LINKS = re.compile(r"[-_ ]")
+_DIGIT = re.compile(r"\d")
 _ONE_NAME = re.compile(r"Did you mean '([^']+)'\?")
 COMMA = "Between { } a comma ends the value: put a value with commas in quotes."
 _LONGEST = 600
@@ -82,15 +85,36 @@ def guess(word: str, choices: Collection[str]) -> str:
     """Give ``Did you mean 'x'?``: the one that is surely meant, else up to three, or nothing."""
     names = nearest(word, choices)
     sure = names and SequenceMatcher(None, word.casefold(), names[0].casefold()).ratio() >= _SURE
-    return did_you_mean(word, names[:1] if sure else names)
+    alone = sure and (
+        _letters(word) == _letters(names[0]) or not any(is_slip(word, n) for n in names[1:])
+    )
+    return did_you_mean(word, names[:1] if alone else names)
 
 
 def correction(word: str, hint: str) -> Edit | None:
-    """Give the edit that a hint asks for when it names one possibility alone."""
+    """Give the edit that a hint asks for when it names one possibility, a slip away."""
     match = _ONE_NAME.fullmatch(hint)
-    if not match or SequenceMatcher(None, word.casefold(), match[1].casefold()).ratio() < _SURE:
-        return None
-    return Edit(word, match[1])
+    return Edit(word, match[1]) if match and is_slip(word, match[1]) else None
+
+
+def is_slip(word: str, name: str) -> bool:
+    """Whether a name was meant: one letter too many, too few, wrong or swapped with the next.
+
+    Case, hyphens and underscores aside. A digit is never a slip: 4090 and 4080 are two cards.
+    """
+    typed, meant = _letters(word), _letters(name)
+    if _DIGIT.findall(typed) != _DIGIT.findall(meant) or min(len(typed), len(meant)) <= _SHORT:
+        return typed == meant
+    begin = next((i for i, (a, b) in enumerate(zip(typed, meant, strict=False)) if a != b), None)
+    if begin is None:
+        return abs(len(typed) - len(meant)) <= 1
+    rest, wanted = typed[begin:], meant[begin:]
+    swapped = rest[:2] == wanted[1::-1] and rest[2:] == wanted[2:]
+    return swapped or wanted[1:] in {rest, rest[1:]} or rest[1:] == wanted
+
+
+def _letters(text: str) -> str:
+    return _LINKS.sub("", text.casefold())
 
 
 def listed(names: Collection[str]) -> str:

@@ -173,6 +173,7 @@ def test_diff_writes_nothing_and_fix_what_diff_shows(folder: Path, capsys: Captu
     done = run(capsys, "rules", "check", "mine", "--fix", "--quick")
     assert done.code == 0
     assert shown.out in done.err
+    assert "mine/a.yaml:5: 'over' becomes 'above'\n" in done.err
     assert (folder / "a.yaml").read_text(encoding="utf-8") == RULE
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import RequestError
+from advisor.knowledge.yaml_fields import is_slip
 from advisor.workbench.lint.check import Asked, Means
 from advisor.workbench.lint.corrections import Edited, corrected, differences, replace_files
 
@@ -75,6 +76,48 @@ def test_what_can_mean_several_things_is_left_alone(tmp_path: Path, old: str, ne
     text = GOOD.replace(old, new)
     after = fixed(tmp_path, text)
     assert after in {text, text.replace("abve", "above")}
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "gpu.name: is RTX 4090",
+        "gpu.name: is RTX 4009",
+        "model.name: is qwen2.5-7b",
+        "model.name: is Qwen2.5-8B",
+        "gpu.bandwidth: above 900 Gb/s",
+        "gpu.vram: above 10 Gib",
+        "option.family: is gguf-q",
+        "framework.name: is vLM",
+    ],
+)
+def test_no_correction_changes_what_a_rule_is_about(tmp_path: Path, condition: str) -> None:
+    text = GOOD.replace("gpu.tdp:   above 300 W", condition)
+    assert fixed(tmp_path, text) == text
+
+
+@pytest.mark.parametrize(
+    ("word", "name", "slip"),
+    [
+        ("consumr", "consumer", True),
+        ("consummer", "consumer", True),
+        ("consomer", "consumer", True),
+        ("cosnumer", "consumer", True),
+        ("needs-offload", "needs_offload", True),
+        ("gpu.tpd", "gpu.tdp", True),
+        ("exl4", "exl3", False),
+        ("consmr", "consumer", False),
+        ("in", "is", False),
+    ],
+)
+def test_what_a_slip_is(word: str, name: str, *, slip: bool) -> None:
+    assert is_slip(word, name) is slip
+    assert is_slip(name, word) is slip
+
+
+def test_a_unit_in_other_letters_is_corrected(tmp_path: Path) -> None:
+    text = GOOD.replace("above 300 W ", "above 300 w ")
+    assert fixed(tmp_path, text) == GOOD
 
 
 def test_a_correction_that_would_double_a_key_is_not_made(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import RuleFileError, Source, UserError
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.vocabulary import Vocabulary
+from advisor.rules.conditions import all_tests
 from advisor.rules.language import load_rules, parse_rules
 from advisor.rules.language.load import read_as_far
 from advisor.rules.language.model import PerTerm
@@ -192,6 +194,58 @@ def test_a_misnamed_file_hides_nothing(tmp_path: Path, vocabulary: Vocabulary) -
     for name in ("a.yml", "b.yml"):
         assert sum(f"{name}' would not be read" in line for line in found) == 1
     assert any("c.yaml:1" in line for line in found)
+
+
+NAMED = """\
+- rule: one
+  why: x
+  source: x
+  when: {{{}}}
+  note: x
+  cases:
+    - {{name: a, given: {{gpu: RTX 4090, model: phi-3-mini}}, expect: fires}}
+    - {{name: b, given: {{gpu: RTX 4060, model: phi-3-mini}}, expect: silent}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "name"),
+    [
+        ("gpu.name: is RTX 4090", "GeForce RTX 4090"),
+        ("gpu.name: is not rtx4090", "GeForce RTX 4090"),
+        ("gpu.name: is RTX 3080:12GB", "GeForce RTX 3080 12 GB"),
+        ("framework.name: is LLAMACPP", "llama.cpp"),
+        ("scenario.format: is q4-k-m", "Q4_K_M"),
+    ],
+)
+def test_names_in_conditions_are_those_of_the_command_line(
+    condition: str, name: str, vocabulary: Vocabulary
+) -> None:
+    condition = condition.replace("scenario.format", _format_fact(vocabulary))
+    names = load_knowledge().names()
+    text = NAMED.format(condition).encode()
+    (rule,) = parse_rules({"a.yaml": text}, vocabulary, names=names)
+    assert [test.value for test in all_tests(rule.when)] == [name]
+
+
+def _format_fact(vocabulary: Vocabulary) -> str:
+    return next(fact.name for fact in vocabulary.facts.values() if fact.of == "formats")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("RTX 4099", "is not a name of gpu.name. Did you mean"),
+        ("M4 Pro:24GB", "Write 'Apple M4 Pro', and gpu.vram for the size"),
+        ("A100", "names several cards"),
+    ],
+)
+def test_a_name_that_is_not_one_record_is_refused(
+    vocabulary: Vocabulary, name: str, said: str
+) -> None:
+    text = NAMED.format(f"gpu.name: is {name}").encode()
+    with pytest.raises(RuleFileError, match=said):
+        parse_rules({"a.yaml": text}, vocabulary, names=load_knowledge().names())
 
 
 def test_a_missing_folder_is_an_error(tmp_path: Path, vocabulary: Vocabulary) -> None:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-from advisor.errors import Source
+from advisor.errors import Edit, RequestError, Source
+from advisor.knowledge.names import (
+    find_format_candidates,
+    find_framework,
+    find_gpu,
+    find_kv_type,
+    find_model,
+)
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType, ModelRecord, Names
 from advisor.knowledge.vocabulary import FactType, Vocabulary
 from advisor.knowledge.yaml_fields import Collector, correction, guess, listed
 from advisor.units import DIMENSIONS, Quantity, UnitError, UnknownUnitError, parse_quantity
@@ -55,7 +63,7 @@ class Reading(Struct, frozen=True):
             quantity = parse_quantity(_as_sold(text) if fact.as_sold else text)
         except UnknownUnitError as bad:
             hint = guess(bad.unit, _units(fact)) or _takes(fact)
-            edit = correction(bad.unit, hint)
+            edit = _same_unit(correction(bad.unit, hint))
             self.problems.add(
                 f"unknown unit '{bad.unit}'.", source, hint, lint="wrong-unit", edit=edit
             )
@@ -85,16 +93,28 @@ class Reading(Struct, frozen=True):
             return None
         table = (self.names or {}).get(fact.of or "")
         if fact.kind == "text" and table is not None and text not in table:
-            hint = guess(text, table) or f"Write it as in knowledge/, table {fact.of}."
-            message = f"'{text}' is not a name of {fact.name}."
-            edit = correction(text, hint)
-            self.problems.add(message, source, hint, lint="unknown-enum", edit=edit)
-            return None
+            return self._meant(fact, text, source)
         if len(text.encode()) > MAX_TEXT_BYTES:
             message = f"a value of {fact.name} is longer than {MAX_TEXT_BYTES} bytes."
             self.problems.add(message, source, "Shorten it.", lint="engine-limits")
             return None
         return text
+
+    def _meant(self, fact: FactType, text: str, source: Source | None) -> str | None:
+        """Resolve what is no canonical name; a wrong one has no edit, as any would be a guess."""
+        table, names = fact.of or "", self.names or {}
+        message = f"'{text}' is not a name of {fact.name}."
+        hint = guess(text, names[table]) or f"Write it as in knowledge/, table {table}."
+        if isinstance(names, Names):
+            try:
+                return canonical(names.knowledge, table, text)
+            except RequestError as refused:
+                unread = set(names[table]).difference(getattr(names.knowledge, table))
+                hint = guess(text, unread) or refused.hint
+                if not refused.message.startswith("unknown"):
+                    message = refused.message
+        self.problems.add(message, source, hint, lint="unknown-enum")
+        return None
 
     def flag(self, fact: FactType, text: str, source: Source | None) -> bool | None:
         """Read yes or no."""
@@ -122,6 +142,45 @@ class Reading(Struct, frozen=True):
                 lint="unknown-template",
                 edit=correction(name, hint),
             )
+
+
+def canonical(knowledge: Knowledge, table: str, text: str) -> str:
+    """Give the name of the record that a text names, as names are read everywhere else.
+
+    Args:
+        knowledge: What names there are.
+        table: Of ``Knowledge.names``.
+        text: As typed.
+
+    Raises:
+        RequestError: Unknown, or it names several, or a card in one of its sizes alone.
+    """
+    found = _FINDERS[table](knowledge, text)
+    names = [record.name for record in found]
+    if len(names) > 1:
+        raise RequestError(f"'{text}' names several: {listed(names)}.", hint="Write one of these.")
+    if getattr(knowledge, table).get(names[0]) != found[0]:
+        message = f"'{text}' is {names[0]} in one size, and it has this name in all sizes."
+        raise RequestError(message, hint=f"Write '{names[0]}', and gpu.vram for the size.")
+    return names[0]
+
+
+_Record = Gpu | ModelRecord | Format | KvType | Framework
+_FINDERS: Mapping[str, Callable[[Knowledge, str], Sequence[_Record]]] = {
+    "gpus": lambda knowledge, text: [find_gpu(knowledge, text)],
+    "models": lambda knowledge, text: [find_model(knowledge, text)],
+    "formats": find_format_candidates,
+    "kv_types": lambda knowledge, text: [find_kv_type(knowledge, text)],
+    "frameworks": lambda knowledge, text: [find_framework(knowledge, text)],
+}
+
+
+def _same_unit(edit: Edit | None) -> Edit | None:
+    """Keep the correction of a unit whose letters have another case: not b and B, nor m and M."""
+    if edit is None or edit.old.casefold() != edit.new.casefold():
+        return None
+    changed = {old for old, new in zip(edit.old, edit.new, strict=True) if old != new}
+    return None if changed & set("bBmM") else edit
 
 
 def _as_sold(text: str) -> str:

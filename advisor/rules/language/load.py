@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from advisor.errors import RuleFileError, Source, UserError, raise_problems
 from advisor.files import compiled, data_dir, digest, read_tree
+from advisor.knowledge.types import Names as KnownNames
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.rules.language.file_places import Layer, Places, telling_paths
 from advisor.rules.language.file_places import short_name as _label
@@ -211,6 +212,7 @@ def _key(
         vocabulary.sha256 or repr(vocabulary.facts),
         "-" if templates is None else repr(sorted(templates)),
         "-" if names is None else repr(tables),
+        *([names.knowledge.sha256] if isinstance(names, KnownNames) else []),
         *([layer.sha256] if layer else []),
     )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.errors import RequestError, UserError
+from advisor.errors import RequestError, Source, UserError
 from advisor.files import data_dir, read_tree
 from advisor.rules.language.file_places import openable
 from advisor.rules.language.layout import formatted
@@ -81,8 +81,8 @@ class Corrections(Struct, frozen=True):
     """What can be corrected."""
 
     files: Sequence[Edited]
-    made: int
-    """Mistakes that are gone afterwards."""
+    changes: Sequence[str]
+    """What was written where, a line for each mistake that is gone afterwards."""
 
 
 def corrected(asked: Sequence[Asked], means: Means) -> Corrections:
@@ -93,14 +93,15 @@ def corrected(asked: Sequence[Asked], means: Means) -> Corrections:
     """
     quick = replace(means, sample=0, try_cases=False)
     found = [_corrected(one, quick) for one in asked]
-    return Corrections([file for one in found for file in one.files], sum(c.made for c in found))
+    files = [file for one in found for file in one.files]
+    return Corrections(files, [change for one in found for change in one.changes])
 
 
 def _corrected(asked: Asked, means: Means) -> Corrections:
     own = asked.folder or data_dir("rules")
     found = {name: _decoded(content) for name, content in read_tree(own, [".yaml"]).items()}
     texts = {name: text for name, text in found.items() if text is not None}
-    after, made = dict(texts), 0
+    after, changes = dict(texts), list[str]()
     with tempfile.TemporaryDirectory() as folder:
         trial = _Trial(asked, own, Path(folder) / own.resolve().name, means)
         tried: set[tuple[str, str, str]] = set()
@@ -111,13 +112,13 @@ def _corrected(asked: Asked, means: Means) -> Corrections:
                 break
             kept = trial.kept(after, fixes)
             after = _applied(after, kept)
-            made += len(kept)
+            changes += [fix.said(openable(own / fix.name)) for fix in kept]
     files = [
         Edited(own / name, openable(own / name), before, after[name])
         for name, before in texts.items()
         if after[name] != before
     ]
-    return Corrections(files, made)
+    return Corrections(files, changes)
 
 
 def renamed_texts(folder: Path) -> Sequence[Edited]:
@@ -155,6 +156,12 @@ class _Fix(Struct, frozen=True):
     def key(self) -> tuple[str, str, str]:
         """What is put right, wherever it has moved."""
         return (self.name, self.problem.lint.id, self.problem.message)
+
+    def said(self, file: str) -> str:
+        """Say what is written where, in a file as a user would type it."""
+        edit, at = self.problem.edit, self.problem.source
+        assert edit is not None
+        return f"{Source(file, at.line)}: '{edit.old}' becomes '{edit.new}'"
 
     def applied(self, text: str) -> str:
         """Write the correction; it must be the last in the file that is not written yet."""
