@@ -140,13 +140,24 @@ def user_entries(
 
 def user_records(knowledge: Knowledge, scenarios: Collection[Scenario]) -> tuple[UserEntry, ...]:
     """List the user's entries of knowledge that some situations rest on."""
+    listed = tuple(_listed(scenarios))
     if not knowledge.user_entries:
-        return ()
+        return listed
     records = dict.fromkeys(r for scenario in scenarios for r in _records(scenario))
     numbers = cast("Mapping[str, object]", knowledge.user_entries.get(_EVERYWHERE) or {})
     records |= dict.fromkeys((_EVERYWHERE, name) for name in numbers)
     found = (user_record(knowledge, kind, name) for kind, name in records)
-    return tuple(entry for entry in found if entry is not None)
+    return (*listed, *(entry for entry in found if entry is not None))
+
+
+def _listed(scenarios: Collection[Scenario]) -> Iterator[UserEntry]:
+    """Give the models that come from the user's own public list."""
+    models = [m for s in scenarios for m in (s.model, s.draft_model) if m and m.origin == "list"]
+    for hf_id in dict.fromkeys(model.hf_id or "" for model in models):
+        from advisor.reading.public_list import own_entry  # noqa: PLC0415  seldom
+
+        if entry := own_entry(hf_id):
+            yield entry
 
 
 def _records(scenario: Scenario) -> Iterator[tuple[str, str]]:

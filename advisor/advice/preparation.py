@@ -142,10 +142,12 @@ def model_warnings(model: Model, context_tokens: int) -> Iterator[str]:
 def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
     """Say that no precision was stated, so that the published one is what is sized."""
     model, precision = scenario.model, scenario.precision
-    if request.precision or not model.native_formats or model.stored is not None:
+    if request.precision or model.stored is not None:
         return
-    published = model.native_formats[0].partition("_")[0]
-    if support.is_published(precision, model):
+    if not model.native_formats and not model.held_format:
+        return
+    published = model.held_format or model.native_formats[0].partition("_")[0]
+    if support.is_published(precision, model) or precision.name == model.held_format:
         yield f"{model.name} is published in {published}, so that is what is sized."
     else:
         yield (

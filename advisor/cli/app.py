@@ -151,7 +151,11 @@ _GROUPS = {
     "templates": "Check the texts of reports and see what they say.",
 }
 _GROUPED = {
-    "knowledge": {"find": "knowledge.find", "check": "knowledge.check"},
+    "knowledge": {
+        "find": "knowledge.find",
+        "check": "knowledge.check",
+        "update": "knowledge.update",
+    },
     "measure": {"add": "measure.add", "list": "measure.list_", "remove": "measure.remove"},
     "rules": {
         "check": "rules_check.check",

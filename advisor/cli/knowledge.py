@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,19 @@ def find(
         raise RequestError(f"nothing here is called '{text}'")
     for line in aligned(rows):
         typer.echo(line)
+
+
+def update(
+    file: Annotated[Path, typer.Argument(help="CSV file with the columns of docs/public-list.md.")],
+) -> None:
+    """Take a newer list of public models; it goes before the built-in one."""
+    from advisor.reading.public_import import import_list  # noqa: PLC0415  csv, for this alone
+    from advisor.reading.public_list import places  # noqa: PLC0415
+
+    target = places()[0]
+    taken = import_list(file, target, f"{file.name}, taken on {datetime.now(UTC):%Y-%m-%d}")
+    newest = f", the newest of {taken.newest}" if taken.newest else ""
+    typer.echo(f"{taken.models:,} models{newest}: in {target}, before the built-in list")
 
 
 def check(

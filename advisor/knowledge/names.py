@@ -126,6 +126,11 @@ def find_model(knowledge: Knowledge, text: str) -> ModelRecord:
     return knowledge.models[names[0]]
 
 
+def is_known_repository(knowledge: Knowledge, text: str) -> bool:
+    """Whether a model of the knowledge base is published under just this name."""
+    return text.casefold() in index_of(knowledge)["models"]["hf"]
+
+
 @by_text
 def find_format_candidates(knowledge: Knowledge, text: str) -> tuple[Format, ...]:
     """Find the weight formats of this name or alias, in file order; never none.

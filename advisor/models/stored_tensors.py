@@ -253,7 +253,9 @@ class Model(Struct, frozen=True):
     """What its repository holds, where that is stated; else a 16-bit checkpoint."""
     native_formats: tuple[str, ...] = ()
     """Weight formats that hold exactly what was released, where that is less than 16 bits."""
-    origin: Literal["knowledge", "config"] = "knowledge"
+    held_format: str | None = None
+    """The weight format that its repository holds, where it is a packed copy of a model."""
+    origin: Literal["knowledge", "list", "config"] = "knowledge"
     stored: StoredModel | None = None
     """The weight files it was read from: exact sizes in the format they hold."""
     notes: tuple[str, ...] = ()

@@ -50,7 +50,7 @@ class Started(Struct, frozen=True):
     def makes_format(self) -> bool:
         """Whether the program makes the format from the model's 16-bit checkpoint."""
         model, precision = self.scenario.model, self.scenario.precision
-        if model.hf_id is None or holds_family(model) != "unquantized":
+        if model.hf_id is None or model.held_format or holds_family(model) != "unquantized":
             return False
         words = self.program.on_load.values()
         return any(_of_format(word, precision) is not None for word in words)
@@ -89,7 +89,9 @@ def _logical_batch(scenario: Scenario) -> str | None:
 def holds_family(model: Model) -> str:
     """The family of the format in the model's repository, as far as it is stated."""
     text = (model.native_dtype or "").casefold()
-    return next((family for family in ("fp8", "mxfp4", "nvfp4") if family in text), "unquantized")
+    return next(
+        (family for family in ("fp8", "mxfp4", "nvfp4", "packed") if family in text), "unquantized"
+    )
 
 
 def needed_settings(scenario: Scenario) -> Iterator[str]:
@@ -138,7 +140,8 @@ def _equal_shares(scenario: Scenario) -> str | None:
 def _model(started: Started) -> str:
     """A repository that holds this very format, or can be loaded in it; else a folder."""
     model, precision = started.scenario.model, started.scenario.precision
-    same = holds_family(model) == precision.family
+    held = model.held_format
+    same = precision.name == held if held else holds_family(model) == precision.family
     if model.hf_id and (same or started.makes_format):
         return model.hf_id
     return f"./{_folder_name(model, precision)}"

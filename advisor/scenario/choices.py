@@ -58,6 +58,8 @@ def precision_asked(request: Request, model: Model | None) -> str:
         return request.precision
     if model is None:
         return DEFAULT_PRECISION
+    if model.held_format:
+        return model.held_format
     if model.stored is None:
         return PUBLISHED if model.native_formats else DEFAULT_PRECISION
     if model.stored.format_name is None:

@@ -135,14 +135,15 @@ def _local_gpu() -> str:
 def find_model_named(text: str, knowledge: Knowledge) -> Model:
     """Find a model by name or Hugging Face id, or as a folder with a config.json.
 
-    A known name goes before a folder of that name; write ``./name`` for the folder.
+    What the knowledge base does not have is looked up in the public list. A known name goes
+    before a folder of that name; write ``./name`` for the folder.
 
     Raises:
         UserError: Unknown, or a file that cannot be read.
     """
     if not _is_path(text):
         try:
-            return model_from_record(names.find_model(knowledge, text), knowledge)
+            return _known_model(text, knowledge)
         except RequestError:
             if not _is_folder(text):
                 raise
@@ -154,6 +155,33 @@ def find_model_named(text: str, knowledge: Knowledge) -> Model:
             hint="Give a folder with a config.json, a .gguf or a .safetensors file.",
         )
     return model_from_path(path)
+
+
+def _known_model(text: str, knowledge: Knowledge) -> Model:
+    """Find a model of the knowledge base, else of the public list; a repository is just that one.
+
+    Raises:
+        UserError: Neither has it, or it cannot be sized.
+    """
+    if "/" in text and not names.is_known_repository(knowledge, text):
+        listed = _listed_model(text, knowledge)
+        if listed is not None:
+            return listed
+    try:
+        return model_from_record(names.find_model(knowledge, text), knowledge)
+    except RequestError:
+        listed = None if "/" in text else _listed_model(text, knowledge)
+        if listed is None:
+            raise
+    return listed
+
+
+def _listed_model(text: str, knowledge: Knowledge) -> Model | None:
+    from advisor.reading.public_list import find_public  # noqa: PLC0415  what is known does without
+    from advisor.reading.public_sizing import model_of  # noqa: PLC0415
+
+    public = find_public(text)
+    return model_of(public, knowledge) if public else None
 
 
 def _is_path(text: str) -> bool:

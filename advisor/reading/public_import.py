@@ -1,0 +1,122 @@
+"""A public list made of a CSV file: checked whole, sorted, written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from advisor.errors import RequestError, Source, UserError, raise_problems
+from advisor.files import read_whole, write_whole
+from advisor.reading.public_list import COLUMNS, NUMBERS, TEXTS, is_repository, sort_key
+
+_PLAIN_FORMATS: Final = frozenset({"gguf", "safetensors"})
+"""Words of the column ``format`` that say nothing of how the weights are stored."""
+_NEEDED: Final = ("hf_id", "architecture", "parameters_raw")
+_MOST: Final = 10**15
+_MOST_TOLD: Final = 20
+
+
+class Imported(Struct, frozen=True):
+    """What a list held."""
+
+    models: int
+    newest: str
+    """Release date of its youngest repository."""
+
+
+def import_list(source: Path, target: Path, about: str) -> Imported:
+    """Make a list of a CSV file with the columns of docs/public-list.md.
+
+    Args:
+        source: The CSV file, UTF-8, with a header; other columns are left out.
+        target: Where the list goes; what stood there stays where this fails.
+        about: Source, licence and date, one line.
+
+    Raises:
+        UserError: Everything that is wrong with the file, at once; or it cannot be written.
+    """
+    rows = _checked(_read(source), source)
+    rows.sort(key=lambda row: sort_key(row["hf_id"]))
+    head = (f"# {' '.join(about.split())}", "\t".join(COLUMNS))
+    lines = ("\t".join(row[name] for name in COLUMNS) for row in rows)
+    try:
+        write_whole(target, [f"{line}\n".encode() for line in (*head, *lines)])
+    except OSError as bad:
+        raise RequestError(f"cannot write '{target}': {bad.strerror}.") from None
+    return Imported(len(rows), max(row["release_date"] for row in rows))
+
+
+def _read(source: Path) -> Sequence[Mapping[str, str | None]]:
+    shown = Source(str(source))
+    try:
+        text = read_whole(source).decode("utf-8-sig")
+        reader = csv.DictReader(text.splitlines(), strict=True)
+        missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+        if missing:
+            raise RequestError(
+                f"these columns are missing: {', '.join(missing)}", source=shown, hint=_HINT
+            )
+        rows = list(reader)
+    except OSError as bad:
+        raise RequestError(f"cannot read '{source}': {bad.strerror}.") from None
+    except UnicodeDecodeError:
+        raise RequestError("the file is not UTF-8", source=shown, hint=_HINT) from None
+    except csv.Error as bad:
+        raise RequestError(f"this is not CSV: {bad}", source=shown, hint=_HINT) from None
+    if not rows:
+        raise RequestError("the list holds no model", source=shown, hint=_HINT)
+    return rows
+
+
+_HINT: Final = "The columns are those of docs/public-list.md; the list in use stays as it was."
+
+
+def _checked(rows: Sequence[Mapping[str, str | None]], source: Path) -> list[dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    problems: list[UserError] = []
+    for line, row in enumerate(rows, start=2):
+        cells = {name: (row.get(name) or "").strip() for name in COLUMNS}
+        wrong = list(_wrong(cells))
+        problems += [RequestError(text, source=Source(str(source), line)) for text in wrong]
+        if cells["format"] in _PLAIN_FORMATS:
+            cells["format"] = ""
+        key = cells["hf_id"].lower()
+        if key not in found or _downloads(found[key]) < _downloads(cells):
+            found[key] = cells
+    _raise(problems, source)
+    return list(found.values())
+
+
+def _downloads(cells: Mapping[str, str]) -> int:
+    """Of a repository that stands there twice, spelt in two ways, the more used one counts."""
+    return int(cells["hf_downloads"]) if cells["hf_downloads"].isdigit() else 0
+
+
+def _raise(problems: list[UserError], source: Path) -> None:
+    """Tell all that is wrong; of a file that is wrong throughout the beginning."""
+    more = len(problems) - _MOST_TOLD
+    if more > 0:
+        last = problems[_MOST_TOLD].source
+        problems = problems[:_MOST_TOLD]
+        at = last or Source(str(source))
+        problems.append(RequestError(f"{more} more problems from here on", source=at))
+    raise_problems(problems)
+
+
+def _wrong(cells: Mapping[str, str]) -> Iterator[str]:
+    for name in _NEEDED:
+        if not cells[name]:
+            yield f"{name} is missing"
+    if cells["hf_id"] and not is_repository(cells["hf_id"]):
+        yield f"hf_id is '{cells['hf_id'][:80]}', not publisher/name"
+    for name in NUMBERS:
+        text = cells[name]
+        if text and not (text.isascii() and text.isdigit() and int(text) <= _MOST):
+            yield f"{name} is '{text[:40]}', not a whole number up to 10^15"
+    for name in (*TEXTS, "gguf_repos"):
+        if not cells[name].isascii() or not cells[name].isprintable():
+            yield f"{name} holds letters that are not ASCII"

@@ -1,0 +1,230 @@
+"""The public list: what a hub says of thousands of repositories, found without reading it all.
+
+``knowledge/public_models.tsv`` has a line for each, sorted by the name without its publisher, so
+that a look-up halves the file some twenty times. It is opened only for a name that the known
+models do not answer. A newer list of the user's (``advisor knowledge update``) goes before it.
+Source, licence and date stand in its first line; docs/public-list.md says how it was made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, convert
+
+from advisor.errors import KnowledgeError, RequestError, Source
+from advisor.files import data_dir, refuse_shared, user_data_dir
+from advisor.knowledge.provenance import UserEntry
+
+FILE: Final = "public_models.tsv"
+TEXTS: Final = ("pipeline_tag", "architecture", "release_date", "license", "format")
+NUMBERS: Final = (
+    "parameters_raw", "active_parameters", "num_experts", "active_experts", "num_hidden_layers",
+    "hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size",
+    "moe_intermediate_size", "shared_expert_intermediate_size", "context_length", "hf_downloads",
+)  # fmt: skip
+COLUMNS: Final = ("hf_id", *TEXTS, *NUMBERS, "gguf_repos")
+_REPOSITORY: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,120}", re.ASCII)
+_SEPARATORS: Final = re.compile(r"[-_\s]+")
+_LONGEST: Final = 200
+_MOST_NAMED: Final = 4
+_MOST_OTHERS: Final = 0.1
+
+
+class PublicModel(Struct, frozen=True):
+    """One repository of the list; a number is None where the list does not state it."""
+
+    hf_id: str
+    pipeline_tag: str
+    """What the repository is for, in the hub's word: ``text-generation`` ..."""
+    architecture: str
+    """``model_type`` of its config.json."""
+    release_date: str
+    license: str
+    format: str
+    """``mlx``, ``awq``, ``gptq`` or ``autoround`` where the list says so, else empty."""
+    parameters_raw: int | None
+    """Elements of its weight files: packed ones are counted as they are packed."""
+    active_parameters: int | None
+    num_experts: int | None
+    active_experts: int | None
+    num_hidden_layers: int | None
+    hidden_size: int | None
+    num_attention_heads: int | None
+    num_key_value_heads: int | None
+    head_dim: int | None
+    vocab_size: int | None
+    moe_intermediate_size: int | None
+    """Width of an expert; of a dense model that of the feed-forward block."""
+    shared_expert_intermediate_size: int | None
+    context_length: int | None
+    """Often a default of whoever made the list."""
+    hf_downloads: int | None
+    gguf_repos: tuple[str, ...]
+    """Repositories that publish GGUF files of it."""
+    yours: bool = False
+    """Whether it stands in the user's own list."""
+
+    @property
+    def name(self) -> str:
+        """The repository without its publisher."""
+        return self.hf_id.partition("/")[2]
+
+
+def is_repository(text: str) -> bool:
+    """Whether a text has the form ``publisher/name``."""
+    return _REPOSITORY.fullmatch(text) is not None
+
+
+def sort_key(hf_id: str) -> tuple[str, str]:
+    """Give what the list is sorted by: the name without case and separators, then the whole."""
+    folded = hf_id.lower()
+    return bare_key(folded.partition("/")[2]), folded
+
+
+def bare_key(name: str) -> str:
+    """Fold case and separators: ``Qwen3 32B_AWQ`` is ``qwen3-32b-awq``."""
+    return _SEPARATORS.sub("-", name.lower())
+
+
+def places() -> Sequence[Path]:
+    """Give the lists there may be, in the order in which they count."""
+    return user_data_dir() / FILE, data_dir("knowledge") / FILE
+
+
+def find_public(text: str) -> PublicModel | None:
+    """Find a repository by ``publisher/name``, or by its name alone.
+
+    Case does not matter, nor what separates the words of a bare name. Of several publishers the
+    most downloaded one is meant where the others hold the same model, or next to nobody takes
+    theirs.
+
+    Raises:
+        RequestError: Several different models have this name; the message lists them.
+    """
+    text = text.strip()
+    if not text.isascii() or len(text) > _LONGEST or not text:
+        return None
+    if "/" in text:
+        return exact(text) if is_repository(text) else None
+    return _one_of(text, every_named(text))
+
+
+def exact(hf_id: str) -> PublicModel | None:
+    """Find a repository by its whole name; case does not matter."""
+    key = sort_key(hf_id)
+    for path in places():
+        for found in _from(path, key):
+            if sort_key(found.hf_id) == key:
+                return found
+            break
+    return None
+
+
+def every_named(name: str) -> list[PublicModel]:
+    """List the repositories of this name, whoever publishes them, the most downloaded first."""
+    key, named = bare_key(name), dict[str, PublicModel]()
+    for path in places():
+        for found in _from(path, (key, "")):
+            if bare_key(found.name) != key:
+                break
+            named.setdefault(found.hf_id.lower(), found)
+    return sorted(named.values(), key=lambda one: (-(one.hf_downloads or 0), one.hf_id))
+
+
+def own_entry(hf_id: str) -> UserEntry | None:
+    """Say that a repository stands in the user's own list; None for a built-in one."""
+    found = exact(hf_id)
+    if found is None or not found.yours:
+        return None
+    return UserEntry("model", found.hf_id, str(places()[0]))
+
+
+def same_model(one: PublicModel, other: PublicModel) -> bool:
+    """Whether two repositories hold a model of the same sizes in the same form."""
+    return all(
+        getattr(one, column) == getattr(other, column)
+        for column in ("architecture", "format", "parameters_raw", "num_hidden_layers")
+    )
+
+
+def _one_of(text: str, named: Sequence[PublicModel]) -> PublicModel | None:
+    if not named:
+        return None
+    first, *others = named
+    different = [one for one in others if not same_model(one, first)]
+    taken = sum(one.hf_downloads or 0 for one in different)
+    if taken > _MOST_OTHERS * (first.hf_downloads or 0):
+        shown = ", ".join(one.hf_id for one in (first, *different[: _MOST_NAMED - 1]))
+        raise RequestError(
+            f"'{text}' names different models of several publishers: {shown}.",
+            hint="Write one of these, publisher included.",
+        )
+    return first
+
+
+def _from(path: Path, key: tuple[str, str]) -> Iterator[PublicModel]:
+    """Give the models of a list from this key on."""
+    try:
+        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+            yours = path != places()[-1]
+            if yours:
+                refuse_shared(path)
+            columns, low = _header(data, path)
+            at = _first(data, low, key)
+            while at < len(data):
+                end = _end(data, at)
+                yield _model(data[at:end], columns, yours=yours)
+                at = end
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as bad:
+        raise KnowledgeError(
+            f"the public list cannot be read: {bad}", source=Source(str(path)), hint=_MEND
+        ) from None
+
+
+_MEND: Final = "Delete it, and give 'advisor knowledge update' the list again."
+
+
+def _header(data: mmap, path: Path) -> tuple[Sequence[str], int]:
+    """Give the columns, which stand in the second line, and where the models begin."""
+    start = _end(data, 0)
+    end = _end(data, start)
+    columns = data[start:end].decode("ascii").rstrip("\n").split("\t")
+    if sorted(columns) != sorted(COLUMNS):
+        raise KnowledgeError(
+            "the public list has other columns than this version reads",
+            source=Source(str(path), 2),
+            hint=_MEND,
+        )
+    return columns, end
+
+
+def _end(data: mmap, at: int) -> int:
+    return data.find(b"\n", at) + 1 or len(data)
+
+
+def _first(data: mmap, low: int, key: tuple[str, str]) -> int:
+    """Find where the first line begins whose key is not below this one."""
+    high = len(data)
+    while low < high:
+        line = max(data.rfind(b"\n", low, (low + high) // 2) + 1, low)
+        end = _end(data, line)
+        if sort_key(data[line:end].partition(b"\t")[0].decode("ascii")) < key:
+            low = end
+        else:
+            high = line
+    return low
+
+
+def _model(line: bytes, columns: Sequence[str], *, yours: bool) -> PublicModel:
+    cells = dict(zip(columns, line.decode("ascii").rstrip("\n").split("\t"), strict=True))
+    fields: dict[str, object] = {name: cells[name] for name in ("hf_id", *TEXTS)}
+    fields |= {name: int(cells[name]) if cells[name] else None for name in NUMBERS}
+    fields["gguf_repos"] = tuple(filter(None, cells["gguf_repos"].split(";")))
+    return convert({**fields, "yours": yours}, PublicModel)

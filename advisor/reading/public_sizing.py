@@ -1,0 +1,320 @@
+"""Models of the public list, sized: by their own record, a known shape, or their own shape.
+
+The list states widths and counts alone. What it leaves out (layer types, windows, biases, tied
+matrices, towers) comes from known models of the architecture, and the number of parameters says
+whether that was right: within 1 % it counts as the model, else as an approximation that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.errors import RequestError, UserError
+from advisor.knowledge.index import index_of, model_key
+from advisor.knowledge.types import Knowledge, ModelRecord
+from advisor.memo import Kept
+from advisor.models.architectures import family_of
+from advisor.models.config import read_config
+from advisor.models.resolution import known_shape, model_from_record, stored_shapes
+from advisor.models.shape import Counts, Shape
+from advisor.models.stored_tensors import Model
+from advisor.reading.public_config import configs_of, own_sizes, plain_config
+from advisor.reading.public_list import PublicModel, every_named
+from advisor.reading.published import (
+    is_packed,
+    published_format,
+    says_sixteen_bits,
+    unpacked_name,
+)
+
+SAME_WITHIN: Final = 0.01
+_LEAST_SHARE: Final = 0.8
+"""Of the elements that the shape makes; with fewer, the files hold a part, or packed weights."""
+_EXACT: Final = 1e-4
+_MOST_TRIED: Final = 6
+_MOST_KEPT: Final = 512
+_HINT: Final = "Give a folder with its config.json, or let 'advisor advise --hub' look it up."
+_UNSTATED: Final = "layer types, windows, biases, tied matrices and vision towers"
+
+
+class _Known(Struct, frozen=True):
+    """A known model of the same architecture."""
+
+    distance: int
+    """How far its widths are from the ones looked for; 0: the same."""
+    name: str
+    total: int
+    """Its parameters; 0 where they are not known."""
+    latent: bool
+
+
+class _Fit(Struct, frozen=True):
+    """A shape that a repository may have."""
+
+    shape: Shape
+    record: ModelRecord | None
+    """The known model whose figures it has beside its own."""
+    same: bool
+    """Whether none of its own differ from that model's."""
+    off: float
+    """By how much its parameters differ from the list's, relative to those."""
+
+
+_kept: Kept[tuple[int, PublicModel], tuple[Knowledge, Model]] = Kept(_MOST_KEPT)
+"""What hangs on a model is worked out once for it, so it must be the same one when asked again."""
+
+
+def model_of(public: PublicModel, knowledge: Knowledge) -> Model:
+    """Size a repository of the public list, once.
+
+    Raises:
+        RequestError: It cannot be sized; the message says what is missing.
+    """
+    key = (id(knowledge), public)
+    found = _kept.get(key)
+    if found is None:
+        found = (knowledge, _sized(public, knowledge))
+        _kept.put(key, found)
+    return found[1]
+
+
+def _sized(public: PublicModel, knowledge: Knowledge) -> Model:
+    record = index_of(knowledge)["models"]["hf"].get(public.hf_id.casefold())
+    if record is not None:
+        return model_from_record(knowledge.models[record], knowledge)
+    alike = _alike(public, knowledge)
+    if not public.num_hidden_layers or not public.hidden_size:
+        return _without_shape(public, alike, knowledge)
+    fits = list(_fits(public, alike, knowledge))
+    best = min(fits, key=lambda fit: (round(fit.off, 3), not fit.same), default=None)
+    if best is None:
+        raise _refused(public, _why_none(public, alike))
+    if best.off <= SAME_WITHIN:
+        return _made(public, best, knowledge)
+    if is_packed(public):
+        return _unpacked(public, fits, knowledge)
+    return _approximate(public, best, knowledge)
+
+
+def _alike(public: PublicModel, knowledge: Knowledge) -> Sequence[_Known]:
+    """Give the known models of its architecture, those of the nearest widths first."""
+    wanted = {public.architecture, family_of(public.architecture)}
+    shapes = (
+        (name, cast("Mapping[str, Any]", stored))
+        for name, stored in stored_shapes(knowledge).items()
+        if isinstance(stored, Mapping)
+    )
+    found = [
+        _Known(_distance(public, shape), name, _total(shape), shape.get("mla") is not None)
+        for name, shape in shapes
+        if wanted & {shape["model_type"], shape.get("outer_type")}
+    ]
+    return sorted(found, key=lambda known: (known.distance, known.name))
+
+
+def _total(shape: Mapping[str, Any]) -> int:
+    return cast("int", shape["counts"]["total"]) if shape.get("counts") else 0
+
+
+def _distance(public: PublicModel, shape: Mapping[str, Any]) -> int:
+    layers, hidden, vocab = shape["layers"], shape["hidden"], shape["vocab"]
+    return int(
+        100 * abs(layers - (public.num_hidden_layers or layers))
+        + abs(hidden - (public.hidden_size or hidden))
+        + (vocab != public.vocab_size)
+    )
+
+
+def _fits(public: PublicModel, alike: Sequence[_Known], knowledge: Knowledge) -> Iterator[_Fit]:
+    """Build what it may be, until one has as many parameters as the list says."""
+    for known in alike[:_MOST_TRIED]:
+        own = own_sizes(public, latent=known.latent)
+        record = knowledge.models[known.name]
+        for config, same in configs_of(record.config, own):
+            fit = _fit(public, config, record, same=same)
+            if fit is not None:
+                yield fit
+                if fit.off <= _EXACT:
+                    return
+    for tied in (None, True, False):
+        fit = _fit(public, plain_config(public, tied=tied), None, same=False)
+        if fit is not None:
+            yield fit
+
+
+def _fit(
+    public: PublicModel, config: Mapping[str, object], record: ModelRecord | None, *, same: bool
+) -> _Fit | None:
+    try:
+        shape = read_config(config, public.hf_id)
+    except UserError:
+        return None
+    if shape.counts is None:
+        return None
+    return _Fit(shape, record, same, _off(public, shape))
+
+
+def _off(public: PublicModel, shape: Shape) -> float:
+    """Compare parameters; a head that drafts may be in the files or not."""
+    assert shape.counts
+    stated, total = public.parameters_raw or 0, shape.counts.total
+    head = shape.mtp_layers * (shape.counts.layers[-1] + 2 * shape.hidden**2)
+    return min(abs(stated - number) / max(stated, 1) for number in (total, total + head))
+
+
+def _why_none(public: PublicModel, alike: Sequence[_Known]) -> str:
+    try:
+        read_config(plain_config(public, tied=None), public.hf_id)
+    except UserError as error:
+        why = error.message.rstrip(".")
+    else:
+        why = "no parameter formula covers its architecture"
+    return why if not alike else f"the public list says too little of it ({why})"
+
+
+def _refused(public: PublicModel, why: str) -> RequestError:
+    return RequestError(f"{public.hf_id} cannot be sized: {why}.", hint=_HINT)
+
+
+# ---- what the list gives no shape of
+
+
+def _without_shape(public: PublicModel, alike: Sequence[_Known], knowledge: Knowledge) -> Model:
+    """Take the known model with the same name, or with exactly as many parameters."""
+    named = _record_named(public, knowledge)
+    stated, packed = public.parameters_raw or 0, is_packed(public)
+    found = (
+        [one for one in alike if one.name == named]
+        if packed
+        else [one for one in alike if abs(one.total - stated) <= _EXACT * stated]
+    )
+    if found:
+        best = max(found, key=lambda one: (one.name == named, _shared(one.name, public.name)))
+        record = knowledge.models[best.name]
+        fit = _Fit(known_shape(record, knowledge), record, same=True, off=0.0)
+        return _made(public, fit, knowledge)
+    missing = "layers and widths are" if not public.num_hidden_layers else "widths are"
+    raise _refused(
+        public,
+        f"its {missing} not in the public list, and no known model of architecture "
+        f"'{public.architecture}' has {public.parameters_raw or 0:,} parameters",
+    )
+
+
+def _record_named(public: PublicModel, knowledge: Knowledge) -> str | None:
+    names = index_of(knowledge)["models"]["exact"].get(model_key(unpacked_name(public.name)), ())
+    return names[0] if len(names) == 1 else None
+
+
+def _shared(one: str, other: str) -> int:
+    return len({*one.lower().split("-")} & {*other.lower().split("-")})
+
+
+# ---- what does not have as many parameters as its shape
+
+
+def _unpacked(public: PublicModel, fits: Sequence[_Fit], knowledge: Knowledge) -> Model:
+    """Size a packed repository as the one it was made from; else by its shape, unproved."""
+    same = next((fit for fit in fits if fit.same), None)
+    if same is not None:
+        return _made(public, same, knowledge)
+    base = next(_bases(public), None)
+    if base is not None:
+        model = model_of(base, knowledge)
+        return _of(public, model, model.notes)
+    note = (
+        f"{public.hf_id} is approximate: its files hold packed weights, so their number does not "
+        f"prove its shape. The public list does not state {_UNSTATED}."
+    )
+    return _of(public, _made(public, fits[0], knowledge), (note,))
+
+
+def _bases(public: PublicModel) -> Iterator[PublicModel]:
+    """Find the unpacked repository of this name and shape."""
+    name = unpacked_name(public.name)
+    if name == public.name:
+        return
+    for other in every_named(name):
+        if not is_packed(other) and own_sizes(other) == own_sizes(public):
+            yield other
+
+
+def _approximate(public: PublicModel, best: _Fit, knowledge: Knowledge) -> Model:
+    """Take the list's number of parameters where it is near what the shape makes, and say so."""
+    assert best.shape.counts
+    stated, built = public.parameters_raw or 0, best.shape.counts.total
+    if stated < _LEAST_SHARE * built:
+        raise _refused(
+            public,
+            f"the public list counts {stated:,} elements in its files, and its shape has "
+            f"{built:,}: they are packed, in a form that nothing tells, or a part of a model",
+        )
+    note = (
+        f"{public.hf_id} is approximate: its files hold {stated / 1e9:.2f} billion parameters, and "
+        f"the shape in the public list makes {built / 1e9:.2f}. Not in the list: {_UNSTATED}."
+    )
+    model = _made(public, best, knowledge)
+    shape = replace(best.shape, counts=None)
+    active = round(stated * best.shape.counts.active / built)
+    return replace(model, shape=shape, parameters=stated, active_parameters=active, notes=(note,))
+
+
+# ---- the model that is made of it
+
+
+def _made(public: PublicModel, fit: _Fit, knowledge: Knowledge) -> Model:
+    counts, record = fit.shape.counts, fit.record
+    assert counts
+    if record is not None and fit.same:
+        known = model_from_record(record, knowledge)
+        if known.parameters == counts.total:
+            return _of(public, known, known.notes)
+    return _of(public, _own(public, fit.shape, counts, record), ())
+
+
+def _own(public: PublicModel, shape: Shape, counts: Counts, record: ModelRecord | None) -> Model:
+    modality = "vision" if counts.vision else (record.modality if record else "text")
+    return Model(
+        name=public.name,
+        family=record.family if record else shape.model_type,
+        modality="text" if modality == "vision" and not counts.vision else modality,
+        shape=shape,
+        parameters=counts.total,
+        active_parameters=counts.active,
+        vision_parameters=counts.vision,
+        label_parameters_b=None,
+        trained_context_tokens=_context(public),
+        native_formats=record.native_formats if record else (),
+        native_dtype=record.native_dtype if record else None,
+    )
+
+
+_USUAL_FALLBACK: Final = 4096
+
+
+def _context(public: PublicModel) -> int | None:
+    """The trained context; 4096 is what the list's maker wrote where nothing was stated."""
+    context = public.context_length
+    return context if context and context != _USUAL_FALLBACK else None
+
+
+def _of(public: PublicModel, model: Model, notes: tuple[str, ...]) -> Model:
+    """Give the sized model the repository's own name, licence, date and format."""
+    held = published_format(public)
+    plain = is_packed(public) or says_sixteen_bits(public)
+    return replace(
+        model,
+        name=public.name,
+        hf_id=public.hf_id,
+        licence=public.license or None,
+        released=public.release_date or None,
+        native_formats=() if plain else model.native_formats,
+        native_dtype="packed" if is_packed(public) else (None if plain else model.native_dtype),
+        held_format=held,
+        origin="list",
+        notes=notes,
+    )

@@ -1,0 +1,113 @@
+"""Makes the built-in public list, and sizes all of it: shares, what fails, wrong models.
+
+    python benchmarks/public_list.py --import FILE.csv --about "source, licence, date"
+    python benchmarks/public_list.py               prints Markdown for docs/public-list.md
+    python benchmarks/public_list.py --failures 20 with the most downloaded that cannot be sized
+
+Ends with 1 where a repository that is not packed has other parameters than the list by over 1 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from advisor.errors import UserError
+from advisor.files import data_dir
+from advisor.knowledge import load_knowledge
+from advisor.models.stored_tensors import Model
+from advisor.reading.public_import import import_list
+from advisor.reading.public_list import FILE, PublicModel, exact
+from advisor.reading.public_sizing import SAME_WITHIN, model_of
+from advisor.reading.published import is_packed
+
+BUILT_IN = data_dir("knowledge") / FILE
+RECENT = "2026-05"
+SIZED = ("its own record", "a known shape or its own, proved", "packed", "approximate")
+
+
+def every() -> Iterator[PublicModel]:
+    """Give every repository of the built-in list."""
+    with BUILT_IN.open(encoding="ascii") as file:
+        ids = [line.partition("\t")[0] for line in file][2:]
+    yield from (found for one in ids if (found := exact(one)))
+
+
+def sized(public: PublicModel) -> Model | str:
+    """Give the model, or why there is none."""
+    try:
+        return model_of(public, load_knowledge())
+    except UserError as error:
+        return str(error)
+
+
+def answer(public: PublicModel, model: Model | str) -> str:
+    """Say how a repository was answered."""
+    if isinstance(model, str):
+        if not public.num_hidden_layers or not public.hidden_size:
+            return "refused: no shape in the list"
+        known = "architecture" not in model
+        return f"refused: {'too little is known' if known else 'architecture not known'}"
+    if model.origin == "knowledge":
+        return SIZED[0]
+    if any("approximate" in note for note in model.notes):
+        return SIZED[3]
+    return SIZED[2] if is_packed(public) else SIZED[1]
+
+
+def wrong(public: PublicModel, model: Model | str) -> bool:
+    """Whether the model has other parameters than the list, the head that drafts apart."""
+    if isinstance(model, str) or is_packed(public) or model.origin == "knowledge":
+        return False
+    counts, stated = model.shape.counts, public.parameters_raw or 0
+    layer = counts.layers[-1] + 2 * model.shape.hidden**2 if counts else 0
+    both = (model.parameters, model.parameters + model.shape.mtp_layers * layer)
+    return all(abs(number - stated) > SAME_WITHIN * stated for number in both)
+
+
+def table(rows: list[tuple[PublicModel, str]]) -> Iterator[str]:
+    """Give the lines of a table: answers, repositories, shares of the downloads."""
+    total = sum(public.hf_downloads or 0 for public, _ in rows) or 1
+    count = Counter(how for _, how in rows)
+    downloads = Counter[str]()
+    for public, how in rows:
+        downloads[how] += public.hf_downloads or 0
+    yield "| answered by | repositories | downloads |"
+    yield "|---|---:|---:|"
+    refused = sorted(how for how in count if how not in SIZED)
+    for how in (*SIZED, *refused):
+        yield f"| {how} | {count[how]:,} | {100 * downloads[how] / total:.1f} % |"
+    named = sum(count[how] for how in SIZED), sum(downloads[how] for how in SIZED)
+    yield f"| **sized** | **{named[0]:,}** | **{100 * named[1] / total:.1f} %** |"
+
+
+def main() -> int:
+    """Do what the flags ask for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--import", dest="source", type=Path)
+    parser.add_argument("--about", default="")
+    parser.add_argument("--failures", type=int, default=0)
+    asked = parser.parse_args()
+    if asked.source:
+        print(import_list(asked.source, BUILT_IN, asked.about))
+        BUILT_IN.chmod(0o644)
+        return 0
+    found = [(public, sized(public)) for public in every()]
+    rows = [(public, answer(public, model)) for public, model in found]
+    recent = [row for row in rows if row[0].release_date >= RECENT]
+    for title, part in (("all", rows), (f"released since {RECENT}", recent)):
+        print(f"\n{title}: {len(part):,} repositories\n", *table(part), sep="\n")
+    bad = [public.hf_id for public, model in found if wrong(public, model)]
+    print(f"\n{len(bad)} wrong models", *bad[:20])
+    failed = [(public, model) for public, model in found if isinstance(model, str)]
+    failed.sort(key=lambda pair: -(pair[0].hf_downloads or 0))
+    for public, why in failed[: asked.failures]:
+        print(f"{public.hf_downloads:>10,} {public.architecture:20} {why}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

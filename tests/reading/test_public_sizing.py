@@ -1,0 +1,199 @@
+"""Repositories of the public list are sized as what they are, or refused."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from msgspec.structs import replace
+
+from advisor.errors import RequestError, UserError
+from advisor.files import data_dir
+from advisor.knowledge import load_knowledge
+from advisor.models.stored_tensors import Model
+from advisor.reading.public_list import FILE, PublicModel, exact
+from advisor.reading.public_sizing import SAME_WITHIN, model_of
+from advisor.reading.published import is_packed, published_format, unpacked_name
+from advisor.scenario.resolve import find_model_named, resolve
+from advisor.scenario.settings import Request
+from tests.cli.running import advise
+
+ONE_IN = 67
+"""The whole list takes half a minute: benchmarks/public_list.py."""
+
+
+@cache
+def sampled() -> list[PublicModel]:
+    lines = (data_dir("knowledge") / FILE).read_text("ascii").splitlines()[2::ONE_IN]
+    return [one for line in lines if (one := exact(line.partition("\t")[0]))]
+
+
+def listed(hf_id: str) -> PublicModel:
+    found = exact(hf_id)
+    assert found is not None
+    return found
+
+
+@cache
+def sized(public: PublicModel) -> Model | str:
+    try:
+        return model_of(public, load_knowledge())
+    except UserError as error:
+        return str(error)
+
+
+def parameters_with_head(model: Model) -> tuple[int, int]:
+    counts, shape = model.shape.counts, model.shape
+    layer = counts.layers[-1] + 2 * shape.hidden**2 if counts else 0
+    return model.parameters, model.parameters + shape.mtp_layers * layer
+
+
+def test_no_repository_is_taken_for_another_model() -> None:
+    known = load_knowledge().models
+    for public in sampled():
+        model = sized(public)
+        if isinstance(model, str) or model.origin == "knowledge" or is_packed(public):
+            continue
+        stated = public.parameters_raw or 0
+        counted = parameters_with_head(model)
+        assert any(abs(n - stated) <= SAME_WITHIN * stated for n in counted), public.hf_id
+        assert model.hf_id == public.hf_id
+        assert model.name not in known or model.hf_id != known[model.name].hf_id
+
+
+def test_shapes_are_the_lists_own() -> None:
+    for public in sampled():
+        model = sized(public)
+        if isinstance(model, str) or model.origin == "knowledge":
+            continue
+        shape = model.shape
+        assert shape.layers == (public.num_hidden_layers or shape.layers), public.hf_id
+        assert shape.hidden == (public.hidden_size or shape.hidden), public.hf_id
+        if not shape.mla and public.num_key_value_heads and shape.kv_heads_by_layer is None:
+            assert shape.kv_heads == public.num_key_value_heads, public.hf_id
+
+
+def test_what_cannot_be_sized_says_what_is_missing() -> None:
+    said = [told for public in sampled() if isinstance(told := sized(public), str)]
+    assert said
+    for text in said:
+        assert any(
+            w in text
+            for w in (
+                "not in the public list",
+                "cannot size yet",
+                "missing",
+                "too little",
+                "packed",
+                "formula",
+            )
+        )
+
+
+@pytest.mark.parametrize(
+    ("hf_id", "base"),
+    [
+        ("NousResearch/Hermes-3-Llama-3.1-8B", "Llama-3.1-8B"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "Llama-3.1-8B"),
+        ("unsloth/Qwen3-8B", "Qwen3-8B"),
+    ],
+)
+def test_a_copy_is_sized_as_its_base_under_its_own_name(hf_id: str, base: str) -> None:
+    model, known = sized(listed(hf_id)), find_model_named(base, load_knowledge())
+    assert isinstance(model, Model)
+    assert model.shape.counts == known.shape.counts
+    assert (model.hf_id, model.origin) == (hf_id, "list")
+
+
+@pytest.mark.parametrize(
+    ("hf_id", "held"),
+    [
+        ("Qwen/Qwen3-32B-AWQ", "AWQ 4-bit"),
+        ("Qwen/Qwen3.6-27B-FP8", "FP8"),
+        ("nvidia/Qwen3-14B-NVFP4", "NVFP4"),
+        ("lmstudio-community/Qwen3.8-27B-MLX-4bit", "MLX 4-bit"),
+        ("unsloth/Qwen2.5-14B-bnb-4bit", "NF4"),
+        ("unsloth/Qwen3-8B-GGUF", None),
+        ("Qwen/Qwen3-8B", None),
+    ],
+)
+def test_the_published_format_is_read_from_name_and_list(hf_id: str, held: str | None) -> None:
+    assert published_format(listed(hf_id)) == held
+
+
+def test_published_formats_are_formats_here() -> None:
+    formats = load_knowledge().formats
+    held = {published_format(public) for public in sampled()} - {None}
+    assert held <= set(formats)
+
+
+@pytest.mark.parametrize(
+    ("name", "unpacked"),
+    [
+        ("Qwen3-32B-AWQ", "Qwen3-32B"),
+        ("gemma-3-27b-it-GPTQ-4b-128g", "gemma-3-27b-it-GPTQ-4b-128g"),
+        ("Llama-3.1-8B-Instruct-quantized.w4a16", "Llama-3.1-8B-Instruct"),
+        ("gemma-4-31B-it-FP8-dynamic", "gemma-4-31B-it"),
+        ("Mistral-7B-Instruct-v0.3-bnb-4bit", "Mistral-7B-Instruct-v0.3"),
+        ("Qwen3-8B", "Qwen3-8B"),
+        ("GPTQ", "GPTQ"),
+    ],
+)
+def test_what_says_the_packing_comes_off_a_name(name: str, unpacked: str) -> None:
+    assert unpacked_name(name) == unpacked
+
+
+def test_a_packed_repository_is_asked_for_in_its_own_format_and_served() -> None:
+    request = Request(gpu="RTX 4090", model="Qwen/Qwen3-32B-AWQ", framework="vllm")
+    scenario = resolve(request, load_knowledge())
+    assert scenario.precision.name == "AWQ 4-bit"
+    assert scenario.model.parameters == 32_762_123_264
+
+
+def test_the_command_serves_what_was_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    for asked in ("Qwen/Qwen3-32B-AWQ", "NousResearch/Hermes-3-Llama-3.1-8B"):
+        framework = {"precision": "AWQ"} if "AWQ" in asked else {"precision": "bf16"}
+        told = advise(capsys, "--framework", "vllm", gpu="A100 80GB PCIe", model=asked, **framework)
+        assert f"vllm serve {asked} " in told.out, told.err
+
+
+def test_a_packed_copy_is_sized_as_the_repository_it_was_made_from() -> None:
+    packed, base = sized(listed("nvidia/Qwen3-14B-NVFP4")), sized(listed("Qwen/Qwen3-14B"))
+    assert isinstance(packed, Model)
+    assert isinstance(base, Model)
+    assert packed.shape.counts == base.shape.counts
+    assert (packed.held_format, packed.native_formats) == ("NVFP4", ())
+
+
+def changed(**fields: object) -> PublicModel:
+    return replace(listed("Qwen/Qwen3-8B"), hf_id="me/tuned-8z", **fields)
+
+
+def test_more_parameters_than_the_shape_makes_are_told_as_approximate() -> None:
+    model = sized(changed(parameters_raw=8_600_000_000))
+    assert isinstance(model, Model)
+    assert model.parameters == 8_600_000_000
+    assert "approximate" in model.notes[0]
+
+
+def test_far_fewer_elements_than_the_shape_makes_are_refused() -> None:
+    told = sized(changed(parameters_raw=2_000_000_000))
+    assert isinstance(told, str)
+    assert "packed" in told
+
+
+def test_an_unknown_architecture_is_refused_by_its_name() -> None:
+    told = sized(changed(architecture="nothing_yet"))
+    assert isinstance(told, str)
+    assert "'nothing_yet'" in told
+
+
+def test_a_repository_is_the_same_model_whenever_it_is_asked_for() -> None:
+    knowledge = load_knowledge()
+    asked = [find_model_named("NousResearch/Hermes-3-Llama-3.1-8B", knowledge) for _ in range(2)]
+    assert asked[0] is asked[1]
+
+
+def test_an_unlisted_repository_stays_unknown() -> None:
+    with pytest.raises(RequestError, match="nobody/nothing"):
+        find_model_named("nobody/nothing", load_knowledge())
