@@ -136,6 +136,8 @@ class ScenarioDoc(Struct, frozen=True):
     draft_model: str | None
     mtp: int
     """Tokens that the model's own head drafts at once; 0: none."""
+    read_as: Sequence[str]
+    """How what was typed was understood, a sentence each; empty where it stands there plainly."""
 
 
 class MemoryDoc(Occupied, frozen=True):

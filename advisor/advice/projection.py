@@ -148,6 +148,7 @@ def scenario_doc(scenario: Scenario) -> ScenarioDoc:
         framework_split=split_of(scenario),
         backend_usual=usual,
         draft_model=_draft(scenario),
+        read_as=[plain(text) for text in scenario.read_as],
     )
 
 

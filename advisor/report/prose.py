@@ -184,7 +184,7 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
     run = "" if not doc.commands else doc.commands[0].text
     gaps = unsaid(doc.commands)
     beside = " ".join(filter(None, (gaps, _whose_command(doc, doc.commands))))
-    opening = [heading, doc.verdict.sentence, have, happens, first, gaps, *doc.warnings]
+    opening = [heading, doc.verdict.sentence, have, happens, first, gaps, *_remarks(doc)]
     opening += [_unsaid_besides(item.commands, gaps) for item in doc.recommendations[:1]]
     opening += [word for figure in figures for word in figure]
     briefs = _briefs(views, texts) if length == "standard" else {}
@@ -212,11 +212,16 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
             for item in chosen.items
         ),
         watch=tuple(chosen.watch),
-        warnings=tuple(doc.warnings),
+        warnings=_remarks(doc),
         barred=tuple(barred(doc)) if length == "full" else (),
         provenance=provenance(doc),
     )
     return made if length == "full" else _within(made, length)
+
+
+def _remarks(doc: Advice) -> tuple[str, ...]:
+    """Say on the request how it was read, then what its writer may not have meant."""
+    return (*doc.scenario.read_as, *doc.warnings)
 
 
 def words_read(made: Report, length: Length) -> int:

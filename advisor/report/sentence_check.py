@@ -147,7 +147,7 @@ def _names(doc: Advice) -> list[str]:
         found |= cards | {name for pair in cards for name in pair.split(TOGETHER)}
         found |= {s.model for s in each_setup}
         found.add(setup.draft_model or "")
-    found |= {*_disputed(doc), *doc.warnings}
+    found |= {*_disputed(doc), *doc.warnings, *asked.read_as}
     return sorted(found - {""}, key=lambda name: (-len(name), name))
 
 

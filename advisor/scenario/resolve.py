@@ -88,6 +88,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         kv_types=kv_types,
         backend=backend,
         draft=draft,
+        read_as=(),
     )
     raise_problems(list(_impossible(request, scenario, knowledge)))
     return scenario
@@ -258,6 +259,7 @@ def assembled(
     kv_types: tuple[KvType, KvType],
     backend: str | None,
     draft: Model | None = None,
+    read_as: tuple[str, ...] = (),
 ) -> Scenario:
     """Apply the documented defaults to what was looked up."""
     batch = request.batch or 1
@@ -291,6 +293,7 @@ def assembled(
         mtp=request.mtp or 0,
         use=request.use or "interactive",
         cards=cards.each if cards else (),
+        read_as=read_as,
         **{one.name: getattr(request, one.name) for one in STATED},
     )
 

@@ -55,6 +55,8 @@ class Scenario(Stated, frozen=True):
     cards: tuple[Gpu, ...] = ()
     """Every card in order where they are unequal; then ``gpu`` is the least of them in every
     figure. Empty: ``gpus`` equal cards."""
+    read_as: tuple[str, ...] = ()
+    """How what was typed was understood, a sentence each; empty where it stands there plainly."""
 
 
 _NAMES = Scenario.__struct_fields__
@@ -63,12 +65,13 @@ _NAMES = Scenario.__struct_fields__
 _RECORDS = ("gpu", "model", "precision", "kv_cache_k", "kv_cache_v", "framework", "draft_model")
 _SPEED_ALONE = ("depth_tokens", "ram_bytes", "ram_bandwidth_bytes_s", "prefer", "use")
 _records = attrgetter(*_RECORDS)
-_LISTS = ("cards",)
-_figures = attrgetter(*[name for name in _NAMES if name not in {*_RECORDS, *_LISTS}])
+_BESIDE = ("cards", "read_as")
+"""What is in no key as it is: the cards count as records, the wording of a request not at all."""
+_figures = attrgetter(*[name for name in _NAMES if name not in {*_RECORDS, *_BESIDE}])
 _any_context = attrgetter(
-    *[n for n in _NAMES if n not in {*_RECORDS, *_LISTS, "context_tokens", "prefer", "use"}]
+    *[n for n in _NAMES if n not in {*_RECORDS, *_BESIDE, "context_tokens", "prefer", "use"}]
 )
-_sizes = attrgetter(*[n for n in _NAMES if n not in {*_RECORDS, *_LISTS, *_SPEED_ALONE}])
+_sizes = attrgetter(*[n for n in _NAMES if n not in {*_RECORDS, *_BESIDE, *_SPEED_ALONE}])
 
 Key = tuple[object, ...]
 
