@@ -136,6 +136,7 @@ _COMMANDS = {
     "models-for": "reverse.models_for",
     "gpus-for": "reverse.gpus_for",
     "check": "check.check",
+    "check-command": "check_command.check_command_line",
     "batch": "batch.batch",
     "audit": "audit.audit",
     "site": "site.site",

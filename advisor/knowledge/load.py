@@ -26,7 +26,7 @@ from advisor.units import GIB, format_quantity
 
 _R = TypeVar("_R", bound=Struct)
 _SUFFIXES = (".yaml", ".csv")
-_NOT_READ = "measurements/"
+_NOT_READ = ("measurements/", "flags/")
 _MOST_FOLDERS = 8
 _loaded: dict[str, Knowledge] = {}
 
@@ -174,7 +174,7 @@ def layers_key(files: Mapping[str, bytes]) -> str:
 
 
 def _files_of(folder: Path) -> dict[str, bytes]:
-    """Read what knowledge is made of; the raw measurements are read by ``calibrate`` alone."""
+    """Read what knowledge is made of; raw measurements and flags are read where they are asked."""
     read = read_tree(folder, _SUFFIXES)
     return {name: content for name, content in read.items() if not name.startswith(_NOT_READ)}
 

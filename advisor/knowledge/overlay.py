@@ -250,8 +250,8 @@ _GONE = {
         "Delete it. A card's factor now comes from what was measured on it: advisor measure add."
     ),
 }
-UNREAD = "measurements/"
-"""Raw measurements: ``advisor calibrate`` alone reads them."""
+UNREAD = ("measurements/", "flags/")
+"""Raw measurements, which ``advisor calibrate`` reads, and flags, for ``advisor check-command``."""
 _DATA = (".yaml", ".yml", ".csv", ".json", ".jsonl", ".toml")
 """Endings of what is meant as data; a README beside it is not."""
 

@@ -1,1 +1,1 @@
-"""What people type and paste, read: names of models, the public list behind them."""
+"""What people type and paste, read: names of models, the public list behind them, commands."""

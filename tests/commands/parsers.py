@@ -1,14 +1,13 @@
 """The option tables of the programs, as parsers: what each takes, with type and choices.
 
-``tests/data/command_options.csv.gz`` was dumped from the programs' own parsers or read from
-their source; ``tests/data/SOURCE.md`` says which.
+``knowledge/flags/flags.csv`` was dumped from the programs' own parsers or read from their
+source; the SOURCE.md beside it says which.
 """
 
 from __future__ import annotations
 
 import ast
 import csv
-import gzip
 import json
 import re
 import shlex
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-TABLE = Path(__file__).parents[1] / "data" / "command_options.csv.gz"
+TABLE = Path(__file__).parents[2] / "knowledge" / "flags" / "flags.csv"
 _START = {
     "llama-server": ("llama-server",),
     "llama-cli": ("llama-cli",),
@@ -50,7 +49,7 @@ class Option:
 def tables() -> dict[str, dict[str, Option]]:
     """Program -> option name -> option."""
     found: dict[str, dict[str, Option]] = {}
-    with gzip.open(TABLE, "rt", encoding="utf-8", newline="") as file:
+    with TABLE.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             choices = tuple(filter(None, row["choices"].split(";")))
             option = Option(tuple(row["names"].split(";")), row["kind"], row["type"], choices)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import itertools
 import shlex
 from collections.abc import Iterator
@@ -185,7 +184,7 @@ def made(**keys: object) -> tuple[Command, ...]:
 
 
 def test_the_tables_are_those_of_the_stated_versions() -> None:
-    with gzip.open(TABLE, "rt", encoding="utf-8", newline="") as file:
+    with TABLE.open(encoding="utf-8", newline="") as file:
         sources = {row["tool"]: row["source"] for row in csv.DictReader(file)}
     for framework in known().frameworks.values():
         for program in framework.commands:

@@ -1,0 +1,226 @@
+"""Whether a pasted command starts on a card, and the command that does.
+
+The command is read into a request, which goes the way of every request; the corrected command is
+that of a recommendation, and it is read back before it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.advice.conclusions import Conclusions
+from advisor.advice.pipeline import Advisor
+from advisor.errors import RequestError, UserError
+from advisor.estimate.memory import free_bytes
+from advisor.knowledge.cards import Cards, find_cards
+from advisor.knowledge.types import Knowledge
+from advisor.reading.command_lines import Item, Pasted
+from advisor.reading.pasted_request import Asked, asked_by, read_pasted
+from advisor.remedies.option import Option
+from advisor.runtimes import runtime_of
+from advisor.runtimes.commands import command_for
+from advisor.scenario.figures import Memory
+from advisor.scenario.resolve import cards_asked
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import Request, request_from
+from advisor.units import shell_word
+
+Starts = Literal["yes", "in part", "no"]
+_LEAST_CONTEXT = 4_096
+"""llama.cpp lowers a context that is not stated to no less (``--fit-ctx``, common/arg.cpp)."""
+_RUNS = ("fits", "tight")
+_OF_MODEL = frozenset({"model", "file", "dtype", "quantization", "load_format"})
+
+
+class Checked(Struct, frozen=True):
+    """A command, what it asks for, and what comes of it."""
+
+    pasted: Pasted
+    asked: Asked
+    advice: Conclusions
+    starts: Starts
+    sequences: int | None = None
+    """How many sequences of the full length a server holds, where fewer than it may take."""
+    corrected: str = ""
+    """A command that starts; empty where this one does, or where none is known."""
+    by: Option | None = None
+    """What the corrected command changes; None where it only leaves flags out."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the program refuses the line before it loads anything."""
+        return bool(self.pasted.unknown or self.pasted.wrong)
+
+
+def check_command(text: str, gpu: str, advisor: Advisor) -> Checked:
+    """Say what comes of a command on a card.
+
+    Args:
+        text: The command as pasted.
+        gpu: The card, as for any request.
+        advisor: Rules and knowledge.
+
+    Raises:
+        UserError: The command, the model or the card cannot be read.
+    """
+    pasted = read_pasted(text)
+    asked, request = _request(pasted, gpu, advisor.knowledge)
+    advice = advisor.advise(request)
+    if asked.fits_context and advice.state not in _RUNS:
+        lowered = max(advice.limits.max_context_tokens or 0, _LEAST_CONTEXT)
+        advice = advisor.advise(replace(request, context=min(lowered, request.context or lowered)))
+    starts, sequences = _starts(advice, asked, advisor.knowledge)
+    found = Checked(pasted, asked, advice, starts, sequences)
+    if found.refused:
+        found = replace(found, starts="no")
+    corrected, by = _corrected(found, gpu, advisor)
+    return replace(found, corrected=corrected, by=by)
+
+
+def _request(pasted: Pasted, gpu: str, knowledge: Knowledge) -> tuple[Asked, Request]:
+    asked = asked_by(pasted, knowledge)
+    cards = cards_asked(Request(gpu=gpu), knowledge)
+    named = _cards_used(gpu, cards, asked.cards, knowledge)
+    return asked, request_from({**asked.settings, "gpu": named})
+
+
+def _cards_used(gpu: str, cards: Cards, wanted: int | None, knowledge: Knowledge) -> str:
+    """Name as many cards as the command takes.
+
+    Raises:
+        RequestError: There are fewer, or none is visible to the program.
+    """
+    if wanted is None or wanted == cards.count:
+        return gpu
+    if wanted < 1:
+        raise RequestError(
+            "the command leaves no card visible", hint="Leave out the variable that hides them."
+        )
+    if cards.counted and wanted > cards.count:
+        raise RequestError(
+            f"the command takes {wanted} cards, but '{gpu}' names {cards.count}",
+            hint=f"Give --gpu '{wanted}x ...', or split the model over {cards.count}.",
+        )
+    if cards.each:
+        return " + ".join(card.name for card in cards.each[:wanted])
+    single = _single(gpu, knowledge)
+    return f"{wanted}x {single}" if wanted > 1 else single
+
+
+def _single(gpu: str, knowledge: Knowledge) -> str:
+    """Give one of several equal cards, as it was written."""
+    found = find_cards(knowledge, gpu)
+    if not found.counted:
+        return gpu
+    size = f":{found.gpu.vram_bytes // 2**30}GB" if found.gpu.vram_bytes else ""
+    try:
+        sized = find_cards(knowledge, f"{found.gpu.name}{size}")
+    except UserError:
+        return found.gpu.name
+    return f"{found.gpu.name}{size}" if sized.gpu == found.gpu else found.gpu.name
+
+
+def _starts(advice: Conclusions, asked: Asked, knowledge: Knowledge) -> tuple[Starts, int | None]:
+    scenario = advice.scenario
+    if advice.state in _RUNS:
+        return "yes", None
+    if runtime_of(scenario.framework).claims_memory and scenario.batch > 1:
+        free = free_bytes(replace(scenario, batch=1, logits_rows=1), knowledge)
+        room = advice.memory.cache_room
+        if free is not None and free >= 0 and room:
+            return "yes", max(room.sequences, 1)
+    if advice.state == "needs_offload" and asked.places_itself:
+        return "in part", None
+    return "no", None
+
+
+# ---- the corrected command
+
+
+def _corrected(found: Checked, gpu: str, advisor: Advisor) -> tuple[str, Option | None]:
+    if found.starts == "yes":
+        return "", None
+    advice = found.advice
+    if found.refused and advice.state in _RUNS:
+        kept = _kept(found.pasted)
+        return (kept, None) if _holds(kept, gpu, advice.memory, advisor) else ("", None)
+    for ranked in sorted(advice.recommendations, key=lambda one: _distance(one.option, advice)):
+        option = ranked.option
+        if option.scenario.gpu != advice.scenario.gpu or option.scenario.gpus > _most(gpu, advisor):
+            continue
+        merged = _merged(found, option, gpu, advisor)
+        return merged or command_for(option.scenario, option.memory), option
+    return "", None
+
+
+def _most(gpu: str, advisor: Advisor) -> int:
+    return find_cards(advisor.knowledge, gpu).count
+
+
+def _distance(option: Option, advice: Conclusions) -> tuple[bool, bool]:
+    """Prefer what keeps the program and the files; the order of rank stays within."""
+    same = option.scenario.framework.name == advice.scenario.framework.name
+    return not same, option.effort != "setting"
+
+
+def _merged(found: Checked, option: Option, gpu: str, advisor: Advisor) -> str:
+    """Write the option into the user's own line; empty where that does not come to the same."""
+    pasted = found.pasted
+    if pasted.lines > 1 or option.scenario.framework.name != found.asked.framework:
+        return ""
+    wanted = read_pasted(command_for(option.scenario, option.memory))
+    same_model = _same_model(option.scenario, found.advice.scenario)
+    items = list(_exchanged(pasted, wanted, keep_model=same_model))
+    text = _written(pasted, items)
+    return text if _holds(text, gpu, option.memory, advisor) else ""
+
+
+def _same_model(one: Scenario, other: Scenario) -> bool:
+    return (one.model.name, one.precision.name) == (other.model.name, other.precision.name)
+
+
+def _exchanged(pasted: Pasted, wanted: Pasted, *, keep_model: bool) -> Iterator[Item]:
+    """Give the user's flags with the values of others, then the flags that are new."""
+    news = {item.sets: item for item in wanted.items if item.sets}
+    for item in _known(pasted):
+        if item.sets in {"", "?"} or (keep_model and item.sets in _OF_MODEL):
+            news.pop(item.sets, None)
+            yield item
+        elif item.sets in news:
+            new = news.pop(item.sets)
+            yield item if item.value == new.value else new
+    for item in news.values():
+        if not (keep_model and item.sets in _OF_MODEL):
+            yield item
+
+
+def _known(pasted: Pasted) -> Sequence[Item]:
+    wrong = {text.split(" ")[0] for text in pasted.wrong}
+    return [
+        item for item in pasted.items if item.flag and item.words[:1] not in [(w,) for w in wrong]
+    ]
+
+
+def _kept(pasted: Pasted) -> str:
+    """Write the line without the flags that the program does not know."""
+    return _written(pasted, _known(pasted)) if pasted.lines == 1 else ""
+
+
+def _written(pasted: Pasted, items: Sequence[Item]) -> str:
+    words = [*pasted.prefix, *(word for item in items for word in item.words if item.words)]
+    return " ".join(shell_word(word) for word in words)
+
+
+def _holds(text: str, gpu: str, memory: Memory, advisor: Advisor) -> bool:
+    """Whether a command, read back, comes to this estimate."""
+    if not text:
+        return False
+    try:
+        _, request = _request(read_pasted(text), gpu, advisor.knowledge)
+        return advisor.estimate(request).memory == memory
+    except UserError:
+        return False

@@ -1,0 +1,331 @@
+"""A pasted command: its program, its flags by what they mean, and the flags that mean nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from advisor.errors import RequestError
+from advisor.knowledge.flags import (
+    BY_MODELFILE,
+    NOT_SIZED,
+    TAKES_NONE,
+    Flag,
+    flags_of,
+    spelled,
+    starts,
+    unsaid,
+)
+from advisor.reading.shell import Invocation, invocations, said_before
+from advisor.suggest import nearest
+
+_ABBREVIATES = ("vllm serve", "sglang serve", "TabbyAPI", "mlx_lm.generate", "mlx_lm.server")
+"""Programs whose parser takes the beginning of a flag where only one begins so."""
+_OF_PROGRAMS = ("OLLAMA_", "LLAMA_ARG_")
+"""What variables begin with that a program must know; others may be anybody's."""
+_VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+_LEAST_ABBREVIATED = 4
+_MODELFILE = {"FROM": "model", "DRAFT": "draft"}
+_SUBCOMMANDS = {"run": 1, "create": 0, "serve": 0, "start": 0, "pull": 1, "show": 1}
+"""What of Ollama is started -> how many words after it name the model."""
+
+
+class Item(Struct, frozen=True):
+    """A flag as it was typed, or a word by itself; ``flag`` None: the program has no such flag."""
+
+    words: tuple[str, ...]
+    flag: Flag | None
+    value: str = ""
+
+    @property
+    def sets(self) -> str:
+        """What it means; empty: neither memory nor speed."""
+        return self.flag.sets if self.flag else ""
+
+
+class Unknown(Struct, frozen=True):
+    """A flag that the program does not have, and the nearest that it has."""
+
+    name: str
+    nearest: tuple[str, ...]
+
+
+class Pasted(Struct, frozen=True):
+    """A command as it was read."""
+
+    tool: str
+    prefix: tuple[str, ...]
+    """The words before its flags: wrappers, container, the program itself."""
+    items: tuple[Item, ...]
+    unknown: tuple[Unknown, ...]
+    wrong: tuple[str, ...]
+    """Flags whose value the program does not take, each with what it takes."""
+    cards: int | None = None
+    """Cards that variables and the container leave visible; None: all."""
+    lines: int = 1
+    """How many commands it took to say it; only a single one can be written anew."""
+
+    def said(self) -> Mapping[str, str]:
+        """Give each meaning with its word; what is said last counts."""
+        return {item.sets: item.value for item in self.items if item.sets not in {"", NOT_SIZED}}
+
+    def listed(self, sets: str) -> Sequence[str]:
+        """Name the known flags with this meaning, as typed."""
+        found = (item.words[0] for item in self.items if item.flag and item.flag.sets == sets)
+        return list(dict.fromkeys(found))
+
+
+def read_command(text: str) -> Pasted:
+    """Read a command, a Modelfile, or several lines of both.
+
+    Raises:
+        RequestError: No program that is known is started in it.
+    """
+    if _is_modelfile(text):
+        return _ollama([Invocation({}, (BY_MODELFILE, "create"))], text)
+    every = invocations(text)
+    written = {one.output: _printed(one) for one in every if one.output}
+    read = [(one, found) for one in every if (found := _started(one))]
+    if not read:
+        raise _no_program(every)
+    one, (tool, prefix, rest) = read[0]
+    if tool == BY_MODELFILE:
+        calls = [call for call, (name, _, _) in read if name == tool]
+        return _ollama(calls, "\n".join(written.values()))
+    variables, cards = said_before(one.words[: len(one.words) - len(rest)])
+    variables = {**one.variables, **variables}
+    items = [*_of_variables(tool, variables), *_items(tool, rest)]
+    items += _of_file(written, items)
+    cards_left = visible_cards(variables, cards)
+    return pasted_of(tool, items, cards_left, prefix=prefix, lines=len(every))
+
+
+def _no_program(every: Sequence[Invocation]) -> RequestError:
+    word = every[0].words[0] if every else ""
+    known = sorted({start.words[0] for start in starts() if start.kind == "words"})
+    return RequestError(
+        f"no program that is known here is started in '{word[:80]}'",
+        hint=f"Known: {', '.join(known)}.",
+    )
+
+
+def pasted_of(
+    tool: str,
+    items: Sequence[Item],
+    cards: int | None,
+    *,
+    prefix: Sequence[str] = (),
+    lines: int = 2,
+) -> Pasted:
+    """Put together what was read, with the flags that the program does not know."""
+    names = list(flags_of(tool))
+    unknown = [
+        Unknown(item.words[0], tuple(nearest(spelled(item.words[0]), names)))
+        for item in items
+        if item.flag is None
+    ]
+    if usual := unsaid(tool, "backend"):
+        stated = (
+            i.flag.values.get(i.value, usual) for i in items if i.flag and i.sets == "backend"
+        )
+        tool = f"{tool} with {next(stated, usual)}"
+    return Pasted(
+        tool, tuple(prefix), tuple(items), tuple(unknown), tuple(_wrong(items)), cards, lines
+    )
+
+
+def _wrong(items: Sequence[Item]) -> Iterator[str]:
+    for item in items:
+        choices = item.flag.choices if item.flag else ()
+        known = {*choices, *(item.flag.values if item.flag else ())}
+        if choices and item.flag and item.flag.sets and item.value not in known:
+            yield f"{item.words[0]} takes {', '.join(choices)}, not '{item.value}'"
+
+
+# ---- which program
+
+
+def _started(call: Invocation) -> tuple[str, Sequence[str], Sequence[str]] | None:
+    """Give the program, the words up to its flags, and its flags."""
+    plain = [_name(word) for word in call.words]
+    for start in starts():
+        size = len(start.words)
+        if start.kind == "image":
+            size, at = 1, _image(call.words, start.words[0])
+        else:
+            at = next(
+                (i for i in range(len(plain)) if tuple(plain[i : i + size]) == start.words), -1
+            )
+        if at >= 0:
+            return start.tool, call.words[: at + size], call.words[at + size :]
+    return None
+
+
+def _name(word: str) -> str:
+    """The name of a program without its folder and ending."""
+    return word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
+
+
+def _image(words: Sequence[str], name: str) -> int:
+    """Find the image of a container among its words; -1 where it is not this one."""
+    if not words or _name(words[0]) not in {"docker", "podman", "nerdctl", "sudo"}:
+        return -1
+    found = (i for i, word in enumerate(words) if name in word and not word.startswith("-"))
+    return next(found, -1)
+
+
+# ---- its flags
+
+
+def _items(tool: str, words: Sequence[str]) -> Sequence[Item]:
+    known, rest = flags_of(tool), list(words)
+    places = [flag for flag in known.values() if flag.kind in {"positional", "optional"}]
+    places = [flag for flag in places if not flag.names[0].startswith("-")]
+    found: list[Item] = []
+    while rest:
+        word = rest.pop(0)
+        if word.startswith("-") and len(word) > 1 and not _is_number(word):
+            found.append(_flagged(tool, word, rest))
+        elif places:
+            found.append(Item((word,), places.pop(0), word))
+        elif found and found[-1].flag and found[-1].flag.kind == TAKES_NONE:
+            found[-1] = Item((*found[-1].words, word), found[-1].flag, word)
+        else:
+            found.append(Item((word,), None, word))
+    return found
+
+
+def _flagged(tool: str, word: str, rest: list[str]) -> Item:
+    name, equals, value = word.partition("=")
+    flag = _flag(tool, name)
+    if flag is None:
+        follows = not equals and bool(rest) and not rest[0].startswith("-")
+        return Item((name, rest.pop(0)) if follows else (word,), None)
+    if flag.kind == TAKES_NONE:
+        off = name.startswith(("--no-", "-no-", "-nkvo"))
+        return Item((word,), flag, "off" if off else "on")
+    if equals:
+        return Item((name, value), flag, value)
+    taken = _taken(tool, flag, rest)
+    value = taken[0] if taken else "on" if flag.sets == "flash" else ""
+    return Item((word, *taken), flag, value)
+
+
+def _taken(tool: str, flag: Flag, rest: list[str]) -> Sequence[str]:
+    """Take the words after a flag that are its value; an older one may have had none."""
+    if flag.sets == "flash" and rest and rest[0] not in {*flag.choices, "0", "1", "true", "false"}:
+        return ()
+    most = {"two": 2, "many": len(rest)}.get(flag.kind, 1)
+    taken: list[str] = []
+    while rest and len(taken) < most and _is_value(tool, rest[0]):
+        taken.append(rest.pop(0))
+    return taken
+
+
+def _is_value(tool: str, word: str) -> bool:
+    return not word.startswith("-") or _is_number(word) or _flag(tool, word) is None
+
+
+def _is_number(word: str) -> bool:
+    return word[1:2].isdigit()
+
+
+def _flag(tool: str, name: str) -> Flag | None:
+    known, typed = flags_of(tool), spelled(name)
+    found = known.get(typed) or known.get(typed.partition(".")[0])
+    if found or tool not in _ABBREVIATES or len(typed) < _LEAST_ABBREVIATED:
+        return found
+    begun = {flag.names: flag for key, flag in known.items() if key.startswith(typed)}
+    return next(iter(begun.values())) if len(begun) == 1 else None
+
+
+def _of_variables(tool: str, variables: Mapping[str, str]) -> Iterator[Item]:
+    """Read the variables that stand for flags; those of programs that are none are unknown."""
+    known = flags_of(tool)
+    for name, value in variables.items():
+        flag = known.get(name) or _named_so(tool, name)
+        if flag or name.startswith(_OF_PROGRAMS):
+            yield Item((name, value), flag, value)
+
+
+def _named_so(tool: str, variable: str) -> Flag | None:
+    """Find the flag behind ``LLAMA_ARG_CTX_SIZE`` or, of TGI, ``MAX_TOTAL_TOKENS``."""
+    known = flags_of(tool)
+    if variable.startswith("LLAMA_ARG_"):
+        stem = variable.removeprefix("LLAMA_ARG_").replace("_", "-").casefold()
+        tried = (f"--{stem}", f"--{stem.removeprefix('n-')}", f"--{stem}-size")
+        return next((known[name] for name in tried if name in known), None)
+    if tool == "text-generation-launcher":
+        return known.get(f"--{variable.replace('_', '-').casefold()}")
+    return None
+
+
+def visible_cards(variables: Mapping[str, str], cards: str | None = None) -> int | None:
+    """Count the cards that are left visible; None: all of the machine."""
+    listed = next((variables[name] for name in _VISIBLE if name in variables), None)
+    if listed is None and cards and cards != "all":
+        if cards.isdigit():
+            return int(cards)
+        listed = cards.partition("=")[2]
+    if listed is None:
+        return None
+    return len([one for one in listed.split(",") if one.strip() not in {"", "-1"}])
+
+
+# ---- files that lines write
+
+
+def _printed(call: Invocation) -> str:
+    """Give what a line that calls printf or echo writes, line by line."""
+    skipped = 2 if call.words[0] == "printf" else 1
+    return "\n".join(call.words[skipped:])
+
+
+def _of_file(written: Mapping[str, str], items: Sequence[Item]) -> Iterator[Item]:
+    """Read the file that a flag names, where a line before wrote it."""
+    named = next((item.value for item in items if item.sets == "config_file"), "")
+    for line in written.get(named, "").splitlines():
+        key, _, value = line.strip().partition(":")
+        if key == "dtype":
+            yield Item((), Flag((key,), "value", (), "kv", {"auto": ""}, named), value.strip())
+
+
+def _is_modelfile(text: str) -> bool:
+    lines = [line.strip() for line in text.splitlines()]
+    first = next((line for line in lines if line and not line.startswith("#")), "")
+    return first.upper().startswith("FROM ")
+
+
+def _ollama(calls: Sequence[Invocation], modelfile: str) -> Pasted:
+    """Read the lines that start Ollama together with the Modelfile that they use."""
+    known = flags_of(BY_MODELFILE)
+    items: list[Item] = []
+    model = ""
+    for call in calls:
+        items += _of_variables(BY_MODELFILE, call.variables)
+        at = next(i for i, word in enumerate(call.words) if BY_MODELFILE in word)
+        command, rest = "".join(call.words[at + 1 : at + 2]), list(call.words[at + 2 :])
+        flags = [item for item in _items(BY_MODELFILE, rest) if item.words[0].startswith("-")]
+        items += flags
+        bare = [word for word in rest if not word.startswith("-")]
+        if _SUBCOMMANDS.get(command) and bare:
+            model = bare[0]
+    stated = list(_of_modelfile(modelfile, known))
+    if not any(item.sets == "model" for item in stated) and model:
+        stated.append(_word_of("model", model))
+    visible = visible_cards({k: v for call in calls for k, v in call.variables.items()}, None)
+    return pasted_of(BY_MODELFILE, [*items, *stated], visible)
+
+
+def _of_modelfile(text: str, known: Mapping[str, Flag]) -> Iterator[Item]:
+    for line in text.splitlines():
+        first, *rest = line.split() or [""]
+        if first.upper() in _MODELFILE and rest:
+            yield _word_of(_MODELFILE[first.upper()], rest[0])
+        elif first.upper() == "PARAMETER" and len(rest) > 1:
+            yield Item((rest[0], rest[1]), known.get(rest[0].casefold()), rest[1])
+
+
+def _word_of(sets: str, value: str) -> Item:
+    return Item((value,), Flag((sets,), "positional", (), sets, {}, ""), value)

@@ -1,0 +1,286 @@
+"""What the words of a command mean as settings of a request.
+
+``flags.csv`` says which flag has which meaning; here each meaning becomes settings.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec import Struct, field
+
+from advisor.errors import RequestError
+from advisor.knowledge.catalogue import BACKEND_OF_WORD
+from advisor.knowledge.flags import Flag
+from advisor.reading.command_lines import Pasted
+
+_HUMAN = re.compile(r"(\d+(?:\.\d+)?)([kKmM])?")
+_FACTORS = {"k": 1_000, "K": 1_024, "m": 1_000_000, "M": 2**20}
+_ON = frozenset({"on", "1", "true", "yes", "t"})
+_OFF = frozenset({"off", "0", "false", "no", "f"})
+_NUMBER_AT_END = re.compile(r"\d+$")
+_OWN_HEAD = frozenset({"draft-mtp", "mtp", "NEXTN", "deepseek_mtp", "qwen3_next_mtp"})
+_SECOND_MODEL = frozenset({"", "draft-simple", "draft_model", "STANDALONE", "draft"})
+_EXPERTS = ("ffn_up_exps", "ffn_gate_exps", "ffn_down_exps")
+_USUAL_DRAFTED = 3
+
+
+class Meant(Struct):
+    """The settings that a command comes to, and what could not be turned into one."""
+
+    settings: dict[str, object] = field(default_factory=dict)
+    """Keys of a request and their values."""
+    not_sized: list[str] = field(default_factory=list)
+    """Sentences on what has an effect that is not sized."""
+    cards: int | None = None
+    """How many cards it takes; None: all that there are."""
+    layers_share: float | None = None
+    """The share of the layers on the card, where it is told so."""
+    cpu_tensors: str = ""
+    """The pattern of tensors kept in system RAM (``-ot``)."""
+    named: str = ""
+    """The model as the command names it."""
+    drafts_with: str = ""
+
+
+def meant_by(pasted: Pasted) -> Meant:
+    """Turn the flags of a command into settings.
+
+    Raises:
+        RequestError: A value that must be a number is none.
+    """
+    said, meant = _translated(pasted), Meant(cards=pasted.cards)
+    for meaning, apply in _MEANINGS.items():
+        if meaning in said:
+            apply(meant, said[meaning])
+    meant.named = said.get("file") or said.get("model", "")
+    _tokens_together(meant, said)
+    _ranks(meant, said)
+    _drafts(meant, said)
+    return meant
+
+
+def _translated(pasted: Pasted) -> Mapping[str, str]:
+    """Give each meaning with the project's word; words that say nothing are left out."""
+    words = {}
+    for item in pasted.items:
+        flag: Flag | None = item.flag
+        if flag and flag.sets:
+            value = flag.values.get(item.value, item.value)
+            if value or item.value not in flag.values:
+                words[flag.sets] = value
+            else:
+                words.pop(flag.sets, None)
+    return words
+
+
+def whole(text: str) -> int:
+    """Read ``32768``, ``32k`` or ``128K`` (1,024 tokens) as vLLM does.
+
+    Raises:
+        RequestError: Not a number.
+    """
+    matched = _HUMAN.fullmatch(text.strip().replace(",", "").replace("_", ""))
+    if matched is None:
+        raise RequestError(f"'{text}' is not a whole number")
+    return round(float(matched[1]) * _FACTORS.get(matched[2] or "", 1))
+
+
+def _number(name: str) -> Callable[[Meant, str], None]:
+    def apply(meant: Meant, value: str) -> None:
+        number = whole(value)
+        if number > 0:
+            meant.settings[name] = number
+
+    return apply
+
+
+def _word(name: str) -> Callable[[Meant, str], None]:
+    def apply(meant: Meant, value: str) -> None:
+        meant.settings[name] = value.casefold() if name.startswith("kv_") else value
+
+    return apply
+
+
+def _switch(name: str) -> Callable[[Meant, str], None]:
+    def apply(meant: Meant, value: str) -> None:
+        if value.casefold() in _ON | _OFF:
+            meant.settings[name] = value.casefold() in _ON
+
+    return apply
+
+
+def _context(meant: Meant, value: str) -> None:
+    if value != "fit":
+        _number("context")(meant, value)
+
+
+def _layers(meant: Meant, value: str) -> None:
+    if value.casefold() == "all" or value.startswith("-"):
+        meant.settings["gpu_layers"] = "all"
+    else:
+        meant.settings["gpu_layers"] = whole(value)
+
+
+def _experts(meant: Meant, value: str) -> None:
+    meant.settings["cpu_experts"] = "all" if value in {"on", "all"} else whole(value)
+
+
+def _layers_share(meant: Meant, value: str) -> None:
+    if value.casefold() == "off":
+        meant.settings["gpu_layers"] = 0
+    elif value.casefold() not in {"max", "auto"}:
+        meant.layers_share = float(value)
+
+
+def _split(meant: Meant, value: str) -> None:
+    if value == "one card":
+        meant.cards = 1
+    else:
+        meant.settings["split"] = value
+
+
+def _shares(meant: Meant, value: str) -> None:
+    parts = [part for part in re.split(r"[,/]", value) if part]
+    meant.cards = len([part for part in parts if part.strip("0.")]) or None
+    if len(set(parts)) > 1:
+        meant.not_sized.append(
+            f"The shares {value} are not sized: the cards are taken to share by free memory."
+        )
+
+
+def _devices(meant: Meant, value: str) -> None:
+    names = [part for part in value.split(",") if part]
+    kind = _NUMBER_AT_END.sub("", names[0]).casefold() if names else ""
+    if kind in BACKEND_OF_WORD:
+        meant.settings["backend"] = BACKEND_OF_WORD[kind]
+        meant.cards = len(names)
+    elif value.casefold() == "none":
+        meant.settings["gpu_layers"] = 0
+
+
+def _tensors(meant: Meant, value: str) -> None:
+    meant.cpu_tensors = value
+
+
+def _twice(meant: Meant, value: str) -> None:
+    if value == "on" and meant.settings.get("precision") == "NF4":
+        meant.settings["precision"] = "NF4 double quant"
+
+
+_MEANINGS: Mapping[str, Callable[[Meant, str], None]] = {
+    "context": _context,
+    "slots": _number("batch"),
+    "ubatch": _number("ubatch"),
+    "gpu_layers": _layers,
+    "layers_share": _layers_share,
+    "cpu_experts": _experts,
+    "override_tensor": _tensors,
+    "kv": _word("kv_cache"),
+    "kv_k": _word("kv_cache_k"),
+    "kv_v": _word("kv_cache_v"),
+    "flash": _switch("flash_attention"),
+    "kv_unified": _switch("kv_unified"),
+    "swa_full": _switch("swa_full"),
+    "split": _split,
+    "shares": _shares,
+    "devices": _devices,
+    "load_format": _word("precision"),
+    "quantization": _word("precision"),
+    "double_quant": _twice,
+}
+
+
+def _tokens_together(meant: Meant, said: Mapping[str, str]) -> None:
+    """Divide the tokens of all sequences: by their number, or by those of one."""
+    every = whole(said["tokens_all"]) if "tokens_all" in said else 0
+    if not every:
+        return
+    each, batch = meant.settings.get("context"), meant.settings.get("batch")
+    if not isinstance(each, int):
+        meant.settings["context"] = every // (batch if isinstance(batch, int) else 1)
+    elif batch is None and every >= each:
+        meant.settings["batch"] = every // each
+
+
+def _ranks(meant: Meant, said: Mapping[str, str]) -> None:
+    """Say how many cards a server takes, and how they share the model."""
+    if "tensor_ranks" not in said and "pipeline_ranks" not in said:
+        return
+    tensor, pipeline = (whole(said.get(f"{kind}_ranks", "1")) for kind in ("tensor", "pipeline"))
+    meant.cards = tensor * pipeline
+    if meant.cards > 1:
+        meant.settings["split"] = "tensor" if tensor > 1 else "layer"
+    if tensor > 1 and pipeline > 1:
+        meant.not_sized.append(
+            "Tensor and pipeline parallelism together are not sized: all cards are taken to split "
+            "every tensor."
+        )
+
+
+def _drafts(meant: Meant, said: Mapping[str, str]) -> None:
+    method, draft = said.get("spec_method", ""), said.get("draft", "")
+    tokens = said.get("spec_tokens", "")
+    if "speculative_json" in said:
+        stated = _json(said["speculative_json"])
+        method = str(stated.get("method", ""))
+        draft, tokens = str(stated.get("model", "")), str(stated.get("num_speculative_tokens", ""))
+    if method in _OWN_HEAD or method.endswith("_mtp") or (method == "EAGLE" and not draft):
+        meant.settings["mtp"] = whole(tokens) if tokens else _USUAL_DRAFTED
+    elif draft and method in _SECOND_MODEL:
+        meant.drafts_with = draft
+    elif method and method != "none":
+        meant.not_sized.append(f"Drafting with '{method}' is not sized.")
+
+
+def _json(text: str) -> Mapping[str, object]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        raise RequestError(f"this is not JSON: {text[:80]}") from None
+    return found if isinstance(found, dict) else {}
+
+
+def layers_in_ram(pattern: str, layers: int) -> int | None:
+    """Count the layers whose experts a pattern of ``-ot`` keeps in system RAM.
+
+    Args:
+        pattern: ``REGEX=CPU,REGEX=CPU``.
+        layers: Layers of the model.
+
+    Returns:
+        None where the pattern does more, or keeps only a part of a layer's experts there.
+    """
+    rules = [part.rpartition("=") for part in re.split(r"(?<==CPU),", pattern)]
+    on_cpu = [_compiled(rule) for rule, _, place in rules if place == "CPU"]
+    if len(on_cpu) != len(rules) or None in on_cpu:
+        return None
+
+    def kept(name: str) -> bool:
+        return any(rule is not None and rule.search(name) for rule in on_cpu)
+
+    counts = [sum(kept(f"blk.{i}.{name}.weight") for name in _EXPERTS) for i in range(layers)]
+    others = any(kept(f"blk.{i}.{name}.weight") for i in range(layers) for name in _others())
+    if others or any(count not in {0, len(_EXPERTS)} for count in counts):
+        return None
+    return sum(count == len(_EXPERTS) for count in counts)
+
+
+def _compiled(rule: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(rule)
+    except re.error:
+        return None
+
+
+def _others() -> Iterator[str]:
+    yield from ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate_inp")
+
+
+def layers_of_share(share: float, layers: int) -> int | None:
+    """Count the layers, the output as one, that a share of them comes to; None: all."""
+    found = math.ceil(share * (layers + 1) - 1e-9)
+    return found if found <= layers else None

@@ -1,0 +1,233 @@
+"""A pasted command as the settings of a request: its model found, its layers counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from advisor.errors import RequestError
+from advisor.knowledge import names
+from advisor.knowledge.flags import flags_of, unsaid
+from advisor.knowledge.types import Framework, Knowledge, ModelRecord
+from advisor.models.resolution import model_from_record
+from advisor.models.stored_tensors import Model
+from advisor.reading.command_lines import Pasted, read_command
+from advisor.reading.meanings import Meant, layers_in_ram, layers_of_share, meant_by
+from advisor.reading.python_lines import loads_in_python, read_python
+
+TRAINED = "trained"
+"""A context that is as long as the model was trained for."""
+_SHARD = re.compile(r"-\d{5}-of-\d{5}$")
+_ENDING = re.compile(r"\.(gguf|safetensors)$", re.IGNORECASE)
+_ON_DISK = (".gguf", ".safetensors", ".json")
+
+
+class Asked(Struct, frozen=True):
+    """What a command asks for."""
+
+    settings: Mapping[str, object]
+    """Keys of a request; the card is not among them."""
+    cards: int | None
+    """How many cards it takes; None: all."""
+    framework: str
+    version: str
+    not_sized: tuple[str, ...]
+    own_context: bool
+    """Whether the program chooses the context, as the command does not say one."""
+    fits_context: bool
+    """Whether it then lowers the context until it fits."""
+    places_itself: bool
+    """Whether it decides itself what of the model lies on the card."""
+
+
+def read_pasted(text: str) -> Pasted:
+    """Read a command, a Modelfile or Python that loads a model.
+
+    Raises:
+        RequestError: It is none of these, or not to be read.
+    """
+    return read_python(text) if loads_in_python(text) else read_command(text)
+
+
+def asked_by(pasted: Pasted, knowledge: Knowledge) -> Asked:
+    """Turn a command into the settings of a request.
+
+    Raises:
+        RequestError: It names no model, or a value is no number.
+    """
+    meant = meant_by(pasted)
+    if not meant.named:
+        raise RequestError(
+            f"the command names no model for {pasted.tool}", hint="Paste it with its model."
+        )
+    settings = meant.settings
+    framework, version = _program(pasted.tool, knowledge)
+    model, precision = named_model(meant.named, knowledge, framework)
+    settings["model"] = model
+    if precision:
+        settings.setdefault("precision", precision)
+    if meant.drafts_with:
+        settings["draft_model"] = named_model(meant.drafts_with, knowledge, framework)[0]
+    known = _record_of(model, knowledge)
+    _with_dtype(settings, pasted, known)
+    own_context, said = "context" not in settings, pasted.said()
+    if own_context and known and known.trained_context_tokens and _trains(pasted.tool):
+        settings["context"] = known.trained_context_tokens
+    if known:
+        _count_layers(meant, known)
+    elif meant.cpu_tensors:
+        meant.not_sized.append("-ot is not sized, as the layers of the model are not known.")
+    settings["framework"] = framework.name
+    fits = said.get("fits_itself", "on") != "off"
+    return Asked(
+        settings,
+        _cards(meant, pasted),
+        framework.name,
+        version,
+        tuple(meant.not_sized),
+        own_context,
+        own_context and fits and _fits_context(pasted),
+        fits and _places_itself(pasted, said),
+    )
+
+
+def _cards(meant: Meant, pasted: Pasted) -> int | None:
+    """Count the cards it takes: a server that is told no number may take one alone."""
+    usual = unsaid(pasted.tool, "tensor_ranks")
+    if not usual or "split" in meant.settings:
+        return meant.cards
+    return int(usual) if meant.cards is None else min(int(usual), meant.cards)
+
+
+def _fits_context(pasted: Pasted) -> bool:
+    asked = any(i.flag and i.flag.values.get(i.value) == "fit" for i in pasted.items)
+    return asked or any(f.sets == "fits_itself" for f in flags_of(pasted.tool).values())
+
+
+def _places_itself(pasted: Pasted, said: Mapping[str, str]) -> bool:
+    places = any(unsaid(pasted.tool, meaning) for meaning in ("gpu_layers", "layers_share"))
+    stated = {"gpu_layers", "layers_share", "cpu_experts", "override_tensor"} & said.keys()
+    return said.get("placing") == "auto" or (places and not stated)
+
+
+def _program(tool: str, knowledge: Knowledge) -> tuple[Framework, str]:
+    for framework in knowledge.frameworks.values():
+        for program in framework.commands:
+            if program.name == tool:
+                return framework, program.version
+    raise RequestError(f"no runtime is known for '{tool}'")
+
+
+def _trains(tool: str) -> bool:
+    """Whether a program takes the trained length where its command says none."""
+    return TRAINED in {unsaid(tool, "context"), unsaid(tool, "tokens_all")}
+
+
+def _with_dtype(settings: dict[str, object], pasted: Pasted, known: Model | None) -> None:
+    """Take a stated 16-bit type as the format, unless the model has one of its own."""
+    stated = [item for item in pasted.items if item.sets == "dtype" and item.flag]
+    if not stated or "precision" in settings or known is None or known.native_formats:
+        return
+    flag, word = stated[-1].flag, stated[-1].value
+    if flag and (meant := flag.values.get(word)):
+        settings["precision"] = meant
+
+
+def _count_layers(meant: Meant, model: Model) -> None:
+    layers = model.shape.layers
+    if meant.layers_share is not None:
+        found = layers_of_share(meant.layers_share, layers)
+        meant.settings["gpu_layers"] = "all" if found is None else found
+    if meant.cpu_tensors:
+        kept = layers_in_ram(meant.cpu_tensors, layers)
+        if kept is None:
+            meant.not_sized.append(f"The placement -ot {meant.cpu_tensors} is not sized.")
+        elif kept:
+            meant.settings["cpu_experts"] = kept
+
+
+# ---- the model
+
+
+def named_model(text: str, knowledge: Knowledge, framework: Framework) -> tuple[str, str | None]:
+    """Give the model that a command names, and its format where the name says it.
+
+    A file that lies here stays a path. A name is first taken apart as this project writes names
+    of files and folders; what is found in no way is given back as it is.
+    """
+    if text.casefold().endswith(_ON_DISK) and Path(text).is_file():
+        return text, None
+    if _record(text, knowledge):
+        return text, None
+    for name in _names_in(text):
+        if found := _with_format(name, knowledge, framework):
+            return found
+    return text, None
+
+
+def _names_in(text: str) -> Iterator[str]:
+    """Give what may be the name: without folders and endings, without the publisher."""
+    stem = _SHARD.sub("", _ENDING.sub("", text.replace("\\", "/").rstrip("/")))
+    stem = re.sub(r"[-_]GGUF(?=$|:)", "", stem, flags=re.IGNORECASE)
+    yield stem
+    yield stem.rpartition("/")[2]
+
+
+def _with_format(
+    name: str, knowledge: Knowledge, framework: Framework
+) -> tuple[str, str | None] | None:
+    """Divide a name into a model and a format behind it."""
+    if record := _record(name, knowledge):
+        return record.name, None
+    cuts = [at for at, sign in enumerate(name) if sign in "-_.:"]
+    for at in cuts:
+        record = _record(name[:at], knowledge)
+        form = _format(name[at + 1 :], knowledge, framework) if record else None
+        if record and form:
+            return record.name, form
+    return None
+
+
+def _record(text: str, knowledge: Knowledge) -> ModelRecord | None:
+    written = _by_file_name(knowledge).get(text.casefold())
+    if written:
+        return knowledge.models[written]
+    try:
+        return names.find_model(knowledge, text)
+    except RequestError:
+        return None
+
+
+def _by_file_name(knowledge: Knowledge) -> Mapping[str, str]:
+    """Names as commands write them in files -> models."""
+    return {name.replace("/", "-").replace("\\", "-").casefold(): name for name in knowledge.models}
+
+
+def _format(text: str, knowledge: Knowledge, framework: Framework) -> str | None:
+    """Find a format by its letters and figures; of several one that the framework runs."""
+    wanted = _letters(text)
+    found = [
+        form.name
+        for form in knowledge.formats.values()
+        if any(
+            _letters(word) == wanted for word in (form.name, form.name.split(" ")[0], *form.aliases)
+        )
+    ]
+    runs = [name for name in found if name in framework.formats]
+    exact = [name for name in runs if _letters(name) == wanted]
+    return next(iter([*exact, *runs, *found]), None)
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "", text.casefold())
+
+
+def _record_of(text: str, knowledge: Knowledge) -> Model | None:
+    record = _record(text, knowledge)
+    try:
+        return model_from_record(record, knowledge) if record else None
+    except RequestError:
+        return None

@@ -1,0 +1,131 @@
+"""``advisor check-command``: does it start, what is unknown, and the command that starts."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from advisor.advice.command_check import Checked, check_command
+from tests.cli.running import run
+from tests.commands.test_shown import advisor
+
+Capture = pytest.CaptureFixture[str]
+SERVE = "vllm serve Qwen/Qwen3-32B-AWQ --max-model-len 32768 --max-num-seqs 1 --port 8000"
+
+
+def checked(text: str, gpu: str) -> Checked:
+    return check_command(text, gpu, advisor())
+
+
+def test_a_command_that_starts_says_what_it_leaves(capsys: Capture) -> None:
+    out = run(capsys, "check-command", "--gpu", "RTX 3090", "--", *SERVE.split(), "-tp", "2").out
+    lines = out.splitlines()
+    assert lines[0].startswith("Read as: vLLM (vllm serve, 0.33.0), Qwen3-32B in AWQ 4-bit, 2x")
+    assert "It starts." in lines
+    assert "Neither memory nor speed: --port." in lines
+    assert "GiB" in out
+    assert "free on the fullest" in out
+    assert "A command that starts" not in out
+
+
+def test_one_that_does_not_start_comes_with_one_that_does() -> None:
+    found = checked(SERVE, "RTX 3090")
+    assert found.starts == "no"
+    assert found.corrected.startswith("vllm serve Qwen/Qwen3-32B-AWQ --max-model-len ")
+    assert "--port 8000" in found.corrected
+    assert checked(found.corrected, "RTX 3090").starts == "yes"
+
+
+@pytest.mark.parametrize(
+    ("text", "gpu"),
+    [
+        (SERVE, "RTX 4090"),
+        ("llama-server -m Qwen3-32B-Q8_0.gguf -ngl 99 -c 32768 -t 8 --host 0.0.0.0", "RTX 4090"),
+        ("llama-server -m Qwen3-30B-A3B-Q8_0.gguf -ngl 99 -c 8192", "RTX 3060 12GB"),
+        (
+            "sglang serve --model-path Qwen/Qwen3-32B --context-length 8192 --port 1",
+            "A100 SXM4:80GB",
+        ),
+        ("CUDA_VISIBLE_DEVICES=0 docker run vllm/vllm-openai --model Qwen/Qwen3-14B", "RTX 3090"),
+        ("FROM ./Qwen3-32B-Q8_0.gguf\nPARAMETER num_gpu 99\nPARAMETER num_ctx 8192", "RTX 3090"),
+    ],
+)
+def test_the_corrected_command_starts_when_it_is_checked_again(text: str, gpu: str) -> None:
+    found = checked(text, gpu)
+    if found.starts == "yes":
+        assert not found.corrected
+        return
+    assert found.corrected
+    assert checked(found.corrected, gpu).starts in {"yes", "in part"}
+
+
+def test_an_unknown_flag_is_refused_with_the_nearest_and_left_out(capsys: Capture) -> None:
+    words = "vllm serve Qwen/Qwen3-8B --max-model-len 4096 --max-num-seq 2 --frobnicate --uds x"
+    result = run(capsys, "check-command", "--gpu", "RTX 4090", "--", *words.split())
+    said = " ".join(result.out.split())
+    assert result.code == 0
+    assert "It does not start: vllm serve refuses the line." in said
+    assert "Not known to vLLM 0.33.0: --frobnicate." in said
+    assert "The same without what it does not know: $ vllm serve Qwen/Qwen3-8B" in said
+
+
+def test_a_server_that_cannot_hold_all_sequences_starts_and_says_how_many() -> None:
+    text = SERVE.replace("--max-num-seqs 1", "--max-num-seqs 256")
+    found = checked(f"{text} -tp 2", "2x RTX 3090")
+    assert found.starts == "yes"
+    assert 1 <= (found.sequences or 0) < 256
+
+
+def test_programs_that_place_layers_or_shrink_the_context_themselves() -> None:
+    placed = checked("ollama run Qwen3-32B", "RTX 3060 12GB")
+    assert placed.starts == "in part"
+    lowered = checked("llama-server -m Qwen3-8B-Q8_0.gguf", "RTX 3060 12GB")
+    assert lowered.starts == "yes"
+    assert 4096 <= lowered.advice.scenario.context_tokens < 40_960
+    fixed = checked("llama-server -m Qwen3-8B-Q8_0.gguf -fit off", "RTX 3060 12GB")
+    assert fixed.advice.scenario.context_tokens == 40_960
+    assert fixed.starts == "no"
+
+
+def test_cards_of_the_command_and_of_the_flag_agree(capsys: Capture) -> None:
+    assert checked(SERVE, "2x RTX 3090").advice.scenario.gpus == 1
+    two = checked(f"{SERVE} -tp 2", "RTX 3090:24GB")
+    assert two.advice.scenario.gpus == 2
+    few = run(capsys, "check-command", "--gpu", "2x RTX 3090", "--", *SERVE.split(), "-tp", "4")
+    assert few.code == 1
+    assert "takes 4 cards" in few.err
+    none = run(capsys, "check-command", "--gpu", "RTX 3090", f"CUDA_VISIBLE_DEVICES=-1 {SERVE}")
+    assert none.code == 1
+    assert "no card visible" in none.err
+
+
+def test_standard_input_and_json(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(SERVE.replace(" --max", " \\\n  --max")))
+    args = ("check-command", "--gpu", "RTX 3090", "--format", "json", "--fail-unless-fits")
+    result = run(capsys, *args)
+    found = json.loads(result.out)
+    assert result.code == 3
+    assert found["command"]["starts"] == "no"
+    assert found["command"]["settings"]["context"] == 32_768
+    assert found["command"]["without_effect"] == ["--port"]
+    assert found["command"]["corrected"].startswith("vllm serve")
+    assert found["advice"]["memory"]["deficit_bytes"] > 0
+
+
+def test_what_cannot_be_read_is_one_message(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("  \n"))
+    for words, said in (
+        (["--", "echo", "hi"], "no program that is known"),
+        (["--", "vllm", "serve", "no/such-model-anywhere"], "unknown"),
+        ([], "standard input is empty"),
+    ):
+        result = run(capsys, "check-command", "--gpu", "RTX 3090", *words)
+        assert result.code == 1
+        assert result.out == ""
+        assert result.err.startswith("error: ")
+        assert said in result.err

@@ -1,0 +1,79 @@
+"""The closed loop: every command that is printed is read back to the scenario that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+
+from advisor.errors import UserError
+from advisor.reading.pasted_request import asked_by, read_pasted
+from advisor.runtimes.commands import Command, commands_for
+from advisor.scenario.resolve import resolve
+from advisor.scenario.scenario import Scenario, split_of
+from advisor.scenario.settings import request_from
+from tests.commands.test_programs import known, requests
+
+STEP = 17
+PLAIN = {"auto": "f16"}
+"""The cache type used when nothing is said has two names."""
+
+
+def bits(scenario: Scenario) -> object:
+    """16 bits are the checkpoint's own type, which some programs are not told."""
+    form = scenario.precision
+    return form.bits_per_weight if form.family == "unquantized" else form.name
+
+
+SETTINGS: Mapping[str, Callable[[Scenario], object]] = {
+    "model": lambda s: s.model.name,
+    "precision": bits,
+    "framework": lambda s: s.framework.name,
+    "context": lambda s: s.context_tokens,
+    "batch": lambda s: s.batch,
+    "gpus": lambda s: s.gpus,
+    "split": split_of,
+    "backend": lambda s: s.backend,
+    "kv_cache": lambda s: [PLAIN.get(k.name, k.name) for k in (s.kv_cache_k, s.kv_cache_v)],
+    "flash_attention": lambda s: s.flash_attention,
+    "ubatch": lambda s: s.ubatch,
+    "kv_unified": lambda s: s.kv_unified or s.batch == 1,
+    "swa_full": lambda s: s.swa_full,
+    "gpu_layers": lambda s: s.gpu_layers,
+    "cpu_experts": lambda s: s.cpu_experts,
+    "draft_model": lambda s: s.draft_model and s.draft_model.name,
+    "mtp": lambda s: s.mtp,
+}
+
+
+def sample() -> Iterator[Scenario]:
+    for request in islice(requests(), 0, None, STEP):
+        try:
+            yield resolve(request, known())
+        except UserError:
+            continue
+
+
+def read_back(command: Command, scenario: Scenario) -> Scenario:
+    """Resolve what a command says, on the card of the scenario."""
+    pasted = read_pasted(command.text)
+    assert not pasted.unknown, command.text
+    assert not pasted.wrong, command.text
+    asked = asked_by(pasted, known())
+    assert not asked.not_sized, command.text
+    assert scenario.gpu
+    cards = asked.cards or scenario.gpus
+    card = f"{cards}x {scenario.gpu.name}" if cards > 1 else scenario.gpu.name
+    return resolve(request_from({**asked.settings, "gpu": card}), known())
+
+
+def test_every_printed_command_is_read_back_to_its_scenario() -> None:
+    programs = set()
+    for scenario in sample():
+        for command in commands_for(scenario):
+            again = read_back(command, scenario)
+            unsaid = {gap.setting for gap in command.gaps}
+            programs.add(command.program)
+            for name, value in SETTINGS.items():
+                same = name in unsaid or value(again) == value(scenario)
+                assert same, (name, value(scenario), value(again), command.text)
+    assert programs == {c.name for f in known().frameworks.values() for c in f.commands}

@@ -1,0 +1,254 @@
+"""Pasted commands: programs, flags, quotes, variables, containers, files; and what is unknown."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+
+from advisor.errors import RequestError
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.flags import flags_of, starts
+from advisor.knowledge.types import Knowledge
+from advisor.reading.command_lines import read_command
+from advisor.reading.meanings import layers_in_ram, layers_of_share, whole
+from advisor.reading.pasted_request import Asked, asked_by
+from advisor.scenario.settings import KEYS
+
+
+@lru_cache(maxsize=1)
+def known() -> Knowledge:
+    return load_knowledge()
+
+
+def asked(text: str) -> Asked:
+    return asked_by(read_command(text), known())
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "cards"),
+    [
+        (
+            "vllm serve Qwen/Qwen3-32B --tensor-parallel-size=2 --max_model_len 32k -q awq_marlin",
+            {"context": 32_000, "split": "tensor", "precision": "AWQ 4-bit"},
+            2,
+        ),
+        (
+            ("python3 -m vllm.entrypoints.openai.api_server --model Qwen/Qwen3-32B -pp 2 "
+            "--max-model-len 8K --dtype half --max-num-seqs 4"),
+            {"context": 8192, "split": "layer", "precision": "FP16", "batch": 4},
+            2,
+        ),
+        (
+            ("python -m sglang.launch_server --model-path Qwen/Qwen3-32B --tp 2 "
+            "--context-length 4096 --speculative-algorithm NEXTN --speculative-num-steps 2"),
+            {"context": 4096, "split": "tensor", "mtp": 2},
+            2,
+        ),
+        (
+            "trtllm-serve Qwen/Qwen3-32B --max_seq_len 4096 --max-batch-size 8",
+            {"context": 4096, "batch": 8},
+            1,
+        ),
+        (
+            ("text-generation-launcher --model-id Qwen/Qwen3-32B --quantize bitsandbytes-nf4 "
+            "--max-total-tokens 4096 --max-batch-total-tokens 16384 --num-shard 2"),
+            {"context": 4096, "batch": 4, "precision": "NF4", "split": "tensor"},
+            2,
+        ),
+        (
+            ("./build/bin/llama-server -m models/Qwen3-32B-Q4_K_M.gguf -c 8192 -np 2 -ngl 40 -fa "
+            "-ctk q8_0 -ctv q8_0 -ub 1024 --no-kv-unified --swa-full -sm row -ts 3,1 --threads 8"),
+            {
+                "model": "Qwen3-32B", "precision": "Q4_K_M", "context": 4096, "batch": 2,
+                "gpu_layers": 40, "flash_attention": True, "kv_cache_k": "q8_0",
+                "kv_cache_v": "q8_0", "ubatch": 1024, "kv_unified": False, "swa_full": True,
+                "split": "row",
+            },
+            2,
+        ),
+        (
+            "llama-cli -hf unsloth/Qwen3-30B-A3B-GGUF:Q4_K_M -c 4096 -ot '.ffn_.*_exps.=CPU'",
+            {"model": "Qwen3-30B-A3B", "precision": "Q4_K_M", "cpu_experts": 48},
+            None,
+        ),
+        (
+            "llama-server -m Qwen3-30B-A3B-Q8_0.gguf -cmoe -ngl -1",
+            {"cpu_experts": "all", "gpu_layers": "all"},
+            None,
+        ),
+        ("llama-server -m Qwen3-32B-Q8_0.gguf -dev Vulkan0,Vulkan1", {"backend": "Vulkan"}, 2),
+        ("llama-server -m Qwen3-32B-Q8_0.gguf -sm none", {}, 1),
+        ("ollama run qwen3:32b --verbose", {"model": "qwen3:32b", "framework": "Ollama"}, None),
+        (
+            "mlx_lm.generate --model ./Qwen3-32B-MLX-4-bit --max-kv-size 4096 --prompt Hi",
+            {"precision": "MLX 4-bit", "context": 4096},
+            None,
+        ),
+        (
+            ("python main.py --backend exllamav2 --model-name Qwen3-32B-EXL2-4.0-bpw "
+            "--max-seq-len 4096 --cache-mode Q4 --tensor-parallel true"),
+            {"framework": "ExLlamaV2", "kv_cache": "exl-q4", "split": "tensor"},
+            None,
+        ),
+        ("lms load Qwen3-32B-Q4_K_M.gguf --gpu 0.5 -c 4096 -y", {"gpu_layers": 33}, None),
+    ],
+)  # fmt: skip
+def test_flags_become_settings(text: str, settings: dict[str, object], cards: int | None) -> None:
+    found = asked(text)
+    assert {key: found.settings.get(key) for key in settings} == settings
+    assert found.cards == cards
+    assert set(found.settings) <= set(KEYS)
+
+
+SAME = "vllm serve Qwen/Qwen3-32B --max-model-len 4096 --port 8000"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SAME,
+        "$ vllm serve Qwen/Qwen3-32B \\\n    --max-model-len 4096 \\\n    --port 8000\n",
+        "vllm serve Qwen/Qwen3-32B `\r\n  --max-model-len 4096 `\r\n  --port 8000",
+        "vllm serve Qwen/Qwen3-32B ^\r\n --max-model-len 4096 ^\r\n --port 8000",
+        "# this\n```bash\nvllm serve 'Qwen/Qwen3-32B' --max-model-len=4096 --port \"8000\"\n```",
+        "sudo nohup vllm serve Qwen/Qwen3-32B --max-model-len 4096 --port 8000 > log.txt 2>&1 &",
+        "cd /srv && source venv/bin/activate && " + SAME,
+        "HF_TOKEN=abc uv run " + SAME + " | tee log",
+        (
+            "docker run --gpus all -v ~/.cache:/root --env HF_TOKEN=a -p 8000:8000 --ipc=host "
+            "vllm/vllm-openai:latest --model Qwen/Qwen3-32B --max-model-len 4096 --port 8000"
+        ),
+        "C:\\venv\\vllm.exe serve Qwen/Qwen3-32B --max-model-len 4096 --port 8000",
+    ],
+)
+def test_the_same_command_in_any_dress(text: str) -> None:
+    pasted = read_command(text)
+    plain = read_command(SAME)
+    assert pasted.said() == plain.said()
+    assert not pasted.unknown
+    assert pasted.listed("") == ["--port"]
+    assert asked(text) == asked(SAME)
+
+
+@pytest.mark.parametrize(
+    ("text", "cards"),
+    [
+        ("CUDA_VISIBLE_DEVICES=0,1 llama-server -m Qwen3-8B-Q8_0.gguf", 2),
+        ("export CUDA_VISIBLE_DEVICES=3\nllama-server -m Qwen3-8B-Q8_0.gguf", 1),
+        ('$env:CUDA_VISIBLE_DEVICES="0,1"\nllama-server -m Qwen3-8B-Q8_0.gguf', 2),
+        ("set HIP_VISIBLE_DEVICES=0\r\nllama-server -m Qwen3-8B-Q8_0.gguf", 1),
+        ("docker run --gpus '\"device=0,2\"' llama.cpp:server -m Qwen3-8B-Q8_0.gguf", 2),
+        ("docker run --gpus 1 ghcr.io/ggml-org/llama.cpp:server-cuda -m Qwen3-8B-Q8_0.gguf", 1),
+        ("text-generation-launcher --model-id Qwen/Qwen3-8B", None),
+        ("CUDA_VISIBLE_DEVICES=0,1,2,3 vllm serve Qwen/Qwen3-8B -tp 2", 2),
+        ("CUDA_VISIBLE_DEVICES=0,1 vllm serve Qwen/Qwen3-8B", 1),
+    ],
+)
+def test_cards_that_are_left_visible(text: str, cards: int | None) -> None:
+    assert asked(text).cards == cards
+
+
+def test_variables_of_programs_are_flags_too() -> None:
+    llama = asked(
+        "LLAMA_ARG_CTX_SIZE=8192 LLAMA_ARG_N_GPU_LAYERS=20 llama-server -m Qwen3-8B-Q8_0.gguf"
+    )
+    assert (llama.settings["context"], llama.settings["gpu_layers"]) == (8192, 20)
+    tgi = asked("docker run -e MAX_TOTAL_TOKENS=4096 ghcr.io/huggingface/text-generation-inference "
+                "--model-id Qwen/Qwen3-8B")  # fmt: skip
+    assert tgi.settings["context"] == 4096
+
+
+def test_ollama_with_its_variables_and_its_modelfile() -> None:
+    served = asked(
+        "OLLAMA_KV_CACHE_TYPE=q8_0 OLLAMA_FLASH_ATTENTION=1 OLLAMA_NUM_PARALLEL=2 ollama serve &\n"
+        "ollama run Qwen3-8B"
+    )
+    assert served.settings["kv_cache"] == "q8_0"
+    assert (served.settings["batch"], served.settings["flash_attention"]) == (2, True)
+    own = (
+        "FROM ./Qwen3-8B-Q4_K_M.gguf\nPARAMETER num_ctx 8192\nPARAMETER num_gpu 20\nSYSTEM Be kind"
+    )
+    file = asked(own)
+    assert file.settings["precision"] == "Q4_K_M"
+    assert (file.settings["context"], file.settings["gpu_layers"]) == (8192, 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "flag", "near"),
+    [
+        ("vllm serve Qwen/Qwen3-8B --max-model-lenn 4", "--max-model-lenn", "--max-model-len"),
+        ("vllm serve Qwen/Qwen3-8B --swap-space 4 --port 1", "--swap-space", None),
+        ("llama-server -m Qwen3-8B-Q8_0.gguf --ctx-len 4096", "--ctx-len", "--ctx-size"),
+        ("OLLAMA_KV_CACHE=f16 ollama run Qwen3-8B", "OLLAMA_KV_CACHE", "OLLAMA_KV_CACHE_TYPE"),
+        ("sglang serve --model-path Qwen/Qwen3-8B --max-model-len 4096", "--max-model-len", None),
+    ],
+)  # fmt: skip
+def test_an_unknown_flag_is_named_with_the_nearest(text: str, flag: str, near: str | None) -> None:
+    unknown = read_command(text).unknown
+    assert [one.name for one in unknown] == [flag]
+    assert near is None or near in unknown[0].nearest
+
+
+def test_a_value_that_the_program_does_not_take_is_named() -> None:
+    wrong = read_command("llama-server -m Qwen3-8B-Q8_0.gguf -ctk fp8").wrong
+    assert len(wrong) == 1
+    assert wrong[0].startswith("-ctk takes f32, f16")
+
+
+def test_what_changes_memory_without_a_figure_here_is_named() -> None:
+    pasted = read_command("vllm serve Qwen/Qwen3-8B --enable-lora --cpu-offload-gb 4 --uds x")
+    assert pasted.listed("?") == ["--enable-lora", "--cpu-offload-gb"]
+    assert pasted.listed("") == ["--uds"]
+    shares = asked("llama-server -m Qwen3-8B-Q8_0.gguf -ts 3,1")
+    assert any("3,1" in note for note in shares.not_sized)
+    kept = asked("llama-server -m Qwen3-30B-A3B-Q8_0.gguf -ot 'blk.1.attn_q=CPU'")
+    assert any("-ot" in note for note in kept.not_sized)
+
+
+def test_a_context_that_is_not_stated_is_the_programs_own() -> None:
+    served = asked("vllm serve Qwen/Qwen3-8B")
+    assert served.settings["context"] == known().models["Qwen3-8B"].trained_context_tokens
+    assert served.own_context
+    assert not served.fits_context
+    assert asked("llama-server -m Qwen3-8B-Q8_0.gguf").fits_context
+    assert not asked("llama-server -m Qwen3-8B-Q8_0.gguf -fit off").fits_context
+    assert "context" not in asked("ollama run Qwen3-8B").settings
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("echo hello", "no program"),
+        ("", "no program"),
+        ("vllm serve --port 8000", "names no model"),
+        ("vllm serve 'Qwen/Qwen3-8B", "quotation mark"),
+        ("vllm serve Qwen/Qwen3-8B --max-model-len many", "not a whole number"),
+        ("vllm serve Qwen/Qwen3-8B --speculative-config {broken", "not JSON"),
+    ],
+)
+def test_what_cannot_be_read_says_why(text: str, words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        asked(text)
+
+
+def test_patterns_of_tensors_and_shares_of_layers() -> None:
+    assert layers_in_ram(r"blk\.(1[0-9])\.ffn_.*_exps\.=CPU", 48) == 10
+    assert layers_in_ram(r"\.ffn_(up|down)_exps\.=CPU", 48) is None
+    assert layers_in_ram(r"exps=CUDA1", 48) is None
+    assert layers_in_ram(r"[broken=CPU", 48) is None
+    assert all(layers_of_share(int(1000 * n / 33) / 1000, 32) == n for n in range(33))
+    assert layers_of_share(1.0, 32) is None
+    assert [whole(text) for text in ("4096", "4k", "4K", "1.5k", "32,768")] == [
+        4096, 4000, 4096, 1500, 32768,
+    ]  # fmt: skip
+
+
+def test_every_start_has_flags_and_every_flag_a_source() -> None:
+    for start in starts():
+        flags = flags_of(start.tool)
+        assert flags, start
+        assert all(flag.source for flag in flags.values())
+        assert any(flag.sets in {"context", "tokens_all"} for flag in flags.values()) or (
+            start.tool == "mlx_lm.server"
+        )
