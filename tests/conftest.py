@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,12 @@ def _no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         raise AssertionError("a test tried to use the network")
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture
+def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the cases beside the rules only the first are run, for what is about scenarios."""
+    from advisor.workbench.cases import Runner  # noqa: PLC0415 - few tests need it
+
+    every = Runner.cases
+    monkeypatch.setattr(Runner, "cases", lambda *given: islice(every(*given), 9))

@@ -211,7 +211,7 @@ class _Stage(Struct, frozen=True):
             yield self._failure(bad, given)
             return
         for form in FORMATS.values():
-            for length in LENGTHS:
+            for length in LENGTHS[:1] if form.complete else LENGTHS:
                 try:
                     form.write(Page(doc, length, templates))
                 except Exception as bad:  # noqa: BLE001 - as above

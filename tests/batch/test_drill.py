@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds processes in /proc")
-def test_twenty_kills_of_parents_and_workers_lose_nothing() -> None:
-    command = [sys.executable, str(ROOT / "benchmarks/batch_drill.py"), "--kills", "20"]
+def test_kills_of_parents_and_workers_lose_nothing() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks/batch_drill.py"), "--kills", "8"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.endswith("\n20 kills, 0 problems\n")
+    assert done.stdout.endswith("\n8 kills, 0 problems\n")

@@ -15,6 +15,7 @@ from advisor.cli.trusted import digest_of, name_of, remember
 from tests.cli.running import Outcome, advise, run
 
 Capture = pytest.CaptureFixture[str]
+FEW = ("--sample", "100")
 SHARED = {"gpu": "Example 48 GB card", "model": "phi-3-medium", "precision": "FP16"}
 RULES = """\
 - disable: tune-a-smaller-model
@@ -135,13 +136,13 @@ def test_the_starter_passes_its_own_checks(
     monkeypatch.setenv("ADVISOR_DATA_DIR", str(tmp_path / "data"))
     done(run(capsys, "init", "."))
     done(run(capsys, "trust"))
-    assert "no problem found\nyours: 1 added\n" in done(run(capsys, "rules", "check")).out
+    assert "no problem found\nyours: 1 added\n" in done(run(capsys, "rules", "check", *FEW)).out
     assert "no problem found\nyours: 1 added\n" in done(run(capsys, "knowledge", "check")).out
     tested = done(run(capsys, "rules", "test", "--rule", "example-card-is-shared"))
     assert tested.out == "2 of 2 cases hold\n"
 
 
-def test_the_whole_starter_passes_rules_test(capsys: Capture, inside: Path) -> None:
+def test_the_starter_passes_rules_test(capsys: Capture, inside: Path, few_cases: None) -> None:
     (inside / "rules" / "more.yaml").rename(inside / "more.away")
     try:
         out = done(run(capsys, "rules", "test")).out

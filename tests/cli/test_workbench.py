@@ -135,7 +135,7 @@ def test_test_writes_json_and_junit(capsys: Capture, tmp_path: Path) -> None:
     assert data["run"] == int(ET.parse(file).getroot().attrib["tests"])  # noqa: S314 - our own
 
 
-def test_a_failing_scenario_fails_the_run(capsys: Capture, tmp_path: Path) -> None:
+def test_a_failing_scenario_fails_the_run(capsys: Capture, tmp_path: Path, few_cases: None) -> None:
     folder = tmp_path / "whole"
     folder.mkdir()
     (folder / "a.yaml").write_text(

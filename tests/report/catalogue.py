@@ -13,7 +13,7 @@ from advisor.report.assembly import Views, document_and_views
 from advisor.scenario.settings import request_from
 from advisor.workbench.fact_store import Given, drawn, eased
 
-REPORTS = 300
+REPORTS = 200
 
 
 @lru_cache(maxsize=1)

@@ -68,10 +68,10 @@ def test_what_is_left_out_are_reasons_and_never_what_to_do(advisor: Advisor) -> 
 
 def test_every_document_of_generated_requests_holds(advisor: Advisor) -> None:
     seen = Counter[str]()
-    drawn = islice(requests(advisor.knowledge, seed=17), 150)
+    drawn = islice(requests(advisor.knowledge, seed=17), 100)
     wrong = {str(given): found for given in drawn if (found := wrong_with(advisor, given, seen))}
     assert not wrong
-    assert seen["refused"] < 75
+    assert seen["refused"] < 50
 
 
 def test_a_right_document_holds(doc: Advice) -> None:

@@ -64,7 +64,7 @@ def test_a_contradiction_fails_its_cases_and_the_rest_goes_on(
 
 
 def test_a_missing_verdict_fails_its_scenario_and_the_rest_goes_on(
-    tmp_path: Path, capsys: Capture
+    tmp_path: Path, capsys: Capture, few_cases: None
 ) -> None:
     text = "- disable: verdict-tight\n  reason: a mistake\n"
     rules = own(tmp_path / "mine", text)

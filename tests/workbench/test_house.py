@@ -21,7 +21,6 @@ from tests.cli.running import run
 ACTION = "templates/actions/quantize.md.j2"
 NOTE = "templates/notes/example-card.md.j2"
 WORDS = "templates/words.txt"
-CARD = "knowledge/gpus/house.yaml"
 FACTS = "knowledge/facts.yaml"
 RULES = "rules/house.yaml"
 
@@ -84,13 +83,15 @@ FAILING: Sequence[Mapping[str, str]] = (
     {ACTION: "# Use {{ option.format }}\n{% if option.format == 'FP8' %}Text.{% endif %}\n"},
     {"templates/actions/add-gpus.md.j2": "# Add\n"},
 )
-SOUND: Sequence[Mapping[str, str]] = (
-    {},
-    {ACTION: "# Use {{ option.format }}\nIt is then {{ memory.required }} large.\n"},
-    {NOTE: "{% vary %}One{% or %}Two{% endvary %} way to say {{ gpu.name }}.\n"},
-    {"templates/report/verdict.md.j2": "{{ gpu.name }} and {{ model.name }}.\n"},
-    {CARD: "- gpu: RTX 4090\n  based_on: GeForce RTX 4090\n  vram: 40 GB\n  source: house\n"},
-)
+SOUND: Mapping[str, str] = {
+    ACTION: "# Use {{ option.format }}\nIt is then {{ memory.required }} large.\n",
+    NOTE: "{% vary %}To book it{% or %}To book it well{% endvary %} is to say {{ gpu.name }}.\n",
+    "templates/report/verdict.md.j2": "{{ gpu.name }} and {{ model.name }}.\n",
+    "knowledge/gpus/more.yaml": (
+        "- gpu: GeForce RTX 4090 40 GB\n  based_on: GeForce RTX 4090\n  vram: 40 GB\n"
+        "  source: house-example\n"
+    ),
+}
 
 
 @pytest.mark.parametrize("files", FAILING)
@@ -99,14 +100,13 @@ def test_a_report_that_fails_is_found(folder: Path, files: Mapping[str, str]) ->
     assert any(found.is_error for found in looked.problems)
 
 
-@pytest.mark.parametrize("files", SOUND)
-def test_where_it_is_green_every_report_comes_out(folder: Path, files: Mapping[str, str]) -> None:
-    house = changed(folder, files)
+def test_where_it_is_green_every_report_comes_out(folder: Path) -> None:
+    house = changed(folder, SOUND)
     looked = check_house(house)
-    if not any(found.is_error for found in looked.problems):
-        assert looked.reports
-        assert looked.texts
-        _render_others(house)
+    assert not looked.problems
+    assert looked.reports
+    assert looked.texts
+    _render_others(house)
 
 
 def _render_others(house: House) -> None:
@@ -123,5 +123,5 @@ def _render_others(house: House) -> None:
             found = advisor.advise_on(ready, complete=True)
             doc = document(found, templates=house.templates, options=True)
             for form in FORMATS.values():
-                for length in LENGTHS:
+                for length in LENGTHS[:1] if form.complete else LENGTHS:
                     assert form.write(Page(doc, length, house.templates))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
@@ -231,17 +233,14 @@ def test_a_limit_leaves_the_rest_unlooked_at(bare: Advisor, evaluation: Evaluati
     assert len(result.survivors) + len(result.equivalent) == 1
 
 
-def test_failing_tests_are_refused_first(advisor: Advisor, rules_copy: object) -> None:
-    from pathlib import Path  # noqa: PLC0415
-
-    assert isinstance(rules_copy, Path)
+def test_failing_tests_are_refused_first(rules_copy: Path, tmp_path: Path) -> None:
     path = rules_copy / "notes.yaml"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("at least 33 %", "at least 99 %"), encoding="utf-8")
     with pytest.raises(
         RequestError, match=r"tests fail with the rules as they are: .*cache-is-large"
     ):
-        mutated_rules(Folders(rules_copy), None, ["cache-is-large"], Search(5))
+        mutated_rules(Folders(rules_copy), tmp_path / "none", ["cache-is-large"], Search(5))
 
 
 def test_an_unknown_rule_is_named(advisor: Advisor) -> None:
