@@ -47,6 +47,7 @@ def test_every_example_runs(
     bench = ROOT / "tests" / "data" / "measurements" / "llama-bench.json"
     (tmp_path / "bench.json").write_bytes(bench.read_bytes())
     (tmp_path / "plan.yaml").write_text("gpus: [RTX 4090]\nmodels: [llama-3-8b]\nformats: [Q8_0]\n")
+    (tmp_path / "server.log").write_text("Available KV cache memory: 3.81 GiB\n")
     monkeypatch.setenv("ADVISOR_DATA_DIR", str(tmp_path / "data"))
     if command.endswith(" reports"):
         run(capsys, "batch", "plan.yaml", "--out", "reports")

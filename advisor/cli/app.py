@@ -137,6 +137,7 @@ _COMMANDS = {
     "gpus-for": "reverse.gpus_for",
     "check": "check.check",
     "check-command": "check_command.check_command_line",
+    "diagnose": "diagnose.diagnose",
     "batch": "batch.batch",
     "audit": "audit.audit",
     "site": "site.site",

@@ -13,6 +13,7 @@ from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.load import check_knowledge, provenance_line
 from advisor.knowledge.load import find as search
+from advisor.knowledge.log_patterns import log_pattern_problems
 from advisor.report.figures import aligned
 from advisor.runtimes import memory_model_problems
 
@@ -53,7 +54,7 @@ def check(
     """Check every knowledge file, over the built-in ones; every problem at once."""
     folder = folder or knowledge
     where = folder or data_dir("knowledge")
-    raise_problems(list(check_knowledge(where, memory_model_problems)))
+    raise_problems(list(check_knowledge(where, memory_model_problems, log_pattern_problems)))
     known = load_knowledge(folder)
     typer.echo(
         f"{len(known.gpus)} GPUs, {len(known.models)} models, {len(known.formats)} formats, "

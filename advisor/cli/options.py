@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_type_hints
 
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.calibration import file_of
 from advisor.errors import RequestError, UserError, raise_problems
@@ -190,6 +191,12 @@ class Asked(Struct, frozen=True):
 def takes_request(command: Callable[..., None]) -> Callable[..., None]:
     """Replace the parameter ``asked`` of a command by the flags that state a request."""
     return spread(command, "asked", [_flag(setting) for setting in FLAGS], read_flags)
+
+
+def adds_to_request(command: Callable[..., None]) -> Callable[..., None]:
+    """Do the same where none of the flags is needed, as the rest is read elsewhere."""
+    flags = [_flag(replace(setting, needed=False)) for setting in FLAGS]
+    return spread(command, "asked", flags, read_flags)
 
 
 def spread(

@@ -57,7 +57,7 @@ def write_report(
         _hold(doc, length, templates)
     terminal = output is None and sys.stdout.isatty()
     color = terminal and not os.environ.get("NO_COLOR")
-    width = _width(terminal=terminal)
+    width = width_of(terminal=terminal)
     text = chosen.write(Page(doc, length, templates, width=width, color=color))
     if chosen.continued:
         extra = [_picture(doc, form, templates, terminal=terminal)] if memory else []
@@ -91,7 +91,7 @@ def _picture(doc: Advice, form: str, templates: Path | None, *, terminal: bool) 
 
     if form == "markdown":
         return picture_markdown(doc, templates=templates)
-    return picture_text(doc, width=_width(terminal=terminal), templates=templates)
+    return picture_text(doc, width=width_of(terminal=terminal), templates=templates)
 
 
 def _options(doc: Advice, form: str, output: Path | None, templates: Path | None) -> str:
@@ -104,7 +104,7 @@ def _options(doc: Advice, form: str, output: Path | None, templates: Path | None
         return f"{text}\n\n{picture}" if picture else text
     if output is None and sys.stdout.isatty():
         return _drawn(pages.options_html(doc, templates=templates))
-    return pages.options_text(doc, width=_width(terminal=False), templates=templates)
+    return pages.options_text(doc, width=width_of(terminal=False), templates=templates)
 
 
 def _drawn(table: OptionsTable | None) -> str:
@@ -118,14 +118,15 @@ def _drawn(table: OptionsTable | None) -> str:
         drawn.add_column(name)
     for row in table.rows:
         drawn.add_row(*row)
-    console = Console(width=_width(terminal=True), no_color=bool(os.environ.get("NO_COLOR")))
+    console = Console(width=width_of(terminal=True), no_color=bool(os.environ.get("NO_COLOR")))
     with console.capture() as held:
         console.print(table.lead, highlight=False)
         console.print(drawn)
     return held.get()
 
 
-def _width(*, terminal: bool) -> int:
+def width_of(*, terminal: bool) -> int:
+    """Give the columns to write in."""
     return min(shutil.get_terminal_size().columns, _WIDEST) if terminal else _PIPE_WIDTH
 
 

@@ -233,6 +233,7 @@ TABLES = {
 SINGLE = (
     "facts.yaml",
     "presets.yaml",
+    "logs.yaml",
     "calibration.yaml",
     "calibration-fitted.yaml",
     "measured.csv",

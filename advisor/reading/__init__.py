@@ -1,1 +1,1 @@
-"""What people type and paste, read: names of models, the public list behind them, commands."""
+"""What people type and paste, read: names of models and the public list, commands, logs."""

@@ -18,6 +18,7 @@ from advisor.advice.preparation import Prepared, prepare
 from advisor.errors import AdvisorError, Source, UserError
 from advisor.estimate.picture import memory_picture
 from advisor.knowledge.load import check_knowledge
+from advisor.knowledge.log_patterns import log_pattern_problems
 from advisor.knowledge.types import Knowledge
 from advisor.report.assembly import document
 from advisor.report.figures import words_of
@@ -103,7 +104,7 @@ def _parts(house: House, sample: int, progress: Progress | None) -> Iterator[Pro
 
 def _knowledge(house: House) -> Iterator[UserError]:
     if house.knowledge is not None:
-        yield from check_knowledge(house.knowledge, memory_model_problems)
+        yield from check_knowledge(house.knowledge, memory_model_problems, log_pattern_problems)
     if house.rules is None:
         yield from read_all(None, house.templates, house.knowledge).problems
 

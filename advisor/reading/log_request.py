@@ -1,0 +1,233 @@
+"""What a log says, as the settings of a request: its names found, or said to be unknown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from advisor.errors import RequestError
+from advisor.knowledge.cards import TOGETHER
+from advisor.knowledge.names import find_format_candidates, find_framework, find_gpu, find_model
+from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
+from advisor.models.resolution import model_from_record
+from advisor.reading.logs import Log
+from advisor.units import GIB
+
+_HUB_FOLDER = re.compile(r"(?:^|.*/)models--([^/]+?)--([^/]+)(?:/.*)?$")
+_BLOB = re.compile(r".*/blobs/sha256[-:]")
+_SHARD = re.compile(r"-\d{5}-of-\d{5}$")
+_ENDING = re.compile(r"\.(?:gguf|safetensors)$", re.IGNORECASE)
+_TAGGED = re.compile(r"[-_]GGUF$", re.IGNORECASE)
+_IN_BRACKETS = re.compile(r"\s*\([^)]*\)")
+_SAME_SIZE = 0.03
+"""How far the parameters that a log counts may lie from those of the model of that name: files
+leave vision towers out, and round."""
+_SAME_MEMORY = 0.12
+"""How far the memory that a driver shows may lie below what the card is sold with."""
+_MORE_MEMORY = 0.02
+
+
+class FromLog(Struct, frozen=True):
+    """What a request takes from a log."""
+
+    settings: Mapping[str, object]
+    unknown: Mapping[str, str]
+    """Setting -> what the log says of it that is not known here; empty text: it says nothing."""
+
+
+def settings_of(log: Log, knowledge: Knowledge) -> FromLog:
+    """Read the settings that a log tells, and what it leaves open."""
+    settings: dict[str, object] = {}
+    unknown: dict[str, str] = {}
+    gguf = _places_layers(log, knowledge)
+    if log.runtime:
+        settings["framework"] = log.runtime
+    card, seen = _cards(log, knowledge, every=gguf)
+    _put("gpu", card, seen, settings, unknown)
+    model, named, in_name = _model(log, knowledge)
+    _put("model", model, named, settings, unknown)
+    precision, written = _precision(log, knowledge, in_name, gguf=gguf)
+    if precision or gguf:
+        _put("precision", precision, written, settings, unknown)
+    settings |= _context(log) | _cache_types(log, knowledge) | _ranks(log)
+    if gguf:
+        settings |= _placed(log)
+    return FromLog(settings, unknown)
+
+
+def _put(
+    key: str, found: str, seen: str, settings: dict[str, object], unknown: dict[str, str]
+) -> None:
+    if found:
+        settings[key] = found
+    else:
+        unknown[key] = seen
+
+
+def _places_layers(log: Log, knowledge: Knowledge) -> bool:
+    """Whether the program places layers of one file, on every card that it is shown."""
+    if not log.runtime:
+        return False
+    return find_framework(knowledge, log.runtime).places_layers
+
+
+# ---- cards
+
+
+def _cards(log: Log, knowledge: Knowledge, *, every: bool) -> tuple[str, str]:
+    """Name the cards as a request does; else give what the log calls them.
+
+    Args:
+        log: What was read.
+        knowledge: The cards that are known.
+        every: Whether the program takes all cards it is shown.
+    """
+    named = {device: name for device, (name, _) in log.cards.items()}
+    own = {device: name for device, (name, its) in log.cards.items() if its}
+    if not named:
+        return "", ""
+    found = {d: _card(log, d, name, knowledge) for d, name in (own or named).items()}
+    if not all(found.values()):
+        return "", next(name for d, name in (own or named).items() if not found[d])
+    names = list(found.values()) if every else list(found.values())[:1]
+    ranks = int(log.figure("tensor_ranks") or 1) * int(log.figure("pipeline_ranks") or 1)
+    if ranks > 1:
+        return f"{ranks}x {names[0]}", ""
+    if len(set(names)) == 1:
+        return f"{len(names)}x {names[0]}" if len(names) > 1 else names[0], ""
+    return TOGETHER.join(names), ""
+
+
+def _card(log: Log, device: str, printed: str, knowledge: Knowledge) -> str:
+    """Find a card by the name that its driver prints, and the memory it shows."""
+    name = _IN_BRACKETS.sub("", printed).strip()
+    shown = log.capacity(device)
+    sold = f":{max(1, round(shown / GIB + 0.2))}GB" if shown else ""
+    for text in (name, name + sold) if sold else (name,):
+        try:
+            card = find_gpu(knowledge, text)
+        except RequestError:
+            continue
+        if _has(card, shown):
+            return text
+    return ""
+
+
+def _has(card: Gpu, shown: float | None) -> bool:
+    """Whether a card may show this memory: drivers keep a part of it."""
+    if not shown or not card.vram_bytes or card.unified_memory:
+        return True
+    return -_MORE_MEMORY <= 1 - shown / card.vram_bytes <= _SAME_MEMORY
+
+
+# ---- the model
+
+
+def _model(log: Log, knowledge: Knowledge) -> tuple[str, str, str]:
+    """Give the model's name, else what the log calls it; and the format that the name tells."""
+    said = [text for text in (log.text("model"), log.text("name")) if text]
+    for text in said:
+        for name in _spellings(text):
+            found = _known(name, knowledge)
+            if found and _same_size(log, found[0], knowledge):
+                return found[0].name, "", found[1]
+    shown = [text for text in said if not _BLOB.match(text)]
+    return "", shown[0] if shown else "", ""
+
+
+def _spellings(text: str) -> Iterator[str]:
+    """Give what may be the name in a path, a repository or a tag."""
+    if _BLOB.match(text):
+        return
+    text = text.replace("\\", "/").rstrip("/")
+    if hub := _HUB_FOLDER.match(text):
+        text = f"{hub[1]}/{hub[2]}"
+    stem = _SHARD.sub("", _ENDING.sub("", text))
+    if stem.count("/") <= 1 and not stem.startswith(("/", ".")):
+        yield stem
+    last = stem.rpartition("/")[2]
+    yield last
+    yield _TAGGED.sub("", last)
+
+
+def _known(name: str, knowledge: Knowledge) -> tuple[ModelRecord, str] | None:
+    """Divide a name into a model and the format behind it, if any."""
+    try:
+        return find_model(knowledge, name), ""
+    except RequestError:
+        pass
+    for at in (at for at, sign in enumerate(name) if sign in "-_.:"):
+        try:
+            model = find_model(knowledge, name[:at])
+            return model, find_format_candidates(knowledge, name[at + 1 :])[0].name
+        except RequestError:
+            continue
+    return None
+
+
+def _same_size(log: Log, record: ModelRecord, knowledge: Knowledge) -> bool:
+    counted = log.figure("parameters")
+    if not counted:
+        return True
+    model = model_from_record(record, knowledge)
+    sizes = (model.parameters, model.parameters - model.vision_parameters)
+    return any(abs(counted / size - 1) <= _SAME_SIZE for size in sizes)
+
+
+# ---- settings
+
+
+def _precision(log: Log, knowledge: Knowledge, in_name: str, *, gguf: bool) -> tuple[str, str]:
+    stated = log.text("precision")
+    for text in (stated, in_name, "" if gguf else log.text("dtype")):
+        try:
+            if text and find_format_candidates(knowledge, text):
+                return text, ""
+        except RequestError:
+            continue
+    return "", stated
+
+
+def _context(log: Log) -> dict[str, object]:
+    """Give context and sequences; a cache shared by all is divided among them."""
+    each, whole, sequences = (
+        log.figure(name) for name in ("context", "context_total", "sequences")
+    )
+    if whole and sequences:
+        each = whole // sequences
+    found = {"context": each or whole, "batch": sequences, "ubatch": log.figure("ubatch")}
+    return {key: int(value) for key, value in found.items() if value and value >= 1}
+
+
+def _cache_types(log: Log, knowledge: Knowledge) -> dict[str, object]:
+    both = log.text("cache_type")
+    stated = {"kv_cache": both} if both else {}
+    for half in ("k", "v"):
+        if text := log.text(f"cache_type_{half}"):
+            stated[f"kv_cache_{half}"] = text
+    known = {name.casefold() for name in knowledge.kv_types}
+    found: dict[str, object] = {
+        key: text for key, text in stated.items() if text.casefold() in known
+    }
+    flash = log.text("flash_attention")
+    return found | ({"flash_attention": flash == "on"} if flash in {"on", "off"} else {})
+
+
+def _ranks(log: Log) -> dict[str, object]:
+    tensor, pipeline = (log.figure(f"{kind}_ranks") or 1 for kind in ("tensor", "pipeline"))
+    if tensor > 1 and pipeline > 1:
+        return {}
+    return {"split": "tensor"} if tensor > 1 else {"split": "layer"} if pipeline > 1 else {}
+
+
+def _placed(log: Log) -> dict[str, object]:
+    """Give the layers on the cards, and the back end where it is not the usual one."""
+    found: dict[str, object] = {}
+    some, every = log.figure("layers_on_card"), log.figure("layers")
+    if some is not None and every and some < every:
+        found["gpu_layers"] = int(some)
+    if backend := log.text("backend"):
+        found["backend"] = backend
+    return found

@@ -1,0 +1,257 @@
+"""A log beside our own figures: the document of ``advisor diagnose``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from advisor.advice.document import Advice
+from advisor.reading.logs import Log
+from advisor.report.figures import amount, count, percent, say
+from advisor.units import plain
+
+_FAR_SHARE, _FAR_BYTES = 0.10, 0.3 * 2**30
+"""A figure is far off where it differs by more than this share, and by more than these bytes."""
+_ALL_PERCENT = 99.5
+_SAME_FRACTION = 0.005
+Unit = Literal["bytes", "tokens", "layers", "%"]
+
+
+class Row(Struct, frozen=True):
+    """One figure of the log beside ours."""
+
+    figure: str
+    """``log.figure.NAME`` of words.txt says what it is."""
+    unit: Unit
+    logged: float
+    computed: float | None
+    """None: nothing of ours answers to it."""
+    difference: float | None
+    """Ours less the log's."""
+    far: bool
+    each_card: bool
+    line: int
+
+
+class CauseDoc(Struct, frozen=True):
+    """What went wrong."""
+
+    cause: str
+    text: str
+    """It in a sentence."""
+    line: int
+    """0: no line says it; it follows from figures."""
+    quoted: str
+
+
+class Diagnosis(Struct, frozen=True):
+    """What a log says, what we compute, and what to do."""
+
+    program: str | None
+    version: str | None
+    cards: Mapping[str, str]
+    """As the log names them, by device."""
+    model: str | None
+    """As the log names it."""
+    lines: int
+    known_lines: int
+    left_out_bytes: int
+    settings: Mapping[str, object]
+    """What the request takes from the log, then from flags, which count instead."""
+    unknown: Mapping[str, str]
+    """What neither tells, with the words of the log that are not known here."""
+    cause: CauseDoc | None
+    comparison: Sequence[Row]
+    remarks: Sequence[str]
+    starts: str | None
+    """The command with the longest context that the program itself said to hold."""
+    advice: Advice | None
+    """None where the log does not tell enough for one."""
+
+
+def compared(log: Log, doc: Advice | None) -> list[Row]:
+    """Set every figure of the log beside ours, in the order of memory: whole, parts, limits."""
+    return list(_rows(log, doc))
+
+
+def _rows(log: Log, doc: Advice | None) -> Iterator[Row]:
+    for name, unit, logged, whole, share in _pairs(log, doc):
+        if logged is None:
+            continue
+        each = unit == "bytes" and log.each(name)
+        ours = share if each else whole
+        place = log.place(name) or log.place(name.removesuffix("_in_ram"))
+        yield _row(name, unit, logged, ours, each=each, line=place)
+
+
+def _row(name: str, unit: Unit, logged: float, ours: float | None, *, each: bool, line: int) -> Row:
+    difference = None if ours is None else ours - logged
+    far = difference is not None and abs(difference) > abs(logged) * _FAR_SHARE
+    if unit == "bytes" and difference is not None:
+        far = far and abs(difference) > _FAR_BYTES
+    return Row(name, unit, logged, ours, difference, far, each, line)
+
+
+_Pair = tuple[str, Unit, float | None, float | None, float | None]
+"""Figure, its unit, the log's, ours over all cards, and ours on the fullest card."""
+
+
+def _pairs(log: Log, doc: Advice | None) -> Iterator[_Pair]:
+    ours = _Ours(doc)
+    yield "capacity", "bytes", log.on_cards("capacity"), *ours.memory("capacity_bytes")
+    yield "free", "bytes", log.on_cards("free"), None, None
+    yield "others", "bytes", log.on_cards("others"), None, None
+    yield "claimed", "bytes", log.figure("claimed"), *ours.memory("usable_bytes")
+    yield "required", "bytes", log.figure("required"), ours.whole("required", "host_all"), None
+    size = ours.whole("weights", "host_weights")
+    yield "model_size", "bytes", log.figure("model_size"), size, None
+    yield "weights", "bytes", log.on_cards("weights"), *ours.memory("weights_bytes")
+    yield "weights_in_ram", "bytes", log.in_ram("weights"), ours.whole("host_weights"), None
+    yield "cache", "bytes", _sum(log, "cache", "cache_state"), *ours.memory("kv_cache_bytes")
+    yield "cache_in_ram", "bytes", log.in_ram("cache"), ours.whole("host_kv_cache"), None
+    whole = ours.whole("kv_cache", "host_kv_cache")
+    yield "cache_whole", "bytes", log.figure("cache_whole"), whole, None
+    yield "buffers", "bytes", log.on_cards("buffers"), *ours.memory("compute_buffer_bytes")
+    yield "buffers_in_ram", "bytes", log.in_ram("buffers"), ours.whole("host_compute"), None
+    yield "cache_needed", "bytes", log.figure("cache_needed"), None, ours.one_sequence()
+    yield "cache_room", "bytes", log.figure("cache_room"), *ours.room()
+    tokens = doc.memory.cache_tokens if doc else None
+    yield "cache_tokens", "tokens", log.figure("cache_tokens"), tokens, tokens
+    longest = doc.memory.max_context_tokens if doc else None
+    yield "max_context", "tokens", log.figure("max_context"), longest, longest
+    fitting = ours.layers()
+    yield "layers_on_card", "layers", log.figure("layers_on_card"), fitting, fitting
+    yield "card_percent", "%", log.figure("card_percent"), ours.on_card_percent(), None
+    yield "asked", "bytes", log.figure("asked"), None, None
+
+
+def _sum(log: Log, *names: str) -> float | None:
+    found = [value for name in names if (value := log.on_cards(name)) is not None]
+    return sum(found) if found else None
+
+
+class _Ours:
+    """Our figures, where there are any."""
+
+    def __init__(self, doc: Advice | None) -> None:
+        self._doc = doc
+
+    def memory(self, name: str) -> tuple[float | None, float | None]:
+        """Give a figure over all cards and on the fullest one."""
+        if self._doc is None:
+            return None, None
+        memory = self._doc.memory
+        each = [getattr(card, name) for card in memory.per_gpu]
+        return getattr(memory, name), max(each) if each else None
+
+    def whole(self, *parts: str) -> float | None:
+        """Add up parts of what is needed, on the cards and in system RAM."""
+        if self._doc is None:
+            return None
+        memory = self._doc.memory
+        in_ram = (memory.host_weights_bytes, memory.host_kv_cache_bytes, memory.host_compute_bytes)
+        every = {"host_all": sum(in_ram)}
+        return sum(every[one] if one in every else getattr(memory, f"{one}_bytes") for one in parts)
+
+    def one_sequence(self) -> float | None:
+        """Give the cache of one sequence on the fullest card."""
+        if self._doc is None or not self._doc.memory.per_gpu:
+            return None
+        most = max(card.kv_cache_bytes for card in self._doc.memory.per_gpu)
+        return most / self._doc.scenario.batch
+
+    def room(self) -> tuple[float | None, float | None]:
+        """Give what a server keeps for its cache, on all cards and on each."""
+        room = self._doc.memory.cache_room_bytes if self._doc else None
+        return room, None if room is None or self._doc is None else room / self._doc.scenario.gpus
+
+    def layers(self) -> float | None:
+        """Give the most layers on the cards that a recommendation of ours proves, or all."""
+        if self._doc is None:
+            return None
+        if self._doc.scenario.gpu_layers is None and self._doc.memory.deficit_bytes == 0:
+            return self._doc.scenario.model.layers + 1
+        found = [
+            layers
+            for item in self._doc.recommendations
+            if set(item.change) == {"gpu_layers"}
+            and isinstance(layers := item.change["gpu_layers"], int)
+        ]
+        return max(found, default=None)
+
+    def on_card_percent(self) -> float | None:
+        """Give the share of what is needed that lies on the cards."""
+        on_cards, whole = self.whole("required"), self.whole("required", "host_all")
+        return None if on_cards is None or not whole else round(100 * on_cards / whole)
+
+
+def diagnosed(
+    log: Log,
+    settings: Mapping[str, object],
+    unknown: Mapping[str, str],
+    doc: Advice | None,
+    starts: str | None = None,
+) -> Diagnosis:
+    """Put the document together.
+
+    Args:
+        log: What was read.
+        settings: What the request was made of.
+        unknown: What is missing for one.
+        doc: The answer to the request, where there is one.
+        starts: The command with the longest context that the log says to hold.
+    """
+    named = [text for text in (log.text("name"), log.text("model")) if text]
+    return Diagnosis(
+        log.runtime or None,
+        log.text("version") or None,
+        {device: name for device, (name, _) in log.cards.items()},
+        plain(named[0]) if named else None,
+        log.lines,
+        log.known_lines,
+        log.left_out_bytes,
+        settings,
+        unknown,
+        _cause(log),
+        compared(log, doc),
+        _remarks(log, doc),
+        starts,
+        doc,
+    )
+
+
+def _cause(log: Log) -> CauseDoc | None:
+    found = log.cause()
+    if found:
+        return CauseDoc(found.cause, say(f"log.cause.{found.cause}"), found.line, plain(found.text))
+    on_cards, every = log.figure("layers_on_card"), log.figure("layers")
+    in_ram = log.figure("host_percent")
+    if on_cards is not None and every:
+        in_ram = 100 * (1 - on_cards / every)
+    if not in_ram:
+        return None
+    cause = "in-ram" if in_ram >= _ALL_PERCENT else "part-in-ram"
+    place = log.place("layers_on_card") or log.place("host_percent")
+    return CauseDoc(cause, say(f"log.cause.{cause}"), place, "")
+
+
+def _remarks(log: Log, doc: Advice | None) -> list[str]:
+    """Say why our figures may differ from the log's, and what of it was not read."""
+    found = []
+    if doc is not None and log.causes and doc.memory.deficit_bytes == 0:
+        found.append(say("log.remark.fits", free=amount(doc.memory.headroom_bytes)))
+    longest = log.figure("max_context")
+    if longest and log.causes:
+        found.append(say("log.remark.longest", n=count(longest)))
+    stated = log.figure("fraction")
+    ours = doc.scenario.framework_memory_fraction if doc else None
+    if doc is not None and stated and ours and abs(stated - ours) > _SAME_FRACTION:
+        named = {"log": percent(100 * stated), "computed": percent(100 * ours)}
+        found.append(say("log.remark.fraction", framework=doc.scenario.framework, **named))
+    if any(row.far for row in compared(log, doc)):
+        found.append(say("log.remark.far"))
+    if log.left_out_bytes:
+        found.append(say("log.left-out", size=amount(log.left_out_bytes)))
+    return found

@@ -1,0 +1,92 @@
+"""Real logs: what is read in them, the cause, what is asked for, and our figures beside theirs."""
+
+from __future__ import annotations
+
+import io
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from msgspec.structs import replace
+
+from advisor.advice.pipeline import Advisor
+from advisor.knowledge.log_patterns import load_log_patterns
+from advisor.reading.log_file import read_log
+from advisor.reading.log_request import settings_of
+from advisor.reading.logs import Log, read_lines
+from advisor.report.assembly import document
+from advisor.report.diagnosis import Diagnosis, diagnosed
+from advisor.scenario.settings import Request
+from advisor.units import base_factor
+
+CASES: list[dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("logs.yaml").read_text(encoding="utf-8")
+)
+EXACT = 0.001
+
+
+@cache
+def advisor() -> Advisor:
+    return Advisor.load(engine="reference")
+
+
+def read(text: str) -> Log:
+    return read_lines(read_log(None, io.BytesIO(text.encode())), load_log_patterns())
+
+
+def in_bytes(text: str) -> float:
+    number, unit = text.split()
+    return float(number) * base_factor(unit)
+
+
+def answered(case: dict[str, Any]) -> Diagnosis:
+    log = read(case["text"])
+    found = settings_of(log, advisor().knowledge)
+    settings = {**found.settings, **case["flags"]}
+    doc = document(advisor().advise(replace(Request(), **settings), complete=True))
+    return diagnosed(log, settings, {}, doc)
+
+
+def named(case: dict[str, Any]) -> str:
+    return str(case["log"])
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_a_real_log_is_read(case: dict[str, Any]) -> None:
+    log = read(case["text"])
+    assert log.runtime == case.get("runtime", "")
+    assert log.text("version") == case.get("version", log.text("version"))
+    assert [name for name, _ in log.cards.values()] == case.get("cards", [])
+    for name, shown in case.get("memory", {}).items():
+        assert log.on_cards(name) == pytest.approx(in_bytes(shown), rel=EXACT), name
+    for name, shown in case.get("in_ram", {}).items():
+        assert log.in_ram(name) == pytest.approx(in_bytes(shown), rel=EXACT), name
+    for name, number in case.get("counts", {}).items():
+        assert log.figure(name) == number, name
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_a_real_log_names_its_cause_and_leaves_open_what_it_does_not_tell(
+    case: dict[str, Any],
+) -> None:
+    log = read(case["text"])
+    found = settings_of(log, advisor().knowledge)
+    cause = diagnosed(log, found.settings, found.unknown, None).cause
+    assert (cause.cause if cause else None) == case.get("cause")
+    assert list(found.unknown) == case.get("asks", [])
+    assert {key: found.settings.get(key) for key in case.get("settings", {})} == case.get(
+        "settings", {}
+    )
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "flags" in case], ids=named)
+def test_our_figures_stand_beside_those_of_a_real_log(case: dict[str, Any]) -> None:
+    rows = {row.figure: row for row in answered(case).comparison}
+    for name, within in case.get("beside", {}).items():
+        row = rows[name]
+        assert row.computed == pytest.approx(row.logged, rel=within / 100), name
+        assert row.difference == pytest.approx((row.computed or 0) - row.logged)
+        assert not row.far
+    assert all(row.line for row in rows.values())
