@@ -22,11 +22,13 @@ from advisor.models.stored_tensors import Model
 from advisor.reading.public_import import import_list
 from advisor.reading.public_list import FILE, PublicModel, exact
 from advisor.reading.public_sizing import SAME_WITHIN, model_of
+from advisor.reading.public_solved import stored_masks
 from advisor.reading.published import is_packed
 
 BUILT_IN = data_dir("knowledge") / FILE
 RECENT = "2026-05"
 SIZED = ("its own record", "a known shape or its own, proved", "packed", "approximate")
+ALONE = "parameters alone, its cache is not known here"
 
 
 def every() -> Iterator[PublicModel]:
@@ -51,6 +53,8 @@ def answer(public: PublicModel, model: Model | str) -> str:
             return "refused: no shape in the list"
         known = "architecture" not in model
         return f"refused: {'too little is known' if known else 'architecture not known'}"
+    if model.shape.cache_unknown:
+        return ALONE
     if model.origin == "knowledge":
         return SIZED[0]
     if any("approximate" in note for note in model.notes):
@@ -59,13 +63,13 @@ def answer(public: PublicModel, model: Model | str) -> str:
 
 
 def wrong(public: PublicModel, model: Model | str) -> bool:
-    """Whether the model has other parameters than the list, the head that drafts apart."""
+    """Whether it has other parameters than the list, head that drafts and old masks apart."""
     if isinstance(model, str) or is_packed(public) or model.origin == "knowledge":
         return False
-    counts, stated = model.shape.counts, public.parameters_raw or 0
-    layer = counts.layers[-1] + 2 * model.shape.hidden**2 if counts else 0
-    both = (model.parameters, model.parameters + model.shape.mtp_layers * layer)
-    return all(abs(number - stated) > SAME_WITHIN * stated for number in both)
+    shape, stated = model.shape, public.parameters_raw or 0
+    layer = shape.counts.layers[-1] + 2 * shape.hidden**2 if shape.counts else 0
+    beside = (0, shape.mtp_layers * layer, stored_masks(shape))
+    return all(abs(model.parameters + more - stated) > SAME_WITHIN * stated for more in beside)
 
 
 def table(rows: list[tuple[PublicModel, str]]) -> Iterator[str]:

@@ -242,7 +242,7 @@ def latents(a: Arch) -> Mla | None:
         return None
     return Mla(
         kv_lora_rank=a.keys.whole("kv_lora_rank"),
-        rope_dim=a.keys.whole("qk_rope_head_dim"),
+        rope_dim=a.keys.whole("qk_rope_head_dim", least=0),
         nope_dim=a.keys.whole("qk_nope_head_dim"),
         value_dim=a.keys.whole("v_head_dim"),
         q_lora_rank=_query_rank(a),

@@ -20,10 +20,11 @@ from advisor.memo import Kept
 from advisor.models.architectures import family_of
 from advisor.models.config import read_config
 from advisor.models.resolution import known_shape, model_from_record, stored_shapes
-from advisor.models.shape import Counts, Shape
+from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Model
 from advisor.reading.public_config import configs_of, own_sizes, plain_config
 from advisor.reading.public_list import PublicModel, every_named
+from advisor.reading.public_solved import solved, stored_masks
 from advisor.reading.published import (
     is_packed,
     published_format,
@@ -38,6 +39,7 @@ _EXACT: Final = 1e-4
 _MOST_TRIED: Final = 6
 _MOST_KEPT: Final = 512
 _HINT: Final = "Give a folder with its config.json, or let 'advisor advise --hub' look it up."
+_NO_FORMULA: Final = "no formula counts the parameters of its architecture"
 _UNSTATED: Final = "layer types, windows, biases, tied matrices and vision towers"
 
 
@@ -62,6 +64,8 @@ class _Fit(Struct, frozen=True):
     """Whether none of its own differ from that model's."""
     off: float
     """By how much its parameters differ from the list's, relative to those."""
+    total: int
+    """Its parameters; 0 where no formula counts them."""
 
 
 _kept: Kept[tuple[int, PublicModel], tuple[Knowledge, Model]] = Kept(_MOST_KEPT)
@@ -97,7 +101,7 @@ def _sized(public: PublicModel, knowledge: Knowledge) -> Model:
         return _made(public, best, knowledge)
     if is_packed(public):
         return _unpacked(public, fits, knowledge)
-    return _approximate(public, best, knowledge)
+    return _approximate(public, best)
 
 
 def _alike(public: PublicModel, knowledge: Knowledge) -> Sequence[_Known]:
@@ -153,17 +157,19 @@ def _fit(
         shape = read_config(config, public.hf_id)
     except UserError:
         return None
-    if shape.counts is None:
-        return None
-    return _Fit(shape, record, same, _off(public, shape))
+    total = shape.counts.total if shape.counts else 0
+    if not total and record is not None and same:
+        total = record.parameters or 0
+    return _Fit(shape, record, same, _off(public, shape, total), total)
 
 
-def _off(public: PublicModel, shape: Shape) -> float:
-    """Compare parameters; a head that drafts may be in the files or not."""
-    assert shape.counts
-    stated, total = public.parameters_raw or 0, shape.counts.total
-    head = shape.mtp_layers * (shape.counts.layers[-1] + 2 * shape.hidden**2)
-    return min(abs(stated - number) / max(stated, 1) for number in (total, total + head))
+def _off(public: PublicModel, shape: Shape, total: int) -> float:
+    """Compare parameters; a head that drafts, and stored masks, may be in the files or not."""
+    stated = max(public.parameters_raw or 0, 1)
+    beside = {0, stored_masks(shape)}
+    if shape.counts:
+        beside.add(shape.mtp_layers * (shape.counts.layers[-1] + 2 * shape.hidden**2))
+    return min(abs(stated - total - more) / stated for more in beside)
 
 
 def _why_none(public: PublicModel, alike: Sequence[_Known]) -> str:
@@ -187,16 +193,16 @@ def _without_shape(public: PublicModel, alike: Sequence[_Known], knowledge: Know
     """Take the known model with the same name, or with exactly as many parameters."""
     named = _record_named(public, knowledge)
     stated, packed = public.parameters_raw or 0, is_packed(public)
-    found = (
-        [one for one in alike if one.name == named]
-        if packed
-        else [one for one in alike if abs(one.total - stated) <= _EXACT * stated]
-    )
+    found = [one for one in alike if abs(one.total - stated) <= _EXACT * stated]
+    if packed and not found:
+        found = [one for one in alike if one.name == named]
     if found:
         best = max(found, key=lambda one: (one.name == named, _shared(one.name, public.name)))
         record = knowledge.models[best.name]
-        fit = _Fit(known_shape(record, knowledge), record, same=True, off=0.0)
+        fit = _Fit(known_shape(record, knowledge), record, same=True, off=0.0, total=best.total)
         return _made(public, fit, knowledge)
+    if (shaped := solved(public)) is not None:
+        return _sized(shaped, knowledge)
     missing = "layers and widths are" if not public.num_hidden_layers else "widths are"
     raise _refused(
         public,
@@ -225,7 +231,10 @@ def _unpacked(public: PublicModel, fits: Sequence[_Fit], knowledge: Knowledge) -
     base = next(_bases(public), None)
     if base is not None:
         model = model_of(base, knowledge)
-        return _of(public, model, model.notes)
+        notes = (note.replace(base.hf_id, public.hf_id) for note in model.notes)
+        return _of(public, model, tuple(notes))
+    if not fits[0].total:
+        raise _refused(public, f"{_NO_FORMULA}, and its files hold packed weights")
     note = (
         f"{public.hf_id} is approximate: its files hold packed weights, so their number does not "
         f"prove its shape. The public list does not state {_UNSTATED}."
@@ -243,24 +252,25 @@ def _bases(public: PublicModel) -> Iterator[PublicModel]:
             yield other
 
 
-def _approximate(public: PublicModel, best: _Fit, knowledge: Knowledge) -> Model:
+def _approximate(public: PublicModel, best: _Fit) -> Model:
     """Take the list's number of parameters where it is near what the shape makes, and say so."""
-    assert best.shape.counts
-    stated, built = public.parameters_raw or 0, best.shape.counts.total
+    stated, built = public.parameters_raw or 0, best.total
     if stated < _LEAST_SHARE * built:
         raise _refused(
             public,
             f"the public list counts {stated:,} elements in its files, and its shape has "
             f"{built:,}: they are packed, in a form that nothing tells, or a part of a model",
         )
+    makes = f"the shape in the public list makes {built / 1e9:.2f}" if built else _NO_FORMULA
     note = (
         f"{public.hf_id} is approximate: its files hold {stated / 1e9:.2f} billion parameters, and "
-        f"the shape in the public list makes {built / 1e9:.2f}. Not in the list: {_UNSTATED}."
+        f"{makes}. Not in the list: {_UNSTATED}."
     )
-    model = _made(public, best, knowledge)
+    counts = best.shape.counts
+    active = round(stated * counts.active / built) if counts else public.active_parameters
     shape = replace(best.shape, counts=None)
-    active = round(stated * best.shape.counts.active / built)
-    return replace(model, shape=shape, parameters=stated, active_parameters=active, notes=(note,))
+    model = _own(public, shape, best.record, stated, active or stated)
+    return _of(public, model, (note,))
 
 
 # ---- the model that is made of it
@@ -268,24 +278,26 @@ def _approximate(public: PublicModel, best: _Fit, knowledge: Knowledge) -> Model
 
 def _made(public: PublicModel, fit: _Fit, knowledge: Knowledge) -> Model:
     counts, record = fit.shape.counts, fit.record
-    assert counts
     if record is not None and fit.same:
         known = model_from_record(record, knowledge)
-        if known.parameters == counts.total:
-            return _of(public, known, known.notes)
-    return _of(public, _own(public, fit.shape, counts, record), ())
+        return _of(public, known, known.notes)
+    assert counts
+    return _of(public, _own(public, fit.shape, record, counts.total, counts.active), ())
 
 
-def _own(public: PublicModel, shape: Shape, counts: Counts, record: ModelRecord | None) -> Model:
-    modality = "vision" if counts.vision else (record.modality if record else "text")
+def _own(
+    public: PublicModel, shape: Shape, record: ModelRecord | None, total: int, active: int
+) -> Model:
+    vision = shape.counts.vision if shape.counts else 0
+    modality = record.modality if record and record.modality != "vision" else "text"
     return Model(
         name=public.name,
         family=record.family if record else shape.model_type,
-        modality="text" if modality == "vision" and not counts.vision else modality,
+        modality="vision" if vision else modality,
         shape=shape,
-        parameters=counts.total,
-        active_parameters=counts.active,
-        vision_parameters=counts.vision,
+        parameters=total,
+        active_parameters=active,
+        vision_parameters=vision,
         label_parameters_b=None,
         trained_context_tokens=_context(public),
         native_formats=record.native_formats if record else (),

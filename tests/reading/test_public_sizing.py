@@ -42,10 +42,13 @@ def sized(public: PublicModel) -> Model | str:
         return str(error)
 
 
-def parameters_with_head(model: Model) -> tuple[int, int]:
+def stored_with(model: Model) -> set[int]:
+    """Elements of its files: parameters, with the head that drafts or old masks beside them."""
     counts, shape = model.shape.counts, model.shape
     layer = counts.layers[-1] + 2 * shape.hidden**2 if counts else 0
-    return model.parameters, model.parameters + shape.mtp_layers * layer
+    masked = shape.model_type in {"gpt2", "gpt_neox"}
+    masks = shape.layers * (shape.trained_context or 0) ** 2 if masked else 0
+    return {model.parameters + more for more in (0, masks, shape.mtp_layers * layer)}
 
 
 def test_no_repository_is_taken_for_another_model() -> None:
@@ -55,8 +58,8 @@ def test_no_repository_is_taken_for_another_model() -> None:
         if isinstance(model, str) or model.origin == "knowledge" or is_packed(public):
             continue
         stated = public.parameters_raw or 0
-        counted = parameters_with_head(model)
-        assert any(abs(n - stated) <= SAME_WITHIN * stated for n in counted), public.hf_id
+        near = [abs(n - stated) <= SAME_WITHIN * stated for n in stored_with(model)]
+        assert any(near), public.hf_id
         assert model.hf_id == public.hf_id
         assert model.name not in known or model.hf_id != known[model.name].hf_id
 
@@ -197,3 +200,44 @@ def test_a_repository_is_the_same_model_whenever_it_is_asked_for() -> None:
 def test_an_unlisted_repository_stays_unknown() -> None:
     with pytest.raises(RequestError, match="nobody/nothing"):
         find_model_named("nobody/nothing", load_knowledge())
+
+
+@pytest.mark.parametrize(
+    ("hf_id", "layers", "hidden", "parameters"),
+    [
+        ("openai-community/gpt2", 12, 768, 124_439_808),
+        ("openai-community/gpt2-xl", 48, 1600, 1_557_611_200),
+        ("distilbert/distilgpt2", 6, 768, 81_912_576),
+        ("bigscience/bloom-560m", 24, 1024, 559_214_592),
+    ],
+)
+def test_a_shape_that_only_one_number_of_layers_makes_is_solved(
+    hf_id: str, layers: int, hidden: int, parameters: int
+) -> None:
+    model = sized(listed(hf_id))
+    assert isinstance(model, Model)
+    assert (model.shape.layers, model.shape.hidden) == (layers, hidden)
+    assert model.parameters == parameters
+
+
+def test_a_number_of_parameters_that_no_shape_makes_is_refused() -> None:
+    odd = replace(listed("openai-community/gpt2"), hf_id="me/odd", parameters_raw=124_439_809)
+    assert "no known model" in str(sized(odd))
+
+
+@pytest.mark.parametrize(
+    ("hf_id", "kinds"),
+    [
+        ("google/gemma-4-12B-it", "SSSSSF" * 8),
+        ("google/gemma-4-E2B-it", "SSSSF" * 3 + "X" * 20),
+        ("google/gemma-4-E4B-it", "SSSSSF" * 4 + "X" * 18),
+        ("zai-org/GLM-5.3-Flash", "RRRF" * 11 + "R"),
+        ("thinkingmachines/Inkling", "SSSSSF" * 11),
+        ("poolside/Laguna-XS.2", "FSSS" * 10),
+        ("ibm-granite/granite-embedding-small-english-r2", "N" * 12),
+    ],
+)
+def test_layers_are_those_of_the_class(hf_id: str, kinds: str) -> None:
+    model = sized(listed(hf_id))
+    assert isinstance(model, Model)
+    assert model.shape.layer_kinds == kinds

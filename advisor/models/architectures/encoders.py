@@ -155,6 +155,15 @@ ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
             role="encoder",
             gguf=(Gguf("nomic-bert", role="encoder"), Gguf("nomic-bert-moe", role="encoder")),
         ),
+        "modernbert": Family(
+            mixers={"N": (projections,)},
+            dense=(gated,),
+            norms=(two_hidden,),
+            final=(one_hidden,),
+            kinds=_BERT.kinds,
+            tied=True,
+            role="encoder",
+        ),
         "whisper": Family(
             attention=(_whisper_attention,),
             dense=(up_down, up_down_bias),

@@ -154,6 +154,32 @@ _GEMMA3 = Family(
     },
 )
 
+_GEMMA4 = Family(
+    attention=(projections, head_norms),
+    mixers={"F": (_global_attention,)},
+    experts=(gated, router, _expert_scales),
+    expert=gated_expert,
+    moe=experts(),
+    norms=(four_hidden, _layer_input),
+    final=(one_hidden,),
+    extras=(_layer_inputs,),
+    kinds=_reusing,
+    ffn_kinds=_double_blocks,
+    window=stated_window,
+    kv_heads_by_layer=_global_cache,
+    tied=True,
+    unsupported=("attention_bias",),
+    uncounted=_gemma4_gaps,
+    defaults={
+        **_DEFAULTS,
+        "sliding_window": 512,
+        "sliding_window_pattern": 6,
+        "global_head_dim": 512,
+    },
+    gguf=(Gguf("gemma4", period=6),),
+    also=("gemma4_text",),
+)
+
 GEMMA: Final[Mapping[str, Family]] = MappingProxyType(
     {
         "gemma": replace(_GEMMA, gguf=(Gguf("gemma", blocks=Blocks("gemma")),)),
@@ -202,30 +228,19 @@ GEMMA: Final[Mapping[str, Family]] = MappingProxyType(
             gguf=(Gguf("gemma3n", period=5, caching=20),),
             also=("gemma3n_text",),
         ),
-        "gemma4": Family(
-            attention=(projections, head_norms),
-            mixers={"F": (_global_attention,)},
-            experts=(gated, router, _expert_scales),
-            expert=gated_expert,
-            moe=experts(),
-            norms=(four_hidden, _layer_input),
-            final=(one_hidden,),
-            extras=(_layer_inputs,),
-            kinds=_reusing,
-            ffn_kinds=_double_blocks,
-            window=stated_window,
-            kv_heads_by_layer=_global_cache,
-            tied=True,
-            unsupported=("attention_bias",),
-            uncounted=_gemma4_gaps,
+        "gemma4": _GEMMA4,
+        "gemma4_unified": replace(
+            _GEMMA4,
+            uncounted=None,
             defaults={
-                **_DEFAULTS,
-                "sliding_window": 512,
-                "sliding_window_pattern": 6,
-                "global_head_dim": 512,
+                **_GEMMA4.defaults,
+                "hidden_size_per_layer_input": 0,
+                "sliding_window": 1024,
+                "attention_k_eq_v": True,
+                "num_global_key_value_heads": 1,
             },
-            gguf=(Gguf("gemma4", period=6),),
-            also=("gemma4_text",),
+            gguf=(),
+            also=("gemma4_unified_text",),
         ),
     }
 )
@@ -255,5 +270,6 @@ GEMMA_WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
         ),
         "gemma3n": Wrapper("gemma3n", "", tied=True, counted=False),
         "gemma4": Wrapper("gemma4", "gemma4_vision", _plain, tied=True),
+        "gemma4_unified": Wrapper("gemma4_unified", "", tied=True, counted=False),
     }
 )

@@ -54,6 +54,7 @@ from advisor.models.parameter_terms import (
     shared,
     shared_gate,
     shared_ungated,
+    token_index,
     up_down,
     up_down_bias,
     when,
@@ -124,6 +125,10 @@ def _latent_ends(a: Arch) -> int:
 
 def _nemotron_expert(a: Arch) -> int:
     return 2 * (_latent(a) or a.hidden) * (a.moe.width if a.moe else 0)
+
+
+def _hashed_embeddings(_: Arch) -> str:
+    return "the sizes of its n-gram embeddings follow from prime numbers"
 
 
 _PURE = Family(
@@ -293,6 +298,7 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
             gguf=(Gguf("qwen35", recurrent="deltanet"),),
             also=("qwen3_5_text",),
         ),
+        "qwen4_exp": replace(_QWEN3_NEXT, uncounted=_hashed_embeddings, also=("qwen4_exp_text",)),
         "lfm2": replace(_LFM2, gguf=(Gguf("lfm2", recurrent="conv"),)),
         "lfm2_moe": replace(
             _LFM2,
@@ -326,6 +332,35 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
             unsupported=("attention_bias", "tie_word_embeddings"),
             defaults={"first_k_dense_replace": 1},
             gguf=(Gguf("kimi-linear", unknown=_STATE),),
+        ),
+        "glm5_next": Family(
+            attention=(latent_attention, token_index),
+            mixers={"R": (kimi_delta_terms,)},
+            experts=(router, shared),
+            expert=gated_expert,
+            moe=experts(shared="count"),
+            mla=latents,
+            recurrent=kimi_delta,
+            kinds=full_every("full_attention_interval", "R"),
+            ffn_kinds=experts_after("first_k_dense_replace"),
+            unsupported=("attention_bias",),
+            defaults={
+                "full_attention_interval": 4,
+                "first_k_dense_replace": 3,
+                "intermediate_size": 12288,
+                "n_shared_experts": 1,
+                "kv_lora_rank": 512,
+                "q_lora_rank": 1536,
+                "qk_rope_head_dim": 0,
+                "qk_nope_head_dim": 256,
+                "v_head_dim": 256,
+                "index_n_heads": 32,
+                "index_head_dim": 128,
+                "linear_num_heads": 64,
+                "linear_head_dim": 128,
+                "linear_conv_kernel_dim": 4,
+            },
+            also=("glm5_next_text",),
         ),
         "olmo_hybrid": Family(
             attention=(projections, wide_norms, when("attention_bias", all_bias)),

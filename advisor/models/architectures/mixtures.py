@@ -54,6 +54,23 @@ def _dense_llama4(a: Arch) -> int:
     return 3 * a.hidden * a.keys.whole("intermediate_size_mlp")
 
 
+def _more_heads_where_sliding(a: Arch) -> tuple[int, ...]:
+    """Inkling: sliding layers have key-value heads of their own number."""
+    sliding = a.keys.whole("swa_num_key_value_heads")
+    return tuple(sliding if kind == "S" else a.kv_heads for kind in a.kinds)
+
+
+def _head_gate(a: Arch) -> int:
+    """Laguna: a gate for every head."""
+    return a.hidden * a.heads
+
+
+def _full_first(a: Arch) -> str:
+    """Laguna: full attention opens every period."""
+    step = a.keys.whole("sliding_window_pattern")
+    return "".join("S" if i % step else "F" for i in range(a.layers))
+
+
 _MIXTRAL = Family(
     experts=(router,),
     expert=gated_expert,
@@ -301,7 +318,46 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
             moe=experts(shared="count"),
             ffn_kinds=experts_after("first_k_dense_replace"),
             unsupported=("attention_bias", "mlp_bias"),
-            defaults={"first_k_dense_replace": 1, "head_dim": 128},
+            defaults={
+                "first_k_dense_replace": 1,
+                "head_dim": 128,
+                "intermediate_size": 13312,
+                "num_shared_experts": 1,
+            },
+        ),
+        "inkling": Family(
+            attention=(projections, head_norms),
+            experts=(router, shared),
+            expert=gated_expert,
+            moe=experts(shared="count"),
+            ffn_kinds=experts_after("dense_mlp_idx"),
+            kinds=full_every("sliding_window_pattern"),
+            window=stated_window,
+            kv_heads_by_layer=_more_heads_where_sliding,
+            defaults={
+                "sliding_window_pattern": 6,
+                "sliding_window": 512,
+                "dense_mlp_idx": 2,
+                "intermediate_size": 24576,
+                "n_shared_experts": 2,
+                "swa_num_key_value_heads": 16,
+            },
+            also=("inkling_text",),
+        ),
+        "laguna": Family(
+            attention=(projections, head_norms, _head_gate),
+            experts=(router, shared),
+            expert=gated_expert,
+            moe=experts(shared="width"),
+            ffn_kinds=experts_after("first_k_dense_replace"),
+            kinds=stated_or(_full_first),
+            window=stated_window,
+            defaults={
+                "sliding_window_pattern": 4,
+                "sliding_window": 512,
+                "first_k_dense_replace": 1,
+                "intermediate_size": 8192,
+            },
         ),
         "hunyuan_v1_moe": Family(
             attention=(projections, head_norms, when("attention_bias", all_bias)),
