@@ -382,12 +382,6 @@ OTHER_WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
         "glm4v_moe": Wrapper("glm4v_moe", "glm4v_moe_vision", text_may_tie=True),
         "kimi_k25": Wrapper("deepseek_v3", "kimi_k25_vision", _kimi),
         "mllama": Wrapper("mllama", "mllama_vision_model", _mllama),
-        "glm5_next": Wrapper("glm5_next", "", counted=False),
-        "inkling_mm_model": Wrapper("inkling", "", counted=False),
-        "qwen4_exp": Wrapper("qwen4_exp", "", counted=False),
-        "dots_ocr": Wrapper("qwen2", "", counted=False),
-        "deepseek_vl_v2": Wrapper("deepseek", "", counted=False),
-        "unlimited-ocr": Wrapper("deepseek", "", counted=False),
         "cohere2_vision": Wrapper("cohere2", "siglip_vision_model", _cohere2, tied=True),
     }
 )

@@ -17,7 +17,20 @@ from advisor.models.vision_towers import OTHER_WRAPPERS, Wrapper
 FAMILIES: Final[dict[str, Family]] = {
     **DENSE, **CLASSIC, **GEMMA, **MIXTURES, **LATENT, **HYBRID, **ENCODERS,
 }  # fmt: skip
-WRAPPERS: Final[dict[str, Wrapper]] = {**OTHER_WRAPPERS, **GEMMA_WRAPPERS}
+_TEXT_ALONE: Final = {
+    "deepseek_vl_v2": "deepseek",
+    "dots_ocr": "qwen2",
+    "glm5_next": "glm5_next",
+    "inkling_mm_model": "inkling",
+    "qwen4_exp": "qwen4_exp",
+    "unlimited-ocr": "deepseek",
+}
+"""Multimodal ``model_type`` -> its text model, where no formula counts the towers."""
+WRAPPERS: Final[dict[str, Wrapper]] = {
+    **OTHER_WRAPPERS,
+    **GEMMA_WRAPPERS,
+    **{name: Wrapper(text, "", counted=False) for name, text in _TEXT_ALONE.items()},
+}
 """Multimodal ``model_type`` -> the text model and tower that it holds."""
 
 
