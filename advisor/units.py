@@ -67,6 +67,7 @@ _DIMENSION_OF: Mapping[str, str] = {
 _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _QUANTITY = re.compile(rf"({_NUMBER})\s*+([^\d\s.,][^\s]*+)?")
 _SIZE = re.compile(r"(\d++(?:\.\d++)?)\s*+(?:([MGT])i?B?)?", re.IGNORECASE)
+_WHOLE = re.compile(r"(-?\d[\d,_]*+(?:\.\d++)?(?:[eE]\+?\d{1,3})?)([kKmM]?)")
 _LONGEST = 60
 """Characters of what was typed that a message repeats."""
 
@@ -158,6 +159,24 @@ def parse_size_as_sold(text: str) -> int:
     if not math.isfinite(size):
         raise UnitError(f"'{shortened(text)}' is too large a memory size.")
     return round(size)
+
+
+def parse_whole(text: str) -> int:
+    """Read a whole number of tokens or things: ``32768``, ``32,768``, ``1e5``, ``32k``, ``1M``.
+
+    ``k`` and ``m``, small or large, are 2^10 and 2^20, as contexts are told.
+
+    Raises:
+        UnitError: Not a whole number.
+    """
+    matched = _WHOLE.fullmatch(text.strip())
+    number = float(matched[1].replace(",", "").replace("_", "")) if matched else math.nan
+    number *= {"k": 2**10, "m": 2**20}.get(matched[2].casefold(), 1) if matched else 1
+    if not math.isfinite(number) or not number.is_integer():
+        raise UnitError(
+            f"'{shortened(text)}' is not a whole number; write for example 32768 or 32k"
+        )
+    return int(number)
 
 
 def shortened(text: str) -> str:

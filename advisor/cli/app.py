@@ -132,6 +132,7 @@ def _of(name: str, folders: Mapping[str, Path], own: Iterable[str]) -> dict[str,
 
 _COMMANDS = {
     "advise": "advise.advise",
+    "ask": "ask.ask",
     "estimate": "estimate.estimate",
     "models-for": "reverse.models_for",
     "gpus-for": "reverse.gpus_for",
@@ -174,6 +175,12 @@ _GROUPED = {
     "templates": {"check": "templates.check", "preview": "templates.preview"},
 }
 """Group -> its commands, as above."""
+
+
+def with_command(words: Sequence[str]) -> list[str]:
+    """Give the arguments with ``ask`` before a sentence that stands where a command would."""
+    sentence = bool(words) and not words[0].startswith("-") and len(words[0].split()) > 1
+    return ["ask", *words] if sentence else list(words)
 
 
 def application(words: Sequence[str]) -> typer.Typer:

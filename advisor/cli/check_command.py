@@ -24,7 +24,7 @@ from advisor.cli.options import (
 )
 from advisor.cli.report_output import write
 from advisor.errors import RequestError
-from advisor.knowledge.flags import NOT_SIZED
+from advisor.reading.meanings import not_sized
 from advisor.report.assembly import document
 from advisor.report.figures import wrapped
 from advisor.report.formats import render_json
@@ -158,8 +158,8 @@ def _notes(found: Checked) -> Iterator[str]:
         how = "lowered until it fits" if asked.fits_context else "its own default"
         yield f"No context is stated: {context} are taken, {how}."
     yield from asked.not_sized
-    if sized := pasted.listed(NOT_SIZED):
-        yield f"Changes memory or speed in a way that is not sized: {', '.join(sized)}."
+    if unsized := not_sized(pasted):
+        yield f"Changes memory or speed in a way that is not sized: {', '.join(unsized)}."
     if plain := pasted.listed(""):
         yield f"Neither memory nor speed: {', '.join(plain)}."
 
@@ -179,7 +179,7 @@ def _as_json(found: Checked, doc: Advice) -> dict[str, object]:
             "sequences_at_once": found.sequences,
             "unknown": [{"flag": u.name, "nearest": list(u.nearest)} for u in pasted.unknown],
             "wrong": list(pasted.wrong),
-            "not_sized": [*pasted.listed(NOT_SIZED), *asked.not_sized],
+            "not_sized": [*not_sized(pasted), *asked.not_sized],
             "without_effect": list(pasted.listed("")),
             "corrected": found.corrected or None,
             "corrected_change": dict(found.by.change) if found.by else None,

@@ -20,10 +20,11 @@ def main() -> None:
     """
     debug = "--debug" in sys.argv[1:] or bool(os.environ.get("ADVISOR_DEBUG"))
     try:
-        from advisor.cli.app import application  # noqa: PLC0415  nothing before the handler
+        from advisor.cli.app import application, with_command  # noqa: PLC0415  nothing before the handler
 
         try:
-            application(sys.argv[1:])()
+            words = with_command(sys.argv[1:])
+            application(words)(words)
         finally:
             _flush()
     except UserError as error:

@@ -17,7 +17,7 @@ from advisor.calibration import file_of
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.scenario.settings import FLAGS, SETTINGS, WITH_UNITS, Request, Setting
 from advisor.suggest import did_you_mean
-from advisor.units import GB, GIB, UnitError, parse_quantity, parse_size_as_sold
+from advisor.units import GB, GIB, UnitError, parse_quantity, parse_size_as_sold, parse_whole
 
 if TYPE_CHECKING:
     from typer.models import OptionInfo
@@ -246,7 +246,8 @@ def flag_of(name: str, *, panel: str | None = "", default: str = "") -> OptionIn
     found: OptionInfo = typer.Option(
         help=setting.help + (f" (default: {default})" if default else ""),
         rich_help_panel=setting.panel if panel == "" else panel,
-        metavar="<word>" if setting.words else None,
+        metavar="<word>" if setting.words else "<int>" if setting.kind == "whole" else None,
+        parser=whole_number if setting.kind == "whole" else None,
     )
     return found
 
@@ -325,6 +326,18 @@ def count_or_all(flag: str, text: str | None) -> int | str | None:
         return int(text)
     except ValueError:
         raise RequestError(f"{flag} is '{text}'", hint="Write a whole number or all.") from None
+
+
+def whole_number(text: str | int) -> int:
+    """Read a whole number, ``32k`` as 32,768.
+
+    Raises:
+        typer.BadParameter: Not a whole number, which is wrong usage.
+    """
+    try:
+        return parse_whole(str(text))
+    except UnitError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def read_size(flag: str, text: str | None) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -192,6 +192,22 @@ _MEANINGS: Mapping[str, Callable[[Meant, str], None]] = {
     "quantization": _word("precision"),
     "double_quant": _twice,
 }
+
+
+_ELSEWHERE = frozenset(
+    """
+    model file draft dtype backend tokens_all tensor_ranks pipeline_ranks spec_method spec_tokens
+    speculative_json config_file modelfile fits_itself placing
+    """.split()  # noqa: SIM905  a table of words
+)
+"""Meanings that are read together with others."""
+
+
+def not_sized(pasted: Pasted) -> Sequence[str]:
+    """Name the flags that change memory or speed and have no setting here, as typed."""
+    known = {"", *_MEANINGS, *_ELSEWHERE}
+    found = (i.words[0] for i in pasted.items if i.words and i.flag and i.sets not in known)
+    return list(dict.fromkeys(found))
 
 
 def _tokens_together(meant: Meant, said: Mapping[str, str]) -> None:

@@ -16,6 +16,8 @@ from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.command_lines import Pasted, read_command
 from advisor.reading.meanings import Meant, layers_in_ram, layers_of_share, meant_by
+from advisor.reading.public_list import PublicModel, find_public
+from advisor.reading.public_sizing import model_of
 from advisor.reading.python_lines import loads_in_python, read_python
 
 TRAINED = "trained"
@@ -160,7 +162,7 @@ def named_model(text: str, knowledge: Knowledge, framework: Framework) -> tuple[
     """
     if text.casefold().endswith(_ON_DISK) and Path(text).is_file():
         return text, None
-    if _record(text, knowledge):
+    if _record(text, knowledge) or _listed(text):
         return text, None
     for name in _names_in(text):
         if found := _with_format(name, knowledge, framework):
@@ -225,9 +227,19 @@ def _letters(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "", text.casefold())
 
 
-def _record_of(text: str, knowledge: Knowledge) -> Model | None:
-    record = _record(text, knowledge)
+def _listed(text: str) -> PublicModel | None:
     try:
-        return model_from_record(record, knowledge) if record else None
+        return find_public(text) if "/" in text else None
+    except RequestError:
+        return None
+
+
+def _record_of(text: str, knowledge: Knowledge) -> Model | None:
+    """Give the model that a name stands for, where it can be sized."""
+    record, listed = _record(text, knowledge), _listed(text)
+    try:
+        if record and not listed:
+            return model_from_record(record, knowledge)
+        return model_of(listed, knowledge) if listed else None
     except RequestError:
         return None

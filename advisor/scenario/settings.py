@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.knowledge.types import Split
 from advisor.suggest import did_you_mean
-from advisor.units import GB, GIB, UnitError, parse_quantity, parse_size_as_sold
+from advisor.units import GB, GIB, UnitError, parse_quantity, parse_size_as_sold, parse_whole
 
 Prefer = Literal["balanced", "quality", "speed", "cost"]
 Use = Literal["interactive", "batch", "none"]
@@ -327,8 +327,8 @@ def _text(setting: Setting, value: object) -> str:
 
 def _whole(value: float | str) -> int:
     try:
-        number = float(value)
-    except ValueError:
+        number = float(parse_whole(value) if isinstance(value, str) else value)
+    except UnitError:
         raise ValueError(f"'{value}' is not a number") from None
     if not number.is_integer():
         raise ValueError(f"'{value}' is not a whole number")

@@ -11,7 +11,7 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.flags import flags_of, starts
 from advisor.knowledge.types import Knowledge
 from advisor.reading.command_lines import read_command
-from advisor.reading.meanings import layers_in_ram, layers_of_share, whole
+from advisor.reading.meanings import layers_in_ram, layers_of_share, not_sized, whole
 from advisor.reading.pasted_request import Asked, asked_by
 from advisor.scenario.settings import KEYS
 
@@ -198,7 +198,7 @@ def test_a_value_that_the_program_does_not_take_is_named() -> None:
 
 def test_what_changes_memory_without_a_figure_here_is_named() -> None:
     pasted = read_command("vllm serve Qwen/Qwen3-8B --enable-lora --cpu-offload-gb 4 --uds x")
-    assert pasted.listed("?") == ["--enable-lora", "--cpu-offload-gb"]
+    assert not_sized(pasted) == ["--enable-lora", "--cpu-offload-gb"]
     assert pasted.listed("") == ["--uds"]
     shares = asked("llama-server -m Qwen3-8B-Q8_0.gguf -ts 3,1")
     assert any("3,1" in note for note in shares.not_sized)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import RequestError
+from advisor.reading.meanings import not_sized
 from advisor.reading.pasted_request import asked_by, read_pasted
 from tests.reading.test_command_lines import known
 
@@ -28,7 +29,7 @@ def test_from_pretrained() -> None:
         "model": "Qwen/Qwen3-8B", "precision": "NF4 double quant", "framework": "transformers",
         "context": 2048, "flash_attention": False,
     }  # fmt: skip
-    assert pasted.listed("?") == ["max_memory"]
+    assert not_sized(pasted) == ["max_memory"]
     assert found.places_itself
 
 

@@ -1,0 +1,303 @@
+"""A question in plain words: what of it is a card, a model, a format, a number; no model reads it.
+
+Numbers with a meaning come out first (``32k context``, ``4 users``, ``64GB RAM``), then the names
+that the knowledge base has, the longest stretch of words first. What is left over is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from advisor.errors import RequestError, UserError
+from advisor.knowledge import names
+from advisor.knowledge.cards import find_cards
+from advisor.knowledge.catalogue import BACKEND_OF_WORD
+from advisor.knowledge.types import Knowledge
+from advisor.memo import by_identity
+from advisor.reading.public_list import find_public, is_repository
+from advisor.units import UnitError, parse_whole
+
+_LONGEST_NAME = 8
+"""Words of a name; no card or model has more."""
+_COUNTS = {
+    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "eight": 8, "ten": 10, "dual": 2,
+    "twin": 2, "triple": 3, "quad": 4, "both": 2, "a": 1, "an": 1, "one": 1, "single": 1, "my": 1,
+}  # fmt: skip
+_N = r"(?P<n>\d[\d,_]*(?:\.\d+)?(?:e\d+)?)\s*(?P<k>[km])?"
+_COUNT = rf"(?P<n>\d+|{'|'.join(_COUNTS)})"
+_WINDOW = r"(?:context(?:[\s_-]+(?:window|length|size))?|ctx|seq(?:uence)?\s+length)"
+_AT_ONCE = r"(?:concurrent|parallel|simultaneous)"
+_USERS = r"(?:users?|people|persons?|sequences?|slots?|streams?|clients?|sessions?|conversations?)"
+_ASKED = r"(?:requests?|queries|prompts?)"
+_RAM = r"(?:system\s+|main\s+|of\s+)*(?:ddr\d\s+)?(?:ram|system\s+memory|main\s+memory)"
+_GB = r"(?P<n>\d+)\s*(?:gi?b|g|go)"
+_KV = r"(?P<w>f16|bf16|q8_0|q8|q5_1|q5_0|q4_1|q4_0|q4|fp8(?:_e[45]m[23])?|int8)"
+_IS = r"\s*(?:of|=|:|at|in|as)?\s*"
+_PATTERNS: Sequence[tuple[str, str]] = (
+    ("context", rf"{_WINDOW}{_IS}{_N}(?:\s+tokens?)?\b"),
+    ("context", rf"\b{_N}[\s-]*(?:tokens?\s+(?:of\s+)?)?(?:{_WINDOW}|tokens?)\b"),
+    ("batch", rf"\bbatch(?:\s+size)?{_IS}(?P<n>\d+)\b"),
+    ("batch", rf"\b{_COUNT}\s+(?:{_AT_ONCE}\s+)?{_USERS}\b"),
+    ("batch", rf"\b(?P<n>\d+)\s+{_AT_ONCE}(?:\s+{_ASKED})?\b"),
+    ("batch", rf"\b(?P<n>\d+)\s+{_ASKED}\s+(?:at\s+once|in\s+parallel|at\s+a\s+time)\b"),
+    ("ram", rf"\b{_GB}\s+{_RAM}\b"),
+    ("ram", rf"\b{_RAM}{_IS}{_GB}\b"),
+    ("gpu_layers", r"\b(?P<n>\d+)\s+layers\s+(?:on|in)\s+(?:the\s+)?(?:gpu|card|vram)\b"),
+    ("gpu_layers", r"(?<!\w)(?:-?ngl|gpu[\s-]layers)\s*=?\s*(?P<n>\d+)\b"),
+    ("kv_cache", rf"\b{_KV}\s+(?:kv|k/v|key[/-]value)(?:[\s-]?cache)?\b"),
+    ("kv_cache", rf"\b(?:kv|k/v)(?:[\s-]?cache)?{_IS}{_KV}\b"),
+    ("split", r"\b(?P<w>tensor|layer|row)[\s-](?:split|parallel(?:ism)?)\b"),
+    ("mtp", r"\b(?P<n>\d+)\s+(?:mtp|drafted)\s+tokens?\b|\bmtp\s*=?\s*(?P<m>\d+)\b"),
+    ("context", r"\b(?:at|with|to|for)\s+(?P<n>\d+)\s*(?P<k>k)\b"),
+    ("context", r"(?<![\w.])(?P<n>\d+)(?P<k>k)\b"),
+)
+"""A key of a request, and how it is said; the first of a key counts."""
+_HOLE, _MODEL_WAS = "|", "|model|"
+"""What stands where a name was taken out."""
+_EXAMPLE = 'Name a card and a model: "can I run llama 3.1 8b on an RTX 3060 12GB".'
+_PLURAL = re.compile(r"(?<=[0-9a-z])s\b", re.IGNORECASE)
+_BITS = re.compile(r"([48])[\s-]?bits?", re.IGNORECASE)
+_ENGLISH = frozenset({"full", "half"})
+"""Words for formats that mean other things in a sentence."""
+_KV_WORDS = {"q8": "q8_0", "q4": "q4_0"}
+_WORD = re.compile(r"[^\s,;?!()\"']+")
+_PIECE = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
+_SIZE = re.compile(r"\d+(?:\.\d+)?(?:gi?b|g|go|b|bit|bpw)?")
+_STOP = frozenset(
+    """
+    a about all also am an and any anyone are as at be but by can card cards could do does for from
+    get gpu gpus graphics good hello help hey hi how i if in is it just let llm load local
+    locally machine me memory model models my need of ok okay on one or our out pc please possible
+    question rig run running runs serve serving setup should so some start tell that the their them
+    there this to try use used using vram want we what when which will with work works would you
+    your possible enough fit fits big large me us was have has had got computer thanks which
+    where while without than then only really quite well host hosting inference quantized quant
+    quantised version format precision weights cache kv each per max maximum context window
+    length tokens token size long
+    """.split()  # noqa: SIM905  a table of words
+)
+
+
+class Read(Struct):
+    """What a sentence says: keys of a request, and the words that were not understood."""
+
+    settings: dict[str, object] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+
+
+def read_sentence(text: str, knowledge: Knowledge) -> Read:
+    """Read a question into the settings of a request.
+
+    Raises:
+        RequestError: Nothing in it is known, or two names say different things.
+    """
+    read = Read()
+    rest = _numbers(text, read)
+    words: Sequence[str] = [word.strip(".:") for word in _WORD.findall(rest)]
+    for name, find in _FINDERS.items():
+        words = _taken(words, name, find, knowledge, read)
+    read.left = [word for word in words if _means_something(word)]
+    if not read.settings:
+        raise RequestError(f"nothing is understood in '{text[:80]}'", hint=_EXAMPLE)
+    _refuse_half_names(words, knowledge, read)
+    return read
+
+
+def _means_something(word: str) -> bool:
+    known = word.casefold() in _STOP or word in {_HOLE, _MODEL_WAS}
+    return not known and any(map(str.isalnum, word))
+
+
+def _refuse_half_names(words: Sequence[str], knowledge: Knowledge, read: Read) -> None:
+    """Refuse a sentence whose model is named by more words than were understood.
+
+    Raises:
+        RequestError: The nearest names, or the word that is not explained.
+    """
+    known = _vocabulary(knowledge)
+    if "model" in read.settings:
+        at = words.index(_MODEL_WAS)
+        for word in filter(_means_something, (*words[at - 1 : at][:1], *words[at + 1 : at + 2])):
+            if _PIECE.search(word.casefold()) and _is_of_name(word, known["model"]):
+                raise RequestError(
+                    f"'{word}' beside '{read.settings['model']}' is not understood",
+                    hint="Write the name of the model as it is published, or leave the word out.",
+                )
+    for name, find in (("gpu", find_cards), ("model", names.find_model)):
+        unknown = [word for word in read.left if _is_of_name(word, known[name])]
+        if name not in read.settings and unknown:
+            find(knowledge, " ".join(unknown))
+
+
+def _is_of_name(word: str, known: frozenset[str]) -> bool:
+    """Whether a word is part of a name: it has a figure, a hyphen, or stands in known names."""
+    return word.casefold() in known or "-" in word or any(map(str.isdigit, word))
+
+
+# ---- numbers
+
+
+def _numbers(text: str, read: Read) -> str:
+    """Take the numbers that have a meaning out of the text, the first of each."""
+    for name, pattern in _PATTERNS:
+        matched = None if name in read.settings else re.search(pattern, text, re.IGNORECASE)
+        value = _value(name, matched.groupdict()) if matched else None
+        if matched and value is not None:
+            read.settings[name] = value
+            text = f"{text[: matched.start()]} | {text[matched.end() :]}"
+    return text
+
+
+def _value(name: str, found: Mapping[str, str | None]) -> object:
+    """Give what a pattern found as the value of a key; None for a number that is not whole."""
+    if word := found.get("w"):
+        return _KV_WORDS.get(word.casefold(), word.casefold())
+    number = found.get("n") or found.get("m") or "1"
+    if number.casefold() in _COUNTS:
+        return _COUNTS[number.casefold()]
+    try:
+        return f"{number}GB" if name == "ram" else parse_whole(number + (found.get("k") or ""))
+    except UnitError:
+        return None
+
+
+# ---- names
+
+
+def _taken(
+    words: Sequence[str],
+    name: str,
+    find: Callable[[str, Knowledge], str | None],
+    knowledge: Knowledge,
+    read: Read,
+) -> Sequence[str]:
+    """Take the longest stretch of words that names something; give what is left."""
+    known = _vocabulary(knowledge)[name]
+    for size in range(min(_LONGEST_NAME, len(words)), 0, -1):
+        for at in range(len(words) - size + 1):
+            part = words[at : at + size]
+            if not _may_name(part, known, name):
+                continue
+            if found := find(" ".join(part), knowledge):
+                read.settings[name] = found
+                hole = _MODEL_WAS if name == "model" else _HOLE
+                return [*words[:at], hole, *words[at + size :]]
+    return words
+
+
+def _may_name(part: Sequence[str], known: frozenset[str], name: str) -> bool:
+    """Whether every word may belong to such a name, so that asking is worth it."""
+    if part[0].casefold() in _STOP - _COUNTS.keys() or part[-1].casefold() in _STOP:
+        return False
+    return all(_belongs(word.casefold(), known, name) for word in part)
+
+
+def _belongs(word: str, known: frozenset[str], name: str) -> bool:
+    if word in known or (name == "gpu" and word in _COUNTS) or _SIZE.fullmatch(word):
+        return True
+    if name == "model" and ("/" in word or word.endswith(".gguf")):
+        return True
+    pieces = _PIECE.findall(word)
+    return bool(pieces) and all(p in known or p in {"x", "s"} or p[0].isdigit() for p in pieces)
+
+
+def _card(text: str, knowledge: Knowledge) -> str | None:
+    """Give a card as ``find_cards`` takes it; a plural and a number in words are read too."""
+    for spelling in _spellings(text):
+        try:
+            find_cards(knowledge, spelling)
+        except UserError as error:
+            if "several cards" in error.message:
+                return spelling
+            continue
+        return spelling
+    return None
+
+
+def _spellings(text: str) -> Iterator[str]:
+    first, _, rest = text.partition(" ")
+    count = _COUNTS.get(first.casefold())
+    glued = re.fullmatch(r"(\d+)\s*x\s*(.+)|(.+?)\s*x\s*(\d+)", text, re.IGNORECASE)
+    yield from (text, _PLURAL.sub("", text))
+    if count and rest:
+        rest = _PLURAL.sub("", rest)
+        yield f"{count}x {rest}" if count > 1 else rest
+    if glued:
+        yield f"{glued[1] or glued[4]}x {glued[2] or glued[3]}"
+
+
+def _model(text: str, knowledge: Knowledge) -> str | None:
+    try:
+        names.find_model(knowledge, text)
+    except RequestError as error:
+        named = is_repository(text) or "/" in text or text.endswith(".gguf")
+        if "several models" in error.message:
+            return text
+        if named:
+            return text
+        return text if _is_listed(text) else None
+    return text
+
+
+def _is_listed(text: str) -> bool:
+    try:
+        return find_public(text) is not None
+    except RequestError:
+        return False
+
+
+def _format(text: str, knowledge: Knowledge) -> str | None:
+    if text.casefold() in _ENGLISH:
+        return None
+    try:
+        names.find_format_candidates(knowledge, text)
+    except RequestError:
+        matched = _BITS.fullmatch(text)
+        return f"INT{matched[1]}" if matched else None
+    return text
+
+
+def _framework(text: str, knowledge: Knowledge) -> str | None:
+    try:
+        return names.find_framework(knowledge, text).name
+    except RequestError:
+        return None
+
+
+def _backend(text: str, _knowledge: Knowledge) -> str | None:
+    return BACKEND_OF_WORD.get(text.casefold())
+
+
+_FINDERS: Mapping[str, Callable[[str, Knowledge], str | None]] = {
+    "precision": _format,
+    "framework": _framework,
+    "backend": _backend,
+    "gpu": _card,
+    "model": _model,
+}
+"""In this order: a format of two words may begin with the name of a framework."""
+
+
+@by_identity
+def _vocabulary(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
+    """Give the words that names of each kind are made of."""
+    return {
+        "framework": _words_of(knowledge.frameworks.values()),
+        "backend": frozenset(BACKEND_OF_WORD),
+        "gpu": _words_of(knowledge.gpus.values()) | {"gb", "gib", "g", "go"},
+        "model": _words_of(knowledge.models.values()) | {"b", "m"},
+        "precision": _words_of(knowledge.formats.values()) | {"bit", "bits"},
+    }
+
+
+def _words_of(records: object) -> frozenset[str]:
+    found: set[str] = set()
+    for record in records:  # type: ignore[attr-defined]  # records with names
+        for spelling in (record.name, *record.aliases):
+            folded = spelling.casefold()
+            found.update(folded.split())
+            found.update(_PIECE.findall(folded))
+    return frozenset(found)
