@@ -29,6 +29,7 @@ from advisor.cli.options import (
 )
 from advisor.cli.report_output import width_of, write
 from advisor.errors import RequestError, UserError, raise_problems
+from advisor.knowledge.cards import find_cards
 from advisor.knowledge.log_patterns import load_log_patterns
 from advisor.reading.log_file import read_log
 from advisor.reading.log_request import FromLog, settings_of
@@ -119,7 +120,7 @@ def diagnose(
 
 
 def _refuse_nothing(read: Log, path: Path | None) -> None:
-    if read.known_lines:
+    if read.known_lines or read.commands:
         return
     shown = f"'{path}'" if path and str(path) != "-" else "standard input"
     raise RequestError(
@@ -132,7 +133,11 @@ def _answered(
     read: Log, found: FromLog, stated: Request, advisor: Advisor, templates: Path | None
 ) -> tuple[Diagnosis, list[UserError]]:
     """Answer the request that log and flags make, unless they leave something open."""
-    settings = {**found.settings, **stated.stated()}
+    flags = stated.stated()
+    settings = {**found.settings, **flags}
+    several = stated.gpu and found.ranks > 1 and "gpus" not in flags
+    if several and not find_cards(advisor.knowledge, stated.gpu or "").counted:
+        settings["gpus"] = found.ranks
     unknown = {key: seen for key, seen in found.unknown.items() if key not in settings}
     if unknown:
         return diagnosed(read, settings, unknown, None), [_question(unknown)]

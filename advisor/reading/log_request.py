@@ -13,6 +13,7 @@ from advisor.knowledge.names import find_format_candidates, find_framework, find
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
 from advisor.models.resolution import model_from_record
 from advisor.reading.logs import Log
+from advisor.reading.pasted_request import Asked, asked_by, read_pasted
 from advisor.units import GIB
 
 _HUB_FOLDER = re.compile(r"(?:^|.*/)models--([^/]+?)--([^/]+)(?:/.*)?$")
@@ -35,26 +36,55 @@ class FromLog(Struct, frozen=True):
     settings: Mapping[str, object]
     unknown: Mapping[str, str]
     """Setting -> what the log says of it that is not known here; empty text: it says nothing."""
+    ranks: int = 1
+    """Cards that the program was told to take."""
 
 
 def settings_of(log: Log, knowledge: Knowledge) -> FromLog:
-    """Read the settings that a log tells, and what it leaves open."""
-    settings: dict[str, object] = {}
+    """Read the settings that a log tells, and what it leaves open.
+
+    What the program prints counts before the command that started it.
+    """
+    asked = _asked(log, knowledge)
+    settings: dict[str, object] = dict(asked.settings) if asked else {}
+    started = str(settings.get("model", ""))
+    if started and not _known(started, knowledge):
+        del settings["model"]
     unknown: dict[str, str] = {}
-    gguf = _places_layers(log, knowledge)
-    if log.runtime:
-        settings["framework"] = log.runtime
-    card, seen = _cards(log, knowledge, every=gguf)
+    if log.runtime and (log.certain or not asked):
+        settings["framework"] = _engine(log.runtime, asked, knowledge)
+    gguf = _places_layers(str(settings.get("framework", "")), knowledge)
+    ranks = _ranks(log) or (asked.cards if asked else None) or 1
+    card, seen = _cards(log, knowledge, ranks, every=gguf)
     _put("gpu", card, seen, settings, unknown)
     model, named, in_name = _model(log, knowledge)
-    _put("model", model, named, settings, unknown)
+    _put("model", model, named or started, settings, unknown)
     precision, written = _precision(log, knowledge, in_name, gguf=gguf)
-    if precision or gguf:
+    if precision or (gguf and not _published_in(settings, knowledge)):
         _put("precision", precision, written, settings, unknown)
-    settings |= _context(log) | _cache_types(log, knowledge) | _ranks(log)
+    settings |= _context(log) | _cache_types(log, knowledge) | _split(log)
     if gguf:
         settings |= _placed(log)
-    return FromLog(settings, unknown)
+    return FromLog(settings, unknown, ranks)
+
+
+def _asked(log: Log, knowledge: Knowledge) -> Asked | None:
+    """Read the last command in the log that starts a program with a model."""
+    for texts in reversed(log.commands):
+        for text in texts:
+            try:
+                return asked_by(read_pasted(text), knowledge)
+            except RequestError:
+                continue
+    return None
+
+
+def _engine(runtime: str, asked: Asked | None, knowledge: Knowledge) -> str:
+    """Give the framework; where it runs inside the one that was started, that one."""
+    if asked is None:
+        return runtime
+    inside, started = (find_framework(knowledge, name) for name in (runtime, asked.framework))
+    return started.name if inside.memory_model == started.memory_model else runtime
 
 
 def _put(
@@ -62,26 +92,25 @@ def _put(
 ) -> None:
     if found:
         settings[key] = found
-    else:
+    elif key not in settings:
         unknown[key] = seen
 
 
-def _places_layers(log: Log, knowledge: Knowledge) -> bool:
+def _places_layers(framework: str, knowledge: Knowledge) -> bool:
     """Whether the program places layers of one file, on every card that it is shown."""
-    if not log.runtime:
-        return False
-    return find_framework(knowledge, log.runtime).places_layers
+    return bool(framework) and find_framework(knowledge, framework).places_layers
 
 
 # ---- cards
 
 
-def _cards(log: Log, knowledge: Knowledge, *, every: bool) -> tuple[str, str]:
+def _cards(log: Log, knowledge: Knowledge, ranks: int, *, every: bool) -> tuple[str, str]:
     """Name the cards as a request does; else give what the log calls them.
 
     Args:
         log: What was read.
         knowledge: The cards that are known.
+        ranks: How many cards the program was told to take.
         every: Whether the program takes all cards it is shown.
     """
     named = {device: name for device, (name, _) in log.cards.items()}
@@ -92,8 +121,7 @@ def _cards(log: Log, knowledge: Knowledge, *, every: bool) -> tuple[str, str]:
     if not all(found.values()):
         return "", next(name for d, name in (own or named).items() if not found[d])
     names = list(found.values()) if every else list(found.values())[:1]
-    ranks = int(log.figure("tensor_ranks") or 1) * int(log.figure("pipeline_ranks") or 1)
-    if ranks > 1:
+    if ranks > 1 and len(names) < ranks:
         return f"{ranks}x {names[0]}", ""
     if len(set(names)) == 1:
         return f"{len(names)}x {names[0]}" if len(names) > 1 else names[0], ""
@@ -167,6 +195,12 @@ def _known(name: str, knowledge: Knowledge) -> tuple[ModelRecord, str] | None:
     return None
 
 
+def _published_in(settings: Mapping[str, object], knowledge: Knowledge) -> bool:
+    """Whether the model comes in a format of its own, which is then taken."""
+    found = _known(str(settings.get("model", "")), knowledge)
+    return bool(found and model_from_record(found[0], knowledge).native_formats)
+
+
 def _same_size(log: Log, record: ModelRecord, knowledge: Knowledge) -> bool:
     counted = log.figure("parameters")
     if not counted:
@@ -215,7 +249,13 @@ def _cache_types(log: Log, knowledge: Knowledge) -> dict[str, object]:
     return found | ({"flash_attention": flash == "on"} if flash in {"on", "off"} else {})
 
 
-def _ranks(log: Log) -> dict[str, object]:
+def _ranks(log: Log) -> int | None:
+    """Give the cards that a server says it was told to take."""
+    said = [log.figure(f"{kind}_ranks") for kind in ("tensor", "pipeline")]
+    return int((said[0] or 1) * (said[1] or 1)) if any(said) else None
+
+
+def _split(log: Log) -> dict[str, object]:
     tensor, pipeline = (log.figure(f"{kind}_ranks") or 1 for kind in ("tensor", "pipeline"))
     if tensor > 1 and pipeline > 1:
         return {}

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from msgspec import Struct, field
 
+from advisor.knowledge.flags import starts
 from advisor.knowledge.log_patterns import (
     CAUSES,
     FIELDS,
@@ -31,6 +32,11 @@ _NUMBERED = re.compile(r"(?:[A-Za-z_]+)?(\d+)")
 _SIZES = re.compile(r"(\d++(?:\.\d++)?+)[ \t]*+([KMGT]?i?B)\b")
 _LONGEST_PART = 500
 """Characters of a line that a terminal broke off."""
+_HAS_FLAG = re.compile(r"(?:^|\s)--?[a-z]")
+_GOES_ON = ("\\", "^")
+_BEFORE_PROGRAM = ("", " ", "\t", "/", "\\", "`", "'", '"')
+_AFTER_PROGRAM = ("", " ", "\t", ".")
+_MOST_COMMANDS, _MOST_PARTS, _LONGEST_COMMAND = 5, 40, 8_000
 WHOLE = ""
 """The device of a figure that no device is named for."""
 
@@ -67,6 +73,10 @@ class Log(Struct):
     causes: list[CauseSaid] = field(default_factory=list)
     cards: dict[str, tuple[str, bool]] = field(default_factory=dict)
     """Device -> the card's name as printed, and whether the program itself named it."""
+    certain: bool = False
+    """Whether a line tells the program that no other prints."""
+    commands: list[tuple[str, str]] = field(default_factory=list)
+    """The last lines that start a known program: whole, and from the program on."""
     lines: int = 0
     known_lines: int = 0
     left_out_bytes: int = 0
@@ -135,7 +145,32 @@ def read_lines(text: LogText, patterns: LogPatterns) -> Log:
     for at, line in enumerate(text.lines):
         if line:
             reader.take(at, text.lines, asked)
+    log.commands = list(_commands(text.lines))[-_MOST_COMMANDS:]
     return log
+
+
+def _commands(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Give what starts a known program with flags, its broken lines put together."""
+    begins = [" ".join(start.words) for start in starts() if start.kind == "words"]
+    rest = iter(enumerate(lines))
+    for at, line in rest:
+        place = max((_program_at(begin, line) for begin in begins), default=-1)
+        if place < 0 or not _HAS_FLAG.search(" ".join(lines[at : at + 2])):
+            continue
+        parts = [line]
+        while parts[-1].rstrip().endswith(_GOES_ON) and len(parts) < _MOST_PARTS:
+            parts.append(next(rest, (0, ""))[1])
+        whole = "\n".join(parts)[:_LONGEST_COMMAND]
+        yield whole, whole[place:]
+
+
+def _program_at(begin: str, line: str) -> int:
+    """Give the place where the words that start a program stand by themselves; -1 for none."""
+    place = line.find(begin)
+    if place < 0:
+        return -1
+    before, after = line[max(0, place - 1) : place], line[place + len(begin) :][:1]
+    return place if before in _BEFORE_PROGRAM and after in _AFTER_PROGRAM else -1
 
 
 class _Reader:
@@ -145,7 +180,6 @@ class _Reader:
         self._log = log
         self._words = patterns.words
         self._device = WHOLE
-        self._firmly = False
 
     def take(self, at: int, lines: Sequence[str], asked: Iterable[LogLine]) -> None:
         """Read the line at a place, with those that follow where it is broken."""
@@ -169,9 +203,8 @@ class _Reader:
         if entry.begins or entry.recovers:
             log.causes.clear()
         if entry.runtime and (not entry.weak or not log.runtime):
-            if not entry.weak or not self._firmly:
-                log.runtime = entry.runtime
-            self._firmly |= not entry.weak
+            log.runtime = entry.runtime
+            log.certain |= not entry.weak
         if entry.cause:
             log.causes.append(CauseSaid(entry.cause, line, text.strip()[:300]))
         self._keep(entry, line, [*found, *entry.sets.items()])
