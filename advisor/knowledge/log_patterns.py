@@ -190,7 +190,7 @@ def _line(entry: Fields) -> LogLine:
     entry.only(_KEYS)
     for key in ("line", "says", "source"):
         entry.require(key)
-    forms = (_form(text, entry) for text in entry.words("says"))
+    forms = (_form(text, entry) for text in _says(entry))
     of = entry.choice("of", ("device", "card", "whole")) or "device"
     return LogLine(
         entry.text("line") or "",
@@ -207,6 +207,15 @@ def _line(entry: Fields) -> LogLine:
         entry.choice("cause", CAUSES) or "",
         entry.text("source") or "",
     )
+
+
+def _says(entry: Fields) -> Sequence[str]:
+    """Give the forms as written: spaces at their ends say something."""
+    node = entry.node("says")
+    if node is None or not entry.words("says"):
+        return ()
+    items = node.value if isinstance(node.value, list) else [node]
+    return [item.text for item in items if isinstance(item.text, str) and item.text.strip()]
 
 
 def _sets(entry: Fields) -> Mapping[str, str]:
