@@ -1,10 +1,13 @@
 """Kill a batch again and again, go on each time, and compare with a run that nobody disturbed.
 
-    python benchmarks/batch_drill.py               10 kills of the parent, 10 of workers
-    python benchmarks/batch_drill.py --kills 40    twice as many
+    python benchmarks/batch_drill.py                    10 kills of the parent, 10 of workers
+    python benchmarks/batch_drill.py --kills 40         twice as many
+    python benchmarks/batch_drill.py --interrupts 60    two Ctrl-C each to 60 runs besides
 
 A killed parent leaves its folder as it is; the next run goes on with --resume and is killed too,
-until one comes through. A killed worker must cost nothing: the run itself ends well.
+until one comes through. A killed worker must cost nothing: the run itself ends well. Ctrl-C goes
+to all processes of a run, as from a terminal: none may be left behind, and nothing may be said
+but that it stops.
 Linux only: processes are found in /proc. Exits 1 when anything differs.
 """
 
@@ -14,6 +17,7 @@ import argparse
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -123,6 +127,55 @@ def kill_workers(plan: Path, out: Path, kills: int, rng: random.Random) -> tuple
     return done, []
 
 
+def interrupt(plan: Path, out: Path, times: int, rng: random.Random) -> tuple[int, list[str]]:
+    """Press Ctrl-C twice in runs into one folder, each going on where the one before was."""
+    more: tuple[str, ...] = ()
+    problems = list[str]()
+    for _ in range(times):
+        shutil.rmtree(out / ".work", ignore_errors=True)
+        running = start(plan, out, *more)
+        while not (out / ".work").exists() and running.poll() is None:
+            time.sleep(0.005)
+        time.sleep(rng.random() * 2)
+        for pause in (rng.choice((0, 0.001, 0.05, 0.3, 1)), 0):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGINT)
+            time.sleep(pause)
+        _, said = running.communicate()
+        problems += odd(running, said.decode())
+        more = ("--resume",) if (out / "manifest.json").exists() else ()
+    last = start(plan, out, *more)
+    _, said = last.communicate()
+    if last.returncode:
+        problems.append(f"the last run ended with {last.returncode}: {said.decode()}")
+    return times, problems
+
+
+def odd(ended: subprocess.Popen[bytes], said: str) -> Iterator[str]:
+    """Say what is not as it should be after two Ctrl-C."""
+    if ended.returncode not in {0, 128 + signal.SIGINT}:
+        yield f"it ended with {ended.returncode}"
+    if others := [line for line in said.splitlines() if not line.startswith("stopp")]:
+        yield f"it said {others[:3]}"
+    gone_by = time.monotonic() + 2
+    while left := members(ended.pid):
+        if time.monotonic() > gone_by:
+            yield f"left behind: {left}"
+            return
+        time.sleep(0.01)
+
+
+def members(group: int) -> list[bytes]:
+    """Name the processes of a group that still run."""
+    found = list[bytes]()
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state, _, own = (path / "stat").read_text().rpartition(")")[2].split()[:3]
+            if int(own) == group and state != "Z":
+                found.append(command_of(int(path.name)))
+    return found
+
+
 def compared(expected: dict[str, bytes], out: Path) -> Iterator[str]:
     found = contents(out)
     yield from (f"missing: {name}" for name in sorted(expected.keys() - found.keys()))
@@ -132,10 +185,13 @@ def compared(expected: dict[str, bytes], out: Path) -> Iterator[str]:
             yield f"differs: {name}"
 
 
-def drill(kills: int, seed: int) -> list[str]:
+ATTACKS = {"parent": kill_parents, "worker": kill_workers, "Ctrl-C in a run": interrupt}
+
+
+def drill(kills: int, interrupts: int, seed: int) -> list[str]:
     """Kill half of the times a parent, else a worker, in as many folders as that takes."""
     rng, problems, number = random.Random(seed), list[str](), 0
-    left = {"parent": kills - kills // 2, "worker": kills // 2}
+    left = dict(zip(ATTACKS, (kills - kills // 2, kills // 2, interrupts), strict=True))
     with tempfile.TemporaryDirectory() as folder:
         plan, whole = Path(folder) / "plan.yaml", Path(folder) / "whole"
         plan.write_text(PLAN)
@@ -144,7 +200,7 @@ def drill(kills: int, seed: int) -> list[str]:
         expected = contents(whole)
         while any(left.values()) and number < kills + 2:
             number += 1
-            for name, attack in (("parent", kill_parents), ("worker", kill_workers)):
+            for name, attack in ATTACKS.items():
                 if not left[name]:
                     continue
                 out = Path(folder) / f"{name}-{number}"
@@ -152,18 +208,19 @@ def drill(kills: int, seed: int) -> list[str]:
                 left[name] -= done
                 found += compared(expected, out)
                 said = "; ".join(found) or "the same bytes"
-                print(f"{name} killed {done} times: {said}", flush=True)
+                print(f"{name}, {done} times: {said}", flush=True)
                 problems += found
-    print(f"{kills - sum(left.values())} kills, {len(problems)} problems")
+    print(f"{kills + interrupts - sum(left.values())} times, {len(problems)} problems")
     return problems
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--interrupts", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    sys.exit(bool(drill(asked.kills, asked.seed)))
+    sys.exit(bool(drill(asked.kills, asked.interrupts, asked.seed)))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch.cost_sample import measure
 from advisor.bulk.batch.product import load_plan
 from advisor.bulk.batch.store import formats
-from advisor.cli.batch_run import Asked, Folders, execute, foretold
+from advisor.cli.batch_run import Asked, Folders, Going, execute, foretold
 from advisor.cli.options import (
     LENGTHS,
     KnowledgeFolder,
@@ -38,6 +38,9 @@ Scheduler = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="Use the workers of this Dask scheduler.")
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where an earlier run stopped.")]
+Verify = Annotated[
+    bool, typer.Option("--verify", help="With --resume: make again what was changed since.")
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only say how much it is and what it will take.")
 ]
@@ -50,6 +53,7 @@ def batch(
     workers: Workers = None,
     scheduler: Scheduler = None,
     resume: Resume = False,
+    verify: Verify = False,
     dry_run: DryRun = False,
     length: Annotated[Length, typer.Option(help="How much the reports say.")] = Length.standard,
     rules: RulesFolder = None,
@@ -71,6 +75,10 @@ def batch(
         raise typer.BadParameter(
             "is for a pool; the cluster has its own.", param_hint="'--workers'"
         )
+    if verify and not resume:
+        raise typer.BadParameter(
+            "reads what an earlier run wrote: add --resume.", param_hint="'--verify'"
+        )
     own = None if no_measurements else measurements_of(knowledge)
     folders = Folders(rules, templates, knowledge, own)
     asked = _asked(plan, _formats(formats), length, folders)
@@ -78,7 +86,7 @@ def batch(
     if dry_run or out is None:
         _foretell(asked, number)
     else:
-        execute(asked, out, resume=resume, workers=number, scheduler=scheduler)
+        execute(asked, out, Going(number, scheduler, resume, verify))
 
 
 def _asked(plan: Path, formats: tuple[str, ...], length: Length, folders: Folders) -> Asked:

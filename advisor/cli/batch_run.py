@@ -41,6 +41,7 @@ from advisor.units import counted
 
 _STOPPING = b"stopping after the shards in flight; once more ends at once\n"
 _GO_ON = "Run the same command with --resume to go on."
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STOPPED = 128
 """Exit code of a run that a signal stopped: this and the signal's number."""
 
@@ -104,7 +105,16 @@ def whole(path: Path | None) -> str | None:
     return str(path.resolve()) if path else None
 
 
-def execute(asked: Asked, out: Path, *, resume: bool, workers: int, scheduler: str | None) -> None:
+class Going(Struct, frozen=True):
+    """How a batch is made."""
+
+    workers: int
+    scheduler: str | None = None
+    resume: bool = False
+    verify: bool = False
+
+
+def execute(asked: Asked, out: Path, going: Going) -> None:
     """Make a batch, or what is missing of it.
 
     Raises:
@@ -114,14 +124,14 @@ def execute(asked: Asked, out: Path, *, resume: bool, workers: int, scheduler: s
     made = asked.manifest()
     job = asked.job(out, made)
     root = Path(job.out)
-    place = connected(scheduler) if scheduler else Local(workers)
+    place = connected(going.scheduler) if going.scheduler else Local(going.workers)
     try:
-        store.check_folder(root, resume=resume)
+        store.check_folder(root, resume=going.resume)
         with store.locked(root):
             _same(root, made)
             store.prepare(root, job.token)
             store.write_one(root, store.MANIFEST, [as_bytes(made)])
-            ended = _run(asked.plan, job, place)
+            ended = _run(asked.plan, job, place, verify=going.verify)
     except OSError as bad:
         raise unwritable(root, bad) from None
     except KeyboardInterrupt:
@@ -142,31 +152,42 @@ def _same(root: Path, made: Manifest) -> None:
         raise RequestError(f"'{root}' was made differently: {'; '.join(found)}", hint=hint)
 
 
-def _run(plan: Plan, job: Job, place: Place) -> _Ended:
+def _run(plan: Plan, job: Job, place: Place, *, verify: bool) -> _Ended:
     stop, started = Stop(), time.monotonic()
     progress = BatchProgress(plan.scenarios)
     with _signals(stop), progress.shown():
-        totals = run(plan, job, place, stop=stop, tell=progress.tell)
+        totals = run(plan, job, place, stop=stop, tell=progress.tell, verify=verify)
     return _Ended(totals, stop.signal, time.monotonic() - started)
 
 
 @contextmanager
 def _signals(stop: Stop) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM ends after the shards in flight, the second at once."""
+    """The first Ctrl-C or SIGTERM ends after the shards in flight, the second at once.
+
+    After that they are ignored: what is left is to end, and that must not be cut short.
+    """
 
     def asked(number: int, _frame: FrameType | None) -> None:
-        if stop.signal:
+        if not stop.signal:
+            stop.signal = number
+            os.write(2, _STOPPING)
+        elif stop.waits and not stop.at_once:
+            stop.at_once = True
+        else:
+            _ignore()
             raise KeyboardInterrupt
-        stop.signal = number
-        os.write(2, _STOPPING)
 
-    kinds = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(kind, asked) for kind in kinds]
+    before = [(kind, signal.signal(kind, asked)) for kind in _SIGNALS]
     try:
         yield
     finally:
-        for kind, handler in zip(kinds, before, strict=True):
-            signal.signal(kind, handler)
+        for kind, handler in before:
+            signal.signal(kind, signal.SIG_IGN if stop.signal else handler)
+
+
+def _ignore() -> None:
+    for kind in _SIGNALS:
+        signal.signal(kind, signal.SIG_IGN)
 
 
 def _summary(plan: Plan, job: Job, ended: _Ended) -> Mapping[str, object]:

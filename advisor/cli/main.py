@@ -33,6 +33,9 @@ def main() -> None:
         _drop_output()
         sys.exit(0)
     except KeyboardInterrupt:
+        import signal  # noqa: PLC0415  a start does without
+
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would leave a trace
         sys.exit(130)
     except OSError as error:
         sys.exit(_told(_plainly(error), WRONG_INPUT, debug=debug))

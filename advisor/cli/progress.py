@@ -28,6 +28,7 @@ class BatchProgress:
         self._started = self._said = time.monotonic()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
+        self._held_up = ""
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -45,12 +46,19 @@ class BatchProgress:
         now = time.monotonic()
         rate = totals.made / (now - self._started) if totals.made else 0.0
         there = totals.reports + totals.failed
+        self._tell_once(totals.held_up)
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=there, rate=f"{rate:,.0f}/s" if rate else "")
         elif now - self._said >= _LINE_S:
             self._said = now
             sys.stderr.write(f"{self._line(totals, there, rate)}\n")
             sys.stderr.flush()
+
+    def _tell_once(self, why: str) -> None:
+        if why and why != self._held_up:
+            sys.stderr.write(f"{why}\n")
+            sys.stderr.flush()
+        self._held_up = why
 
     def _line(self, totals: Totals, there: int, rate: float) -> str:
         parts = [f"{there:,} of {self._scenarios:,} scenarios"]

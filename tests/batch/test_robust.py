@@ -15,9 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from advisor.bulk.batch.worker import Local, Pool
+from advisor.bulk.batch.run import Stop
+from advisor.bulk.batch.worker import Cluster, Local, Pool
+from advisor.cli.batch_run import _signals
+from advisor.errors import RequestError
 from tests.batch.plans import TINY, write
-from tests.cli.running import Outcome, run
+from tests.cli.running import Outcome, run, signals_as_before
 
 Capture = pytest.CaptureFixture[str]
 
@@ -80,6 +83,86 @@ def test_ctrl_c_never_reaches_a_worker_and_is_not_lost_here() -> None:
         assert not held_back()
     finally:
         pool.shutdown()
+
+
+def test_what_is_left_after_a_stop_cannot_be_cut_short() -> None:
+    stop = Stop()
+    with signals_as_before():
+        with _signals(stop):
+            signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+    assert stop.signal == signal.SIGINT
+
+
+def test_where_processes_are_at_work_a_second_ctrl_c_cuts_into_no_call() -> None:
+    stop = Stop(waits=True)
+    with signals_as_before(), _signals(stop):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        assert stop.at_once
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_pool_ends_at_once_at_the_second_ctrl_c(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Twice(Executor):
+        def submit(self, *_: object, **__: object) -> Future[None]:  # type: ignore[override]  # never done
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            return Future()
+
+    dropped: list[bool] = []
+    monkeypatch.setattr(Local, "open", lambda _: Twice())
+    monkeypatch.setattr(Local, "close", lambda _, __, *, drop: dropped.append(drop))
+    out = ("--out", str(tmp_path / "out"), "--workers", "2")
+    outcome = run(capsys, "batch", str(write(tmp_path, TINY)), *out)
+    assert outcome.code == 130
+    assert "stopped at once" in outcome.err
+    assert dropped == [True]
+
+
+class Client:
+    """As much of a client of Dask as is looked at."""
+
+    status = "running"
+    threads: dict[str, int] = {}  # noqa: RUF012 - replaced, never changed
+    lost = False
+
+    def nthreads(self) -> dict[str, int]:
+        if self.lost:
+            self.status = "closed"
+            raise OSError("Timed out")
+        return self.threads
+
+
+def test_a_cluster_without_workers_is_told_after_a_while_and_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client, now = Client(), [100.0]
+    monkeypatch.setattr("advisor.bulk.batch.worker.time.monotonic", lambda: now[0])
+    cluster = Cluster(client, "tcp://here:1", ())  # type: ignore[arg-type]  # as much as is used
+    said = []
+    for second, threads in ((0, {}), (29, {}), (31, {}), (32, {"w": 1}), (40, {}), (69, {})):
+        client.threads, now[0] = threads, 100.0 + second
+        assert cluster.room() == 2
+        said.append(cluster.held_up())
+    assert [bool(one) for one in said] == [False, False, True, False, False, False]
+    assert "'tcp://here:1' has had no worker for 30 s" in said[2]
+
+
+def test_a_scheduler_that_dies_is_one_message_wherever_it_shows() -> None:
+    client = Client()
+    cluster = Cluster(client, "tcp://here:1", ())  # type: ignore[arg-type]  # as much as is used
+    client.lost = True
+    for ask in (cluster.room, cluster.open):
+        with pytest.raises(RequestError, match="scheduler at 'tcp://here:1' is gone") as gone:
+            ask()
+        assert "--resume" in gone.value.hint
+    assert str(cluster.explained(OSError("Timed out"))) == str(gone.value)
 
 
 def test_the_garbage_collector_is_set_as_before_at_the_end() -> None:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -213,6 +214,26 @@ def test_a_record_that_is_damaged_is_made_again(
     assert contents(out) == contents(whole)
 
 
+@pytest.mark.parametrize("where", ["markdown", "html", "jsonl", "parquet", "shards"])
+def test_what_was_changed_to_the_same_size_is_named_and_made_again(
+    capsys: Capture, tmp_path: Path, whole: Path, where: str
+) -> None:
+    plan, out = tmp_path / "plan.yaml", tmp_path / "out"
+    write(tmp_path, TINY)
+    shutil.copytree(whole, out)
+    file = next(path for path in sorted((out / where).rglob("*")) if path.is_file())
+    content = bytearray(file.read_bytes())
+    content[-20] ^= 1
+    file.write_bytes(content)
+    audited = run(capsys, "audit", str(out), "--workers", "1")
+    assert str(file.relative_to(out)) in audited.out
+    unread = json.loads(batch(capsys, plan, out, "--resume").out)["shards"]["kept"]
+    assert unread == (2 if where == "shards" else 3)
+    outcome = batch(capsys, plan, out, "--resume", "--verify")
+    assert json.loads(outcome.out)["shards"]["kept"] == (3 if where == "shards" else 2)
+    assert contents(out) == contents(whole)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -343,8 +364,6 @@ def test_a_limit_on_file_size_leaves_nothing_half_written(tmp_path: Path, whole:
 def test_a_vanished_folder_is_one_clear_error(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import shutil  # noqa: PLC0415
-
     plan, out = write(tmp_path, TINY), tmp_path / "out"
     write_files = store.write_files
 
@@ -479,6 +498,7 @@ def test_dry_run_says_how_much_and_writes_nothing(capsys: Capture, tmp_path: Pat
         (("--dry-run", "--workers", "0"), 2, "--workers"),
         (("--dry-run", "--formats", "htlm"), 1, "'html'"),
         (("--dry-run", "--formats", ","), 1, "empty"),
+        (("--out", "x", "--verify"), 2, "--resume"),
         (("--out", "x", "--workers", "2", "--scheduler", "tcp://x:1"), 2, "--workers"),
     ],
 )

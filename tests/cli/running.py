@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from unittest.mock import patch
 
@@ -18,8 +21,23 @@ class Outcome:
     err: str
 
 
+@contextmanager
+def signals_as_before() -> Iterator[None]:
+    """Undo what a process that ends may leave as it is."""
+    before = [(kind, signal.getsignal(kind)) for kind in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield
+    finally:
+        for kind, handler in before:
+            signal.signal(kind, handler)
+
+
 def run(capsys: pytest.CaptureFixture[str], *args: str) -> Outcome:
-    with patch.object(sys, "argv", ["advisor", *args]), pytest.raises(SystemExit) as stopped:
+    with (
+        signals_as_before(),
+        patch.object(sys, "argv", ["advisor", *args]),
+        pytest.raises(SystemExit) as stopped,
+    ):
         main()
     captured = capsys.readouterr()
     code = stopped.value.code

@@ -20,6 +20,7 @@ from advisor.bulk.batch.store import (
     known_names,
     printable,
     record_of,
+    sha256_of_lines,
     texts_of,
 )
 
@@ -41,6 +42,7 @@ def check_folder(batch: Batch, tell: Callable[[int], None]) -> Iterator[Finding]
         if record is None:
             missing.append(number)
         else:
+            yield from _altered(batch.root, number, record[0])
             yield from _sizes(batch.root, *record)
         tell(number + 1)
     yield from _unfinished(missing)
@@ -82,6 +84,13 @@ def _spans(numbers: list[int]) -> Iterator[tuple[int, int]]:
             yield start, one
             start = following
     yield start, numbers[-1]
+
+
+def _altered(root: Path, number: int, head: Entry) -> Iterator[Finding]:
+    with (root / record_of(number)).open("rb") as lines:
+        next(lines)
+        if sha256_of_lines(lines) != head.get("sha256"):
+            yield Finding("damaged", record_of(number), "its lines are not what was written")
 
 
 def _sizes(root: Path, head: Entry, lines: list[Entry]) -> Iterator[Finding]:

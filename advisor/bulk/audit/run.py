@@ -20,9 +20,9 @@ from advisor.bulk.audit.report import check_report, read_report, text_of
 from advisor.bulk.audit.similarity import Alike, Common, overlap, runs, sentences, signature
 from advisor.bulk.batch.file_names import Namer
 from advisor.bulk.batch.manifest import Inputs, changed_files, differences
-from advisor.bulk.batch.readback import Batch, Entry, read_record, sha256_of, table_rows
+from advisor.bulk.batch.readback import Batch, Entry, read_record, table_rows
 from advisor.bulk.batch.shard import Making
-from advisor.bulk.batch.store import place_of
+from advisor.bulk.batch.store import place_of, sha256_of
 from advisor.bulk.batch.worker import Local
 from advisor.report.prose import Length
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from math import inf
@@ -189,12 +188,3 @@ def table_rows(root: Path, number: int) -> list[Entry] | None:
     except pa.ArrowException as bad:
         raise ValueError(str(bad)) from None
     return rows
-
-
-def sha256_of(path: Path) -> str | None:
-    """Hash a file; None where it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return None

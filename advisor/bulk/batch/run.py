@@ -23,6 +23,11 @@ class Stop(Struct):
     """Says whether to go on; a signal handler sets it."""
 
     signal: int = 0
+    """The first signal; the shards in flight are finished."""
+    at_once: bool = False
+    """Whether a second one came while processes were at work: nothing is waited for."""
+    waits: bool = False
+    """Whether processes are at work, which are ended in order and not in the midst of a call."""
 
 
 class Totals(Struct):
@@ -42,6 +47,8 @@ class Totals(Struct):
     written_bytes: int = 0
     deaths: int = 0
     """Times that processes died and were replaced."""
+    held_up: str = ""
+    """Why nothing is being made."""
 
     @property
     def complete(self) -> bool:
@@ -70,15 +77,22 @@ class _Run(Struct):
     def drive(self) -> None:
         """Run until nothing is left, or stopped."""
         while True:
+            self.stop.waits = self.place.elsewhere
             executor, drop = self.place.open(), True
             try:
                 broken = self._feed(executor)
                 drop = broken
             finally:
                 self.place.close(executor, drop=drop)
+                self.stop.waits = False
+            self._go_on()
             if not broken:
                 return
             self._revive()
+
+    def _go_on(self) -> None:
+        if self.stop.at_once:
+            raise KeyboardInterrupt
 
     def _revive(self) -> None:
         self.again = [*self.pending.values(), *self.again]
@@ -94,6 +108,7 @@ class _Run(Struct):
     def _feed(self, executor: Executor) -> bool:
         """Submit and collect; gives whether the pool broke."""
         while True:
+            self._go_on()
             if not self.stop.signal and not self._filled(executor):
                 return True
             if self.stop.signal:
@@ -105,6 +120,7 @@ class _Run(Struct):
             gone = [future for future in ready if not self._collect(future)]
             if gone:
                 return not self.stop.signal
+            self.totals.held_up = self.place.held_up()
             self.tell(self.totals)
 
     def _filled(self, executor: Executor) -> bool:
@@ -118,6 +134,8 @@ class _Run(Struct):
             except BrokenExecutor:
                 self.again.append(shard)
                 return False
+            except Exception as error:
+                raise self.place.explained(error) from error
         return True
 
     def _cancel(self) -> None:
@@ -150,7 +168,13 @@ class _Run(Struct):
 
 
 def run(
-    plan: Plan, job: Job, place: Place, *, stop: Stop, tell: Callable[[Totals], None]
+    plan: Plan,
+    job: Job,
+    place: Place,
+    *,
+    stop: Stop,
+    tell: Callable[[Totals], None],
+    verify: bool = False,
 ) -> Totals:
     """Make every shard that is not there yet, then the index.
 
@@ -160,6 +184,7 @@ def run(
         place: Where shards are made.
         stop: Looked at between shards.
         tell: Called as shards are done.
+        verify: Read what an earlier run wrote, and make again what is not as it was.
 
     Raises:
         RequestError: The folder cannot be written any more, or workers keep dying.
@@ -168,7 +193,7 @@ def run(
     totals = Totals(shard_count(plan), plan.scenarios)
     missing = []
     for number in range(totals.shards):
-        head = read_head(root, number, files=True)
+        head = read_head(root, number, files=True, verify=verify)
         if head is None:
             missing.append(number)
         else:

@@ -23,6 +23,7 @@ from advisor.bulk.batch.store import (
     described,
     place_of,
     record_of,
+    sha256_of_lines,
     texts_of,
 )
 from advisor.errors import Problems, UserError
@@ -260,6 +261,8 @@ def _whole_files(number: int, making: Making, tables: _Tables) -> Iterator[File]
 
 def _record(shard: Shard, tables: _Tables) -> File:
     """One line about the shard, one for each report, one for each failure."""
+    listed = (*tables.entries, *tables.failures)
+    lines = [f"{_ENCODER.encode(line)}\n".encode("ascii") for line in listed]
     head = {
         "shard": shard.number,
         "scenarios": len(shard.items),
@@ -267,6 +270,7 @@ def _record(shard: Shard, tables: _Tables) -> File:
         "failed": len(tables.failures),
         "bugs": sum(bool(entry["bug"]) for entry in tables.failures),
         "files": tables.files,
+        "sha256": sha256_of_lines(lines),
     }
-    lines = (_ENCODER.encode(line) for line in (head, *tables.entries, *tables.failures))
-    return File(record_of(shard.number), "".join(f"{line}\n" for line in lines).encode("ascii"))
+    first = f"{_ENCODER.encode(head)}\n".encode("ascii")
+    return File(record_of(shard.number), b"".join((first, *lines)))

@@ -68,6 +68,23 @@ def described(file: File) -> Mapping[str, object]:
     return {"path": file.path, "bytes": len(file.content), "sha256": digest}
 
 
+def sha256_of(path: Path) -> str | None:
+    """Hash a file; None where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def sha256_of_lines(lines: Iterable[bytes]) -> str:
+    """Hash the lines of a record that follow its first."""
+    found = hashlib.sha256()
+    for line in lines:
+        found.update(line)
+    return found.hexdigest()
+
+
 _AT_ONCE = 16
 _TELLS_ERRORS = (5, 8)
 """From this Linux on the one call says when something could not be written."""
@@ -206,25 +223,29 @@ def _move(root: Path, moves: Iterable[tuple[Path, Path]]) -> None:
     flush_folders(root, {target.parent})
 
 
-def read_head(root: Path, number: int, *, files: bool = False) -> Head | None:
+def read_head(root: Path, number: int, *, files: bool = False, verify: bool = False) -> Head | None:
     """Read what a record says of its shard; None where the shard is missing or damaged.
 
     Args:
         root: The output folder.
         number: The shard.
-        files: Look for every file that the record names, too.
+        files: Look for every file that the record names, and whether its own lines are unchanged.
+        verify: Read those files too, and see that they are what was written.
     """
     try:
-        with (root / record_of(number)).open("rb") as lines:
-            head = json.loads(next(lines))
-            rest = [json.loads(line) for line in lines] if files else []
+        with (root / record_of(number)).open("rb") as record:
+            head = json.loads(next(record))
+            lines = list(record) if files else []
+        rest = [json.loads(line) for line in lines]
+        unchanged = not files or head["sha256"] == sha256_of_lines(lines)
         found = Head(head["scenarios"], head["reports"], head["failed"], head["bugs"])
         named = [*head["files"], *(file for entry in rest for file in _named(entry))]
     except (OSError, ValueError, StopIteration, LookupError, TypeError, AttributeError):
         return None
-    if files and (len(rest) != found.scenarios or not all(_is_there(root, f) for f in named)):
+    if files and (len(rest) != found.scenarios or not unchanged):
         return None
-    return found
+    is_right = _as_written if verify else _is_there
+    return found if not files or all(is_right(root, file) for file in named) else None
 
 
 def _named(entry: dict[str, dict[str, dict[str, object]]]) -> Iterator[dict[str, object]]:
@@ -236,6 +257,10 @@ def _is_there(root: Path, file: dict[str, object]) -> bool:
         return (root / str(file["path"])).stat().st_size == file["bytes"]
     except OSError:
         return False
+
+
+def _as_written(root: Path, file: dict[str, object]) -> bool:
+    return sha256_of(root / str(file["path"])) == file["sha256"]
 
 
 def entries(root: Path, shards: int, *, failed: bool) -> Iterator[bytes]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gc
+import logging
 import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
@@ -128,6 +130,9 @@ _AHEAD = 2
 _CONNECT_S = 10
 _RETRIES = 5
 """How often Dask tries a shard again whose worker died."""
+_ALONE_S = 30
+"""So long may a cluster be without workers before it is told."""
+_LOOK_S = 0.1
 
 
 class Here(Executor):
@@ -187,6 +192,13 @@ class Place(Protocol):
     def room(self) -> int:
         """How many shards may be in flight now."""
 
+    def held_up(self) -> str:
+        """Say in a sentence why nothing is being made; empty: it is."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether shards are made in other processes, which have to be ended in order."""
+
     def close(self, executor: Executor, *, drop: bool) -> None:
         """End an executor when its work is done, or at once."""
 
@@ -211,6 +223,15 @@ class Local(Struct, frozen=True):
         """One for each worker and one waiting behind it."""
         return 1 if self.workers == 1 else _AHEAD * self.workers
 
+    def held_up(self) -> str:
+        """Its processes are started when they are needed."""
+        return ""
+
+    @property
+    def elsewhere(self) -> bool:
+        """One worker runs here."""
+        return self.workers > 1
+
     def close(self, executor: Executor, *, drop: bool) -> None:
         """Wait for the processes, or end them."""
         if drop:
@@ -223,28 +244,76 @@ class Local(Struct, frozen=True):
         return error
 
 
-class Cluster(Struct, frozen=True):
+class Cluster(Struct):
     """The workers of a Dask scheduler, through its ``concurrent.futures`` executor."""
 
     client: Client
+    address: str
     died: tuple[type[BaseException], ...]
+    elsewhere: bool = True
+    alone_since: float | None = None
+    """When it was first seen without workers."""
 
     def open(self) -> Executor:
-        """Submitting the same shard twice must run it twice: not pure."""
+        """Submitting the same shard twice must run it twice: not pure.
+
+        Raises:
+            RequestError: The scheduler is gone.
+        """
+        self._must_be_there()
         executor: Executor = self.client.get_executor(pure=False, retries=_RETRIES)
         return executor
 
     def room(self) -> int:
-        """Two for each thread there is now; workers may come and go."""
-        threads: int = sum(self.client.nthreads().values())
+        """Two for each thread there is now; workers may come and go.
+
+        Raises:
+            RequestError: The scheduler is gone.
+        """
+        threads = self._threads()
+        if threads:
+            self.alone_since = None
+        elif self.alone_since is None:
+            self.alone_since = time.monotonic()
         return max(_AHEAD * threads, _AHEAD)
+
+    def _threads(self) -> int:
+        self._must_be_there()
+        with suppress(OSError):  # the connection was lost just now
+            return sum(self.client.nthreads().values())
+        self._must_be_there()
+        return 0
+
+    def _must_be_there(self) -> None:
+        """Wait while a lost connection is made again, which Dask gives up in time."""
+        while self.client.status == "connecting":
+            time.sleep(_LOOK_S)
+        if self.client.status != "running":
+            raise self._gone()
+
+    def _gone(self) -> RequestError:
+        hint = "What is complete stays; start a scheduler and workers again, then use --resume."
+        return RequestError(f"the Dask scheduler at '{self.address}' is gone", hint=hint)
+
+    def held_up(self) -> str:
+        """Tell of a cluster that has been without workers for a while."""
+        if self.alone_since is None or time.monotonic() - self.alone_since < _ALONE_S:
+            return ""
+        return (
+            f"the Dask scheduler at '{self.address}' has had no worker for {_ALONE_S} s; "
+            "start one, or stop with Ctrl-C"
+        )
 
     def close(self, executor: Executor, *, drop: bool) -> None:
         """Wait for the cluster, or cancel what it has not begun."""
-        executor.shutdown(wait=not drop)
+        if self.client.status == "running":
+            with suppress(OSError):  # the connection was lost just now
+                executor.shutdown(wait=not drop)
 
     def explained(self, error: Exception) -> Exception:
         """Name the usual cause of what no shard raises itself."""
+        if self.client.status != "running":
+            return self._gone()
         if isinstance(error, UserError | OSError):
             return error
         first = str(error).strip().splitlines()
@@ -265,9 +334,10 @@ def connected(address: str) -> Cluster:
     except ImportError:
         hint = "Install it: pip install 'advisor[dask]'."
         raise RequestError("a cluster needs Dask distributed", hint=hint) from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # told here, once and in words
     try:
         client = Client(address, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as bad:
         hint = "Give the address that the scheduler prints, for example tcp://host:8786."
         raise RequestError(f"no Dask scheduler answers at '{address}': {bad}", hint=hint) from None
-    return Cluster(client, (BrokenExecutor, CancelledError, KilledWorker))
+    return Cluster(client, address, (BrokenExecutor, CancelledError, KilledWorker))
