@@ -144,7 +144,7 @@ def test_a_cluster_without_workers_is_told_after_a_while_and_once(
 ) -> None:
     client, now = Client(), [100.0]
     monkeypatch.setattr("advisor.bulk.batch.worker.time.monotonic", lambda: now[0])
-    cluster = Cluster(client, "tcp://here:1", ())  # type: ignore[arg-type]  # as much as is used
+    cluster = Cluster(client, "tcp://here:1", ())
     said = []
     for second, threads in ((0, {}), (29, {}), (31, {}), (32, {"w": 1}), (40, {}), (69, {})):
         client.threads, now[0] = threads, 100.0 + second
@@ -156,7 +156,7 @@ def test_a_cluster_without_workers_is_told_after_a_while_and_once(
 
 def test_a_scheduler_that_dies_is_one_message_wherever_it_shows() -> None:
     client = Client()
-    cluster = Cluster(client, "tcp://here:1", ())  # type: ignore[arg-type]  # as much as is used
+    cluster = Cluster(client, "tcp://here:1", ())
     client.lost = True
     for ask in (cluster.room, cluster.open):
         with pytest.raises(RequestError, match="scheduler at 'tcp://here:1' is gone") as gone:

@@ -334,7 +334,8 @@ def connected(address: str) -> Cluster:
     except ImportError:
         hint = "Install it: pip install 'advisor[dask]'."
         raise RequestError("a cluster needs Dask distributed", hint=hint) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # told here, once and in words
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # told here, once and in words
     try:
         client = Client(address, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as bad:
