@@ -289,7 +289,9 @@ def _share(fraction: float) -> float:
 
 def _reserve(gpu: Gpu, capacity: int, policy: Mapping[str, float]) -> int:
     if gpu.unified_memory:
-        return round(capacity * policy["reserve_unified_share"] / _PERCENT)
+        small = gpu.segment == "apple" and capacity <= policy["reserve_apple_small_bytes"]
+        share = policy["reserve_apple_small_share" if small else "reserve_unified_share"]
+        return round(capacity * share / _PERCENT)
     reserve = policy[f"reserve_{gpu.segment}_bytes"]
     if gpu.segment == "datacenter" and (gpu.vram_type or "").startswith("GDDR"):
         reserve += capacity * policy["reserve_ecc_gddr_share"] / _PERCENT

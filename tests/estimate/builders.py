@@ -51,6 +51,8 @@ POLICY: Mapping[str, float] = {
     "reserve_datacenter_bytes": 768 * MIB,
     "reserve_ecc_gddr_share": 6.25,
     "reserve_unified_share": 25,
+    "reserve_apple_small_share": 33.34,
+    "reserve_apple_small_bytes": 32 * GIB,
     "cuda_context_bytes_per_multiprocessor": 3 * MIB,
     "cuda_context_unknown_bytes": 250 * MIB,
     "cuda_libraries_bytes": 72 * MIB,

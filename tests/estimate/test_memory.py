@@ -133,6 +133,25 @@ def test_unified_memory_keeps_a_share_for_the_system() -> None:
     assert memory(scenario(gpu=shared, backend="Metal")).usable_bytes == 24 * GIB
 
 
+@pytest.mark.parametrize(
+    ("sold", "working_set_mib"),
+    [
+        (8, 5461.34),
+        (16, 10922.67),
+        (24, 16384),
+        (32, 21845.34),
+        (36, 27648),
+        (64, 49152),
+        (96, 73728),
+    ],
+)
+def test_a_mac_offers_what_metal_recommends(sold: int, working_set_mib: float) -> None:
+    mac = gpu(sold, segment="apple", unified_memory=True)
+    usable = memory(scenario(gpu=mac, backend="Metal")).usable_bytes / 2**20
+    assert usable == pytest.approx(working_set_mib, rel=2e-4)
+    assert usable <= working_set_mib
+
+
 def test_data_centre_cards_with_gddr_keep_error_correction() -> None:
     card = gpu(16, segment="datacenter", vram_type="GDDR6")
     assert memory(scenario(gpu=card, backend="CUDA")).usable_bytes == 15 * GIB - 768 * MIB
