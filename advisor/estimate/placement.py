@@ -289,9 +289,9 @@ def _share(fraction: float) -> float:
 
 def _reserve(gpu: Gpu, capacity: int, policy: Mapping[str, float]) -> int:
     if gpu.unified_memory:
-        small = gpu.segment == "apple" and capacity <= policy["reserve_apple_small_bytes"]
-        share = policy["reserve_apple_small_share" if small else "reserve_unified_share"]
-        return round(capacity * share / _PERCENT)
+        small = capacity <= policy.get(f"reserve_{gpu.segment}_small_bytes", 0.0)
+        kept = f"reserve_{gpu.segment}_small_share" if small else "reserve_unified_share"
+        return round(capacity * policy[kept] / _PERCENT)
     reserve = policy[f"reserve_{gpu.segment}_bytes"]
     if gpu.segment == "datacenter" and (gpu.vram_type or "").startswith("GDDR"):
         reserve += capacity * policy["reserve_ecc_gddr_share"] / _PERCENT
