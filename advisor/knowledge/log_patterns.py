@@ -29,7 +29,8 @@ Of = Literal["device", "card", "whole"]
 """What a figure is of: one device, each card alike, or all devices together."""
 
 FIELDS: Mapping[str, Kind] = {
-    "device": "text", "card": "text", "model": "text", "name": "text", "precision": "text",
+    "device": "text", "card": "text", "model": "text", "name": "text", "told_model": "text",
+    "precision": "text",
     "dtype": "text", "cache_type": "text", "cache_type_k": "text", "cache_type_v": "text",
     "flash_attention": "text", "backend": "text", "version": "text",
     "capacity": "memory", "free": "memory", "claimed": "memory", "used": "memory",

@@ -113,13 +113,10 @@ def _cards(log: Log, knowledge: Knowledge, ranks: int, *, every: bool) -> tuple[
         ranks: How many cards the program was told to take.
         every: Whether the program takes all cards it is shown.
     """
-    named = {device: name for device, (name, _) in log.cards.items()}
-    own = {device: name for device, (name, its) in log.cards.items() if its}
-    if not named:
-        return "", ""
-    found = {d: _card(log, d, name, knowledge) for d, name in (own or named).items()}
-    if not all(found.values()):
-        return "", next(name for d, name in (own or named).items() if not found[d])
+    found = {device: _card(log, device, name, knowledge) for device, name in log.cards.items()}
+    if not found or not all(found.values()):
+        seen = next((name for device, name in log.cards.items() if not found[device]), "")
+        return "", seen if log.trust else ""
     names = list(found.values()) if every else list(found.values())[:1]
     if ranks > 1 and len(names) < ranks:
         return f"{ranks}x {names[0]}", ""
@@ -156,7 +153,7 @@ def _has(card: Gpu, shown: float | None) -> bool:
 def _model(log: Log, knowledge: Knowledge) -> tuple[str, str, str]:
     """Give the model's name, else what the log calls it; and the format that the name tells."""
     said = [text for text in (log.text("model"), log.text("name")) if text]
-    for text in said:
+    for text in [*said, *filter(None, [log.text("told_model")])]:
         for name in _spellings(text):
             found = _known(name, knowledge)
             if found and _same_size(log, found[0], knowledge):

@@ -71,8 +71,10 @@ class Log(Struct):
     said: dict[tuple[str, str], Said] = field(default_factory=dict)
     """By field and device; a later line counts instead of an earlier one."""
     causes: list[CauseSaid] = field(default_factory=list)
-    cards: dict[str, tuple[str, bool]] = field(default_factory=dict)
-    """Device -> the card's name as printed, and whether the program itself named it."""
+    cards: dict[str, str] = field(default_factory=dict)
+    """Device -> the card's name as printed, by the most trusted of those that name any."""
+    trust: int = 0
+    """How far they are trusted: 2 the program, 1 a table of the driver, 0 a person."""
     certain: bool = False
     """Whether a line tells the program that no other prints."""
     commands: list[tuple[str, str]] = field(default_factory=list)
@@ -241,9 +243,13 @@ class _Reader:
         self._log.said[key] = said
 
     def _card(self, entry: LogLine, name: str) -> None:
-        before = self._log.cards.get(self._device)
-        if before is None or not before[1] or entry.runtime:
-            self._log.cards[self._device] = (name, bool(entry.runtime))
+        log = self._log
+        trust = 2 if entry.runtime else 0 if entry.weak else 1
+        if trust > log.trust:
+            log.cards.clear()
+        if trust >= log.trust or not log.cards:
+            log.trust = trust
+            log.cards[self._device] = name
 
     def _meant(self, name: str, text: str) -> str:
         """Give what a text of a log is called here."""

@@ -14,6 +14,7 @@ from advisor.units import plain
 
 _FAR_SHARE, _FAR_BYTES = 0.10, 0.3 * 2**30
 """A figure is far off where it differs by more than this share, and by more than these bytes."""
+_NOT_OF_THE_CARD = ("system-memory", "no-bfloat16")
 _ALL_PERCENT = 99.5
 _SAME_FRACTION = 0.005
 Unit = Literal["bytes", "tokens", "layers", "%"]
@@ -208,7 +209,7 @@ def diagnosed(
     return Diagnosis(
         log.runtime or None,
         log.text("version") or None,
-        {device: name for device, (name, _) in log.cards.items()},
+        log.cards,
         plain(named[0]) if named else None,
         log.lines,
         log.known_lines,
@@ -241,7 +242,9 @@ def _cause(log: Log) -> CauseDoc | None:
 def _remarks(log: Log, doc: Advice | None) -> list[str]:
     """Say why our figures may differ from the log's, and what of it was not read."""
     found = []
-    if doc is not None and log.causes and doc.memory.deficit_bytes == 0:
+    cause = log.cause()
+    on_card = cause is not None and cause.cause not in _NOT_OF_THE_CARD
+    if doc is not None and on_card and doc.memory.deficit_bytes == 0:
         found.append(say("log.remark.fits", free=amount(doc.memory.headroom_bytes)))
     longest = log.figure("max_context")
     if longest and log.causes:

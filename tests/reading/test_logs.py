@@ -58,7 +58,7 @@ def test_a_real_log_is_read(case: dict[str, Any]) -> None:
     log = read(case["text"])
     assert log.runtime == case.get("runtime", "")
     assert log.text("version") == case.get("version", log.text("version"))
-    assert [name for name, _ in log.cards.values()] == case.get("cards", [])
+    assert list(log.cards.values()) == case.get("cards", [])
     for name, shown in case.get("memory", {}).items():
         assert log.on_cards(name) == pytest.approx(in_bytes(shown), rel=EXACT), name
     for name, shown in case.get("in_ram", {}).items():
@@ -90,3 +90,15 @@ def test_our_figures_stand_beside_those_of_a_real_log(case: dict[str, Any]) -> N
         assert row.difference == pytest.approx((row.computed or 0) - row.logged)
         assert not row.far
     assert all(row.line for row in rows.values())
+
+
+def test_a_cause_that_is_not_the_card_is_not_laid_to_other_programs() -> None:
+    text = (
+        "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0."
+        " Your Tesla T4 GPU has compute capability 7.5.\n"
+    )
+    case = {"text": text, "flags": {"model": "llama-3.2-3b"}}
+    found = answered(case)
+    assert found.cause
+    assert found.cause.cause == "no-bfloat16"
+    assert not found.remarks
