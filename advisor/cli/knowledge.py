@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,17 +17,35 @@ from advisor.knowledge.log_patterns import log_pattern_problems
 from advisor.report.figures import aligned
 from advisor.runtimes import memory_model_problems
 
+if TYPE_CHECKING:
+    from advisor.reading.public_list import PublicModel
+
+_MOST_LISTED = 10
+"""Repositories of the public list that a search names."""
+
 
 def find(
     text: Annotated[str, typer.Argument(help="Part of a name.")],
     knowledge: Annotated[Path | None, typer.Option(help="Folder of knowledge files.")] = None,
 ) -> None:
-    """List what the knowledge base has under a name."""
+    """List what the knowledge base and the public list have under a name."""
+    from advisor.reading.public_list import containing  # noqa: PLC0415  for this command alone
+
     rows = [tuple(row) for row in search(load_knowledge(knowledge), text)]
+    known = {row[1].casefold() for row in rows}
+    listed = (one for one in containing(text, _MOST_LISTED) if one.name.casefold() not in known)
+    rows += [("public list", one.hf_id, _public(one)) for one in listed]
     if not rows:
         raise RequestError(f"nothing here is called '{text}'")
     for line in aligned(rows):
         typer.echo(line)
+
+
+def _public(one: PublicModel) -> str:
+    size = (
+        f"{one.parameters_raw / 1e9:.3g} billion elements" if one.parameters_raw else "size unknown"
+    )
+    return f"{size}, {one.release_date or 'no date'}{'; yours' if one.yours else ''}"
 
 
 def update(

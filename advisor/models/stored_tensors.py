@@ -255,6 +255,8 @@ class Model(Struct, frozen=True):
     """Weight formats that hold exactly what was released, where that is less than 16 bits."""
     held_format: str | None = None
     """The weight format that its repository holds, where it is a packed copy of a model."""
+    sized_as: str = ""
+    """How a repository of the public list was sized, one sentence."""
     origin: Literal["knowledge", "list", "config"] = "knowledge"
     stored: StoredModel | None = None
     """The weight files it was read from: exact sizes in the format they hold."""

@@ -117,7 +117,9 @@ def _alike(public: PublicModel, knowledge: Knowledge) -> Sequence[_Known]:
         for name, shape in shapes
         if wanted & {shape["model_type"], shape.get("outer_type")}
     ]
-    return sorted(found, key=lambda known: (known.distance, known.name))
+    return sorted(
+        found, key=lambda one: (one.distance, -_shared(one.name, public.name), len(one.name))
+    )
 
 
 def _total(shape: Mapping[str, Any]) -> int:
@@ -232,7 +234,8 @@ def _unpacked(public: PublicModel, fits: Sequence[_Fit], knowledge: Knowledge) -
     if base is not None:
         model = model_of(base, knowledge)
         notes = (note.replace(base.hf_id, public.hf_id) for note in model.notes)
-        return _of(public, model, tuple(notes))
+        told = f"{public.hf_id} is sized as {base.hf_id}, from which it was packed."
+        return _of(public, model, tuple(notes), told)
     if not fits[0].total:
         raise _refused(public, f"{_NO_FORMULA}, and its files hold packed weights")
     note = (
@@ -280,7 +283,8 @@ def _made(public: PublicModel, fit: _Fit, knowledge: Knowledge) -> Model:
     counts, record = fit.shape.counts, fit.record
     if record is not None and fit.same:
         known = model_from_record(record, knowledge)
-        return _of(public, known, known.notes)
+        told = f"{public.hf_id} is sized as {record.name}: the public list gives it that shape."
+        return _of(public, known, known.notes, told)
     assert counts
     return _of(public, _own(public, fit.shape, record, counts.total, counts.active), ())
 
@@ -314,7 +318,7 @@ def _context(public: PublicModel) -> int | None:
     return context if context and context != _USUAL_FALLBACK else None
 
 
-def _of(public: PublicModel, model: Model, notes: tuple[str, ...]) -> Model:
+def _of(public: PublicModel, model: Model, notes: tuple[str, ...], told: str = "") -> Model:
     """Give the sized model the repository's own name, licence, date and format."""
     held = published_format(public)
     plain = is_packed(public) or says_sixteen_bits(public)
@@ -327,6 +331,7 @@ def _of(public: PublicModel, model: Model, notes: tuple[str, ...]) -> Model:
         native_formats=() if plain else model.native_formats,
         native_dtype="packed" if is_packed(public) else (None if plain else model.native_dtype),
         held_format=held,
+        sized_as=told or f"{public.hf_id} is sized by its own figures in the public list.",
         origin="list",
         notes=notes,
     )

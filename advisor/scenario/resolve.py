@@ -88,7 +88,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         kv_types=kv_types,
         backend=backend,
         draft=draft,
-        read_as=(),
+        read_as=tuple(m.sized_as for m in (model, draft) if m and m.sized_as),
     )
     raise_problems(list(_impossible(request, scenario, knowledge)))
     return scenario

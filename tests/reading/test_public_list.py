@@ -185,3 +185,10 @@ def test_the_import_gives_the_same_file_again(tmp_path: Path) -> None:
     source = written(tmp_path / "l.csv", *reversed(cells))
     import_list(source, tmp_path / "made.tsv", head.removeprefix("# "))
     assert (tmp_path / "made.tsv").read_text("ascii").splitlines() == [head, names, *lines[::50]]
+
+
+def test_find_names_repositories_of_the_list(capsys: Capture) -> None:
+    told = run(capsys, "knowledge", "find", "hermes 3 llama 3.1").out
+    assert "public list" in told
+    assert "NousResearch/Hermes-3-Llama-3.1-8B" in told
+    assert len(told.splitlines()) <= 10

@@ -241,3 +241,30 @@ def test_layers_are_those_of_the_class(hf_id: str, kinds: str) -> None:
     model = sized(listed(hf_id))
     assert isinstance(model, Model)
     assert model.shape.layer_kinds == kinds
+
+
+@pytest.mark.parametrize(
+    ("hf_id", "told"),
+    [
+        ("NousResearch/Hermes-3-Llama-3.1-8B", "is sized as Llama-3.1-8B: the public list"),
+        ("nvidia/Qwen3-14B-NVFP4", "is sized as Qwen3-14B: the public list"),
+        ("google/gemma-4-12B-it", "is sized by its own figures in the public list"),
+    ],
+)
+def test_a_report_says_as_what_a_repository_was_read(hf_id: str, told: str) -> None:
+    scenario = resolve(Request(model=hf_id), load_knowledge())
+    assert any(f"{hf_id} {told}" in line for line in scenario.read_as)
+
+
+@pytest.mark.parametrize(
+    ("hf_id", "parameters"),
+    [
+        ("Qwen/Qwen-72B", 72_287_920_128),
+        ("microsoft/codebert-base", 124_645_632),
+        ("nvidia/llama-nemotron-embed-1b-v2", 1_235_814_400),
+    ],
+)
+def test_relatives_of_known_classes_are_counted(hf_id: str, parameters: int) -> None:
+    model = sized(listed(hf_id))
+    assert isinstance(model, Model)
+    assert abs(model.parameters - parameters) <= SAME_WITHIN * parameters

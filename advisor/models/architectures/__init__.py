@@ -21,7 +21,9 @@ _TEXT_ALONE: Final = {
     "deepseek_vl_v2": "deepseek",
     "dots_ocr": "qwen2",
     "glm5_next": "glm5_next",
+    "hunyuan_vl": "hunyuan_v1_dense",
     "inkling_mm_model": "inkling",
+    "muse_glimmer": "muse_glimmer",
     "qwen4_exp": "qwen4_exp",
     "unlimited-ocr": "deepseek",
 }

@@ -16,9 +16,11 @@ from advisor.models.architecture import (
     gated,
     one_hidden,
     projections,
+    stated_width,
     two_hidden,
     vocabulary,
 )
+from advisor.models.config_keys import Keys
 from advisor.models.layer_patterns import (
     cross_layers,
     full_every,
@@ -31,6 +33,7 @@ from advisor.models.layer_patterns import (
 from advisor.models.parameter_terms import (
     activation_pair,
     all_bias,
+    double_query,
     gate_bias,
     head_norms,
     out_bias,
@@ -108,6 +111,11 @@ _ERNIE = Family(
 def _padded_vocabulary(a: Arch) -> int:
     """Llama 3.2 Vision adds eight rows for image tokens to the embedding."""
     return vocabulary(a) + 8 * a.hidden
+
+
+def _half_width(keys: Keys, hidden: int) -> int:
+    """The first Qwen states the width of gate and up together."""
+    return stated_width(keys, hidden) // 2
 
 
 def _cross_gates(_: Arch) -> int:
@@ -253,6 +261,13 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
         "qwen2": replace(
             _QWEN2,
             gguf=(Gguf("qwen2", blocks=Blocks("qwen2", exact=True, qkv_bias=True), windows=False),),
+        ),
+        "qwen": replace(_QWEN2, read_width=_half_width),
+        "muse_glimmer": Family(
+            attention=(projections, double_query, head_norms),
+            kinds=full_every("sliding_window_pattern"),
+            window=stated_window,
+            defaults={"sliding_window_pattern": 4, "sliding_window": 2048},
         ),
         "mimo": replace(
             _QWEN2, gguf=(Gguf("qwen2", blocks=Blocks("qwen2", qkv_bias=True), reads=False),)

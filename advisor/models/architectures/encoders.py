@@ -125,6 +125,7 @@ ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
             tied=True,
             role="encoder",
             defaults={"type_vocab_size": 1},
+            also=("roberta", "camembert"),
             gguf=(Gguf("jina-bert-v3", role="encoder"),),
         ),
         "distilbert": Family(
@@ -154,6 +155,9 @@ ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
             tied=True,
             role="encoder",
             gguf=(Gguf("nomic-bert", role="encoder"), Gguf("nomic-bert-moe", role="encoder")),
+        ),
+        "llama_bidirec": Family(
+            mixers={"N": (projections,)}, kinds=_BERT.kinds, tied=True, role="encoder"
         ),
         "modernbert": Family(
             mixers={"N": (projections,)},
