@@ -81,11 +81,13 @@ def table(rows: list[tuple[PublicModel, str]]) -> Iterator[str]:
         downloads[how] += public.hf_downloads or 0
     yield "| answered by | repositories | downloads |"
     yield "|---|---:|---:|"
-    refused = sorted(how for how in count if how not in SIZED)
-    for how in (*SIZED, *refused):
+    refused = sorted(how for how in count if how not in {*SIZED, ALONE})
+    for how in (*SIZED, ALONE, *refused):
         yield f"| {how} | {count[how]:,} | {100 * downloads[how] / total:.1f} % |"
     named = sum(count[how] for how in SIZED), sum(downloads[how] for how in SIZED)
-    yield f"| **sized** | **{named[0]:,}** | **{100 * named[1] / total:.1f} %** |"
+    more = named[0] + count[ALONE], named[1] + downloads[ALONE]
+    yield f"| **memory and speed** | **{named[0]:,}** | **{100 * named[1] / total:.1f} %** |"
+    yield f"| **with parameters alone** | **{more[0]:,}** | **{100 * more[1] / total:.1f} %** |"
 
 
 def main() -> int:

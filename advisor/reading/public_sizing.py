@@ -96,7 +96,7 @@ def _sized(public: PublicModel, knowledge: Knowledge) -> Model:
     fits = list(_fits(public, alike, knowledge))
     best = min(fits, key=lambda fit: (round(fit.off, 3), not fit.same), default=None)
     if best is None:
-        raise _refused(public, _why_none(public, alike))
+        return _parameters_alone(public, _why_none(public, alike))
     if best.off <= SAME_WITHIN:
         return _made(public, best, knowledge)
     if is_packed(public):
@@ -182,6 +182,33 @@ def _why_none(public: PublicModel, alike: Sequence[_Known]) -> str:
     else:
         why = "no parameter formula covers its architecture"
     return why if not alike else f"the public list says too little of it ({why})"
+
+
+def _parameters_alone(public: PublicModel, why: str) -> Model:
+    """Give a model whose parameters alone are known, with why its memory is not.
+
+    Raises:
+        RequestError: Not even those: its files hold packed weights.
+    """
+    if is_packed(public) or not public.parameters_raw:
+        raise _refused(public, why)
+    layers, heads = public.num_hidden_layers or 1, public.num_attention_heads or 1
+    shape = Shape(
+        model_type=public.architecture,
+        layers=layers,
+        hidden=public.hidden_size or 1,
+        vocab=public.vocab_size or 0,
+        heads=heads,
+        kv_heads=public.num_key_value_heads or heads,
+        head_dim=public.head_dim or 0,
+        intermediate=public.moe_intermediate_size or 0,
+        tied=False,
+        layer_kinds="F" * layers,
+        ffn_kinds="D" * layers,
+        cache_unknown=why,
+    )
+    total = public.parameters_raw
+    return _of(public, _own(public, shape, None, total, public.active_parameters or total), ())
 
 
 def _refused(public: PublicModel, why: str) -> RequestError:

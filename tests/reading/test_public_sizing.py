@@ -185,8 +185,20 @@ def test_far_fewer_elements_than_the_shape_makes_are_refused() -> None:
     assert "packed" in told
 
 
-def test_an_unknown_architecture_is_refused_by_its_name() -> None:
-    told = sized(changed(architecture="nothing_yet"))
+def test_of_an_unknown_architecture_the_parameters_alone_are_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    model = sized(listed("deepseek-ai/DeepSeek-V4-Flash-0731"))
+    assert isinstance(model, Model)
+    assert model.parameters == 304_180_418_494
+    told = advise(capsys, gpu="B200", model=model.hf_id or "", precision="FP8")
+    assert told.code == 1
+    assert "architecture 'deepseek_v4'" in told.err
+    assert "Only its parameters are known" in told.err
+
+
+def test_a_packed_repository_of_an_unknown_architecture_is_refused_by_its_name() -> None:
+    told = sized(changed(architecture="nothing_yet", format="awq"))
     assert isinstance(told, str)
     assert "'nothing_yet'" in told
 
