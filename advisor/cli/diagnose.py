@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -31,6 +31,8 @@ from advisor.cli.report_output import width_of, write
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.cards import find_cards
 from advisor.knowledge.log_patterns import load_log_patterns
+from advisor.knowledge.names import find_format_candidates, find_gpu, find_model
+from advisor.knowledge.types import Knowledge
 from advisor.reading.log_file import read_log
 from advisor.reading.log_request import FromLog, settings_of
 from advisor.reading.logs import Log, read_lines
@@ -57,6 +59,11 @@ _ASKED = {
     "precision": "the weight format: add --precision NAME",
 }
 """Setting that a request needs -> how it is asked for."""
+_FIND: Mapping[str, Callable[[Knowledge, str], object]] = {
+    "gpu": find_gpu,
+    "model": find_model,
+    "precision": find_format_candidates,
+}
 
 
 class Format(StrEnum):
@@ -140,7 +147,7 @@ def _answered(
         settings["gpus"] = found.ranks
     unknown = {key: seen for key, seen in found.unknown.items() if key not in settings}
     if unknown:
-        return diagnosed(read, settings, unknown, None), [_question(unknown)]
+        return diagnosed(read, settings, unknown, None), [_question(unknown, advisor.knowledge)]
     request = replace(Request(), **settings)
     doc = document(advisor.advise(request, complete=True), templates=templates)
     return diagnosed(read, settings, {}, doc, _starts(read, request, advisor)), []
@@ -156,13 +163,21 @@ def _starts(read: Log, request: Request, advisor: Advisor) -> str | None:
     return commands[0].text if commands else None
 
 
-def _question(unknown: dict[str, str]) -> RequestError:
+def _question(unknown: dict[str, str], knowledge: Knowledge) -> RequestError:
     """Ask for what the log does not tell, all at once."""
-    parts = [
-        _ASKED[key] + (f" (it says '{seen[:100]}', which is not known here)" if seen else "")
-        for key, seen in unknown.items()
-    ]
+    parts = [_ASKED[key] + _seen(key, seen, knowledge) for key, seen in unknown.items()]
     return RequestError(f"the log does not tell {'; '.join(parts)}.")
+
+
+def _seen(key: str, seen: str, knowledge: Knowledge) -> str:
+    """Say why what the log calls it is not enough."""
+    if not seen:
+        return ""
+    try:
+        _FIND[key](knowledge, seen)
+    except RequestError as why:
+        return f" ({why})"
+    return f" (the log says '{seen[:100]}', which does not agree with the rest of it)"
 
 
 # ---- written

@@ -206,3 +206,32 @@ def test_nothing_of_a_stranger_reaches_the_terminal(capsys: Capture, tmp_path: P
     assert code == 1
     assert clean(out)
     assert clean(err)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("  Device 0: NVIDIA GeForce RTX 9999, compute capability 8.6", "unknown GPU"),
+        ("print_info: file type = IQ4_K - 4.5 bpw", "unknown weight format"),
+    ],
+)
+def test_a_question_says_why_what_the_log_says_is_not_enough(
+    line: str, told: str, capsys: Capture, tmp_path: Path
+) -> None:
+    assert (
+        told
+        in diagnose(capsys, tmp_path, f"{line}\nload_tensors: offloaded 9/9 layers to GPU\n")[2]
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ggml_metal_init: GPU name:   Apple M1 Pro",
+        "ggml_metal_device_init: GPU name:   Apple M1 Pro",
+        "ggml_metal_device_init: GPU name:   MTL0 (Apple M1 Pro)",
+        "ggml_metal_init: found device: Apple M1 Pro",
+    ],
+)
+def test_the_processor_of_a_mac_is_its_card(line: str) -> None:
+    assert list(read(line).cards.values()) == ["Apple M1 Pro"]
