@@ -17,7 +17,7 @@ from advisor.errors import RequestError, UserError
 from advisor.knowledge.index import index_of, model_key
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import Kept
-from advisor.models.architectures import family_of
+from advisor.models.architectures import family_of, is_known
 from advisor.models.config import read_config
 from advisor.models.resolution import known_shape, model_from_record, stored_shapes
 from advisor.models.shape import Shape
@@ -26,6 +26,8 @@ from advisor.reading.public_config import configs_of, own_sizes, plain_config
 from advisor.reading.public_list import PublicModel, every_named
 from advisor.reading.public_solved import solved, stored_masks
 from advisor.reading.published import (
+    GGUF_DEFAULT,
+    has_gguf,
     is_packed,
     published_format,
     says_sixteen_bits,
@@ -40,6 +42,7 @@ _MOST_TRIED: Final = 6
 _MOST_KEPT: Final = 512
 _HINT: Final = "Give a folder with its config.json, or let 'advisor advise --hub' look it up."
 _NO_FORMULA: Final = "no formula counts the parameters of its architecture"
+_GGUF: Final = f"Of GGUF files llama.cpp takes {GGUF_DEFAULT} where none is named."
 _UNSTATED: Final = "layer types, windows, biases, tied matrices and vision towers"
 
 
@@ -146,7 +149,7 @@ def _fits(public: PublicModel, alike: Sequence[_Known], knowledge: Knowledge) ->
                 yield fit
                 if fit.off <= _EXACT:
                     return
-    for tied in (None, True, False):
+    for tied in (None, True, False) if is_known(public.architecture) else ():
         fit = _fit(public, plain_config(public, tied=tied), None, same=False)
         if fit is not None:
             yield fit
@@ -347,18 +350,23 @@ def _context(public: PublicModel) -> int | None:
 
 def _of(public: PublicModel, model: Model, notes: tuple[str, ...], told: str = "") -> Model:
     """Give the sized model the repository's own name, licence, date and format."""
+    told = told or f"{public.hf_id} is sized by its own figures in the public list."
     held = published_format(public)
+    if is_packed(public) and held is None:
+        notes += (f"{public.hf_id} holds packed weights in a form that has no name here.",)
+    if has_gguf(public):
+        told += f" {_GGUF}"
     plain = is_packed(public) or says_sixteen_bits(public)
     return replace(
         model,
-        name=public.name,
+        name=unpacked_name(public.name) if has_gguf(public) else public.name,
         hf_id=public.hf_id,
         licence=public.license or None,
         released=public.release_date or None,
         native_formats=() if plain else model.native_formats,
         native_dtype="packed" if is_packed(public) else (None if plain else model.native_dtype),
         held_format=held,
-        sized_as=told or f"{public.hf_id} is sized by its own figures in the public list.",
+        sized_as=told,
         origin="list",
         notes=notes,
     )

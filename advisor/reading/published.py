@@ -13,8 +13,10 @@ _PACKED: Final = re.compile(
     r"|nvfp4|mxfp[48]|fp[48]|nf4|int[2348]|uint4|w[348]a\d+|quantized|quant|optiq|oq\d|torchao)(?![a-z])"
     r"|(?<![a-z0-9])(\d(\.\d+)?-?(bits?|bpw)|i?q[1-8]([-_][0-9k]\w*)?)(?![a-z0-9])"
 )
+GGUF_DEFAULT: Final = "Q4_K_M"
+"""What llama.cpp takes of a GGUF repository where no file is named (its common/arg.cpp)."""
 _FORMATS: Final[Sequence[tuple[str, str]]] = (
-    (r"gguf", ""),
+    (r"gguf", GGUF_DEFAULT),
     (r"mlx.*(?<!\d)8-?bit", "MLX 8-bit"),
     (r"mlx.*(?<!\d)6-?bit", "MLX 6-bit"),
     (r"mlx.*(?<!\d)4-?bit", "MLX 4-bit"),
@@ -52,6 +54,11 @@ def published_format(public: PublicModel) -> str | None:
         return None
     told = _told(public)
     return next((name for word, name in _FORMATS if re.search(word, told)), "") or None
+
+
+def has_gguf(public: PublicModel) -> bool:
+    """Whether it holds GGUF files, of which there are mostly several."""
+    return "gguf" in _told(public)
 
 
 def says_sixteen_bits(public: PublicModel) -> bool:

@@ -116,7 +116,7 @@ def test_a_copy_is_sized_as_its_base_under_its_own_name(hf_id: str, base: str) -
         ("nvidia/Qwen3-14B-NVFP4", "NVFP4"),
         ("lmstudio-community/Qwen3.8-27B-MLX-4bit", "MLX 4-bit"),
         ("unsloth/Qwen2.5-14B-bnb-4bit", "NF4"),
-        ("unsloth/Qwen3-8B-GGUF", None),
+        ("unsloth/Qwen3-8B-GGUF", "Q4_K_M"),
         ("Qwen/Qwen3-8B", None),
     ],
 )
@@ -169,7 +169,7 @@ def test_a_packed_copy_is_sized_as_the_repository_it_was_made_from() -> None:
 
 
 def changed(**fields: object) -> PublicModel:
-    return replace(listed("Qwen/Qwen3-8B"), hf_id="me/tuned-8z", **fields)
+    return replace(listed("Qwen/Qwen3-8B"), **{"hf_id": "me/tuned-8z", **fields})
 
 
 def test_more_parameters_than_the_shape_makes_are_told_as_approximate() -> None:
@@ -280,3 +280,17 @@ def test_relatives_of_known_classes_are_counted(hf_id: str, parameters: int) -> 
     model = sized(listed(hf_id))
     assert isinstance(model, Model)
     assert abs(model.parameters - parameters) <= SAME_WITHIN * parameters
+
+
+def test_a_gguf_repository_is_sized_as_the_file_that_is_taken_of_it() -> None:
+    scenario = resolve(Request(model="unsloth/Qwen3-8B-GGUF"), load_knowledge())
+    assert (scenario.precision.name, scenario.model.name) == ("Q4_K_M", "Qwen3-8B")
+    assert scenario.model.hf_id == "unsloth/Qwen3-8B-GGUF"
+    assert "Of GGUF files llama.cpp takes Q4_K_M" in scenario.read_as[0]
+
+
+def test_packed_weights_without_a_format_here_are_told() -> None:
+    model = sized(changed(hf_id="me/tuned-8z-5bit"))
+    assert isinstance(model, Model)
+    assert model.held_format is None
+    assert "packed weights in a form that has no name here" in model.notes[-1]

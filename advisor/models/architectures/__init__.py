@@ -39,3 +39,8 @@ WRAPPERS: Final[dict[str, Wrapper]] = {
 def family_of(name: str) -> str:
     """The name that a text part's family has here and in ``Shape.model_type``."""
     return next((known for known, family in FAMILIES.items() if name in family.also), name)
+
+
+def is_known(name: str) -> bool:
+    """Whether a ``model_type``, of a text model or of a wrapper, is in the tables."""
+    return name in WRAPPERS or family_of(name) in FAMILIES
