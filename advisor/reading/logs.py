@@ -30,6 +30,7 @@ _MOST_JOINED = 3
 _HOST = re.compile(r"(?:CPU|Host)(?![a-z])|[A-Za-z]+_Host\b")
 _NUMBERED = re.compile(r"(?:[A-Za-z_]+)?(\d+)")
 _SIZES = re.compile(r"(\d++(?:\.\d++)?+)[ \t]*+([KMGT]?i?B)\b")
+_OF_THE_MACHINE = ("capacity", "free")
 _LONGEST_PART = 500
 """Characters of a line that a terminal broke off."""
 _HAS_FLAG = re.compile(r"(?:^|\s)--?[a-z]")
@@ -201,7 +202,7 @@ class _Reader:
     ) -> None:
         log = self._log
         if entry.begins:
-            log.said = {key: said for key, said in log.said.items() if FIELDS[key[0]] != "memory"}
+            log.said = {key: said for key, said in log.said.items() if _outlasts(key[0])}
         if entry.begins or entry.recovers:
             log.causes.clear()
         if entry.runtime and (not entry.weak or not log.runtime):
@@ -244,6 +245,8 @@ class _Reader:
 
     def _card(self, entry: LogLine, name: str) -> None:
         log = self._log
+        if is_host(self._device):
+            return
         trust = 2 if entry.runtime else 0 if entry.weak else 1
         if trust > log.trust:
             log.cards.clear()
@@ -257,6 +260,11 @@ class _Reader:
         words = self._words.get(key, {})
         plain = text.strip().strip("'\"")
         return words.get(plain, plain)
+
+
+def _outlasts(name: str) -> bool:
+    """Whether a field holds for the next run too."""
+    return FIELDS[name] != "memory" or name in _OF_THE_MACHINE
 
 
 def _device(text: str) -> str:
