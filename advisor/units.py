@@ -68,6 +68,7 @@ _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+
 _QUANTITY = re.compile(rf"({_NUMBER})\s*+([^\d\s.,][^\s]*+)?")
 _SIZE = re.compile(r"(\d++(?:\.\d++)?)\s*+(?:([MGT])i?B?)?", re.IGNORECASE)
 _WHOLE = re.compile(r"(-?\d[\d,_]*+(?:\.\d++)?(?:[eE]\+?\d{1,3})?)([kKmM]?)")
+_DECIMAL = re.compile(r"(?<=[KMGT])B\s*$")
 _LONGEST = 60
 """Characters of what was typed that a message repeats."""
 
@@ -143,6 +144,11 @@ def _scaled(number: float, factor: float) -> float:
         return scaled
     nearest = round(scaled)
     return float(nearest) if math.isclose(scaled, nearest, rel_tol=1e-15) else scaled + 0.0
+
+
+def as_sold(text: str) -> str:
+    """Write a size as it stands on a box in binary units: 24 GB of memory are 24 GiB."""
+    return _DECIMAL.sub("iB", text)
 
 
 def parse_size_as_sold(text: str) -> int:

@@ -11,11 +11,14 @@ import typer
 from advisor.errors import RequestError, raise_problems
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.load import check_knowledge, provenance_line
+from advisor.knowledge.load import check_knowledge, provenance_line, unusual_figures
 from advisor.knowledge.load import find as search
 from advisor.knowledge.log_patterns import log_pattern_problems
+from advisor.knowledge.types import UNUSUAL
+from advisor.models.resolution import parameter_problems
 from advisor.report.figures import aligned
 from advisor.runtimes import memory_model_problems
+from advisor.units import counted
 
 if TYPE_CHECKING:
     from advisor.reading.public_list import PublicModel
@@ -72,11 +75,17 @@ def check(
     """Check every knowledge file, over the built-in ones; every problem at once."""
     folder = folder or knowledge
     where = folder or data_dir("knowledge")
-    raise_problems(list(check_knowledge(where, memory_model_problems, log_pattern_problems)))
+    found = check_knowledge(where, memory_model_problems, log_pattern_problems, parameter_problems)
+    warnings = [one for one in found if one.lint == UNUSUAL]
+    raise_problems([one for one in found if one.lint != UNUSUAL])
     known = load_knowledge(folder)
+    unusual_figures()
+    for one in warnings:
+        typer.echo(f"warning: {one}")
+    said = counted(len(warnings), "warning") if warnings else "no problem found"
     typer.echo(
         f"{len(known.gpus)} GPUs, {len(known.models)} models, {len(known.formats)} formats, "
-        f"{len(known.frameworks)} frameworks: no problem found"
+        f"{len(known.frameworks)} frameworks: {said}"
     )
     if own := provenance_line(known):
         typer.echo(own)

@@ -27,6 +27,7 @@ def main() -> None:
             application(words)(words)
         finally:
             _flush()
+            _warn()
     except UserError as error:
         sys.exit(_told(error, WRONG_INPUT, debug=debug))
     except BrokenPipeError:
@@ -41,6 +42,13 @@ def main() -> None:
         sys.exit(_told(_plainly(error), WRONG_INPUT, debug=debug))
     except (AdvisorError, Exception) as error:  # noqa: BLE001  the last line of defence
         sys.exit(_told(error, OUR_BUG, debug=debug))
+
+
+def _warn() -> None:
+    """Say what is unusual in the user's knowledge, which no command has said."""
+    from advisor.knowledge.load import unusual_figures  # noqa: PLC0415  nothing before the handler
+
+    sys.stderr.writelines(f"warning: {visible(line)}\n" for line in unusual_figures())
 
 
 def _flush() -> None:

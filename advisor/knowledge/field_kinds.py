@@ -16,7 +16,14 @@ from msgspec import Struct
 
 from advisor.errors import Source
 from advisor.suggest import did_you_mean
-from advisor.units import DIMENSIONS, Quantity, UnitError, parse_quantity, parse_size_as_sold
+from advisor.units import (
+    DIMENSIONS,
+    Quantity,
+    UnitError,
+    as_sold,
+    parse_quantity,
+    parse_size_as_sold,
+)
 
 if TYPE_CHECKING:
     from advisor.yamlfile import Node
@@ -42,6 +49,39 @@ class FlawedError(ValueError):
     def __init__(self, *flaws: Flaw) -> None:
         super().__init__(*flaws)
         self.flaws = flaws
+
+
+class Bounds(NamedTuple):
+    """The least and the most that a number may be, in base units."""
+
+    least: float
+    most: float
+    dimension: str
+    shown: str
+    """``0 % to 90 %``."""
+    unit: str
+
+    def read(self, node: Node, *, sold: bool = False) -> float:
+        """Read a number within the bounds; ``sold``: a size as on the box.
+
+        Raises:
+            FlawedError: It has another unit or none, or lies outside.
+        """
+        hint = f"Write {self.shown}."
+        found = _parsed(node, hint, sold=sold)
+        if found.dimension != self.dimension:
+            kind = f"in {self.unit}" if self.unit else "a plain number"
+            message = f"'{{key}}' must be {kind}, not '{node.text.strip()}'"
+        elif not self.least <= found.value <= self.most:
+            message = f"'{{key}}' is '{node.text.strip()}', outside its bounds"
+        elif self.dimension in _WHOLE and found.value != int(found.value):
+            message = "'{key}' must be a whole number"
+        else:
+            return found.value
+        raise FlawedError(Flaw(message, node.source, hint))
+
+
+_WHOLE = ("count", "tokens")
 
 
 class Kind(Struct, frozen=True):
@@ -138,17 +178,20 @@ def flag(node: Node) -> bool:
     return node.value
 
 
-def quantity(dimension: str, *, zero: bool = False, per: float = 1) -> Callable[[Node], float]:
+def quantity(
+    dimension: str, *, zero: bool = False, per: float = 1, sold: bool = False
+) -> Callable[[Node], float]:
     """Read a number with a unit of a dimension, in its base unit.
 
     Args:
         dimension: A key of ``units.DIMENSIONS``; ``count`` for plain numbers.
         zero: Allow 0; negative numbers are never allowed.
         per: Base units in one unit of the result.
+        sold: A size as on the box, where GB means GiB.
     """
 
     def read(node: Node) -> float:
-        found = _parsed(node, _example(dimension))
+        found = _parsed(node, _example(dimension), sold=sold)
         if found.dimension != dimension:
             got = found.dimension if found.unit else "a number without a unit"
             raise FlawedError(Flaw(f"'{{key}}' is {got}", node.source, _example(dimension)))
@@ -159,14 +202,26 @@ def quantity(dimension: str, *, zero: bool = False, per: float = 1) -> Callable[
     return read
 
 
-def any_quantity(node: Node) -> float:
-    """Read a number with or without a unit, in the base unit of its dimension."""
-    return _parsed(node, "Write it like '12 GiB' or '5 %'.").value
-
-
-def _parsed(node: Node, hint: str) -> Quantity:
+def bounds(node: Node) -> Bounds:
+    """Read ``0 % and 90 %``: the least and the most that a number may be."""
+    least, word, most = node.text.partition(" and ")
     try:
-        return parse_quantity(node.text)
+        low, high = parse_quantity(least), parse_quantity(most)
+    except UnitError as bad:
+        raise FlawedError(Flaw(f"'{{key}}': {bad}", node.source, _BOUNDS)) from None
+    if not word or low.dimension != high.dimension or low.value >= high.value:
+        message = "'{key}' must be two numbers of one kind, the smaller first"
+        raise FlawedError(Flaw(message, node.source, _BOUNDS))
+    shown = f"{least.strip()} to {most.strip()}"
+    return Bounds(low.value, high.value, low.dimension, shown, low.unit)
+
+
+_BOUNDS = "Write it like '0 % and 90 %'."
+
+
+def _parsed(node: Node, hint: str, *, sold: bool = False) -> Quantity:
+    try:
+        return parse_quantity(as_sold(node.text) if sold else node.text)
     except UnitError as bad:
         raise FlawedError(Flaw(f"'{{key}}': {bad}", node.source, hint)) from None
 
@@ -179,9 +234,9 @@ def _example(dimension: str) -> str:
     return f"Write it like '12 {unit}'." if unit else "Write a plain number."
 
 
-def whole(dimension: str) -> Callable[[Node], int]:
+def whole(dimension: str, *, sold: bool = False) -> Callable[[Node], int]:
     """Read a quantity as a whole number of base units (bytes, parameters, tokens)."""
-    read = quantity(dimension)
+    read = quantity(dimension, sold=sold)
     return lambda node: round(read(node))
 
 
@@ -317,6 +372,8 @@ Day = Annotated[str, Kind(day)]
 Count = Annotated[int, Kind(count)]
 Number = Annotated[float, Kind(quantity("count"))]
 Bytes = Annotated[int, Kind(whole("memory"))]
+SoldBytes = Annotated[int, Kind(whole("memory", sold=True))]
+"""A size as on the box: 24 GB are 24 GiB."""
 BytesPerSecond = Annotated[float, Kind(quantity("bandwidth"))]
 Bits = Annotated[float, Kind(quantity("bits"))]
 Tflops = Annotated[float, Kind(quantity("compute"))]

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.knowledge.field_kinds import (
+    Bounds,
     Count,
     Flag,
     Flaw,
@@ -19,7 +20,8 @@ from advisor.knowledge.field_kinds import (
     Text,
     Texts,
     Words,
-    any_quantity,
+    as_it_is,
+    bounds,
     choice,
     items_of,
     mapping,
@@ -134,9 +136,15 @@ class Policy(Struct, frozen=True):
     """A named number that an expert may change."""
 
     name: Text = field(name="policy")
-    value: Annotated[float, Kind(any_quantity)]
+    value: Annotated[Node, Kind(as_it_is)]
+    """A number within ``between``."""
+    between: Annotated[Bounds, Kind(bounds)]
     kind: Annotated[str, Kind(choice(("sourced", "derived", "policy")))]
     why: Text
+    at_most: Text | None = None
+    """Another policy that it may not exceed."""
+    as_sold: Flag = False
+    """A size as on the box, where GB means GiB."""
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -273,7 +281,7 @@ def finished_model(model: ModelRecord, entry: Entry) -> ModelRecord:
         try:
             part["layer_pattern"] = unfold(pattern)
         except ValueError as bad:
-            entry.problem(f"'layer_pattern' {bad}", at=entry.at("config"))
+            entry.problem(f"'layer_pattern' {bad}", at=entry.at_config("layer_pattern"))
     _check_parts(model, entry)
     _check_config(part, entry)
     context = model.trained_context_tokens or _first(part, _CONTEXT_KEYS) or None
@@ -318,15 +326,20 @@ def _check_parts(model: ModelRecord, entry: Entry) -> None:
 
 
 def _check_config(part: Mapping[str, object], entry: Entry) -> None:
-    at = entry.at("config")
     for key in _PLAIN_NUMBERS:
         if key in part and not (isinstance(part[key], int) and _number(part, key)):
-            entry.problem(f"config: '{key}' must be a positive whole number", at=at)
+            entry.problem(
+                f"config: '{key}' must be a positive whole number", at=entry.at_config(key)
+            )
     heads, kv_heads = _number(part, "num_attention_heads"), _number(part, "num_key_value_heads")
     if heads and kv_heads and heads % kv_heads:
-        entry.problem(f"config: {kv_heads} key/value heads do not divide {heads} heads", at=at)
+        entry.problem(
+            f"config: {kv_heads} key/value heads do not divide {heads} heads",
+            at=entry.at_config("num_key_value_heads"),
+        )
     experts, used = (_first(part, keys) for keys in (_EXPERT_KEYS, _USED_KEYS))
     if experts and used and used > experts:
+        at = entry.at_config(next(key for key in _USED_KEYS if key in part))
         entry.problem(f"config: a token uses {used} of {experts} experts", at=at)
     _check_layers(part, entry)
 
@@ -337,11 +350,13 @@ def _check_layers(part: Mapping[str, object], entry: Entry) -> None:
         kinds = part.get(key)
         if isinstance(kinds, str | list) and layers and len(kinds) != layers:
             message = f"config: '{key}' has {len(kinds)} layers, num_hidden_layers {layers}"
-            entry.problem(message, at=entry.at("config"))
+            entry.problem(message, at=entry.at_config(key))
     pattern = part.get("layer_pattern")
     if isinstance(pattern, str) and (bad := sorted(set(pattern) - set(_LETTERS))):
         message = f"config: 'layer_pattern' has the unknown letter '{bad[0]}'"
-        entry.problem(message, at=entry.at("config"), hint=f"Known: {' '.join(_LETTERS)}.")
+        entry.problem(
+            message, at=entry.at_config("layer_pattern"), hint=f"Known: {' '.join(_LETTERS)}."
+        )
 
 
 def _first(part: Mapping[str, object], keys: tuple[str, ...]) -> int:

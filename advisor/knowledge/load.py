@@ -13,6 +13,7 @@ from advisor.errors import KnowledgeError, Problems, Source, UserError
 from advisor.files import compiled, data_dir, digest, read_tree
 from advisor.knowledge.provenance import Files, switched_off_records, user_record
 from advisor.knowledge.types import (
+    UNUSUAL,
     Format,
     Framework,
     GgmlType,
@@ -29,6 +30,7 @@ _SUFFIXES = (".yaml", ".csv")
 _NOT_READ = ("measurements/", "flags/")
 _MOST_FOLDERS = 8
 _loaded: dict[str, Knowledge] = {}
+_unusual: dict[str, None] = {}
 
 
 def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowledge:
@@ -54,6 +56,14 @@ def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowle
             _loaded.clear()
             forget()
         _loaded[key] = found
+    _unusual.update(dict.fromkeys(found.unusual))
+    return found
+
+
+def unusual_figures() -> Sequence[str]:
+    """Give, once, what is unusual in the knowledge that was loaded since this was asked last."""
+    found = [*_unusual]
+    _unusual.clear()
     return found
 
 
@@ -72,6 +82,8 @@ class Stored(Struct, frozen=True):
     index: dict[str, object]
     user_entries: dict[str, object]
     switched_off: dict[str, object]
+    unusual: tuple[str, ...] = ()
+    """What is told of figures that are unlike all others."""
 
 
 def build(
@@ -92,7 +104,7 @@ def build(
     from advisor.knowledge.parsing import parse  # noqa: PLC0415 - pydantic and pyyaml, which a warm start does without
 
     found = parse(files, problems)
-    raise_at(problems, shown, user)
+    raise_at([p for p in problems if p.lint != UNUSUAL], shown, user)
     return Stored(
         _raw(found.gpus),
         _raw(found.models),
@@ -106,6 +118,7 @@ def build(
         dict(found.index),
         dict(found.user_entries),
         dict(found.switched_off),
+        tuple(str(moved_to(problem, shown, user)) for problem in problems),
     )
 
 
@@ -127,7 +140,7 @@ def moved_to(problem: UserError, shown: str, user: Collection[str] = ()) -> User
     at = problem.source or Source("")
     shown = "knowledge" if user and at.file and at.file not in user else shown
     place = Source(f"{shown}/{at.file}" if at.file else shown, at.line, at.column)
-    return KnowledgeError(problem.message, source=place, hint=problem.hint)
+    return KnowledgeError(problem.message, source=place, hint=problem.hint, lint=problem.lint)
 
 
 def read_files(
@@ -193,6 +206,7 @@ def _knowledge(data: Stored, sha256: str) -> Knowledge:
         index=data.index,
         user_entries=data.user_entries,
         switched_off=data.switched_off,
+        unusual=data.unusual,
         second_cards=data.second_cards,
     )
 

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, Source, UserError
-from advisor.knowledge.provenance import Files
+from advisor.knowledge.provenance import Files, files_of_user
 from advisor.knowledge.validation import Entry, entry_of, nodes_of
 from advisor.suggest import did_you_mean, nearest
 from advisor.yamlfile import Node
@@ -22,6 +22,8 @@ from advisor.yamlfile import Node
 _SHOWN = 3
 _CAN_GO = ("gpu", "model")
 """Kinds that nothing else in knowledge/ names, so that one of them can be switched off."""
+_FIXED = {"policy": ("between", "at_most", "as_sold")}
+"""Kinds of entries that the program names, so that none is added: what of them stays as it is."""
 _ITS_NAMES = ("aliases", "hf_id")
 """Fields that a record based on another one does not take over under a new name."""
 BUILT_IN = "knowledge"
@@ -88,6 +90,10 @@ class Laying(Struct):
                 self._say(f"{message}{other.place}).", entry.at(key), "Keep one of the two.")
             elif key == "disable":
                 self._switch_off(entry, name)
+            elif self.kind in _FIXED and name != entry.name:
+                message = f"a {self.kind} keeps its name: the program reads '{name}'."
+                self._say(message, entry.place, f"Write '{self.kind}: {name}'.")
+                self.broken.add(id(entry))
             else:
                 self.taken[name] = entry
         elif entry.name in built_in:
@@ -95,6 +101,9 @@ class Laying(Struct):
             if not same_path and based != entry.name:
                 self._say_taken(entry, built_in[entry.name])
             self.taken.setdefault(entry.name, entry)
+        elif self.kind in _FIXED:
+            self._unknown(entry, self.kind, entry.name, built_in)
+            self.broken.add(id(entry))
 
     def _switch_off(self, entry: Entry, name: str) -> None:
         if self.kind not in _CAN_GO:
@@ -134,7 +143,7 @@ class Laying(Struct):
 
     def _left_out(self) -> None:
         """Complain about what a file at the path of a built-in one leaves out."""
-        if self.files.whole:
+        if self.files.whole and self.kind not in _FIXED:
             return
         for file in dict.fromkeys(entry.place.file for entry in self.hidden):
             gone = self.taken.keys() | self.off.keys()
@@ -164,8 +173,20 @@ class Laying(Struct):
                 *_stated_keys(entry, base),
             ]
         node = _without(entry.node, ("replaces", "based_on"))
+        node = self._with_fixed(node, entry, known) if known else node
         made = _based(node, entry, base) if base else node
         return Entry(made, self.kind, entry.name, self.problems)
+
+    def _with_fixed(self, node: Node, entry: Entry, known: Entry) -> Node:
+        """Keep what of a built-in entry nobody changes."""
+        fixed = _FIXED.get(self.kind, ())
+        theirs = {key: value for key, value in _mapping(known.node).items() if key in fixed}
+        stated = {key: value for key, value in _mapping(node).items() if key in fixed}
+        for key, value in stated.items():
+            if key not in theirs or value.plain() != theirs[key].plain():
+                message = f"'{key}' of the {self.kind} '{known.name}' cannot be changed."
+                self._say(message, entry.at(key), "Leave it out.")
+        return replace(node, value={**_mapping(node), **theirs})
 
 
 def _stated_keys(entry: Entry, base: Entry | None) -> Sequence[str]:
@@ -276,7 +297,7 @@ def entries_of(
         problems: Takes what is wrong.
     """
     kind = FOLDERS.get(where) or TABLES[where]
-    user = files.user if isinstance(files, Files) else frozenset[str]()
+    user = files_of_user(files)
     wanted = {path: content for path, content in files.items() if _holds(path, where)}
     entries = [e for path in wanted for e in entries_in(wanted[path], path, kind, problems, user)]
     if isinstance(files, Files) and user:

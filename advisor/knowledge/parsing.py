@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, TypeVar
 
@@ -24,11 +24,13 @@ from advisor.knowledge.file_records import (
     finished_model,
 )
 from advisor.knowledge.index import build_index, named
-from advisor.knowledge.provenance import Files
+from advisor.knowledge.plausibility import check_cards, check_models, check_stored
+from advisor.knowledge.provenance import Files, files_of_user
 from advisor.knowledge.record_links import (
     Read,
     check_names,
     link_frameworks,
+    link_policies,
     link_programs,
     names_of,
     report_shared_names,
@@ -72,6 +74,9 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
     runtime = reading.runtime()
     for model in models:
         check_formats(model.record, model.entry, runtime.formats)
+    user = files_of_user(files)
+    check_cards(cards, user)
+    check_models(models, runtime.runners, user)
     gpus, known = _table(cards), _table(models)
     names = build_index(map(named, gpus.values()), map(named, known.values()))
     return Knowledge(
@@ -96,6 +101,7 @@ class _Runtime(Struct):
     formats: Mapping[str, Format]
     kv_types: Mapping[str, KvType]
     frameworks: Mapping[str, Framework]
+    runners: Sequence[Read[Framework]]
 
 
 class _Reading(Struct):
@@ -144,13 +150,15 @@ class _Reading(Struct):
         for table in (ggml, formats, kinds, frameworks, programs):
             self._report_duplicates(table)
         check_names(formats, frameworks, self.problems)
-        return _Runtime(_table(ggml), _table(formats), _table(kinds), _table(frameworks))
+        check_stored(formats, kinds, ggml, files_of_user(self.files))
+        tables = (_table(ggml), _table(formats), _table(kinds), _table(frameworks))
+        return _Runtime(*tables, frameworks)
 
     def policy(self) -> dict[str, float]:
         """Read the named numbers, in base units."""
         found = self.read("policy", Policy)
         self._report_duplicates(found)
-        return {read.entry.name: read.record.value for read in found}
+        return link_policies(found, files_of_user(self.files))
 
     def second_cards(self, gpus: Mapping[str, Gpu]) -> tuple[str, ...]:
         """Read the names of the cards that are tried beside others, in file order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct, field
@@ -107,3 +107,8 @@ class Files(dict[str, bytes]):
         stands, what it is based on, and the fields that it then states itself."""
         self.off: dict[str, dict[str, list[str]]] = {}
         """Kind -> name of a built-in entry -> where the user switches it off, and why."""
+
+
+def files_of_user(files: Mapping[str, bytes]) -> Collection[str]:
+    """Give the paths of a user's files; none where there is no overlay."""
+    return files.user if isinstance(files, Files) else ()

@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, UserError
-from advisor.knowledge.field_kinds import Flaw, items_of, unknown_keys
-from advisor.knowledge.file_records import PLACEHOLDER, Piece, ProgramRecord
+from advisor.knowledge.field_kinds import Flaw, FlawedError, items_of, unknown_keys
+from advisor.knowledge.file_records import PLACEHOLDER, Piece, Policy, ProgramRecord
 from advisor.knowledge.index import card_keys, model_keys, named, plain_key
 from advisor.knowledge.programs import CommandPart, CommandPiece, Program
 from advisor.knowledge.types import FAMILIES, Format, FormatLimit, Framework, Gpu, ModelRecord
@@ -54,6 +54,32 @@ def report_shared_names(cards: Iterable[Read[Gpu]], models: Iterable[Read[ModelR
 def names_of(table: Iterable[Read[_R]]) -> list[str]:
     """Name the entries of a table."""
     return [read.entry.name for read in table]
+
+
+# ---- policies
+
+
+def link_policies(policies: Sequence[Read[Policy]], user: Collection[str] = ()) -> dict[str, float]:
+    """Read the values of policies within their bounds, in base units; ``user``: whose files."""
+    found: dict[str, float] = {}
+    for read in policies:
+        policy, entry = read.record, read.entry
+        if policy.value is None or policy.between is None:  # told already
+            continue
+        try:
+            found[entry.name] = policy.between.read(policy.value, sold=policy.as_sold)
+        except FlawedError as flawed:
+            entry.flaws(flawed.flaws, "value")
+    entries = {read.entry.name: read.entry for read in policies}
+    for read in policies:
+        name, most = read.entry.name, read.record.at_most or ""
+        if name in found and most in found and found[name] > found[most]:
+            at = read.entry if entries[most].place.file not in user else entries[most]
+            message = f"'value' is {'above' if at is read.entry else 'below'} that of "
+            other = most if at is read.entry else name
+            hint = f"{name} may not exceed {most}: change both."
+            at.problem(f"{message}{other}.", at=at.at("value"), hint=hint)
+    return found
 
 
 # ---- frameworks

@@ -25,6 +25,7 @@ from advisor.knowledge.field_kinds import (
     Losses,
     Number,
     Parameters,
+    SoldBytes,
     Text,
     Texts,
     Tflops,
@@ -43,6 +44,8 @@ from advisor.knowledge.field_kinds import (
 )
 from advisor.knowledge.programs import Program
 
+UNUSUAL = "unusual-figure"
+"""The kind of a problem that is told and does not keep knowledge from being read."""
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "apple"]
 Modality = Literal["text", "vision", "audio", "embedding"]
@@ -76,8 +79,8 @@ class Gpu(Struct, frozen=True):
     architecture: Text
     compute_capability: Number | None = None
     """NVIDIA only: 8.9, 9.0, 12.0."""
-    vram_bytes: Bytes | None = field(default=None, name="vram")
-    """Memory as sold (binary); for unified memory the whole shared pool."""
+    vram_bytes: SoldBytes | None = field(default=None, name="vram")
+    """Memory as sold (24 GB are 24 GiB); for unified memory the whole shared pool."""
     vram_sizes: Annotated[tuple[int, ...], Kind(sizes)] = ()
     """Every size it is sold with, where it has several and they are known, the smallest first."""
     vram_type: Text | None = None
@@ -326,6 +329,8 @@ class Knowledge(Struct, frozen=True):
     """Names of cards that are tried beside another one (second_cards.yaml)."""
     user_speeds: UserSpeeds | None = None
     """What the user measured (``advisor.calibration.user``); not part of ``sha256``."""
+    unusual: tuple[str, ...] = ()
+    """What the user's entries state that is unlike all others, in words."""
 
     def names(self) -> Names:
         """The canonical names of every table that text facts refer to."""

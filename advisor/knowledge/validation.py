@@ -52,6 +52,16 @@ class Entry(Struct):
         """Where a key stands, or where the entry begins."""
         return (self.node.key_sources or {}).get(key, self.place)
 
+    def at_config(self, key: str) -> Source:
+        """Where a key of a model's ``config`` stands, or where that begins."""
+        config = self.values.get("config")
+        held = config.value if config is not None else None
+        inner = held.get("text_config") if isinstance(held, Mapping) else None
+        for node in (inner, config):
+            if node is not None and key in (node.key_sources or {}):
+                return (node.key_sources or {})[key]
+        return self.at("config")
+
     def problem(self, message: str, *, at: Source | None = None, hint: str = "") -> None:
         """Collect a problem of this entry; ``at`` defaults to its beginning."""
         shown = f"{self.kind} '{self.name}': {message}"

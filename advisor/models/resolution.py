@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from advisor.errors import RequestError, SourceFileError, UserError
+from advisor.errors import KnowledgeError, RequestError, SourceFileError, UserError
 from advisor.files import compiled
-from advisor.knowledge.types import Knowledge, ModelRecord
+from advisor.knowledge.types import UNUSUAL, Knowledge, ModelRecord
 from advisor.models.shape import Blocks, Counts, Mla, Moe, Recurrent, Shape
 from advisor.models.stored_tensors import Model
+from advisor.units import format_quantity
 
 if TYPE_CHECKING:
     from advisor.models.stored_tensors import StoredModel
@@ -104,6 +105,8 @@ def model_from_record(record: ModelRecord, knowledge: Knowledge) -> Model:
 
 
 def _built(record: ModelRecord, shape: Shape) -> Model:
+    if said := total_problem(record, shape):
+        raise RequestError(f"model '{record.name}': {said}.", hint=_ONE_OF_BOTH)
     counts = shape.counts
     total = counts.total if counts else record.parameters
     if total is None:
@@ -223,3 +226,43 @@ def _unknown_size(path: Path, shape: Shape) -> RequestError:
         f"'{shape.outer_type or shape.model_type}', so its size is unknown",
         hint="Name a model of the knowledge base instead.",
     )
+
+
+_TOLERANCE = 0.15
+"""A total that was not verified is up to 10 % off in the carried entries."""
+
+
+def total_problem(record: ModelRecord, shape: Shape) -> str:
+    """Say where the parameters that an entry states are not those of its shape; empty where so."""
+    counts, stated = shape.counts, record.parameters
+    if counts is None or stated is None or abs(stated / counts.total - 1) <= _TOLERANCE:
+        return ""
+    said, counted = (format_quantity(number, "B") for number in (stated, counts.total))
+    return f"'parameters' is {said}, and its shape has {counted}"
+
+
+def parameter_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:
+    """Say of every model of a user's, or of all, where its shape cannot be what it states."""
+    from advisor.knowledge.file_records import finished_model  # noqa: PLC0415 - for checks alone
+    from advisor.knowledge.overlay import entries_of  # noqa: PLC0415 - likewise
+    from advisor.knowledge.provenance import files_of_user  # noqa: PLC0415 - likewise
+    from advisor.knowledge.validation import record_of  # noqa: PLC0415 - likewise
+
+    problems: list[UserError] = []
+    user = files_of_user(files)
+    for entry in entries_of(files, "models", []):
+        if user and entry.place.file not in user:
+            continue
+        record = finished_model(record_of(ModelRecord, entry), entry)
+        try:
+            said, hint, lint = total_problem(record, _read_record(record)), _ONE_OF_BOTH, ""
+        except UserError as bad:
+            said, hint, lint = f"it cannot be sized: {bad.message}", bad.hint, UNUSUAL
+        if said and (user or not lint):
+            at = entry.at("config" if lint else "parameters")
+            shown = f"model '{entry.name}': {said}"
+            problems.append(KnowledgeError(shown, source=at, hint=hint, lint=lint))
+    return problems
+
+
+_ONE_OF_BOTH = "Correct the total or the config."

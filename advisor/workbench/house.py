@@ -20,6 +20,7 @@ from advisor.estimate.picture import memory_picture
 from advisor.knowledge.load import check_knowledge
 from advisor.knowledge.log_patterns import log_pattern_problems
 from advisor.knowledge.types import Knowledge
+from advisor.models.resolution import parameter_problems
 from advisor.report.assembly import document
 from advisor.report.figures import words_of
 from advisor.report.formats import FORMATS, Page
@@ -104,7 +105,9 @@ def _parts(house: House, sample: int, progress: Progress | None) -> Iterator[Pro
 
 def _knowledge(house: House) -> Iterator[UserError]:
     if house.knowledge is not None:
-        yield from check_knowledge(house.knowledge, memory_model_problems, log_pattern_problems)
+        yield from check_knowledge(
+            house.knowledge, memory_model_problems, log_pattern_problems, parameter_problems
+        )
     if house.rules is None:
         yield from read_all(None, house.templates, house.knowledge).problems
 

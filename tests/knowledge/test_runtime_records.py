@@ -43,7 +43,10 @@ COMMAND = """\
   cannot: {ubatch: It is fixed.}
   source: book
 """
-POLICY = "- {policy: reserve_bytes, value: 1 GiB, kind: policy, why: Because., source: book}\n"
+POLICY = (
+    "- {policy: reserve_bytes, value: 1 GiB, between: 0 GiB and 2 GiB, kind: policy, why: Because.,"
+    " source: book}\n"
+)
 GOOD = {
     "sources.yaml": SOURCES,
     "ggml_types.yaml": GGML,
@@ -155,7 +158,7 @@ def test_a_wrong_limit_is_told_with_its_place(limit: str, words: str) -> None:
         ("commands", "Q8_0: eight", "Q9: eight", "commands.yaml:7:22", "'Q9'"),
         ("commands", "ubatch: It", "ubach: It", "commands.yaml:8:12", "'ubatch'"),
         ("policy", "1 GiB", "1 gib", "policy.yaml:1:34", "unknown unit"),
-        ("policy", "kind: policy", "kind: guess", "policy.yaml:1:47", "guess"),
+        ("policy", "kind: policy", "kind: guess", "policy.yaml:1:73", "guess"),
         ("policy", "why: Because., ", "", "policy.yaml:1:3", "'why' is missing"),
     ],
 )

@@ -9,7 +9,14 @@ from advisor.workbench.lint.problem import LINTS, TEMPLATES, page, pages_dir
 from advisor.workbench.lint.templates import check_templates
 from tests.lint.conftest import Check
 
-NOT_SHOWN = {"cannot-load", "encoding", "no-verdict", "report-fails", "yaml-limits"}
+NOT_SHOWN = {
+    "cannot-load",
+    "encoding",
+    "no-verdict",
+    "report-fails",
+    "unusual-figure",
+    "yaml-limits",
+}
 """Kinds whose example is no text, or needs the built-in rules: shown elsewhere."""
 BETWEEN_FILES = {"missing-template", "unused-template"}
 """Kinds that need more than one file; test_templates.py has them."""

@@ -18,7 +18,14 @@ from advisor.knowledge.names import (
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType, ModelRecord, Names
 from advisor.knowledge.vocabulary import FactType, Vocabulary
 from advisor.knowledge.yaml_fields import Collector, correction, guess, listed
-from advisor.units import DIMENSIONS, Quantity, UnitError, UnknownUnitError, parse_quantity
+from advisor.units import (
+    DIMENSIONS,
+    Quantity,
+    UnitError,
+    UnknownUnitError,
+    as_sold,
+    parse_quantity,
+)
 
 MAX_TEXT_BYTES = 1000
 _LEAST, _MOST = 1e-4, 1e16
@@ -60,7 +67,7 @@ class Reading(Struct, frozen=True):
     def number(self, fact: FactType, text: str, source: Source | None) -> float | None:
         """Read a number with its unit into the base unit of the fact's dimension."""
         try:
-            quantity = parse_quantity(_as_sold(text) if fact.as_sold else text)
+            quantity = parse_quantity(as_sold(text) if fact.as_sold else text)
         except UnknownUnitError as bad:
             hint = guess(bad.unit, _units(fact)) or _takes(fact)
             edit = _same_unit(correction(bad.unit, hint))
@@ -181,10 +188,6 @@ def _same_unit(edit: Edit | None) -> Edit | None:
         return None
     changed = {old for old, new in zip(edit.old, edit.new, strict=True) if old != new}
     return None if changed & set("bBmM") else edit
-
-
-def _as_sold(text: str) -> str:
-    return re.sub(r"(?<=[KMGT])B\s*$", "iB", text)
 
 
 def _units(fact: FactType) -> Sequence[str]:

@@ -106,6 +106,7 @@ _WARNINGS: Mapping[str, str] = {
     "fact-never-used": "A fact is concluded that nothing reads",
     "supersedes-never-meets": "A rule supersedes one that it never meets",
     "needless-list": "'one of' lists a single name",
+    "unusual-figure": "A figure of an entry is unlike that of all others",
 }
 
 LINTS: Mapping[str, Lint] = {
