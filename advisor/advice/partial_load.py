@@ -20,7 +20,7 @@ from advisor.rules.language.model import text_names
 from advisor.yamlfile import read_yaml
 
 _QUOTED = re.compile(r"'([^']+)'")
-_KINDS = {
+KINDS = {
     "gpu": "gpus",
     "model": "models",
     "format": "formats",
@@ -71,7 +71,7 @@ def read_all(
 def _may_be_right(error: UserError, unread: str) -> bool:
     """Whether a name is unknown only because the entry that declares it is wrong itself."""
     name = _QUOTED.search(error.message)
-    if name is None or error.lint not in {"unknown-fact", "unknown-enum"}:
+    if name is None or not (error.lint == "unknown-fact" or "is not a name of" in error.message):
         return False
     written = rf"(?<![\w.-]){re.escape(name[1])}(?![\w.-])"
     fact = error.lint == "unknown-fact"
@@ -118,7 +118,7 @@ def _entry_names(content: bytes) -> Sequence[tuple[str, str]]:
         (table, node.value[kind].text.strip())
         for node in nodes
         if isinstance(node.value, Mapping)
-        for kind, table in _KINDS.items()
+        for kind, table in KINDS.items()
         if kind in node.value
     ]
 

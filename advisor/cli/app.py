@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -89,16 +90,29 @@ def folders_in(file: Path, content: bytes) -> Mapping[str, Path]:
     try:
         stated = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise RequestError(f"not TOML: {bad}.", source=Source(file.name)) from None
-    problems = [problem for key, value in stated.items() if (problem := _problem(file, key, value))]
+        line = _AT_LINE.search(str(bad))
+        place = Source(file.name, int(line[1]) if line else 0)
+        hint = "Write for example 'rules = \"rules\"', a line for each folder."
+        raise RequestError(f"not TOML: {bad}.", source=place, hint=hint) from None
+    lines = [
+        line.partition("=")[0].strip(" \t\"'") for line in content.decode("utf-8").splitlines()
+    ]
+    problems = [
+        problem
+        for key, value in stated.items()
+        if (problem := _problem(file, key, value, lines.index(key) + 1 if key in lines else 0))
+    ]
     raise_problems(problems)
     return {key: file.parent / str(value) for key, value in stated.items()}
 
 
-def _problem(file: Path, key: str, value: object) -> RequestError | None:
+_AT_LINE = re.compile(r"at line (\d+)")
+
+
+def _problem(file: Path, key: str, value: object, line: int) -> RequestError | None:
     from advisor.suggest import did_you_mean  # noqa: PLC0415 - as above
 
-    place = Source(file.name)
+    place = Source(file.name, line)
     if key not in KINDS:
         hint = did_you_mean(key, KINDS) or f"It takes {', '.join(KINDS)}."
         return RequestError(f"unknown key '{key}'.", source=place, hint=hint)

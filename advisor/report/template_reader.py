@@ -292,12 +292,15 @@ def _not_utf8(name: str) -> TemplateError:
     )
 
 
+_FORM = "A figure is written {{ NAME }}, a condition {% if NAME %} ... {% endif %}."
+
+
 def _as_error(bad: jinja2.TemplateSyntaxError, name: str, source: str = "") -> TemplateError:
     if not isinstance(bad, Refused):
         message = bad.message or "not a template"
         column = _tag_column(bad.source or source, bad.lineno)
         place = Source(f"templates/{name}", bad.lineno, column)
-        return TemplateError(message, source=place, lint=SYNTAX)
+        return TemplateError(f"{message}.", source=place, hint=_FORM, lint=SYNTAX)
     found = bad.violation
     place = Source(f"templates/{name}", found.line, found.column)
     return TemplateError(found.message, source=place, hint=found.hint, lint=found.lint)

@@ -6,18 +6,23 @@ no look at a file can tell shows here and not at somebody's desk.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from advisor.advice.conclusions import Conclusions
-from advisor.advice.partial_load import read_all
+from advisor.advice.partial_load import KINDS, read_all
 from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import Prepared, prepare
+from advisor.bulk.batch.plan_file import FILE as PRESETS
+from advisor.bulk.batch.plan_file import preset_problems
+from advisor.calibration import file_of, with_measurements
 from advisor.errors import AdvisorError, Source, UserError
 from advisor.estimate.picture import memory_picture
-from advisor.knowledge.load import check_knowledge
+from advisor.files import read_tree
+from advisor.knowledge.load import check_knowledge, load_knowledge
 from advisor.knowledge.log_patterns import log_pattern_problems
 from advisor.knowledge.types import Knowledge
 from advisor.models.resolution import parameter_problems
@@ -42,6 +47,7 @@ LENGTHS: Sequence[Length] = ("short", "standard", "full")
 _OWN_CARD = {"model": "phi-3-medium"}
 _OWN_MODEL = {"gpu": "RTX 4090"}
 _TEMPLATES = "templates"
+_QUOTED = re.compile(r"'([^']+)'")
 
 Given = Mapping[str, object]
 
@@ -108,8 +114,33 @@ def _knowledge(house: House) -> Iterator[UserError]:
         yield from check_knowledge(
             house.knowledge, memory_model_problems, log_pattern_problems, parameter_problems
         )
+        yield from _lists(house.knowledge)
     if house.rules is None:
         yield from read_all(None, house.templates, house.knowledge).problems
+
+
+def _lists(folder: Path) -> Iterator[UserError]:
+    """What batches and the speed model alone read: presets, and what was measured."""
+    measured = file_of(folder)
+    if not any(path.is_file() for path in (folder / PRESETS, measured)):
+        return
+    unread = ""
+    try:
+        known = load_knowledge(folder)
+    except UserError:  # told by its own check; what it names may be right
+        known, files = load_knowledge(), read_tree(folder, [".yaml"])
+        unread = "\n".join(files[name].decode(errors="replace") for name in files)
+    for found in preset_problems(folder, known):
+        if not any(f"{kind}: {name}" in unread for kind in KINDS for name in _names(found)):
+            yield found
+    try:
+        with_measurements(known, measured)
+    except UserError as error:
+        yield error
+
+
+def _names(error: UserError) -> Sequence[str]:
+    return _QUOTED.findall(error.message)
 
 
 def _rules(house: House, means: Means) -> Iterator[Problem]:

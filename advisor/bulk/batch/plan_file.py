@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.bulk.batch.axes import (
     Axis,
@@ -49,15 +50,35 @@ def read_presets(folder: Path | None = None) -> Presets:
         KnowledgeError: The file is wrong.
         Problems: It is wrong in several places.
     """
+    problems = Collector(KnowledgeError)
+    found = _presets(folder, problems)
+    raise_problems(problems.errors)
+    return found
+
+
+def _presets(folder: Path | None, problems: Collector) -> Presets:
     files, _ = read_files(folder)
     found: dict[str, dict[str, Node]] = {kind: {} for kind in KINDS}
-    problems = Collector(KnowledgeError)
     shown = f"{folder or 'knowledge'}/{FILE}"
     content = files.get(FILE)
     for node in problems.entries(content, shown, "- preset: NAME") if content else ():
         _take(node, found, problems)
-    raise_problems(problems.errors)
     return found
+
+
+def preset_problems(folder: Path, knowledge: Knowledge) -> Sequence[UserError]:
+    """Find all that is wrong with a user's presets, the names and filters they hold included."""
+    problems = Collector(KnowledgeError)
+    if not (folder / FILE).is_file():
+        return []
+    presets = _presets(folder, problems)
+    blocks = _Blocks(knowledge, presets, problems)
+    for kind, named in presets.items():
+        for name, node in named.items():
+            if isinstance(node.value, Mapping) and "include" in node.value:
+                asked = replace(node, value=name, text=name)
+                blocks.look_up(Fields({kind: asked}, node.source, {}, problems), kind)
+    return problems.errors
 
 
 def _take(node: Node, found: dict[str, dict[str, Node]], problems: Collector) -> None:
@@ -191,6 +212,17 @@ class _Blocks(Struct, frozen=True):
             fixed=self._fixed(fields),
             beyond_trained=fields.flag("beyond_trained"),
         )
+
+    def look_up(self, fields: Fields, kind: str) -> None:
+        """Look up the names of one list."""
+        if kind == "contexts":
+            self._counts(kind, "context", fields)
+        elif kind == "gpus":
+            self._chosen(gpu_axis(self.knowledge), fields)
+        elif kind == "models":
+            self._chosen(model_axis(self.knowledge), fields)
+        else:
+            self._chosen(format_axis(self.knowledge), fields)
 
     def _cards(self, fields: Fields) -> tuple[Card, ...]:
         cards = self._chosen(gpu_axis(self.knowledge), fields)
