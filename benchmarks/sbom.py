@@ -3,8 +3,9 @@
     python benchmarks/sbom.py                                  onto the terminal
     python benchmarks/sbom.py -o dist/advisor.cdx.json         into a file
 
-From what is installed here: every package that advisor or an extra for users needs, with version, licence and what it needs
-itself. Of the same environment it gives the same bytes: it says neither when nor where.
+From what is installed here: every package that advisor or an extra for users needs, with version,
+licence and what it needs itself. Of the same environment it gives the same bytes: it says neither
+when nor where.
 """
 
 from __future__ import annotations
