@@ -66,7 +66,7 @@ def licence(found: Distribution) -> str:
     """Give what a package says of its licence: the expression, else the words, else the groups."""
     fields = found.metadata
     for key in ("License-Expression", "License"):
-        stated = (fields.get_all(key) or [""])[0]
+        stated: str = (fields.get_all(key) or [""])[0]
         if stated and len(stated.splitlines()) == 1:
             return stated
     groups = [c for c in fields.get_all("Classifier") or () if c.startswith("License")]
