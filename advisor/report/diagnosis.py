@@ -15,6 +15,7 @@ from advisor.units import plain
 _FAR_SHARE, _FAR_BYTES = 0.10, 0.3 * 2**30
 """A figure is far off where it differs by more than this share, and by more than these bytes."""
 _NOT_OF_THE_CARD = ("system-memory", "no-bfloat16")
+_SCHEMA = 1
 _ALL_PERCENT = 99.5
 _SAME_FRACTION = 0.005
 Unit = Literal["bytes", "tokens", "layers", "%"]
@@ -48,8 +49,12 @@ class CauseDoc(Struct, frozen=True):
 
 
 class Diagnosis(Struct, frozen=True):
-    """What a log says, what we compute, and what to do."""
+    """What a log says, what we compute, and what to do: the JSON of ``advisor diagnose``.
 
+    Keys may be added, never renamed. Memory is in bytes.
+    """
+
+    schema_version: int
     program: str | None
     version: str | None
     cards: Mapping[str, str]
@@ -207,6 +212,7 @@ def diagnosed(
     """
     named = [text for text in (log.text("name"), log.text("model")) if text]
     return Diagnosis(
+        _SCHEMA,
         log.runtime or None,
         log.text("version") or None,
         log.cards,

@@ -157,6 +157,7 @@ def test_json_holds_the_reading_and_the_advice(capsys: Capture, tmp_path: Path) 
     code, out, _ = diagnose(capsys, tmp_path, REFUSED, *FLAGS, "--format", "json")
     found = json.loads(out)
     assert code == 0
+    assert found["schema_version"] == 1
     assert found["cause"]["cause"] == "cache-too-small"
     assert found["settings"]["context"] == 29000
     assert {row["figure"] for row in found["comparison"]} >= {"weights", "max_context"}
