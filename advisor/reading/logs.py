@@ -186,15 +186,18 @@ class _Reader:
 
     def take(self, at: int, lines: Sequence[str], asked: Iterable[LogLine]) -> None:
         """Read the line at a place, with those that follow where it is broken."""
-        known = False
+        line, known = lines[at], False
         for entry in asked:
-            if entry.where and entry.where not in lines[at]:
+            if entry.where and entry.where not in line:
                 continue
-            read = (_matched(form, at, lines) for form in entry.forms)
-            found = next((values for values in read if values is not None), None)
-            if found is not None:
-                known = True
-                self._put(entry, at + 1, found, lines[at])
+            for form in entry.forms:
+                if form.needle not in line and (not form.head or form.head not in line):
+                    continue
+                found = _matched(form, at, lines)
+                if found is not None:
+                    known = True
+                    self._put(entry, at + 1, found, line)
+                    break
         self._log.known_lines += known
 
     def _put(
