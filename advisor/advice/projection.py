@@ -36,7 +36,7 @@ from advisor.runtimes.commands import Command, commands_for
 from advisor.scenario import support
 from advisor.scenario.figures import certainty_of
 from advisor.scenario.resolve import default_backend
-from advisor.scenario.scenario import offloads, split_of, whole_key
+from advisor.scenario.scenario import claimed_share, offloads, split_of, whole_key
 from advisor.units import plain, typed
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def scenario_doc(scenario: Scenario) -> ScenarioDoc:
         framework=framework.name,
         framework_offloads=framework.cpu_offload,
         framework_memory_model=framework.memory_model,
-        framework_memory_fraction=framework.memory_fraction,
+        framework_memory_fraction=claimed_share(scenario),
         framework_split=split_of(scenario),
         backend_usual=usual,
         draft_model=_draft(scenario),

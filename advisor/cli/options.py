@@ -373,9 +373,27 @@ def read_bandwidth(flag: str, text: str | None) -> float | None:
     raise RequestError(f"{flag} is '{text}'", hint="Write for example 80GB/s.")
 
 
+def read_share(flag: str, text: str | None) -> float | None:
+    """Read a share of 1: 0.9, or 90%.
+
+    Raises:
+        RequestError: Neither.
+    """
+    if text is None:
+        return None
+    try:
+        quantity = parse_quantity(text)
+    except UnitError as error:
+        raise RequestError(f"{flag}: {error}") from None
+    if quantity.dimension not in {"count", "share"}:
+        raise RequestError(f"{flag} is '{text}'", hint="Write for example 0.9 or 90%.")
+    return quantity.value / 100 if quantity.dimension == "share" else quantity.value
+
+
 _READ: Mapping[str, Callable[[str, str | None], object]] = {
     "count or all": count_or_all,
     "switch": on_off,
+    "number": read_share,
     "GiB": read_size,
     "GB/s": read_bandwidth,
 }

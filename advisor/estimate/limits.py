@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from advisor.estimate.memory import free_bytes
-from advisor.estimate.placement import Card, card_of, largest_share, usable_bytes
+from advisor.estimate.placement import Card, cards_of, claim_of, largest_share, usable_bytes
 from advisor.runtimes import runtime_of
 from advisor.scenario import support
 from advisor.scenario.figures import Limits, Memory
@@ -268,7 +268,7 @@ def smallest_capacity_bytes(scenario: Scenario, knowledge: Knowledge, memory: Me
         return None
     steps = runtime_of(scenario.framework).capacity_steps(knowledge.policy)
     if not steps:
-        needed = _needed(memory, card_of(gpu, scenario.backend, scenario.framework, knowledge))
+        needed = _needed(memory, cards_of(scenario, knowledge)[0])
         return _smallest(scenario, knowledge, needed, 0, _MOST_CAPACITY_BYTES)
     edges = (0, *steps, _MOST_CAPACITY_BYTES)
     for low, high in pairwise(edges):
@@ -290,7 +290,8 @@ def _needed_with(scenario: Scenario, knowledge: Knowledge, gpu: Gpu) -> int:
     free = free_bytes(replace(scenario, gpu=gpu), knowledge)
     assert free is not None
     assert gpu.vram_bytes
-    return usable_bytes(gpu, gpu.vram_bytes, scenario.framework, knowledge.policy) - free
+    framework, claim = scenario.framework, claim_of(scenario)
+    return usable_bytes(gpu, gpu.vram_bytes, framework, knowledge.policy, claim) - free
 
 
 def _smallest(
@@ -299,10 +300,11 @@ def _smallest(
     """Search whole GiB from ``low`` up to but without ``high``; usable memory only grows."""
     gpu, framework, policy = scenario.gpu, scenario.framework, knowledge.policy
     assert gpu
-    least = int(needed / largest_share(gpu, framework, policy))
+    claim = claim_of(scenario)
+    least = int(needed / largest_share(gpu, framework, policy, claim))
     size = max(-(-max(low, least) // GIB), 1) * GIB
     while size < high:
-        if usable_bytes(gpu, size, framework, policy) >= needed:
+        if usable_bytes(gpu, size, framework, policy, claim) >= needed:
             return size
         size += GIB
     return None

@@ -24,7 +24,8 @@ from advisor.runtimes.base import (
     Weights,
 )
 from advisor.scenario.figures import Memory
-from advisor.scenario.scenario import Scenario, is_pipeline, offloads, split_of
+from advisor.scenario.scenario import Scenario, claimed_share, is_pipeline, offloads, split_of
+from advisor.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -192,6 +193,15 @@ _MOST_CARDS = 16_384
 1.02 times as long, lines of ``estimate`` too."""
 
 
+class Claim(Struct, frozen=True):
+    """What a framework is told to claim of a card, and what it finds taken."""
+
+    fraction: float | None
+    """Share of the card, or of what is free beside the weights; None: what it needs."""
+    others: int = 0
+    """Bytes that other programs hold."""
+
+
 class Card(Struct, frozen=True):
     """What one card offers and what the runtime takes of it, bytes."""
 
@@ -223,24 +233,49 @@ def card_of(
     if gpu is None or gpu.vram_bytes is None:
         return Card(gpu.name if gpu else "", None, None, overhead)
     capacity = gpu.vram_bytes
-    usable = usable_bytes(gpu, capacity, framework, knowledge.policy)
-    share = _share(framework.memory_fraction or 1.0) if _shares_what_is_free(framework) else 1.0
-    return Card(gpu.name, capacity, usable, overhead, share)
+    claim = Claim(framework.memory_fraction)
+    usable = usable_bytes(gpu, capacity, framework, knowledge.policy, claim)
+    return Card(gpu.name, capacity, usable, overhead, _cache_share(framework, claim))
 
 
-def usable_bytes(gpu: Gpu, capacity: int, framework: Framework, policy: Mapping[str, float]) -> int:
+def _told(card: Card, gpu: Gpu | None, scenario: Scenario, knowledge: Knowledge) -> Card:
+    """Give the card as a scenario's framework is told to use it, where it is told."""
+    if scenario.eager:
+        for name in runtime_of(scenario.framework).graph_overheads:
+            card = replace(card, overhead=card.overhead - _named(name, knowledge.policy))
+    claim = claim_of(scenario)
+    if gpu is None or card.capacity is None or claim == Claim(scenario.framework.memory_fraction):
+        return card
+    usable = usable_bytes(gpu, card.capacity, scenario.framework, knowledge.policy, claim)
+    return replace(card, usable=usable, cache_share=_cache_share(scenario.framework, claim))
+
+
+def claim_of(scenario: Scenario) -> Claim:
+    """Say what of a card is claimed, and what other programs keep."""
+    return Claim(claimed_share(scenario), round((scenario.reserve_gib or 0) * GIB))
+
+
+def _cache_share(framework: Framework, claim: Claim) -> float:
+    return _share(claim.fraction or 1.0) if _shares_what_is_free(framework) else 1.0
+
+
+def usable_bytes(
+    gpu: Gpu, capacity: int, framework: Framework, policy: Mapping[str, float], claim: Claim
+) -> int:
     """Say what a framework may use of a card like this one with ``capacity`` bytes."""
-    usable = capacity - _reserve(gpu, capacity, policy)
-    if framework.memory_fraction is not None and not _shares_what_is_free(framework):
-        usable = min(usable, int(capacity * _share(framework.memory_fraction)))
+    usable = capacity - _reserve(gpu, capacity, policy) - claim.others
+    if claim.fraction is not None and not _shares_what_is_free(framework):
+        usable = min(usable, int(capacity * _share(claim.fraction)))
     return max(usable, 0)
 
 
-def largest_share(gpu: Gpu, framework: Framework, policy: Mapping[str, float]) -> float:
+def largest_share(
+    gpu: Gpu, framework: Framework, policy: Mapping[str, float], claim: Claim
+) -> float:
     """Give a share of the capacity that ``usable_bytes`` never exceeds, 0 to 1."""
     kept = policy["reserve_unified_share"] / _PERCENT if gpu.unified_memory else 0.0
-    claims = framework.memory_fraction is not None and not _shares_what_is_free(framework)
-    claimed = _share(framework.memory_fraction or 0.0) if claims else 1.0
+    claims = claim.fraction is not None and not _shares_what_is_free(framework)
+    claimed = _share(claim.fraction or 0.0) if claims else 1.0
     return min(1.0 - kept, claimed)
 
 
@@ -253,9 +288,11 @@ def cards_of(scenario: Scenario, knowledge: Knowledge) -> tuple[Card, ...]:
     """Say what every card of a scenario offers, in their order."""
     backend, framework = scenario.backend, scenario.framework
     if scenario.gpus == 1:
-        return (card_of(scenario.gpu, backend, framework, knowledge),)
+        card = card_of(scenario.gpu, backend, framework, knowledge)
+        return (_told(card, scenario.gpu, scenario, knowledge),)
     found = tuple(
-        card_of(gpu, backend, framework, knowledge) for gpu in scenario.cards or (scenario.gpu,)
+        _told(card_of(gpu, backend, framework, knowledge), gpu, scenario, knowledge)
+        for gpu in scenario.cards or (scenario.gpu,)
     )
     if trades(scenario):
         traded = communication(backend, knowledge.policy)

@@ -19,6 +19,7 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "draft_model": ("draft_model",), "draft_gguf": ("draft_model",),
     "draft_folder": ("draft_model",), "mtp": ("mtp",), "mtp_checked": (), "memory_fraction": (),
     "memory_fraction_lowered": (), "static_fraction": (),
+    "batched_tokens": (),
 }  # fmt: skip
 """Placeholder -> the settings (keys of ``change``) that a piece with it carries."""
 
@@ -26,12 +27,13 @@ SWITCHES: Mapping[str, tuple[str, ...]] = {
     "shared_cache": ("kv_unified",), "separate_caches": ("kv_unified",),
     "flash_on": ("flash_attention",), "flash_off": ("flash_attention",),
     "full_window_cache": ("swa_full",), "several_cards": (), "shares_layers": ("split",),
-    "shares_tensors": ("split",), "kv_set": (), "kv_plain": (), "makes_format": (),
+    "shares_tensors": ("split",), "eager": (), "text_only": ("text_only",), "kv_set": (),
+    "kv_plain": (), "makes_format": (),
     "own_code": (), "reads_text": (), "sees_images": (), "embedding": (), "writes": (),
 }  # fmt: skip
 """Switch -> the settings that a piece under it carries."""
 
-_MORE = ("kv_cache", "kv_unified", "flash_attention", "swa_full", "images")
+_MORE = ("kv_cache", "kv_unified", "flash_attention", "swa_full", "text_only", "images")
 SETTINGS = tuple(dict.fromkeys([*(k for keys in PLACEHOLDERS.values() for k in keys), *_MORE]))
 """Settings a command can carry, or say that it cannot."""
 

@@ -16,6 +16,7 @@ from advisor.errors import RequestError
 from advisor.knowledge.catalogue import BACKEND_OF_WORD
 from advisor.knowledge.flags import Flag
 from advisor.reading.command_lines import Pasted
+from advisor.units import GIB
 
 _HUMAN = re.compile(r"(\d+(?:\.\d+)?)([kKmM])?")
 _FACTORS = {"k": 1_000, "K": 1_024, "m": 1_000_000, "M": 2**20}
@@ -113,6 +114,20 @@ def _switch(name: str) -> Callable[[Meant, str], None]:
     return apply
 
 
+def _share(name: str) -> Callable[[Meant, str], None]:
+    def apply(meant: Meant, value: str) -> None:
+        try:
+            meant.settings[name] = float(value)
+        except ValueError:
+            raise RequestError(f"'{value}' is not a share", hint="Write for example 0.9.") from None
+
+    return apply
+
+
+def _bytes_kept(meant: Meant, value: str) -> None:
+    meant.settings["reserve_gib"] = whole(value) / GIB
+
+
 def _context(meant: Meant, value: str) -> None:
     if value != "fit":
         _number("context")(meant, value)
@@ -191,6 +206,13 @@ _MEANINGS: Mapping[str, Callable[[Meant, str], None]] = {
     "load_format": _word("precision"),
     "quantization": _word("precision"),
     "double_quant": _twice,
+    "memory_fraction": _share("gpu_memory_utilization"),
+    "static_fraction": _share("gpu_memory_utilization"),
+    "free_fraction": _share("gpu_memory_utilization"),
+    "batched_tokens": _number("max_num_batched_tokens"),
+    "eager": _switch("eager"),
+    "text_only": _switch("text_only"),
+    "reserve": _bytes_kept,
 }
 
 

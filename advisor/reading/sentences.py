@@ -51,6 +51,7 @@ _PATTERNS: Sequence[tuple[str, str]] = (
     ("kv_cache", rf"\b(?:kv|k/v)(?:[\s-]?cache)?{_IS}{_KV}\b"),
     ("split", r"\b(?P<w>tensor|layer|row)[\s-](?:split|parallel(?:ism)?)\b"),
     ("mtp", r"\b(?P<n>\d+)\s+(?:mtp|drafted)\s+tokens?\b|\bmtp\s*=?\s*(?P<m>\d+)\b"),
+    ("gpu_memory_utilization", rf"\b(?:gpu[\s-])?memory[\s-]utili[sz]ation{_IS}(?P<f>0?\.\d+)"),
     ("context", r"\b(?:at|with|to|for)\s+(?P<n>\d+)\s*(?P<k>k)\b"),
     ("context", r"(?<![\w.])(?P<n>\d+)(?P<k>k)\b"),
 )
@@ -153,6 +154,8 @@ def _numbers(text: str, read: Read) -> str:
 
 def _value(name: str, found: Mapping[str, str | None]) -> object:
     """Give what a pattern found as the value of a key; None for a number that is not whole."""
+    if share := found.get("f"):
+        return float(share)
     if word := found.get("w"):
         return _KV_WORDS.get(word.casefold(), word.casefold())
     number = found.get("n") or found.get("m") or "1"

@@ -45,6 +45,9 @@ class Range(Struct, frozen=True, gc=False):
     def __add__(self, other: Range) -> Range:
         return Range(self.central + other.central, self.low + other.low, self.high + other.high)
 
+    def __sub__(self, other: Range) -> Range:
+        return Range(self.central - other.central, self.low - other.low, self.high - other.high)
+
 
 NO_BYTES = Range(0, 0, 0)
 
@@ -166,6 +169,8 @@ class Runtime:
     """The part in system RAM is sized layer by layer."""
     overheads: ClassVar[tuple[str, ...]] = ("torch_overhead",)
     """What it holds beside the driver: names in policy.yaml, each a range."""
+    graph_overheads: ClassVar[tuple[str, ...]] = ()
+    """Those of them that are CUDA graphs, which an eager start does without."""
     chunk_tokens: ClassVar[int | None] = 2048
     """Tokens of a prompt computed at once; None: all of it."""
     sees_card: ClassVar[bool] = False
@@ -237,7 +242,9 @@ class Runtime:
     def tokens_at_once(self, scenario: Scenario, _policy: Mapping[str, float]) -> int:
         """Count the prompt tokens computed at once."""
         held = scenario.context_tokens * scenario.batch
-        return held if self.chunk_tokens is None else min(held, self.chunk_tokens)
+        told = scenario.max_num_batched_tokens if self.claims_memory else None
+        chunk = self.chunk_tokens if told is None else told
+        return held if chunk is None else min(held, chunk)
 
     def inputs_at_once(self, scenario: Scenario) -> int:
         """Count the encoder inputs computed at once."""

@@ -14,7 +14,7 @@ from advisor.models.stored_tensors import Model
 from advisor.runtimes.llamacpp import LOGICAL_BATCH
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import DEFAULT_UBATCH, default_backend
-from advisor.scenario.scenario import Scenario, is_usual_split, split_of
+from advisor.scenario.scenario import Scenario, claimed_share, is_usual_split, split_of
 
 _PLAIN_CACHE = frozenset({"f16", "auto"})
 _CACHE_PAGE = 256
@@ -109,6 +109,7 @@ def needed_settings(scenario: Scenario) -> Iterator[str]:
         "flash_attention": not scenario.flash_attention and _may_flash(scenario),
         "kv_unified": not scenario.kv_unified and scenario.batch > 1,
         "swa_full": scenario.swa_full,
+        "text_only": bool(scenario.text_only),
         "draft_model": scenario.draft_model is not None,
         "mtp": scenario.mtp > 0,
         "backend": _devices(scenario) is not None,
@@ -183,6 +184,10 @@ def _count(number: int, *, unless: int) -> str | None:
     return None if number == unless else str(number)
 
 
+def _stated(number: int | None) -> str | None:
+    return None if number is None else str(number)
+
+
 def _kv(started: Started, name: str) -> str | None:
     if name in _PLAIN_CACHE:
         return None
@@ -227,16 +232,24 @@ def _projector(scenario: Scenario) -> str | None:
 
 def _fraction(started: Started) -> str | None:
     """The share of the card that the server claims by default, or less where it is shared."""
-    claimed, shares = started.scenario.framework.memory_fraction, started.shares
+    claimed, shares = claimed_share(started.scenario), started.shares
     if claimed is None:
         return None
     return f"{min(claimed, shares.whole / 100) if shares else claimed:g}"
 
 
 def _lowered(started: Started) -> str | None:
-    claimed = started.scenario.framework.memory_fraction or 1.0
+    claimed = claimed_share(started.scenario) or 1.0
     lowered = started.shares is not None and started.shares.whole / 100 < claimed
-    return _fraction(started) if lowered else None
+    told = started.scenario.gpu_memory_utilization is not None
+    return _fraction(started) if lowered or told else None
+
+
+def _static(started: Started) -> str | None:
+    told, shares = started.scenario.gpu_memory_utilization, started.shares
+    if told is not None:
+        return f"{told:g}"
+    return f"{shares.static / 100:g}" if shares else None
 
 
 def _pages(tokens: int) -> str:
@@ -287,7 +300,8 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "mtp_checked": lambda s: str(s.scenario.mtp + 1),
     "memory_fraction": _fraction,
     "memory_fraction_lowered": _lowered,
-    "static_fraction": lambda s: f"{s.shares.static / 100:g}" if s.shares else None,
+    "static_fraction": _static,
+    "batched_tokens": lambda s: _stated(s.scenario.max_num_batched_tokens),
 }
 """Placeholder -> its value; None leaves the piece out."""
 
@@ -310,6 +324,8 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "several_cards": lambda s: s.scenario.gpus > 1,
     "shares_layers": lambda s: _shared(s) == "layer",
     "shares_tensors": lambda s: _shared(s) == "tensor",
+    "eager": lambda s: bool(s.scenario.eager),
+    "text_only": lambda s: bool(s.scenario.text_only),
     "kv_set": lambda s: s.kv_set,
     "kv_plain": lambda s: not s.kv_set,
     "makes_format": lambda s: s.makes_format,

@@ -25,15 +25,20 @@ class Sglang(Server):
     def activations(
         self, scenario: Scenario, _cache: CacheShape, _cells: Cells, policy: Mapping[str, float]
     ) -> Range:
-        """Give what it keeps out of its static share by default."""
+        """Give what it keeps out of its static share: as told, else by its own rule."""
+        capacity = (scenario.gpu.vram_bytes or 0) if scenario.gpu else 0
+        if scenario.gpu_memory_utilization and capacity:
+            told = round((1 - scenario.gpu_memory_utilization) * capacity)
+            return Range(told, told, told)
+        least = policy["sglang_prefill_min_tokens"]
         reserve = (
             policy["sglang_reserve_base_bytes"]
-            + policy["sglang_reserve_per_prefill_token_bytes"] * policy["sglang_prefill_min_tokens"]
+            + policy["sglang_reserve_per_prefill_token_bytes"]
+            * max(scenario.max_num_batched_tokens or least, least)
             + policy["sglang_reserve_per_rank_bytes"] * scenario.gpus
             + policy["sglang_reserve_per_decode_sequence_bytes"] * scenario.batch
         )
         low = reserve
-        capacity = (scenario.gpu.vram_bytes or 0) if scenario.gpu else 0
         if capacity > policy["sglang_large_card_bytes"]:
             reserve = max(reserve, policy["sglang_large_card_reserve_bytes"])
         return Range(round(reserve), round(low) // 2, round(reserve))

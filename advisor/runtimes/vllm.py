@@ -30,16 +30,19 @@ class Vllm(Server):
     windowed = True
     sees_card = True
     overheads = ("torch_overhead", "vllm_graph")
+    graph_overheads = ("vllm_graph",)
 
-    def cells(self, _scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:
+    def cells(self, scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:
         """Count whole pages; a window keeps what one step adds, and a page more."""
         full = up(tokens, self.page_tokens)
-        span = min(window - 1 + _STEP_TOKENS, tokens)
+        span = min(window - 1 + (scenario.max_num_batched_tokens or _STEP_TOKENS), tokens)
         kept = min(up(span, self.page_tokens) + self.page_tokens, full) if window else 0
         return Cells(sequences * full, sequences * kept, 0, sequences, full, kept)
 
     def tokens_at_once(self, scenario: Scenario, policy: Mapping[str, float]) -> int:
-        """Count the tokens of its profiling run, which follow from the card."""
+        """Count the tokens of its profiling run: as told, else they follow from the card."""
+        if scenario.max_num_batched_tokens:
+            return scenario.max_num_batched_tokens
         gpu = scenario.gpu
         capacity = (gpu.vram_bytes or 0) if gpu else 0
         size = "small"

@@ -14,6 +14,7 @@ from advisor.knowledge import names
 from advisor.knowledge.cards import Cards, check_beside, find_cards
 from advisor.knowledge.catalogue import BACKENDS, MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
+from advisor.memo import by_identity
 from advisor.models.resolution import model_from_path, model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.scenario import support
@@ -198,6 +199,20 @@ def _is_folder(text: str) -> bool:
 
 
 def _find_model(request: Request, knowledge: Knowledge) -> Model:
+    model = _model_asked(request, knowledge)
+    return text_alone(model) if request.text_only else model
+
+
+@by_identity
+def text_alone(model: Model) -> Model:
+    """Give a model without the part that reads images; what lies in one file stays whole."""
+    if not model.vision_parameters or model.stored:
+        return model
+    text = model.parameters - model.vision_parameters
+    return replace(model, parameters=text, vision_parameters=0)
+
+
+def _model_asked(request: Request, knowledge: Knowledge) -> Model:
     if request.config:
         return model_from_path(Path(request.config))
     if not request.model:

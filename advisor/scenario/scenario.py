@@ -76,6 +76,12 @@ _sizes = attrgetter(*[n for n in _NAMES if n not in {*_RECORDS, *_BESIDE, *_SPEE
 Key = tuple[object, ...]
 
 
+def claimed_share(scenario: Scenario) -> float | None:
+    """Say which share of a card its framework claims, as told or by default; None: as needed."""
+    usual, told = scenario.framework.memory_fraction, scenario.gpu_memory_utilization
+    return usual if usual is None or told is None else told
+
+
 def offloads(scenario: Scenario) -> bool:
     """Whether part of the model, layers or experts, is to stay in system RAM."""
     return scenario.gpu_layers is not None or scenario.cpu_experts > 0

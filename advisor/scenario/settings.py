@@ -85,6 +85,23 @@ class Stated(Struct, frozen=True, kw_only=True):
         drawn=(None, None, None, None, 4, 8, None, 7, 64), fact="host.cpu_cores",
         counts=("cores", "core"), listed_before="draft_model",
     )] = None
+    gpu_memory_utilization: Annotated[float | None, Setting(
+        "Share of each card that a server claims: 0.9 or 90%.", _MEMORY, "as the framework does",
+        least=0.01, most=1,
+    )] = None
+    max_num_batched_tokens: Annotated[int | None, Setting(
+        "Tokens that a server computes in one step.", _MEMORY, "as the framework does", most=2**20,
+    )] = None
+    eager: Annotated[bool | None, Setting(
+        "Without CUDA graphs (vLLM): on or off.", _MEMORY, "off",
+    )] = None
+    text_only: Annotated[bool | None, Setting(
+        "Leave the part that reads images out: on or off.", _MEMORY, "off",
+    )] = None
+    reserve_gib: Annotated[float | None, Setting(
+        "Memory of each card that other programs take, for example 2GB.", _MEMORY, "none",
+        least=0, most=1_048_576, unit="GiB", with_unit="reserve",
+    )] = None
     split: Annotated[Split | None, Setting(
         "How several cards share the model: whole layers (a pipeline in servers), rows of every "
         "matrix (llama.cpp) or every tensor.", _RUN, "as the framework does", shown_before="prefer",

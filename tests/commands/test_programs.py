@@ -44,6 +44,8 @@ CHANGES: tuple[dict[str, object], ...] = (
     {"draft_model": "llama-3.2-1b"},
     {"mtp": 2},
     {"backend": "Vulkan", "gpus": 2},
+    {"gpu_memory_utilization": 0.85, "max_num_batched_tokens": 4096, "text_only": True},
+    {"eager": True},
 )
 
 
@@ -110,6 +112,7 @@ SPELLED: dict[str, tuple[str, ...]] = {
     "draft_model": ("-md ", "speculative-", "--draft-model", "assistant_model"),
     "mtp": ("draft-mtp", "num_speculative_tokens", "NEXTN"),
     "flash_attention": ("-fa off", "OLLAMA_FLASH_ATTENTION=0", "'eager'"),
+    "text_only": ("--language-model-only", "--no-mmproj", "--vision false"),
     "backend": ("-dev Vulkan0",), "kv_unified": ("--no-kv-unified",),
     "kv_cache": ("-ctk ", "--kv-cache-dtype ", "KV_CACHE_TYPE=", "--cache-mode ", "--kv-bits ",
                  "dtype: "),

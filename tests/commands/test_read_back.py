@@ -7,9 +7,10 @@ from itertools import islice
 
 from advisor.errors import UserError
 from advisor.reading.pasted_request import asked_by, read_pasted
+from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import Command, commands_for
 from advisor.scenario.resolve import resolve
-from advisor.scenario.scenario import Scenario, split_of
+from advisor.scenario.scenario import Scenario, claimed_share, split_of
 from advisor.scenario.settings import request_from
 from tests.commands.test_programs import known, requests
 
@@ -42,7 +43,15 @@ SETTINGS: Mapping[str, Callable[[Scenario], object]] = {
     "cpu_experts": lambda s: s.cpu_experts,
     "draft_model": lambda s: s.draft_model and s.draft_model.name,
     "mtp": lambda s: s.mtp,
+    "share": claimed_share,
+    "step": lambda s: s.max_num_batched_tokens if claims(s) else None,
+    "eager": lambda s: bool(s.eager) and bool(runtime_of(s.framework).graph_overheads),
+    "text_only": lambda s: bool(s.text_only),
 }
+
+
+def claims(scenario: Scenario) -> bool:
+    return runtime_of(scenario.framework).claims_memory
 
 
 def sample() -> Iterator[Scenario]:

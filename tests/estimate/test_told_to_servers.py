@@ -1,0 +1,111 @@
+"""What servers are told: their share, their step, graphs, images; and what others keep."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.estimate.limits import smallest_capacity_bytes
+from advisor.estimate.memory import estimate_memory, free_bytes
+from advisor.runtimes.commands import command_for
+from advisor.scenario.figures import Memory
+from advisor.scenario.resolve import resolve
+from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import request_from
+from advisor.units import GIB
+from tests.reading.test_command_lines import known
+
+ASKED = {"gpu": "RTX 3090", "model": "llama-3.1-8b", "precision": "FP16", "context": 8192}
+GIGABYTES = 24 * GIB
+
+
+def scenario(**more: object) -> Scenario:
+    return resolve(request_from({**ASKED, "framework": "vLLM", **more}), known())
+
+
+def memory(**more: object) -> Memory:
+    return estimate_memory(scenario(**more), known())
+
+
+def test_a_server_claims_the_share_that_it_is_told() -> None:
+    assert memory().usable_bytes == int(0.92 * GIGABYTES)
+    assert memory(gpu_memory_utilization=0.8).usable_bytes == int(0.8 * GIGABYTES)
+    assert memory(gpu_memory_utilization=0.8).required_bytes == memory().required_bytes
+    whole = memory(gpu_memory_utilization=1.0).usable_bytes
+    assert whole
+    assert whole < GIGABYTES, "the system keeps its part"
+    two = memory(gpus=2, gpu_memory_utilization=0.5)
+    assert two.usable_bytes == 2 * int(0.5 * GIGABYTES)
+
+
+def test_a_share_of_what_is_free_is_told_in_the_same_way() -> None:
+    usual = memory(framework="TensorRT-LLM")
+    less = memory(framework="TensorRT-LLM", gpu_memory_utilization=0.5)
+    assert (less.usable_bytes or 0) < (usual.usable_bytes or 0)
+
+
+def test_a_static_share_says_what_stays_out_of_it() -> None:
+    found = memory(framework="SGLang", gpu_memory_utilization=0.85)
+    assert found.compute_buffer_bytes == round(0.15 * GIGABYTES)
+
+
+def test_programs_that_take_what_they_need_are_not_told() -> None:
+    plain = memory(framework="llama.cpp", precision="Q8_0")
+    told = memory(framework="llama.cpp", precision="Q8_0", gpu_memory_utilization=0.5, eager=True)
+    assert told == plain
+
+
+def test_an_eager_start_does_without_graphs() -> None:
+    saved = memory().overhead_bytes - memory(eager=True).overhead_bytes
+    assert saved == round(known().policy["vllm_graph_bytes"])
+
+
+def test_a_larger_step_takes_more() -> None:
+    sizes = [memory(max_num_batched_tokens=tokens).compute_buffer_bytes for tokens in (2048, 8192)]
+    assert sizes[0] < sizes[1]
+    assert memory(framework="SGLang", max_num_batched_tokens=16_384).compute_buffer_bytes > (
+        memory(framework="SGLang").compute_buffer_bytes
+    )
+
+
+def test_other_programs_keep_their_part() -> None:
+    free = [
+        free_bytes(scenario(framework="llama.cpp", precision="Q8_0", **more), known()) or 0
+        for more in ({}, {"reserve": "2GB"})
+    ]
+    assert free[0] - free[1] == 2 * GIB
+
+
+@pytest.mark.parametrize("more", [{"gpu_memory_utilization": 0.7}, {"reserve": "4GB"}])
+def test_the_smallest_card_is_searched_with_what_was_told(more: dict[str, object]) -> None:
+    usual, told = scenario(), scenario(**more)
+    smallest = [
+        smallest_capacity_bytes(one, known(), estimate_memory(one, known())) or 0
+        for one in (usual, told)
+    ]
+    assert smallest[0] < smallest[1]
+
+
+def test_text_alone_leaves_out_what_reads_images() -> None:
+    seeing = resolve(request_from({**ASKED, "model": "llava-1.6-13b"}), known())
+    text = resolve(request_from({**ASKED, "model": "llava-1.6-13b", "text_only": True}), known())
+    beside = seeing.model.vision_parameters
+    assert beside
+    assert text.model.parameters == seeing.model.parameters - beside
+    both = [estimate_memory(one, known()).weights_bytes for one in (seeing, text)]
+    assert both[0] > both[1]
+
+
+@pytest.mark.parametrize(
+    ("framework", "words"),
+    [
+        ("vLLM", "--gpu-memory-utilization 0.8 --max-num-batched-tokens 4096 --enforce-eager"),
+        ("SGLang", "--mem-fraction-static 0.8 --chunked-prefill-size 4096"),
+        ("TGI", "--cuda-memory-fraction 0.8 --max-batch-prefill-tokens 4096"),
+        ("TensorRT-LLM", "--free_gpu_memory_fraction 0.8 --max_num_tokens 4096"),
+    ],
+)
+def test_commands_say_it(framework: str, words: str) -> None:
+    told = scenario(
+        framework=framework, gpu_memory_utilization=0.8, max_num_batched_tokens=4096, eager=True
+    )
+    assert words in command_for(told)
