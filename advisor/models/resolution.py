@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from advisor.errors import KnowledgeError, RequestError, SourceFileError, UserError
 from advisor.files import compiled
 from advisor.knowledge.types import UNUSUAL, Knowledge, ModelRecord
+from advisor.memo import by_identity
 from advisor.models.shape import Blocks, Counts, Mla, Moe, Recurrent, Shape
 from advisor.models.stored_tensors import Model
 from advisor.units import format_quantity
@@ -266,3 +267,12 @@ def parameter_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:
 
 
 _ONE_OF_BOTH = "Correct the total or the config."
+
+
+@by_identity
+def text_alone(model: Model) -> Model:
+    """Give a model without the part that reads images; what lies in one file stays whole."""
+    if not model.vision_parameters or model.stored:
+        return model
+    text = model.parameters - model.vision_parameters
+    return replace(model, parameters=text, vision_parameters=0)

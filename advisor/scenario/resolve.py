@@ -14,8 +14,7 @@ from advisor.knowledge import names
 from advisor.knowledge.cards import Cards, check_beside, find_cards
 from advisor.knowledge.catalogue import BACKENDS, MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
-from advisor.memo import by_identity
-from advisor.models.resolution import model_from_path, model_from_record
+from advisor.models.resolution import model_from_path, model_from_record, text_alone
 from advisor.models.stored_tensors import Model
 from advisor.scenario import support
 from advisor.scenario.choices import choose, formats_for, precision_asked
@@ -53,6 +52,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     cards = problems.attempt(lambda: cards_asked(request, knowledge)) if request.gpu else None
     gpu = cards.gpu if cards else None
     model = problems.attempt(lambda: _find_model(request, knowledge))
+    model = text_alone(model) if model and request.text_only else model
     framework = (
         problems.attempt(lambda: names.find_framework(knowledge, request.framework or ""))
         if request.framework
@@ -199,20 +199,6 @@ def _is_folder(text: str) -> bool:
 
 
 def _find_model(request: Request, knowledge: Knowledge) -> Model:
-    model = _model_asked(request, knowledge)
-    return text_alone(model) if request.text_only else model
-
-
-@by_identity
-def text_alone(model: Model) -> Model:
-    """Give a model without the part that reads images; what lies in one file stays whole."""
-    if not model.vision_parameters or model.stored:
-        return model
-    text = model.parameters - model.vision_parameters
-    return replace(model, parameters=text, vision_parameters=0)
-
-
-def _model_asked(request: Request, knowledge: Knowledge) -> Model:
     if request.config:
         return model_from_path(Path(request.config))
     if not request.model:
