@@ -149,7 +149,11 @@ def _answered(
     if unknown:
         return diagnosed(read, settings, unknown, None), [_question(unknown, advisor.knowledge)]
     request = replace(Request(), **settings)
-    doc = document(advisor.advise(request, complete=True), templates=templates)
+    try:
+        answer = advisor.advise(request, complete=True)
+    except UserError as refused:  # what was read is shown all the same
+        return diagnosed(read, settings, {}, None), [refused]
+    doc = document(answer, templates=templates)
     return diagnosed(read, settings, {}, doc, _starts(read, request, advisor)), []
 
 

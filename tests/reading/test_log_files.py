@@ -236,3 +236,12 @@ def test_a_question_says_why_what_the_log_says_is_not_enough(
 )
 def test_the_processor_of_a_mac_is_its_card(line: str) -> None:
     assert list(read(line).cards.values()) == ["Apple M1 Pro"]
+
+
+def test_what_was_read_is_shown_where_the_request_is_refused(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    code, out, err = diagnose(capsys, tmp_path, REFUSED, *FLAGS, "--precision", "Q4_K_M")
+    assert code == 1
+    assert "weights on the cards, each card  15.0 GiB" in out
+    assert "vLLM" in err
