@@ -125,7 +125,7 @@ def gpus_for(
 
 def _as_stored(settings: Settings, model: Model | None) -> Settings:
     """Ask for the format that the model's own files hold, where none is stated."""
-    if model is None or model.stored is None or settings.precisions:
+    if model is None or settings.precisions or not (model.stored or model.held_format):
         return settings
     return replace(settings, precisions=(precision_asked(Request(), model),))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -14,9 +16,10 @@ from advisor.models.stored_tensors import Model
 from advisor.reading.public_list import FILE, PublicModel, exact
 from advisor.reading.public_sizing import SAME_WITHIN, model_of
 from advisor.reading.published import is_packed, published_format, unpacked_name
+from advisor.reverse import CardFilter, Settings, gpus_for
 from advisor.scenario.resolve import find_model_named, resolve
 from advisor.scenario.settings import Request
-from tests.cli.running import advise
+from tests.cli.running import advise, run
 
 ONE_IN = 67
 """The whole list takes half a minute: benchmarks/public_list.py."""
@@ -294,3 +297,22 @@ def test_packed_weights_without_a_format_here_are_told() -> None:
     assert isinstance(model, Model)
     assert model.held_format is None
     assert "packed weights in a form that has no name here" in model.notes[-1]
+
+
+def test_cards_for_a_packed_repository_are_those_that_run_its_format() -> None:
+    _, found = gpus_for("Qwen/Qwen3-32B-AWQ", Settings(), CardFilter(), load_knowledge(), limit=3)
+    assert {row.answer.scenario.precision.name for row in found.rows} == {"AWQ 4-bit"}
+
+
+def test_a_plan_takes_each_repository_in_the_format_that_it_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = ["unsloth/Qwen3-8B", "Qwen/Qwen3-8B-AWQ", "unsloth/Qwen3-8B-GGUF"]
+    (tmp_path / "plan.yaml").write_text(
+        f"gpus: [RTX 4090]\nmodels: [{', '.join(models)}]\n", "utf-8"
+    )
+    out = tmp_path / "out"
+    told = run(capsys, "batch", str(tmp_path / "plan.yaml"), "--out", str(out), "--workers", "1")
+    assert told.code == 0, told.err
+    lines = (out / "index.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["precision"] for line in lines] == ["FP16", "AWQ 4-bit", "Q4_K_M"]

@@ -218,7 +218,7 @@ class _Expansion(Struct):
         kind = model.shape.outer_type or model.shape.model_type
         stored = id(model) if model.stored else 0
         card = (gpu.vendor, gpu.architecture, gpu.compute_capability)
-        own = model.native_formats
+        own = (*model.native_formats, model.held_format)
         key = (precision, framework, kind, bool(model.vision_parameters), stored, own, *card)
         if key not in self.chosen:
             self.chosen[key] = self._choose(model, precision, framework, gpu)
