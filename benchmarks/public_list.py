@@ -86,8 +86,9 @@ def table(rows: list[tuple[PublicModel, str]]) -> Iterator[str]:
         yield f"| {how} | {count[how]:,} | {100 * downloads[how] / total:.1f} % |"
     named = sum(count[how] for how in SIZED), sum(downloads[how] for how in SIZED)
     more = named[0] + count[ALONE], named[1] + downloads[ALONE]
-    yield f"| **memory and speed** | **{named[0]:,}** | **{100 * named[1] / total:.1f} %** |"
-    yield f"| **with parameters alone** | **{more[0]:,}** | **{100 * more[1] / total:.1f} %** |"
+    yield f"| **sized** | **{named[0]:,}** | **{100 * named[1] / total:.1f} %** |"
+    share = f"{100 * more[1] / total:.1f} %"
+    yield f"| **sized, or parameters alone** | **{more[0]:,}** | **{share}** |"
 
 
 def main() -> int:
