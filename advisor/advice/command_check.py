@@ -220,7 +220,9 @@ def _holds(text: str, gpu: str, memory: Memory, advisor: Advisor) -> bool:
     if not text:
         return False
     try:
-        _, request = _request(read_pasted(text), gpu, advisor.knowledge)
-        return advisor.estimate(request).memory == memory
+        pasted = read_pasted(text)
+        _, request = _request(pasted, gpu, advisor.knowledge)
+        taken = not pasted.unknown and not pasted.wrong
+        return taken and advisor.estimate(request).memory == memory
     except UserError:
         return False

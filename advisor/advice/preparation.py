@@ -14,6 +14,7 @@ from advisor.estimate.placement import host_fits
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge import names
 from advisor.knowledge.catalogue import MAKERS
+from advisor.knowledge.index import plain_key
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.models.stored_tensors import Model
@@ -115,6 +116,7 @@ def request_warnings(base: Base) -> tuple[str, ...]:
     """Say what the user may not have meant: a sibling card, a context beyond training."""
     scenario = base.scenario
     found = list(model_warnings(scenario.model, scenario.context_tokens))
+    found += variant_warnings(base.request, scenario)
     found += published_warnings(base.request, scenario)
     speeds = base.knowledge.user_speeds
     if speeds and scenario.gpu and any(scenario.gpu.name == key.gpu for key in speeds.factors):
@@ -137,6 +139,15 @@ def model_warnings(model: Model, context_tokens: int) -> Iterator[str]:
         )
     if trained is None:
         yield f"The trained context length of {model.name} is not known."
+
+
+def variant_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
+    """Say that the program asked for is sized as the one it is built on, and what differs."""
+    asked = plain_key(request.framework or "")
+    for name, difference in scenario.framework.variants.items():
+        if asked and plain_key(name) == asked:
+            base = scenario.framework.name
+            yield f"{name} is built on {base} and sized as {base}: {difference}."
 
 
 def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:

@@ -258,6 +258,8 @@ class Framework(Struct, frozen=True):
     """The framework whose ``model_types`` these are, once the file is read."""
     multi_gpu: Annotated[tuple[Split, ...], Kind(choices(SPLITS))] = ()
     """How several cards can share a model, the preferred way first; empty: unknown or none."""
+    variants: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)
+    """Programs built on it that are sized as it is, each with what differs, in one clause."""
     not_sized: Annotated[Mapping[str, str], Kind(mapping(written, SPLITS, "split"))] = field(
         default_factory=dict
     )
