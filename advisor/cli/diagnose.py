@@ -37,7 +37,7 @@ from advisor.reading.log_file import read_log
 from advisor.reading.log_request import FromLog, settings_of
 from advisor.reading.logs import Log, read_lines
 from advisor.report.assembly import document
-from advisor.report.diagnosis import Diagnosis, diagnosed
+from advisor.report.diagnosis import Diagnosis, diagnosed, held_by_others, lacking
 from advisor.report.diagnosis_views import (
     NUMBERS,
     cells,
@@ -51,6 +51,7 @@ from advisor.report.figures import say, spoken
 from advisor.report.formats import FORMATS, Page, render_json
 from advisor.runtimes.commands import commands_for
 from advisor.scenario.settings import Request
+from advisor.units import GIB
 
 _PROGRAMS = "llama.cpp, Ollama, vLLM, SGLang, TGI, PyTorch, nvidia-smi and rocm-smi"
 _ASKED = {
@@ -154,7 +155,22 @@ def _answered(
     except UserError as refused:  # what was read is shown all the same
         return diagnosed(read, settings, {}, None), [refused]
     doc = document(answer, templates=templates)
-    return diagnosed(read, settings, {}, doc, _starts(read, request, advisor)), []
+    made = diagnosed(read, settings, {}, doc, _starts(read, request, advisor))
+    short = lacking(read, doc)
+    if not short or request.reserve_gib is not None:
+        return made, []
+    reserve = _reserve(short, doc, request, advisor)
+    as_it_was = advisor.advise(replace(request, reserve_gib=reserve), complete=True)
+    return held_by_others(made, short, reserve, document(as_it_was, templates=templates)), []
+
+
+def _reserve(short: float, doc: Advice, request: Request, advisor: Advisor) -> float:
+    """Give what others must hold of each card, GiB, so that so many bytes less are usable."""
+    card = doc.memory.per_gpu[0]
+    first = card.capacity_bytes - card.usable_bytes + short
+    tried = advisor.advise(replace(request, reserve_gib=first / GIB)).memory.per_gpu[0]
+    kept = card.usable_bytes - short - tried.usable_bytes
+    return max(0.0, round((first - kept) / GIB, 2))
 
 
 def _starts(read: Log, request: Request, advisor: Advisor) -> str | None:

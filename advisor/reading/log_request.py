@@ -28,6 +28,7 @@ leave vision towers out, and round."""
 _SAME_MEMORY = 0.12
 """How far the memory that a driver shows may lie below what the card is sold with."""
 _MORE_MEMORY = 0.02
+_LEAST_SHARE = 0.01
 
 
 class FromLog(Struct, frozen=True):
@@ -62,7 +63,7 @@ def settings_of(log: Log, knowledge: Knowledge) -> FromLog:
     precision, written = _precision(log, knowledge, in_name, gguf=gguf)
     if precision or (gguf and not _published_in(settings, knowledge)):
         _put("precision", precision, written, settings, unknown)
-    settings |= _context(log) | _cache_types(log, knowledge) | _split(log)
+    settings |= _context(log) | _cache_types(log, knowledge) | _split(log) | _share(log)
     if gguf:
         settings |= _placed(log)
     return FromLog(settings, unknown, ranks)
@@ -257,6 +258,12 @@ def _split(log: Log) -> dict[str, object]:
     if tensor > 1 and pipeline > 1:
         return {}
     return {"split": "tensor"} if tensor > 1 else {"split": "layer"} if pipeline > 1 else {}
+
+
+def _share(log: Log) -> dict[str, object]:
+    """Give the share of each card that a server claims."""
+    share = log.figure("fraction")
+    return {"gpu_memory_utilization": share} if share and _LEAST_SHARE <= share <= 1 else {}
 
 
 def _placed(log: Log) -> dict[str, object]:

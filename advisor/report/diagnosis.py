@@ -6,18 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.advice.document import Advice
 from advisor.reading.logs import Log
-from advisor.report.figures import amount, count, percent, say
+from advisor.report.figures import amount, count, say
 from advisor.units import plain
 
 _FAR_SHARE, _FAR_BYTES = 0.10, 0.3 * 2**30
 """A figure is far off where it differs by more than this share, and by more than these bytes."""
 _NOT_OF_THE_CARD = ("system-memory", "no-bfloat16")
 _SCHEMA = 1
+_OF_THE_CACHE = ("cache-too-small", "no-cache-room")
 _ALL_PERCENT = 99.5
-_SAME_FRACTION = 0.005
 Unit = Literal["bytes", "tokens", "layers", "%"]
 
 
@@ -250,18 +251,33 @@ def _remarks(log: Log, doc: Advice | None) -> list[str]:
     found = []
     cause = log.cause()
     on_card = cause is not None and cause.cause not in _NOT_OF_THE_CARD
-    if doc is not None and on_card and doc.memory.deficit_bytes == 0:
+    if doc and on_card and doc.memory.deficit_bytes == 0 and not lacking(log, doc):
         found.append(say("log.remark.fits", free=amount(doc.memory.headroom_bytes)))
     longest = log.figure("max_context")
     if longest and log.causes:
         found.append(say("log.remark.longest", n=count(longest)))
-    stated = log.figure("fraction")
-    ours = doc.scenario.framework_memory_fraction if doc else None
-    if doc is not None and stated and ours and abs(stated - ours) > _SAME_FRACTION:
-        named = {"log": percent(100 * stated), "computed": percent(100 * ours)}
-        found.append(say("log.remark.fraction", framework=doc.scenario.framework, **named))
     if any(row.far for row in compared(log, doc)):
         found.append(say("log.remark.far"))
     if log.left_out_bytes:
         found.append(say("log.left-out", size=amount(log.left_out_bytes)))
     return found
+
+
+def lacking(log: Log, doc: Advice) -> float:
+    """Give what each card had less for the cache than we compute, bytes; 0 where it had not."""
+    cause, room = log.cause(), log.figure("cache_room")
+    ours = doc.memory.cache_room_bytes
+    if cause is None or cause.cause not in _OF_THE_CACHE or room is None or ours is None:
+        return 0.0
+    short = ours / doc.scenario.gpus - room
+    return short if short > _FAR_BYTES and doc.memory.per_gpu else 0.0
+
+
+def held_by_others(made: Diagnosis, short: float, reserve_gib: float, doc: Advice) -> Diagnosis:
+    """Give the diagnosis with the answer for cards of which others hold so much."""
+    return replace(
+        made,
+        settings={**made.settings, "reserve_gib": reserve_gib},
+        remarks=[*made.remarks, say("log.remark.held", size=amount(short))],
+        advice=doc,
+    )

@@ -245,3 +245,14 @@ def test_what_was_read_is_shown_where_the_request_is_refused(
     assert code == 1
     assert "weights on the cards, each card  15.0 GiB" in out
     assert "vLLM" in err
+
+
+def test_remedies_hold_for_the_cache_that_the_log_measured(capsys: Capture, tmp_path: Path) -> None:
+    text = REFUSED + "kv cache: Available KV cache memory: 2.89 GiB\n"
+    found = json.loads(diagnose(capsys, tmp_path, text, *FLAGS, "--format", "json")[1])
+    advice = found["advice"]
+    longest = advice["memory"]["max_context_tokens"]
+    assert found["settings"]["reserve_gib"] > 0
+    assert longest == pytest.approx(23648, rel=0.02)
+    assert advice["verdict"]["state"] != "fits"
+    assert all(item["after"]["fits"] for item in advice["recommendations"])
