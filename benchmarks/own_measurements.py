@@ -36,6 +36,7 @@ from advisor.estimate.speed import estimate_speed, rate_of
 from advisor.estimate.speed_rates import speeds_of
 from advisor.knowledge import load_knowledge, names
 from advisor.knowledge.types import Knowledge
+from advisor.reading.cards import find_gpu
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 
@@ -102,7 +103,7 @@ def residual(row: Row, knowledge: Knowledge) -> tuple[str, str, float] | None:
 
 def found(text: str, knowledge: Knowledge) -> str:
     try:
-        return names.find_gpu(knowledge, text).name
+        return find_gpu(knowledge, text).name
     except UserError:
         return ""
 

@@ -16,11 +16,11 @@ from advisor.bulk.estimates.figures import estimate_row
 from advisor.errors import RequestError, UserError
 from advisor.files import data_dir, opened, read_tree
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.cards import find_cards
 from advisor.knowledge.file_records import unfold
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import load_vocabulary
+from advisor.reading.cards import find_cards
 from advisor.units import UnitError, parse_quantity, parse_size_as_sold
 
 HUGE = ["9" * digits for digits in (310, 400, 5_000)]

@@ -16,8 +16,9 @@ from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError, UserError
 from advisor.estimate.memory import free_bytes
-from advisor.knowledge.cards import Cards, find_cards
+from advisor.knowledge.cards import Cards
 from advisor.knowledge.types import Knowledge
+from advisor.reading.cards import find_cards
 from advisor.reading.command_lines import Item, Pasted
 from advisor.reading.pasted_request import Asked, asked_by, read_pasted
 from advisor.remedies.option import Option

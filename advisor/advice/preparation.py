@@ -6,18 +6,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.advice.facts import break_even_facts, option_facts, scenario_facts
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.estimate.limits import find_limits, first_batch_too_large, smallest_capacity_bytes
 from advisor.estimate.placement import host_fits
 from advisor.estimate.speed import estimate_speed
-from advisor.knowledge import names
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.index import plain_key
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.models.stored_tensors import Model
+from advisor.reading.cards import find_cards
+from advisor.reading.known import siblings
 from advisor.remedies.assessment import outlook_of
 from advisor.remedies.cards import fewest_cards
 from advisor.remedies.impossible import expected_options
@@ -109,6 +111,7 @@ def estimate(request: Request, knowledge: Knowledge) -> Base:
     return Base(request, scenario, now.memory, speed, knowledge)
 
 
+_MOST_MEANT = 8
 _SIZED = re.compile(r"\d\s*(GB|GiB)\b", re.IGNORECASE)
 
 
@@ -124,9 +127,31 @@ def request_warnings(base: Base) -> tuple[str, ...]:
             f"Speeds on the {scenario.gpu.name} follow your own measurements; "
             "`--no-measurements` leaves them out."
         )
+    asked = base.request.gpu or ""
+    read = find_cards(base.knowledge, asked) if asked and asked.casefold() != "local" else None
+    if read and read.read_as:
+        return (*found, *meaning_warnings(base, read.others))
     for gpu in {gpu.name: gpu for gpu in scenario.cards or (scenario.gpu,) if gpu}.values():
-        found += card_warnings(base.knowledge, base.request.gpu or "", gpu)
+        found += card_warnings(base.knowledge, asked, gpu)
     return tuple(found)
+
+
+def meaning_warnings(base: Base, others: Sequence[Gpu]) -> Iterator[str]:
+    """Say where the verdict depends on which card or memory an ambiguous name means."""
+    scenario, gpu = base.scenario, base.scenario.gpu
+    if gpu is None or base.memory.usable_bytes is None:
+        return
+    fitting: dict[bool, list[str]] = {True: [], False: []}
+    for other in (gpu, *others[:_MOST_MEANT]):
+        fits = outlook_of(replace(scenario, gpu=other), base.knowledge).fits
+        size = f"{other.vram_bytes / GIB:g} GB" if other.vram_bytes else ""
+        shown = other.name if size in other.name else f"{other.name} with {size}"
+        fitting[fits].append(shown)
+    if fitting[True] and fitting[False]:
+        yield (
+            f"The name decides the verdict: it fits on {', '.join(fitting[True])}, and not on "
+            f"{', '.join(fitting[False])}. Write the full name or NAME:SIZE."
+        )
 
 
 def model_warnings(model: Model, context_tokens: int) -> Iterator[str]:
@@ -175,7 +200,7 @@ def card_warnings(knowledge: Knowledge, text: str, gpu: Gpu) -> Iterator[str]:
             yield f"{gpu.name} is taken with {most}, the most it is sold with. Else give NAME:SIZE."
         others = [
             card.name
-            for card in (knowledge.gpus[name] for name in names.siblings(knowledge, gpu))
+            for card in (knowledge.gpus[name] for name in siblings(knowledge, gpu))
             if card.architecture == gpu.architecture and card.vram_bytes != gpu.vram_bytes
         ]
         if others:

@@ -16,6 +16,7 @@ from advisor.knowledge import names
 from advisor.knowledge.catalogue import BACKEND_OF_WORD, MAKERS
 from advisor.knowledge.index import model_key
 from advisor.knowledge.types import Knowledge
+from advisor.reading.known import catalogue_gpu
 from advisor.runtimes import runtime_of
 from advisor.runtimes.llamacpp import FRAMEWORK
 
@@ -112,9 +113,9 @@ class Spelling(Struct):
             return known if known in self.knowledge.gpus else None
         if text.startswith("CPU:") or "unstated" in text or "+" in text:
             return None
-        plain = self._try(names.find_gpu, text)
+        plain = self._try(catalogue_gpu, text)
         sized = f"{text}:{round(float(memory))}GB" if memory else text
-        return plain or self._try(names.find_gpu, sized)
+        return plain or self._try(catalogue_gpu, sized)
 
     def _model(self, text: str, params: str) -> str | None:
         table: Mapping[str, str] = self.tables["model"]

@@ -235,7 +235,10 @@ def _add(app: typer.Typer, commands: Mapping[str, str], asked: str) -> None:
     """Load the command that is asked for; where it is none of these, only list them."""
     if asked in commands:
         module, _, function = commands[asked].partition(".")
-        app.command(asked)(getattr(import_module(f"{__package__}.{module}"), function))
+        from advisor.cli.wrong_usage import Hinting  # noqa: PLC0415 - for the command that is run
+
+        command = getattr(import_module(f"{__package__}.{module}"), function)
+        app.command(asked, cls=Hinting)(command)
         return
     for name, place in commands.items():
         app.command(name, help=_help(*place.split(".")))(_listed)

@@ -29,10 +29,10 @@ from advisor.cli.options import (
 )
 from advisor.cli.report_output import width_of, write
 from advisor.errors import RequestError, UserError, raise_problems
-from advisor.knowledge.cards import find_cards
 from advisor.knowledge.log_patterns import load_log_patterns
-from advisor.knowledge.names import find_format_candidates, find_gpu, find_model
+from advisor.knowledge.names import find_format_candidates, find_model
 from advisor.knowledge.types import Knowledge
+from advisor.reading.cards import find_cards, find_gpu
 from advisor.reading.log_file import read_log
 from advisor.reading.log_request import FromLog, settings_of
 from advisor.reading.logs import Log, read_lines

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.errors import RequestError, raise_problems
+from advisor.errors import RequestError, UserError, raise_problems
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.index import names_a_series
 from advisor.knowledge.load import check_knowledge, provenance_line, unusual_figures
 from advisor.knowledge.load import find as search
 from advisor.knowledge.log_patterns import log_pattern_problems
-from advisor.knowledge.types import UNUSUAL
+from advisor.knowledge.types import UNUSUAL, Knowledge
 from advisor.models.resolution import parameter_problems
+from advisor.reading.cards import find_cards
+from advisor.reading.near import did_you_mean_cards, near_cards
 from advisor.report.figures import aligned
 from advisor.runtimes import memory_model_problems
+from advisor.suggest import did_you_mean
 from advisor.units import counted
 
 if TYPE_CHECKING:
@@ -34,12 +40,15 @@ def find(
     """List what the knowledge base and the public list have under a name."""
     from advisor.reading.public_list import containing  # noqa: PLC0415  for this command alone
 
-    rows = [tuple(row) for row in search(load_knowledge(knowledge), text)]
-    known = {row[1].casefold() for row in rows}
-    listed = (one for one in containing(text, _MOST_LISTED) if one.name.casefold() not in known)
+    known = load_knowledge(knowledge)
+    rows = [tuple(row) for row in search(known, text)]
+    names = {row[1].casefold() for row in rows}
+    listed = (one for one in containing(text, _MOST_LISTED) if one.name.casefold() not in names)
     rows += [("public list", one.hf_id, _public(one)) for one in listed]
+    rows = rows or list(_read_as(known, text))
     if not rows:
-        raise RequestError(f"nothing here is called '{text}'")
+        message = f"nothing here is called '{text}'"
+        raise RequestError(message, hint=_nearest(known, text))
     for line in aligned(rows):
         typer.echo(line)
 
@@ -62,6 +71,24 @@ def update(
     taken = import_list(file, target, f"{file.name}, taken on {datetime.now(UTC):%Y-%m-%d}")
     newest = f", the newest of {taken.newest}" if taken.newest else ""
     typer.echo(f"{taken.models:,} models{newest}: in {target}, before the built-in list")
+
+
+def _read_as(known: Knowledge, text: str) -> Iterator[tuple[str, ...]]:
+    """Give the card that people call so, as it is found under its own name."""
+    with suppress(UserError):
+        cards = find_cards(known, text)
+        for name in dict.fromkeys(card.name for card in cards.each or (cards.gpu,)):
+            yield from (tuple(row) for row in search(known, name) if name in row)
+
+
+def _nearest(known: Knowledge, text: str) -> str:
+    """Name what is nearest of everything that has a name."""
+    tables = (known.models, known.formats, known.kv_types, known.frameworks)
+    other = did_you_mean(text, [name for table in tables for name in table])
+    cards = near_cards(known, text)
+    if cards and (not other or names_a_series(text)):
+        return did_you_mean_cards(cards)
+    return other or "Search for a part of the name, such as 4090 or qwen3."
 
 
 def check(

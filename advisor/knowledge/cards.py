@@ -1,8 +1,7 @@
-"""The cards of one machine: ``RTX 4090``, ``2x RTX 3090``, ``RTX 3090 + RTX 3060:12GB``."""
+"""The cards of one machine, put together; the card of this one (``local``)."""
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
@@ -11,17 +10,12 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.errors import RequestError, UserError, raise_problems
-from advisor.knowledge.index import by_text
-from advisor.knowledge.names import find_gpu
+from advisor.errors import RequestError
 from advisor.knowledge.types import Gpu, Knowledge
 
 MOST_CARDS = 64
 TOGETHER = " + "
 """Between unequal cards in one machine, as names are written."""
-_JOINED = re.compile(r"(?<!\s)\s++\+\s*+|\+(?=\S)")
-"""``Max+ 395`` is part of a name: there the sign has a space behind it and none before."""
-_COUNTED = re.compile(r"(\d{1,4})\s*[xX\u00d7]\s+(\S.*)")
 _LEAST = (
     "compute_capability", "vram_bytes", "bandwidth_bytes_s", "cores", "multiprocessors",
     "tensor_cores", "fp16_tensor_tflops", "fp16_tensor_tflops_fp32acc", "fp16_shader_tflops",
@@ -40,54 +34,39 @@ class Cards(Struct, frozen=True):
     """Every card in the order given where they are unequal; empty for equal ones."""
     counted: bool
     """Whether the text itself says how many there are."""
+    others: tuple[Gpu, ...] = ()
+    """What the name of the card could have meant too."""
+    read_as: tuple[str, ...] = ()
+    """Lines that say what a name was taken for, where it is none of the catalogue."""
 
 
-@by_text
-def find_cards(knowledge: Knowledge, text: str) -> Cards:
-    """Find one card, several equal ones, or unequal ones joined by a plus.
+def put_together(
+    knowledge: Knowledge,
+    found: Sequence[tuple[int, Gpu]],
+    *,
+    counted: bool,
+    others: tuple[Gpu, ...] = (),
+    read_as: tuple[str, ...] = (),
+) -> Cards:
+    """Put cards into one machine.
 
     Args:
         knowledge: The cards that are known.
-        text: ``NAME``, ``NAME:SIZE``, ``2x NAME``, and any of them joined by `` + ``.
+        found: How many of each, in order.
+        counted: See ``Cards``.
+        others: See ``Cards``.
+        read_as: See ``Cards``.
 
     Raises:
-        UserError: A card is unknown or ambiguous, or these do not work together.
+        UserError: These do not work together.
     """
-    parts = [_counted(part) for part in _JOINED.split(text.strip())]
-    if not all(name.strip() for _, name in parts):
-        message = f"'{text}' lacks a card beside the plus" if text.strip() else "no GPU is named"
-        raise RequestError(message, hint="Write for example 'RTX 4090' or 'RTX 4090 + RTX 3090'.")
-    problems: list[UserError] = []
-    found: list[tuple[int, Gpu]] = []
-    for count, name in parts:
-        try:
-            found.append((1 if count is None else count, find_gpu(knowledge, name)))
-        except UserError as error:
-            problems.append(error)
-    raise_problems(problems)
-    total = sum(count for count, _ in found)
-    if not all(count for count, _ in found) or total > MOST_CARDS:
-        raise RequestError(
-            f"'{text}' names {total if total > MOST_CARDS else 'no'} cards",
-            hint=f"Give 1 to {MOST_CARDS}, for example 2x RTX 3090.",
-        )
-    counted = len(parts) > 1 or parts[0][0] is not None
-    return _cards(knowledge, found, counted=counted)
-
-
-def _counted(text: str) -> tuple[int | None, str]:
-    matched = _COUNTED.fullmatch(text.strip())
-    return (int(matched[1]), matched[2]) if matched else (None, text)
-
-
-def _cards(knowledge: Knowledge, found: Sequence[tuple[int, Gpu]], *, counted: bool) -> Cards:
     each = tuple(gpu for count, gpu in found for _ in range(count))
     first = each[0]
     check_beside(each)
     if all((gpu.name, gpu.vram_bytes) == (first.name, first.vram_bytes) for gpu in each):
-        return Cards(first, len(each), (), counted)
+        return Cards(first, len(each), (), counted, others, read_as)
     _check_together(each)
-    return Cards(_least_of(knowledge, each), len(each), each, counted)
+    return Cards(_least_of(knowledge, each), len(each), each, counted, others, read_as)
 
 
 def check_beside(each: Sequence[Gpu]) -> None:

@@ -156,6 +156,23 @@ class SecondCard(Struct, frozen=True):
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
+class UsualCard(Struct, frozen=True):
+    """The card that is taken where a name stands for several."""
+
+    name: Text = field(name="usual_card")
+    why: Text
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+class CardWords(Struct, frozen=True):
+    """Words beside a card's name that say nothing about which card it is."""
+
+    name: Text = field(name="card_words")
+    words: Texts
+    why: Text
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
 class Multiprocessor(Struct, frozen=True):
     """What one multiprocessor of a compute capability has."""
 

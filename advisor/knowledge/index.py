@@ -95,6 +95,17 @@ def gpu_core(text: str) -> tuple[str, ...]:
     return tuple(w for w in gpu_words(text) if w not in brands | _SERIES | _FILLER)
 
 
+def nothing_but_brands(words: Iterable[str]) -> bool:
+    """Whether tokens name makers, series and sizes alone, and so no card."""
+    brands = frozenset().union(*_BRANDS.values())
+    return all(w in brands | _SERIES | _FILLER or is_size_word(w) for w in words)
+
+
+def names_a_series(text: str) -> bool:
+    """Whether a text can only be a card's: it has a maker, a brand or a series in it."""
+    return bool(makers_named(text)) or not _SERIES.isdisjoint(gpu_words(text))
+
+
 def makers_named(text: str) -> frozenset[str]:
     """The makers whose name, or that of a brand of theirs, is in the text."""
     words = {*gpu_words(text)}

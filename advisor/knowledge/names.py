@@ -1,42 +1,28 @@
 """From what people type to records; an unknown name is an error with the nearest ones.
 
-Cards match by whole tokens, blind to case and punctuation; vendor and series words may be
-left out, every other word of the query must be in the card's name or one of its aliases.
+Cards are read by ``advisor.reading``.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from advisor.errors import RequestError
-from advisor.knowledge.catalogue import can_have, open_range, sizes_of
 from advisor.knowledge.index import (
     Spelling,
     by_text,
-    gpu_core,
-    gpu_form,
-    gpu_words,
     index_of,
-    is_board_word,
-    is_size_word,
-    makers_named,
     model_core,
     model_key,
     of_one_family,
     plain_key,
 )
-from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType, ModelRecord
+from advisor.knowledge.types import Format, Framework, Knowledge, KvType, ModelRecord
 from advisor.memo import by_identity
 from advisor.suggest import nearest
-from advisor.units import GIB, UnitError, parse_size_as_sold
 
 _MOST_LISTED = 8
-_SIZE_AT_END = re.compile(r" \d+ GB$")
 
 
 class _HasAliases(Protocol):
@@ -47,59 +33,6 @@ class _HasAliases(Protocol):
 
 
 R = TypeVar("R", bound=_HasAliases)
-
-
-class _Match(Struct, frozen=True):
-    """A card that has every word of the query, and the words the query left out."""
-
-    name: str
-    surplus: frozenset[str]
-
-    @property
-    def only_board_words(self) -> bool:
-        return all(is_board_word(word) for word in self.surplus)
-
-
-@by_text
-def find_gpu(knowledge: Knowledge, text: str) -> Gpu:
-    """Find a card by name, alias, or ``NAME:SIZE``.
-
-    ``SIZE`` is memory as sold: it picks among cards that differ in memory, and sets the
-    memory of cards that come in many sizes (unified memory).
-
-    Raises:
-        RequestError: Unknown (nearest names), ambiguous (candidates), or of unknown memory.
-    """
-    name, colon, size_text = text.partition(":")
-    size = _size(text, size_text) if colon else None
-    words = frozenset(gpu_words(name))
-    matches = _matches(knowledge, words) if gpu_core(name) else []
-    sizes = {word for word in words if is_size_word(word)}
-    if not matches and size is None and len(sizes) == 1:
-        size = _size(text, next(iter(sizes)))
-        words -= sizes
-        matches = _matches(knowledge, words)
-    if not matches:
-        raise _unknown_gpu(knowledge, name)
-    if size is None:
-        return _with_memory(_chosen(knowledge, text, matches), text.strip())
-    return _sized(knowledge, text, matches, size)
-
-
-def siblings(knowledge: Knowledge, gpu: Gpu) -> tuple[str, ...]:
-    """Name the other boards of this model that differ in memory or bandwidth.
-
-    RTX 3080 (10 GB) has the sibling RTX 3080 12 GB.
-    """
-    base = _base(gpu.name, gpu.vendor)
-    words = frozenset(gpu_words(" ".join(base)))
-    return tuple(
-        other.name
-        for other in (knowledge.gpus[m.name] for m in _matches(knowledge, words))
-        if other.name != gpu.name
-        and _base(other.name, other.vendor) == base
-        and (other.vram_bytes, other.bandwidth_bytes_s) != (gpu.vram_bytes, gpu.bandwidth_bytes_s)
-    )
 
 
 @by_text
@@ -172,113 +105,6 @@ def find_kv_type(knowledge: Knowledge, text: str) -> KvType:
     raise _unknown("KV-cache type", text, knowledge.kv_types, _all(knowledge.kv_types))
 
 
-def _matches(knowledge: Knowledge, words: Collection[str]) -> list[_Match]:
-    """List the cards that have every word, each with its closest spelling."""
-    if not words:
-        return []
-    probe = max(words, key=lambda word: (not word.isalpha(), len(word)))
-    best: dict[str, _Match] = {}
-    needed = frozenset(words)
-    for name, spelled, core in index_of(knowledge)["gpus"]:
-        if probe in spelled and needed.issubset(spelled.split()):
-            match = _Match(name, frozenset(core.split()).difference(words))
-            if name not in best or len(match.surplus) < len(best[name].surplus):
-                best[name] = match
-    return list(best.values())
-
-
-def _chosen(knowledge: Knowledge, text: str, matches: Sequence[_Match]) -> Gpu:
-    exact = [match for match in matches if not match.surplus]
-    boards = [match for match in matches if match.only_board_words]
-    for tier in (exact, boards):
-        if len(tier) == 1:
-            return knowledge.gpus[tier[0].name]
-    if len(matches) == 1:
-        raise _unknown_gpu(knowledge, text, [matches[0].name])
-    raise _ambiguous(knowledge, text, exact or boards or matches)
-
-
-def _sized(knowledge: Knowledge, text: str, matches: Sequence[_Match], size: int) -> Gpu:
-    found = _of_size(knowledge, matches, size)
-    if len(found) == 1:
-        return replace(found[0], vram_bytes=size)
-    if found:
-        names = [gpu.name for gpu in found]
-        raise RequestError(
-            f"'{text}' names several cards: {_listed(names)}.", hint="Write one of these."
-        )
-    boards = [match.name for match in matches if match.only_board_words]
-    if not boards:
-        raise _ambiguous(knowledge, text, matches)
-    known = sorted({size for name in boards for size in sizes_of(knowledge.gpus[name])})
-    sizes = f" ({', '.join(f'{bytes_ / GIB:g} GB' for bytes_ in known)})" if known else ""
-    least, most = open_range(knowledge)
-    hint = "Write one of these." if known else f"Write {least / GIB:g} to {most / GIB:g} GB."
-    raise RequestError(
-        f"'{text}': no such card has {size / GIB:g} GB; known: {_listed(boards)}{sizes}.", hint=hint
-    )
-
-
-def _of_size(knowledge: Knowledge, matches: Sequence[_Match], size: int) -> list[Gpu]:
-    """Give the closest cards that have, or can be set to, this memory."""
-    boards = [match for match in matches if match.only_board_words]
-    word = f"{size / GIB:g}gb"
-    cards = [(len(m.surplus - {word}), knowledge.gpus[m.name]) for m in boards]
-    fitting = [(left, gpu) for left, gpu in cards if gpu.vram_bytes == size]
-    fitting = fitting or [(left, gpu) for left, gpu in cards if can_have(knowledge, gpu, size)]
-    least = min((left for left, _ in fitting), default=0)
-    return [gpu for left, gpu in fitting if left == least]
-
-
-def _with_memory(gpu: Gpu, text: str) -> Gpu:
-    """Refuse a short name of what comes in several sizes; its full name stands for the largest."""
-    full = text.casefold() == gpu.name.casefold()
-    if gpu.vram_bytes is not None and (full or gpu.segment != "apple"):
-        return gpu
-    sizes = sizes_of(gpu)
-    named = [f"'{text}:{size / GIB:g}GB'" for size in sizes]
-    hint = f"Write one of these: {', '.join(named)}."
-    if len(named) == 1:
-        hint = f"Write NAME:SIZE, at most {named[0]}."
-    if not named:
-        hint = f"Write NAME:SIZE, for example '{text}:64GB'."
-    raise RequestError(f"'{gpu.name}' is sold with several memory sizes.", hint=hint)
-
-
-def _ambiguous(knowledge: Knowledge, text: str, matches: Sequence[_Match]) -> RequestError:
-    names = [match.name for match in sorted(matches, key=lambda match: len(match.surplus))]
-    hint = "Write one of these."
-    if example := _example(knowledge, text.partition(":")[0], matches):
-        hint = f"Write one of these, or NAME:SIZE, for example {example}."
-    return RequestError(f"'{text}' names several cards: {_listed(names)}.", hint=hint)
-
-
-def _example(knowledge: Knowledge, name: str, matches: Sequence[_Match]) -> str:
-    """Give a NAME:SIZE that settles the question, if one does."""
-    cards = [knowledge.gpus[match.name] for match in matches[:_MOST_LISTED]]
-    sized = [(gpu, gpu.vram_bytes) for gpu in cards if gpu.vram_bytes]
-    for _, size in sized:
-        if len(_of_size(knowledge, matches, size)) == 1:
-            return f"{name.strip()}:{size / GIB:g}GB"
-    for gpu, size in sized:
-        without_size = _SIZE_AT_END.sub("", gpu.name)
-        found = _matches(knowledge, frozenset(gpu_words(without_size)))
-        if len(_of_size(knowledge, found, size)) == 1:
-            return f"'{without_size}:{size / GIB:g}GB'"
-    return ""
-
-
-def _base(name: str, vendor: str) -> frozenset[str]:
-    return frozenset(w for w in gpu_form(name, vendor, name).core if not is_board_word(w))
-
-
-def _size(text: str, size_text: str) -> int:
-    try:
-        return parse_size_as_sold(size_text)
-    except UnitError as bad:
-        raise RequestError(f"'{text}': {bad}", hint="Write NAME:SIZE.") from None
-
-
 def _models_with(cores: Sequence[Spelling], wanted: Sequence[str]) -> list[str]:
     """List the models with exactly these words, or else with all of them."""
     if not wanted:
@@ -316,18 +142,6 @@ def _index(table: Mapping[str, R]) -> Mapping[str, Sequence[str]]:
 
 def _spellings(table: Iterable[R]) -> list[str]:
     return [name for record in table for name in (record.name, *record.aliases)]
-
-
-def _unknown_gpu(knowledge: Knowledge, text: str, names: Iterable[str] = ()) -> RequestError:
-    """Say that no card is called this; ``names`` are near ones that are already known."""
-    message = f"unknown GPU '{text}'."
-    if not gpu_core(text):
-        return RequestError(message, hint="Write the model too, for example 'RTX 4090'.")
-    makers = makers_named(text)
-    cards = [name for name, gpu in knowledge.gpus.items() if not makers or gpu.vendor in makers]
-    by_core = {" ".join(gpu_core(name)): name for name in cards}
-    found = list(names) or [by_core[c] for c in nearest(" ".join(gpu_core(text)), by_core)]
-    return RequestError(message, hint=_hint(found, "'advisor knowledge find WORD'"))
 
 
 def _unknown_model(knowledge: Knowledge, text: str) -> RequestError:

@@ -249,6 +249,8 @@ TABLES = {
     "policy": "policy",
     "sources": "id",
     "compute_capabilities": "compute_capability",
+    "card_words": "card_words",
+    "computers": "machine",
 }
 """Name of the file, which may go on after a hyphen -> kind of its records."""
 SINGLE = (
@@ -259,6 +261,7 @@ SINGLE = (
     "calibration-fitted.yaml",
     "measured.csv",
     "second_cards.yaml",
+    "usual_cards.yaml",
     "measurements.csv",
 )
 """Files that have one name only."""

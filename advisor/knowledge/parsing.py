@@ -9,21 +9,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, Source, UserError
 from advisor.knowledge import catalogue, overlay
 from advisor.knowledge.file_records import (
+    CardWords,
     Declared,
     Multiprocessor,
     Policy,
     ProgramRecord,
     SecondCard,
+    UsualCard,
     check_formats,
     finished_card,
     finished_model,
 )
 from advisor.knowledge.index import build_index, named
+from advisor.knowledge.machines import CardNames, Machine
 from advisor.knowledge.plausibility import check_cards, check_models, check_stored
 from advisor.knowledge.provenance import Files, files_of_user
 from advisor.knowledge.record_links import (
@@ -44,7 +48,7 @@ from advisor.knowledge.types import (
     KvType,
     ModelRecord,
 )
-from advisor.knowledge.validation import record_of, report_duplicates
+from advisor.knowledge.validation import Entry, record_of, report_duplicates
 from advisor.suggest import did_you_mean
 from advisor.yamlfile import read_yaml
 
@@ -56,7 +60,6 @@ _COLUMNS = (
 )  # fmt: skip
 _NEEDED = tuple(name for name in _COLUMNS if name != "cache")
 _SEPARATOR = "\t"
-_SECOND_CARDS = "second_cards.yaml"
 
 
 def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
@@ -79,6 +82,11 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
     check_models(models, runtime.runners, user)
     gpus, known = _table(cards), _table(models)
     names = build_index(map(named, gpus.values()), map(named, known.values()))
+    said = CardNames(
+        reading.listed_cards("usual_cards.yaml", UsualCard, "usual_card", gpus),
+        reading.card_words(),
+        reading.machines(gpus),
+    )
     return Knowledge(
         gpus,
         known,
@@ -89,10 +97,14 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
         reading.policy(),
         reading.calibration(),
         "",
-        {**names, **catalogue.groups(gpus.values(), known.values())},
+        {
+            **names,
+            **catalogue.groups(gpus.values(), known.values()),
+            "card_names": to_builtins(said),
+        },
         files.replaced if isinstance(files, Files) else {},
         files.off if isinstance(files, Files) else {},
-        reading.second_cards(gpus),
+        reading.listed_cards("second_cards.yaml", SecondCard, "second_card", gpus),
     )
 
 
@@ -160,18 +172,39 @@ class _Reading(Struct):
         self._report_duplicates(found)
         return link_policies(found, files_of_user(self.files))
 
-    def second_cards(self, gpus: Mapping[str, Gpu]) -> tuple[str, ...]:
-        """Read the names of the cards that are tried beside others, in file order."""
-        content = self.files.get(_SECOND_CARDS)
+    def listed_cards(
+        self, where: str, kind: type[Struct], key: str, gpus: Mapping[str, Gpu]
+    ) -> tuple[str, ...]:
+        """Read a list of names of cards, in file order."""
+        content = self.files.get(where)
         if content is None:
             return ()
-        entries = list(overlay.entries_in(content, _SECOND_CARDS, "second_card", self.problems))
+        entries = list(overlay.entries_in(content, where, key, self.problems))
         for entry in entries:
-            record_of(SecondCard, entry, self.ids)
-            if entry.name not in gpus:
-                hint = did_you_mean(entry.name, gpus) or "Write the name as in gpus/."
-                entry.problem("no such card in gpus/", hint=hint)
-        return tuple(entry.name for entry in entries)
+            record_of(kind, entry, self.ids)
+            self._check_card(entry, entry.name, gpus)
+        return tuple(entry.name for entry in entries if entry.name in gpus)
+
+    def card_words(self) -> tuple[str, ...]:
+        """Read the words beside a card's name that mean nothing."""
+        return tuple(w for read in self.read("card_words", CardWords) for w in read.record.words)
+
+    def machines(self, gpus: Mapping[str, Gpu]) -> tuple[Machine, ...]:
+        """Read the computers by their product names."""
+        found = _unique(self.read("computers", Machine))
+        for read in found:
+            for name in read.record.cards:
+                self._check_card(read.entry, name, gpus)
+        kept = ([name for name in read.record.cards if name in gpus] for read in found)
+        pairs = zip(found, kept, strict=True)
+        return tuple(replace(read.record, cards=tuple(cards)) for read, cards in pairs if cards)
+
+    def _check_card(self, entry: Entry, name: str, gpus: Mapping[str, Gpu]) -> None:
+        """Report a name of no card; a built-in entry may name one that the user took away."""
+        users = self.files.user if isinstance(self.files, Files) else None
+        if name not in gpus and (users is None or entry.place.file in users):
+            hint = did_you_mean(name, gpus) or "Write the name as in gpus/."
+            entry.problem(f"there is no card '{name}' in gpus/", hint=hint)
 
     def calibration(self) -> dict[str, object]:
         """Join what people decide, what was fitted, and what was published."""

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from advisor.errors import RequestError
 from advisor.knowledge.cards import TOGETHER
-from advisor.knowledge.names import find_format_candidates, find_framework, find_gpu, find_model
+from advisor.knowledge.names import find_format_candidates, find_framework, find_model
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
 from advisor.models.resolution import model_from_record
+from advisor.reading.cards import find_gpu
 from advisor.reading.logs import Log
 from advisor.reading.pasted_request import Asked, asked_by, read_pasted
 from advisor.units import GIB

@@ -13,10 +13,10 @@ from msgspec import Struct, field
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge import names
-from advisor.knowledge.cards import find_cards
 from advisor.knowledge.catalogue import BACKEND_OF_WORD
 from advisor.knowledge.types import Knowledge
 from advisor.memo import by_identity
+from advisor.reading.cards import find_cards
 from advisor.reading.public_list import find_public, is_repository
 from advisor.units import UnitError, parse_whole
 
@@ -224,12 +224,12 @@ def _spellings(text: str) -> Iterator[str]:
     first, _, rest = text.partition(" ")
     count = _COUNTS.get(first.casefold())
     glued = re.fullmatch(r"(\d+)\s*x\s*(.+)|(.+?)\s*x\s*(\d+)", text, re.IGNORECASE)
-    yield from (text, _PLURAL.sub("", text))
     if count and rest:
         rest = _PLURAL.sub("", rest)
         yield f"{count}x {rest}" if count > 1 else rest
     if glued:
         yield f"{glued[1] or glued[4]}x {glued[2] or glued[3]}"
+    yield from (text, _PLURAL.sub("", text))
 
 
 def _model(text: str, knowledge: Knowledge) -> str | None:

@@ -10,10 +10,11 @@ from advisor.errors import UserError
 from advisor.estimate.limits import MOST_CARDS, can_double, fewest_gpus
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge import catalogue
-from advisor.knowledge.cards import TOGETHER, Cards, find_cards
+from advisor.knowledge.cards import TOGETHER, Cards
 from advisor.knowledge.catalogue import MOSTLY_RENTED, CardRow
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
+from advisor.reading.cards import find_cards
 from advisor.remedies.option import (
     Base,
     Option,

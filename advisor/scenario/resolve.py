@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from advisor.errors import Problems, RequestError, UserError, raise_problems
 from advisor.knowledge import names
-from advisor.knowledge.cards import Cards, check_beside, find_cards
+from advisor.knowledge.cards import Cards, check_beside
 from advisor.knowledge.catalogue import BACKENDS, MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.resolution import model_from_path, model_from_record, text_alone
 from advisor.models.stored_tensors import Model
+from advisor.reading.cards import find_cards
 from advisor.scenario import support
 from advisor.scenario.choices import choose, formats_for, precision_asked
 from advisor.scenario.scenario import Scenario, impossible_split, offloads
@@ -80,6 +81,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         model=model,
         split=asks_for_split(request.gpu_layers, request.cpu_experts),
     )
+    sized_as = (m.sized_as for m in (model, draft) if m and m.sized_as)
     scenario = assembled(
         request,
         cards=cards,
@@ -89,7 +91,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         kv_types=kv_types,
         backend=backend,
         draft=draft,
-        read_as=tuple(m.sized_as for m in (model, draft) if m and m.sized_as),
+        read_as=(*(cards.read_as if cards else ()), *sized_as),
     )
     raise_problems(list(_impossible(request, scenario, knowledge)))
     return scenario

@@ -65,6 +65,8 @@ class Setting(Struct, frozen=True):
     listed_before: str = ""
     shown_before: str = ""
     """Place among the keys and among the flags, where not in the order of declaration."""
+    called: Sequence[str] = ()
+    """What other programs and people call its flag."""
     name: str = ""
     kind: Kind = "text"
     words: Sequence[str] = ()
@@ -84,6 +86,7 @@ class Stated(Struct, frozen=True, kw_only=True):
         "CPU cores.", _HOST, most=4096, effort=1, tried=(2, 4, 6, 8, 16, 32),
         drawn=(None, None, None, None, 4, 8, None, 7, 64), fact="host.cpu_cores",
         counts=("cores", "core"), listed_before="draft_model",
+        called=("cores", "threads"),
     )] = None
     gpu_memory_utilization: Annotated[float | None, Setting(
         "Share of each card that a server claims: 0.9 or 90%.", _MEMORY, "as the framework does",
@@ -115,45 +118,58 @@ class Request(Stated, frozen=True):
     gpu: Annotated[str | None, Setting(
         'The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local. Several: "2x RTX '
         '3090", "RTX 3090 + RTX 3060:12GB".', _RUN, fixed=False, effort=6, needed=True,
+        called=("card", "cards", "gpu-name", "device"),
     )] = None
     model: Annotated[str | None, Setting(
         "A known name or Hugging Face id, a folder with a config.json, or a .gguf or .safetensors"
         " file.", _RUN, fixed=False, effort=4, needed=True,
+        called=("llm", "model-name", "model-path"),
     )] = None
     precision: Annotated[str | None, Setting(
         "Weight format: FP16, Q4_K_M, AWQ ..., or INT8 or INT4 for the best that runs.", _RUN,
         "FP16", fixed=False, effort=2,
+        called=("quant", "quantization", "dtype", "weights", "bits"),
     )] = None
     context: Annotated[int | None, Setting(
         "Tokens per sequence.", _RUN, "4096 or the trained length", most=2**27, fixed=False,
         effort=1,
+        called=("ctx", "ctx-size", "n-ctx", "num-ctx", "context-length", "context-size",
+                "max-model-len"),
     )] = None
     batch: Annotated[int | None, Setting(
         "Sequences held at once.", _RUN, "1", most=65_536, fixed=False, effort=1,
+        called=("users", "concurrency", "parallel", "max-num-seqs", "batch-size", "requests"),
     )] = None
     kv_cache: Annotated[str | None, Setting(
         "KV-cache type: f16, q8_0, fp8 ...", _MEMORY, "f16", fixed=False, effort=1,
+        called=("kv", "kv-type", "kv-quant", "cache-type", "kv-cache-dtype", "kv-cache-type"),
     )] = None
     kv_cache_k: Annotated[str | None, Setting(
         "Type of the K half alone.", _MEMORY, fixed=False,
+        called=("cache-type-k", "ctk"),
     )] = None
     kv_cache_v: Annotated[str | None, Setting(
         "Type of the V half alone.", _MEMORY, fixed=False,
+        called=("cache-type-v", "ctv"),
     )] = None
     framework: Annotated[str | None, Setting(
         "llama.cpp, vLLM, transformers ...", _RUN, "the first that runs it", fixed=False, effort=3,
+        called=("runtime", "engine", "server", "program"),
     )] = None
     backend: Annotated[str | None, Setting(
         "CUDA, ROCm, Vulkan, Metal, SYCL.", _MEMORY, "by vendor", fixed=False, shown_before="depth",
     )] = None
     gpus: Annotated[int | None, Setting(
         "Number of equal cards.", _RUN, "1", most=64, fixed=False, effort=5,
+        called=("num-gpus", "gpu-count", "n-gpus", "count", "tp", "tensor-parallel-size"),
     )] = None
     flash_attention: Annotated[bool | None, Setting(
         "on or off.", _MEMORY, "on where supported", fixed=False, effort=1,
+        called=("flash-attn", "fa"),
     )] = None
     ubatch: Annotated[int | None, Setting(
         "Tokens computed at once.", _MEMORY, "512", most=65_536,
+        called=("ubatch-size", "ub"),
     )] = None
     kv_unified: Annotated[bool | None, Setting(
         "One cache for all sequences: on or off.", _MEMORY, "on",
@@ -164,10 +180,12 @@ class Request(Stated, frozen=True):
     gpu_layers: Annotated[int | str | None, Setting(
         "Layers on the card, a number or all.", _MEMORY, "all", fixed=False, effort=1,
         shown_before="flash_attention",
+        called=("ngl", "n-gpu-layers", "layers"),
     )] = None
     cpu_experts: Annotated[int | str | None, Setting(
         "Layers whose experts stay in RAM, a number or all.", _MEMORY, "0", fixed=False, effort=1,
         shown_before="flash_attention",
+        called=("n-cpu-moe", "cpu-moe", "ncmoe"),
     )] = None
     logits_rows: Annotated[int | None, Setting(
         "Rows of logits kept.", _MEMORY, "the batch", most=2**20, fixed=False,
@@ -178,13 +196,16 @@ class Request(Stated, frozen=True):
     ram_gib: Annotated[float | None, Setting(
         "System RAM, for example 64GB.", _HOST, most=1_048_576, unit="GiB", with_unit="ram",
         effort=1, drawn=(None, None, None, 16, 32, 64, 128, 256, 512),
+        called=("system-ram", "sysram"),
     )] = None
     ram_bandwidth_gb_s: Annotated[float | None, Setting(
         "RAM bandwidth, for example 80GB/s.", _HOST, most=100_000, unit="GB/s",
         with_unit="ram_bandwidth", effort=1, drawn=(None, None, None, None, 50, 80, 80, 50, 300),
+        called=("memory-bandwidth", "ram-speed"),
     )] = None
     draft_model: Annotated[str | None, Setting(
         "A small model that drafts tokens.", _MEMORY, fixed=False,
+        called=("draft", "model-draft", "speculative-model"),
     )] = None
     mtp: Annotated[int | None, Setting(
         "Tokens that the model's own head drafts at once (multi-token prediction).", _MEMORY,

@@ -23,6 +23,7 @@ from advisor.errors import UserError
 from advisor.estimate.memory import estimate_memory
 from advisor.knowledge import load_knowledge, names
 from advisor.knowledge.types import Knowledge
+from advisor.reading.known import catalogue_gpu
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario
@@ -234,7 +235,7 @@ def _by_name(row: Row) -> str:
     if not kind_of(row):
         return "a source nobody has read"
     on_card = not any(part in row["source"] for part in ALLOCATED)
-    if on_card and not _known(names.find_gpu, CARDS.get(row["gpu"], row["gpu"])):
+    if on_card and not _known(catalogue_gpu, CARDS.get(row["gpu"], row["gpu"])):
         return "a card that is unknown or sold in several sizes"
     return ""
 
@@ -246,7 +247,7 @@ def _by_value(row: Row) -> str:
     if noted(row, "user") and _repeated()[_same(row)] >= REPEATS:
         return "one figure repeated for three or more contexts"
     if "localmaxxing" in row["source"]:
-        card = names.find_gpu(KNOWLEDGE, row["gpu"])
+        card = catalogue_gpu(KNOWLEDGE, row["gpu"])
         if card.vram_bytes and value * GIB >= FULL_SHARE * card.vram_bytes:
             return "as much as the card holds, or more: what spilled is not in it"
     if row["component"] == "kv_cache" and "kyuz0/" in row["source"] and "gpt-oss" in row["model"]:

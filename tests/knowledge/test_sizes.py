@@ -8,7 +8,7 @@ import pytest
 
 from advisor.errors import RequestError
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.cards import find_cards
+from advisor.reading.cards import find_cards
 from advisor.units import GIB
 
 
@@ -18,8 +18,8 @@ from advisor.units import GIB
         ("M4 Pro:999999999999GB", "(24 GB, 48 GB, 64 GB). Write one of these."),
         ("M4 Pro:1GB", "(24 GB, 48 GB, 64 GB). Write one of these."),
         ("M4 Pro:32GB", "(24 GB, 48 GB, 64 GB). Write one of these."),
-        ("M1 Max:65GB", "known: Apple M1 Max (64 GB). Write one of these."),
-        ("M1 Max:2GB", "known: Apple M1 Max (64 GB). Write one of these."),
+        ("M1 Max:65GB", "known: Apple M1 Max (32 GB, 64 GB). Write one of these."),
+        ("M1 Max:2GB", "known: Apple M1 Max (32 GB, 64 GB). Write one of these."),
         ("DGX Spark:129GB", "known: DGX Spark (GB10) (128 GB). Write one of these."),
         ("M5:1GB", "known: Apple M5. Write 4 to 512 GB."),
         ("M5:513GB", "known: Apple M5. Write 4 to 512 GB."),

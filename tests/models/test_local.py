@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from advisor.errors import RequestError
-from advisor.knowledge import load_knowledge, names
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.cards import Run, local_gpu
+from advisor.reading.cards import find_gpu
 
 APPLE = {"machdep.cpu.brand_string": "Apple M4 Pro\n", "hw.memsize": f"{48 * 2**30}\n"}
 
@@ -38,7 +39,7 @@ def test_known_cards(answers: Mapping[str, str], system: str, card: str | None, 
     text = local_gpu(printing(answers), system)
     assert text.endswith(f":{gib}GB")
     if card:
-        found = names.find_gpu(load_knowledge(), text)
+        found = find_gpu(load_knowledge(), text)
         assert found.name == card
         assert found.vram_bytes == gib * 2**30
 

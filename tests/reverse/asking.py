@@ -58,6 +58,7 @@ def drawn_card(rng: random.Random, framework_name: str | None, gpus: int | None)
             card.name
             for card in known.gpus.values()
             if card.vram_bytes and card.vendor in framework.vendors
+            if (card.compute_capability or 99) >= (framework.min_compute_capability or 0)
             if card.architecture not in framework.not_on and not (several and card.stands_alone)
         ]
     )

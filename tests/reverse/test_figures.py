@@ -12,10 +12,10 @@ from advisor.errors import UserError
 from advisor.estimate.limits import find_limits
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.weights import weights_of
-from advisor.knowledge import names
 from advisor.knowledge.types import Gpu
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
+from advisor.reading.cards import find_gpu
 from advisor.reverse import (
     Answer,
     CardFilter,
@@ -139,7 +139,7 @@ def test_what_is_left_out_is_what_trying_everything_leaves_out(seed: int) -> Non
     rng = random.Random(100 + seed)
     wish = wish_of(rng)
     card = drawn_card(rng, wish.framework.name if wish.framework else None, wish.gpus)
-    gpu = names.find_gpu(knowledge(), card)
+    gpu = find_gpu(knowledge(), card)
     search = Search(knowledge(), wish)
     for model in sized_models(rng, 14):
         found = search.best(gpu, wish.gpus, model)
@@ -195,7 +195,7 @@ def test_weights_never_fall_below_the_bound_that_rules_formats_out(name: str) ->
 
 @pytest.mark.parametrize("card", ["RTX 4090", "Apple M2 Ultra", "Tesla P40"])
 def test_no_speed_is_above_the_bound_that_rules_formats_out(card: str) -> None:
-    gpu = names.find_gpu(knowledge(), card)
+    gpu = find_gpu(knowledge(), card)
     assert gpu.bandwidth_bytes_s
     wish = read_wish(drawn_settings(random.Random(1)), knowledge(), Reader())
     assert wish

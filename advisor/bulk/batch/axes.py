@@ -10,12 +10,12 @@ from msgspec import Struct
 from advisor.bulk.batch.canonical import absolute, card_name
 from advisor.errors import RequestError, UserError
 from advisor.knowledge import names
-from advisor.knowledge.cards import find_cards
 from advisor.knowledge.field_kinds import is_date
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
 from advisor.knowledge.yaml_fields import Collector, Fields, guess
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
+from advisor.reading.cards import find_cards
 from advisor.scenario import resolve
 from advisor.scenario.choices import formats_named
 from advisor.units import UnitError, parse_quantity, parse_size_as_sold

@@ -17,7 +17,6 @@ from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.estimate.measurement import Measurement
 from advisor.estimate.speed import rate_of
 from advisor.estimate.speed_rates import engine_of, speeds_of
-from advisor.knowledge import names
 from advisor.knowledge.types import (
     CardEngine,
     CardFactors,
@@ -26,6 +25,7 @@ from advisor.knowledge.types import (
     UserFigure,
     UserSpeeds,
 )
+from advisor.reading.cards import find_gpu
 from advisor.scenario.figures import Figure
 from advisor.scenario.scenario import Scenario
 
@@ -94,7 +94,7 @@ def _card(measurement: Measurement, knowledge: Knowledge) -> str | None:
     if measurement.gpu in knowledge.gpus:
         return measurement.gpu
     try:
-        return names.find_gpu(knowledge, measurement.gpu).name
+        return find_gpu(knowledge, measurement.gpu).name
     except UserError:
         return None
 

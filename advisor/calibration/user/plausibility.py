@@ -16,6 +16,7 @@ from advisor.knowledge import names
 from advisor.knowledge.index import plain_key
 from advisor.knowledge.types import Format, Gpu, Knowledge, ModelRecord
 from advisor.models.resolution import model_from_record
+from advisor.reading.cards import find_gpu
 from advisor.scenario.choices import formats_named
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario
@@ -182,7 +183,7 @@ def _gpu(run: Run, given: Given, knowledge: Knowledge) -> str:
         "GPU",
         card_spellings(run.gpu),
         given.gpu,
-        lambda text: names.find_gpu(knowledge, text),
+        lambda text: find_gpu(knowledge, text),
         same=lambda one, other: one.name == other.name,
     )
     return stored_gpu(found, knowledge)

@@ -11,13 +11,13 @@ from advisor.errors import Edit, RequestError, Source
 from advisor.knowledge.names import (
     find_format_candidates,
     find_framework,
-    find_gpu,
     find_kv_type,
     find_model,
 )
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType, ModelRecord, Names
 from advisor.knowledge.vocabulary import FactType, Vocabulary
 from advisor.knowledge.yaml_fields import Collector, correction, guess, listed
+from advisor.reading.cards import find_gpu
 from advisor.units import (
     DIMENSIONS,
     Quantity,

@@ -1,0 +1,209 @@
+"""Cards by the names that the catalogue knows: by whole tokens, blind to case and punctuation.
+
+Vendor and series words may be left out; every other word of the query must be in the card's name
+or one of its aliases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.errors import RequestError
+from advisor.knowledge.catalogue import MAKERS, can_have, open_range, sizes_of
+from advisor.knowledge.index import (
+    by_text,
+    gpu_core,
+    gpu_form,
+    gpu_words,
+    index_of,
+    is_board_word,
+    is_size_word,
+)
+from advisor.knowledge.types import Gpu, Knowledge
+from advisor.units import GIB, UnitError, parse_size_as_sold
+
+_MOST_LISTED = 8
+_MOST_SAID = 4
+
+
+class Reading(Struct, frozen=True):
+    """What a name was taken for."""
+
+    gpu: Gpu
+    count: int | None = None
+    """How many of them the named machine has."""
+    others: tuple[Gpu, ...] = ()
+    """What the name could have meant too."""
+    how: str = ""
+    """With which memory and why this one was taken, as a line goes on after its name."""
+
+
+def told(reading: Reading, text: str, count: int = 1) -> str:
+    """Say what was taken in one line, with what else it could have meant."""
+    many = f"{count}x " if count > 1 else ""
+    line = f"'{text.strip()}' is read as {many}{reading.gpu.name}{reading.how}."
+    boards = [other for other in reading.others if other.name != reading.gpu.name]
+    if not boards:
+        return line
+    names = list(dict.fromkeys(map(_with_size, boards)))
+    return f"{line} It could also be {listed(names, _MOST_SAID)}."
+
+
+def _with_size(gpu: Gpu) -> str:
+    several = gpu.vram_bytes is None or gpu.vram_bytes == max(gpu.vram_sizes, default=0)
+    size = "" if several else f"{(gpu.vram_bytes or 0) / GIB:g} GB"
+    return gpu.name if not size or size in gpu.name else f"{gpu.name} ({size})"
+
+
+class Match(Struct, frozen=True):
+    """A card that has every word of the query, and the words the query left out."""
+
+    name: str
+    surplus: frozenset[str]
+
+    @property
+    def only_board_words(self) -> bool:
+        """Whether these words tell boards of one model apart."""
+        return all(is_board_word(word) for word in self.surplus)
+
+
+@by_text
+def catalogue_gpu(knowledge: Knowledge, text: str) -> Gpu:
+    """Find a card by a name that the catalogue has, with nothing read into it.
+
+    Raises:
+        RequestError: It is none, or not the name of one card alone.
+    """
+    gpu = known_card(knowledge, text)
+    if gpu is None:
+        raise RequestError(f"'{text}' is no card's name.", hint="Write it as in the catalogue.")
+    return gpu
+
+
+def known_card(knowledge: Knowledge, text: str) -> Gpu | None:
+    """Find the one card of a name, an alias or ``NAME:SIZE``; None where that is not settled.
+
+    ``SIZE`` is memory as sold: it picks among cards that differ in memory, and sets the memory of
+    cards that come in many sizes (unified memory).
+
+    Raises:
+        RequestError: The size after the colon is none.
+    """
+    name, colon, size_text = text.partition(":")
+    size = size_after_colon(text, size_text) if colon else None
+    words = frozenset(gpu_words(name))
+    matches = matches_of(knowledge, words) if gpu_core(name) else []
+    sizes = {word for word in words if is_size_word(word)}
+    if not matches and size is None and len(sizes) == 1:
+        size = size_after_colon(text, next(iter(sizes)))
+        matches = matches_of(knowledge, words - sizes)
+    if size is None:
+        return _complete(_chosen(knowledge, matches), text.strip())
+    found = of_size(knowledge, matches, size)
+    return replace(found[0], vram_bytes=size) if len(found) == 1 else None
+
+
+def siblings(knowledge: Knowledge, gpu: Gpu) -> tuple[str, ...]:
+    """Name the other boards of this model that are sold and differ in memory or bandwidth.
+
+    RTX 3080 (10 GB) has the sibling RTX 3080 12 GB.
+    """
+    base = _base(gpu.name, gpu.vendor)
+    words = frozenset(gpu_words(" ".join(base)))
+    return tuple(
+        other.name
+        for other in (knowledge.gpus[m.name] for m in matches_of(knowledge, words))
+        if other.name != gpu.name
+        and other.not_for_sale is None
+        and _base(other.name, other.vendor) == base
+        and (other.vram_bytes, other.bandwidth_bytes_s) != (gpu.vram_bytes, gpu.bandwidth_bytes_s)
+    )
+
+
+def namesakes(knowledge: Knowledge, text: str, gpu: Gpu) -> tuple[str, ...]:
+    """Name cards of other generations that are called the same: RTX 6000 was one in three."""
+    name = text.partition(":")[0]
+    if name.strip().casefold() == gpu.name.casefold() or ":" in text:
+        return ()
+    boards = (m for m in matches_of(knowledge, frozenset(gpu_words(name))) if m.only_board_words)
+    others = (knowledge.gpus[match.name] for match in boards if match.name != gpu.name)
+    return tuple(other.name for other in others if other.architecture != gpu.architecture)
+
+
+def matches_of(knowledge: Knowledge, words: Collection[str]) -> list[Match]:
+    """List the cards that have every word, each with its closest spelling."""
+    if not words:
+        return []
+    probe = max(words, key=lambda word: (not word.isalpha(), len(word)))
+    best: dict[str, Match] = {}
+    needed = frozenset(words)
+    for name, spelled, core in index_of(knowledge)["gpus"]:
+        if probe in spelled and needed.issubset(spelled.split()):
+            match = Match(name, frozenset(core.split()).difference(words))
+            if name not in best or len(match.surplus) < len(best[name].surplus):
+                best[name] = match
+    return list(best.values())
+
+
+def of_size(knowledge: Knowledge, matches: Sequence[Match], size: int) -> list[Gpu]:
+    """Give the closest cards that have, or can be set to, this memory."""
+    boards = [match for match in matches if match.only_board_words]
+    word = f"{size / GIB:g}gb"
+    cards = [(len(m.surplus - {word}), knowledge.gpus[m.name]) for m in boards]
+    fitting = [(left, gpu) for left, gpu in cards if gpu.vram_bytes == size]
+    fitting = fitting or [(left, gpu) for left, gpu in cards if can_have(knowledge, gpu, size)]
+    least = min((left for left, _ in fitting), default=0)
+    return [gpu for left, gpu in fitting if left == least]
+
+
+def size_after_colon(text: str, size_text: str) -> int:
+    """Read the memory of ``NAME:SIZE``, in bytes.
+
+    Raises:
+        RequestError: It is no size.
+    """
+    try:
+        return parse_size_as_sold(size_text)
+    except UnitError as bad:
+        raise RequestError(f"'{text}': {bad}", hint="Write NAME:SIZE.") from None
+
+
+def no_such_size(knowledge: Knowledge, text: str, cards: Sequence[Gpu], size: int) -> RequestError:
+    """Say that none of these cards has this memory, and which they have."""
+    known = sorted({size for gpu in cards for size in sizes_of(gpu)})
+    sizes = f" ({', '.join(f'{bytes_ / GIB:g} GB' for bytes_ in known)})" if known else ""
+    least, most = open_range(knowledge)
+    hint = "Write one of these." if known else f"Write {least / GIB:g} to {most / GIB:g} GB."
+    names = listed([gpu.name for gpu in cards])
+    return RequestError(
+        f"'{text}': no such card has {size / GIB:g} GB; known: {names}{sizes}.", hint=hint
+    )
+
+
+def listed(names: Sequence[str], most: int = _MOST_LISTED) -> str:
+    """Write names one after the other, the first few of many."""
+    shown = ", ".join(names[:most])
+    more = len(names) - most
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _chosen(knowledge: Knowledge, matches: Sequence[Match]) -> Gpu | None:
+    exact = [match for match in matches if not match.surplus]
+    boards = [match for match in matches if match.only_board_words]
+    one = next((tier[0] for tier in (exact, boards) if len(tier) == 1), None)
+    return knowledge.gpus[one.name] if one else None
+
+
+def _complete(gpu: Gpu | None, text: str) -> Gpu | None:
+    """Give a card whose memory is known; of what comes in several sizes the full name alone."""
+    full = gpu is not None and text.casefold() == gpu.name.casefold()
+    if gpu and gpu.vram_bytes is not None and (full or not MAKERS[gpu.vendor].one_memory):
+        return gpu
+    return None
+
+
+def _base(name: str, vendor: str) -> frozenset[str]:
+    return frozenset(w for w in gpu_form(name, vendor, name).core if not is_board_word(w))

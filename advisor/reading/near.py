@@ -1,0 +1,80 @@
+"""What to write instead of a card's name that is not understood: only cards that people have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from advisor.errors import RequestError
+from advisor.knowledge.catalogue import sizes_of
+from advisor.knowledge.index import gpu_core, index_of, is_size_word, makers_named
+from advisor.knowledge.types import Gpu, Knowledge
+from advisor.reading.known import listed
+from advisor.suggest import nearest
+from advisor.units import GIB
+
+_MOST = 3
+_LIKE = 0.75
+_OTHERWISE = "Try 'advisor knowledge find WORD'."
+
+
+def unknown_card(knowledge: Knowledge, text: str) -> RequestError:
+    """Say that no card is called this, with the nearest that are."""
+    message = f"unknown GPU '{text}'."
+    if not gpu_core(text):
+        return RequestError(message, hint="Write the model too, for example 'RTX 4090'.")
+    return RequestError(message, hint=did_you_mean_cards(near_cards(knowledge, text)))
+
+
+def several_cards(text: str, cards: Sequence[Gpu]) -> RequestError:
+    """Say that a name means several cards, none of them the usual one."""
+    known = sorted(cards, key=lambda gpu: gpu.not_for_sale is not None)
+    names = listed([gpu.name for gpu in known])
+    return RequestError(f"'{text}' names several cards: {names}.", hint="Write one of these.")
+
+
+def sizes_wanted(gpu: Gpu, text: str) -> RequestError:
+    """Say that the memory has to be stated, with the sizes that are known."""
+    sizes = sizes_of(gpu)
+    named = [f"'{text}:{size / GIB:g}GB'" for size in sizes]
+    hint = f"Write one of these: {', '.join(named)}."
+    if not named:
+        hint = f"Write NAME:SIZE, for example '{text}:32GB'."
+    return RequestError(f"'{gpu.name}' is sold with several memory sizes.", hint=hint)
+
+
+def near_cards(knowledge: Knowledge, text: str) -> list[str]:
+    """Name the cards that are nearest: of the same number, of a like name, of like words."""
+    makers = makers_named(text)
+    cards = [n for n, gpu in knowledge.gpus.items() if not makers or gpu.vendor in makers]
+    cards = [name for name in cards if knowledge.gpus[name].not_for_sale is None] or cards
+    by_core = {" ".join(gpu_core(name)): name for name in cards}
+    asked = [word for word in gpu_core(text) if not is_size_word(word)]
+    numbers = {word for word in asked if any(c.isdigit() for c in word)}
+    alike = [core for core in by_core if numbers.intersection(core.split())]
+    cores = get_close_matches(" ".join(asked), alike, _MOST, 0.0) or nearest(
+        " ".join(gpu_core(text)), by_core
+    )
+    return [by_core[core] for core in cores] or _by_words(knowledge, asked, frozenset(cards))
+
+
+def _by_words(knowledge: Knowledge, asked: Sequence[str], cards: frozenset[str]) -> list[str]:
+    """Name those that share words, or nearly, with the text; the fewest words beside them first."""
+    spelled = [one for one in index_of(knowledge)["gpus"] if one[0] in cards]
+    known = sorted({word for one in spelled for word in one[2].split()})
+    like = {near for word in asked for near in get_close_matches(word, known, 2, _LIKE)}
+    scored: dict[str, tuple[int, int]] = {}
+    for name, _, core in spelled:
+        words = core.split()
+        if shared := len(like.intersection(words)):
+            scored[name] = min(scored.get(name, (0, 0)), (-shared, len(words)))
+    return sorted(scored, key=lambda name: scored[name])[:_MOST]
+
+
+def did_you_mean_cards(names: Iterable[str]) -> str:
+    """Write the hint of nearest names."""
+    quoted = [f"'{name}'" for name in names]
+    if not quoted:
+        return _OTHERWISE
+    head = ", ".join(quoted[:-1])
+    return f"Did you mean {f'{head} or {quoted[-1]}' if head else quoted[-1]}?"

@@ -1,0 +1,363 @@
+"""Cards as people say them: board makers, coolers, machines, memory in any form, usual boards.
+
+Nothing of a name may stay unexplained: each word is one of the card, one of its figures, or one of
+``card_words.yaml``, which mean nothing. What is assumed is said.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.errors import RequestError
+from advisor.knowledge.catalogue import MAKERS, can_have, sizes_of
+from advisor.knowledge.index import (
+    gpu_form,
+    gpu_words,
+    index_of,
+    is_board_word,
+    is_size_word,
+    nothing_but_brands,
+)
+from advisor.knowledge.machines import Machine, card_names
+from advisor.knowledge.types import Gpu, Knowledge
+from advisor.memo import by_identity
+from advisor.reading.known import Reading, no_such_size
+from advisor.reading.near import several_cards, sizes_wanted
+from advisor.units import GIB
+
+_LONGEST = 200
+_MOST_BARE = 1536
+"""The most GB that a number without a unit is taken for."""
+_SIZES = re.compile(
+    r"(?<![a-z0-9.])(\d{1,4})[ -]?(?:gigabytes?|gigs?|gib|gio|gb|go|g)(?:s|ytes?)?(?![a-z0-9])"
+)
+_MEGABYTES = re.compile(r"(?<![a-z0-9.])(\d{4,6})[ -]?(?:mib|mio|mb|mo)(?![a-z0-9])")
+_APART = (
+    (re.compile(r"\bnotebook\b"), "laptop"),
+    (re.compile(r"\b\d\d(?:\.\d)?[ -]?(?:inch(?:es)?\b|\"|\u2033)"), " "),
+    (re.compile(r"\b((?:rtx |gtx )?\d{4}(?: ?ti)?) ?(?:laptop|mobile|m)\b"), r"\1 mobile"),
+    (re.compile(r"\b(\d{4}) ?d\b"), r"\1 d"),
+    (re.compile(r"\b(\d{4}) ?tis\b"), r"\1 ti super"),
+)
+_SUPER = re.compile(r"\b(\d{4}(?: ?ti)?) ?s\b", re.IGNORECASE)
+_PLURAL = re.compile(r"\b((?:[a-z]+ ?)?\d+(?: ?(?:ti|xt|xtx|gb?))?)['\u2019]?s\b", re.IGNORECASE)
+_LETTER_O = re.compile(r"(?<=\d)o+|o+(?=[0-9o]*\d)", re.IGNORECASE)
+_LETTER_L = re.compile(r"(?<=\d)[li]+|[li](?=\d)", re.IGNORECASE)
+_MEMORY = re.compile(r"(?:lp|g)?ddr\w+|hbm\w*")
+_CORES = re.compile(r"\d+core")
+_YEAR = re.compile(r"20[12]\d")
+_PORTABLE = frozenset({"mobile", "maxq", "refresh"})
+
+
+def spoken_card(knowledge: Knowledge, text: str, *, plural: bool = False) -> Reading | None:
+    """Read the name of one card as people say it; None where no card explains it.
+
+    Args:
+        knowledge: The cards and machines that are known.
+        text: What was typed, less any count.
+        plural: Whether several were counted, so that a final ``s`` is no SUPER.
+
+    Raises:
+        RequestError: It is of an unknown size, or of several meanings none of which is usual.
+    """
+    refused: RequestError | None = None
+    for spelling, remark in _spellings(text[:_LONGEST], plural=plural):
+        try:
+            found = _Asked.of(knowledge, spelling).answer(text)
+        except RequestError as error:
+            refused = refused or error
+            continue
+        if found is not None:
+            return replace(found, how=f"{found.how}{remark}")
+    if refused:
+        raise refused
+    return None
+
+
+def _spellings(text: str, *, plural: bool) -> Iterator[tuple[str, str]]:
+    """Give what may have been meant, the likeliest first, each with a remark for the line."""
+    folded = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    several, single = _PLURAL.sub(r"\1", folded), _SUPER.sub(r"\1 super", folded)
+    tried = [folded, *([several, single] if plural else [single, several])]
+    remarks = {single: ", the S for SUPER" if single != several else ""}
+    for spelling in dict.fromkeys(tried):
+        yield spelling, remarks.get(spelling, "")
+    for spelling in dict.fromkeys(tried):
+        digits = _LETTER_L.sub(lambda m: "1" * len(m[0]), _LETTER_O.sub(_zeros, spelling))
+        if digits != spelling:
+            yield digits, ", with digits for letters that look alike"
+
+
+def _zeros(letters: re.Match[str]) -> str:
+    return "0" * len(letters[0])
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Cut what people type into tokens as ``gpu_words`` does, sizes in any form among them."""
+    folded = _MEGABYTES.sub(_as_sold, text.casefold())
+    folded = _SIZES.sub(r" \1gb ", folded)
+    for pattern, new in _APART:
+        folded = pattern.sub(new, folded)
+    return gpu_words(folded)
+
+
+def _as_sold(mebibytes: re.Match[str]) -> str:
+    """Round what a driver shows up to the size on the box: 24,564 MiB is sold as 24 GB."""
+    return f" {max(1, round(int(mebibytes[1]) / 1024 + 0.2))}gb "
+
+
+class _Candidate(Struct, frozen=True):
+    """A card that explains every word, and the words of its own that were not said."""
+
+    gpu: Gpu
+    unsaid: frozenset[str]
+    size: int | None
+    """The memory that was said, in bytes."""
+
+
+class _Asked(Struct, frozen=True):
+    """A name cut into words, less those that mean nothing."""
+
+    knowledge: Knowledge
+    machine: Machine | None
+    words: frozenset[str]
+
+    @classmethod
+    def of(cls, knowledge: Knowledge, text: str) -> _Asked:
+        """Cut a name; a machine's name goes before words that mean nothing."""
+        machine, left = _machine_in(knowledge, words_of(text))
+        return cls(knowledge, machine, frozenset(_less_noise(knowledge, left)))
+
+    def answer(self, text: str) -> Reading | None:
+        """Give what the name means; None where no card explains it.
+
+        Raises:
+            RequestError: No such card has this memory, or it means several none of which is usual.
+        """
+        found = self._candidates()
+        tier = self._nearest([one for one in found if self._has_size(one)])
+        if tier:
+            return self._settled(text, tier)
+        tier = self._nearest(found)
+        size = next((one.size for one in tier if one.size), None)
+        if size is None:
+            return None
+        raise no_such_size(self.knowledge, text, [one.gpu for one in tier], size)
+
+    def _nearest(self, found: Sequence[_Candidate]) -> Sequence[_Candidate]:
+        """Give those closest to what was said; a machine may leave its chip unsaid."""
+        says_card = any(not is_size_word(word) for word in self.words)
+        if self.machine and not says_card:
+            return found
+        return _closest(found) or (found if self.machine else ())
+
+    def _candidates(self) -> list[_Candidate]:
+        if nothing_but_brands(self.words) and self.machine is None:
+            return []
+        best: dict[str, _Candidate] = {}
+        for name, spelled, core in self._spelled():
+            gpu = self.knowledge.gpus[name]
+            size = self._explained(gpu, frozenset(spelled.split()))
+            if size is not None:
+                one = _Candidate(gpu, frozenset(core.split()) - self.words, size or None)
+                if name not in best or len(one.unsaid) < len(best[name].unsaid):
+                    best[name] = one
+        return list(best.values())
+
+    def _spelled(self) -> Iterator[Sequence[str]]:
+        """Give the spellings of cards that have one of the words that tell most."""
+        telling = [w for w in self.words if not is_size_word(w)]
+        probes = [w for w in telling if not w.isdigit()] if self.machine is None else []
+        probes = [w for w in probes if not (_MEMORY.match(w) or w in _PORTABLE)]
+        of_machine = frozenset(self.machine.cards) if self.machine else None
+        for one in index_of(self.knowledge)["gpus"]:
+            if of_machine is not None:
+                if one[0] in of_machine:
+                    yield one
+            elif any(word in one[1] for word in telling) and (
+                not probes or any(word in one[1] for word in probes)
+            ):
+                yield one
+
+    def _explained(self, gpu: Gpu, spelled: Collection[str]) -> int | None:
+        """Give the memory in bytes that the words state, 0 for none; None: one is unexplained."""
+        sizes: set[int] = set()
+        for word in self.words.difference(spelled):
+            if is_size_word(word):
+                sizes.add(int(word[:-2]) * GIB)
+            elif word.isdigit() and int(word) <= _MOST_BARE and self._sold(gpu, int(word) * GIB):
+                sizes.add(int(word) * GIB)
+            elif not (self._is_year(word) or _is_figure(word, gpu)):
+                return None
+        return None if len(sizes) > 1 else next(iter(sizes), 0)
+
+    def _is_year(self, word: str) -> bool:
+        return self.machine is not None and _YEAR.fullmatch(word) is not None
+
+    def _has_size(self, one: _Candidate) -> bool:
+        return one.size is None or self._sold(one.gpu, one.size)
+
+    def _sold(self, gpu: Gpu, size: int) -> bool:
+        return gpu.vram_bytes == size or can_have(self.knowledge, gpu, size)
+
+    def _settled(self, text: str, tier: Sequence[_Candidate]) -> Reading:
+        """Take the usual one of several, or the smallest of one model; else ask."""
+        chosen, why = tier[0], ""
+        if len(tier) > 1:
+            usual = self._usual(tier)
+            if usual is None and len({_model(one.gpu) for one in tier}) > 1:
+                raise several_cards(text, [one.gpu for one in tier])
+            chosen = usual or min(tier, key=_least)
+            why = ", the usual one" if usual else ", the smallest of that name"
+        gpu, memory, too = self._with_memory(text, chosen)
+        others = _told_apart(gpu, [_sized(one) for one in tier if one is not chosen])
+        if too:
+            others += tuple(
+                replace(gpu, vram_bytes=size) for size in gpu.vram_sizes if size != gpu.vram_bytes
+            )
+        count = self.machine.count if self.machine else None
+        return Reading(gpu, count, others, f"{memory}{why if _several(gpu, others) else ''}{too}")
+
+    def _usual(self, tier: Sequence[_Candidate]) -> _Candidate | None:
+        by_name = {one.gpu.name: one for one in tier}
+        return next((by_name[n] for n in card_names(self.knowledge).usual if n in by_name), None)
+
+    def _with_memory(self, text: str, one: _Candidate) -> tuple[Gpu, str, str]:
+        """Give the card with the memory said, else with the least that it is sold with."""
+        gpu, of_machine = one.gpu, self.machine.sizes if self.machine else ()
+        if one.size:
+            memory = f" with {one.size / GIB:g} GB" if gpu.unified_memory else ""
+            return _sized(one), memory, ""
+        one_memory = MAKERS[gpu.vendor].one_memory
+        sizes = of_machine or (gpu.vram_sizes if one_memory else ())
+        if not sizes and gpu.vram_bytes is None:
+            raise sizes_wanted(gpu, text)
+        if not sizes:
+            most = f" with {sizes_of(gpu)[0] / GIB:g} GB, the most it is sold with"
+            return gpu, most if one_memory else "", ""
+        others = _joined([f"{size / GIB:g}" for size in sizes if size != sizes[0]])
+        too = f"; it is sold with {others} GB too" if others else ""
+        return replace(gpu, vram_bytes=sizes[0]), f" with {sizes[0] / GIB:g} GB", too
+
+
+def _several(gpu: Gpu, others: Sequence[Gpu]) -> bool:
+    return any(other.name != gpu.name for other in others)
+
+
+def _model(gpu: Gpu) -> tuple[str, frozenset[str]]:
+    """Name what boards of one model have in common."""
+    core = gpu_form(gpu.name, gpu.vendor, gpu.name).core
+    left = (w for w in core if not (is_board_word(w) or _CORES.fullmatch(w) or w in _PORTABLE))
+    return gpu.architecture, frozenset(left)
+
+
+def _is_figure(word: str, gpu: Gpu) -> bool:
+    """Whether a word states a figure of the card that its name leaves out."""
+    forms = [w for w in gpu_words(gpu.name) if w.startswith(("sxm", "nvl", "pcie"))]
+    if word == "mobile":
+        return gpu.stands_alone
+    if word == "sxm":
+        return any(form.startswith(word) for form in forms)
+    if word == "pcie":
+        return forms in ([], [word]) and not gpu.stands_alone
+    if _MEMORY.fullmatch(word):
+        return (gpu.vram_type or "").casefold().startswith(word)
+    if _CORES.fullmatch(word):
+        return gpu.cores == int(word[:-4])
+    return word in gpu_words(gpu.architecture)
+
+
+def _closest(found: Sequence[_Candidate]) -> Sequence[_Candidate]:
+    """Give those that left the least unsaid: nothing, words of a board, that it is for laptops."""
+    tiers: tuple[list[_Candidate], ...] = ([], [], [])
+    for one in found:
+        left = frozenset(w for w in one.unsaid if not (is_board_word(w) or _CORES.fullmatch(w)))
+        if one.size:
+            left -= {f"{one.size / GIB:g}gb"}
+        if not one.unsaid:
+            tiers[0].append(one)
+        elif not left:
+            tiers[1].append(one)
+        elif left <= _PORTABLE:
+            tiers[2].append(one)
+    return next((tier for tier in tiers if tier), ())
+
+
+def _sized(one: _Candidate) -> Gpu:
+    return replace(one.gpu, vram_bytes=one.size) if one.size else one.gpu
+
+
+def _least(one: _Candidate) -> tuple[float, float]:
+    sizes = sizes_of(one.gpu)
+    return (min(sizes) if sizes else float("inf"), one.gpu.bandwidth_bytes_s or 0.0)
+
+
+def _told_apart(gpu: Gpu, others: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """Leave out boards that differ in nothing that is sized, and those that few people can have."""
+    rare = gpu.not_for_sale is not None
+    figures = (gpu.vram_bytes, gpu.bandwidth_bytes_s, gpu.architecture)
+    return tuple(
+        other
+        for other in others
+        if (other.vram_bytes, other.bandwidth_bytes_s, other.architecture) != figures
+        and (rare or other.not_for_sale is None)
+    )
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Write ``16, 24 or 32``."""
+    return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+# ---- machines and words that mean nothing
+
+
+@by_identity
+def _machines(knowledge: Knowledge) -> Sequence[tuple[tuple[str, ...], Machine]]:
+    """Give every name of a machine by its words, the longest first."""
+    named = (
+        (words_of(name), machine)
+        for machine in card_names(knowledge).machines
+        for name in (machine.name, *machine.aliases)
+    )
+    return sorted(named, key=lambda pair: -len(pair[0]))
+
+
+@by_identity
+def _noise(knowledge: Knowledge) -> Mapping[str, Sequence[tuple[str, ...]]]:
+    """Give the words that mean nothing by the first of them, the longest phrases first."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for phrase in sorted(map(gpu_words, card_names(knowledge).words), key=len, reverse=True):
+        found.setdefault(phrase[0], []).append(phrase)
+    return found
+
+
+def _machine_in(
+    knowledge: Knowledge, words: Sequence[str]
+) -> tuple[Machine | None, tuple[str, ...]]:
+    """Find the machine that is named, and give the words beside it."""
+    for phrase, machine in _machines(knowledge):
+        at = _place(phrase, words)
+        if at is not None:
+            return machine, (*words[:at], *words[at + len(phrase) :])
+    return None, tuple(words)
+
+
+def _place(phrase: tuple[str, ...], words: Sequence[str]) -> int | None:
+    starts = (at for at, word in enumerate(words) if word == phrase[0])
+    return next((at for at in starts if tuple(words[at : at + len(phrase)]) == phrase), None)
+
+
+def _less_noise(knowledge: Knowledge, words: Sequence[str]) -> Iterator[str]:
+    noise, at = _noise(knowledge), 0
+    while at < len(words):
+        phrases = noise.get(words[at], ())
+        said = next((p for p in phrases if tuple(words[at : at + len(p)]) == p), None)
+        if said is None:
+            yield words[at]
+        at += len(said or "x")

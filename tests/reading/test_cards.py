@@ -1,0 +1,254 @@
+"""Cards as people say them: what is taken, what is said of it, and that it is never another card.
+
+``SPELLINGS`` were collected from public threads on running models (r/LocalLLaMA, issues of
+llama.cpp, vLLM and Ollama, 2023 to 2026); ``THREADS`` name the thread each stands in.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.errors import UserError
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.cards import Cards
+from advisor.knowledge.index import gpu_form, gpu_words
+from advisor.knowledge.machines import card_names
+from advisor.reading.cards import find_cards, find_gpu
+from advisor.units import GIB
+
+KNOWLEDGE = load_knowledge()
+STRIX = "Radeon 8060S (Ryzen AI Max+ 395, Strix Halo)"
+SPELLINGS = {
+    "rtx pro 6000": "RTX PRO 6000 Blackwell",
+    "rtx pro 6000 blackwell max-q": "RTX PRO 6000 Blackwell Max-Q",
+    "mac studio m3 ultra 512": "Apple M3 Ultra",
+    "m3 ultra 512gb": "Apple M3 Ultra",
+    "macbook pro m4 max 64gb": "Apple M4 Max (40-core GPU)",
+    "macbook air m4 16gb": "Apple M4",
+    "mac mini m4 pro 64gb": "Apple M4 Pro",
+    "gmktec evo-x2": STRIX,
+    "dgx spark": "DGX Spark (GB10)",
+    "gb10": "DGX Spark (GB10)",
+    "nvidia spark": "DGX Spark (GB10)",
+    "mi355x": "Radeon Instinct MI355X",
+    "mi300x": "Radeon Instinct MI300X",
+    "arc b60": "Arc Pro B60",
+    "arc a770": "Arc A770",
+    "dual 3090": "2x GeForce RTX 3090",
+    "3090x2": "2x GeForce RTX 3090",
+    "a100 40g": "A100 SXM4 40 GB",
+    "a100": "A100 SXM4 80 GB",
+    "h100": "H100 SXM5 80 GB",
+    "h100 80gb": "H100 SXM5 80 GB",
+    "b200": "B200 SXM",
+    "b300": "B300 SXM",
+    "gb200": "GB200",
+    "gh200": "GH200",
+    "l40s": "L40S",
+    "a10g": "A10G",
+    "t4": "Tesla T4",
+    "v100 32gb": "Tesla V100 SXM2 32 GB",
+    "jetson orin nano 8gb": "Jetson Orin Nano 8 GB",
+    "3060 12gb": "GeForce RTX 3060 12 GB",
+    "4060 ti 16gb": "GeForce RTX 4060 Ti 16 GB",
+    "rtx 4000 ada": "RTX 4000 Ada Generation",
+    "9070xt": "Radeon RX 9070 XT",
+    "radeon vii": "Radeon VII",
+    "4090d": "GeForce RTX 4090 D",
+    "m1 max 64gb": "Apple M1 Max",
+    "m2 ultra 192": "Apple M2 Ultra",
+    "m5 max 128gb": "Apple M5 Max",
+    "rtx 5080 super": "",  # announced by rumour, never sold
+    "h800": "H800 SXM5",
+    "a800": "A800 SXM4 80 GB",
+}
+THREADS = {
+    "nvidia v100 16GB": "Tesla V100 SXM2 16 GB",
+    "Quadro A4000": "RTX A4000",
+    "RTX 3060 with 12 Gb": "GeForce RTX 3060 12 GB",
+    "MacBook pro m1 pro 32Go": "Apple M1 Pro",
+    "RTX 3070 (8GB VRAM)": "GeForce RTX 3070",
+    "A100-80GB": "A100 SXM4 80 GB",
+    "rtx 4050": "GeForce RTX 4050 Mobile",
+    "RTX 2080 Ti 22GB": "GeForce RTX 2080 Ti 22 GB",
+    "H20": "H20",
+    "AMD Radeon Pro 5500M 4GB": "Radeon Pro 5500M",
+    "rtx 4060 ti (16GB)": "GeForce RTX 4060 Ti 16 GB",
+    "H800": "H800 SXM5",
+}
+
+
+def read(text: str) -> Cards:
+    return find_cards(KNOWLEDGE, text)
+
+
+def named(text: str) -> str:
+    try:
+        cards = read(text)
+    except UserError:
+        return ""
+    return f"{cards.count}x {cards.gpu.name}" if cards.count > 1 else cards.gpu.name
+
+
+@pytest.mark.parametrize("text", [*SPELLINGS, *THREADS])
+def test_spellings_of_public_threads_are_understood(text: str) -> None:
+    assert named(text) == (SPELLINGS | THREADS)[text]
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "name"),
+    [
+        ("4x4090", 4, "GeForce RTX 4090"),
+        ("two 4090s", 2, "GeForce RTX 4090"),
+        ("8 x H100 80GB", 8, "H100 SXM5 80 GB"),
+        ("8xH100", 8, "H100 SXM5 80 GB"),
+        ("8*A100 40GB", 8, "A100 SXM4 40 GB"),
+        ("RTX 3090 (2x24GB)", 2, "GeForce RTX 3090"),
+        ("RTX 3090 x 4", 4, "GeForce RTX 3090"),
+        ("a pair of 3090s", 2, "GeForce RTX 3090"),
+        ("quad MI50 32GB", 4, "Radeon Instinct MI50 32 GB"),
+        ("4 GPUs RTX A6000", 4, "RTX A6000"),
+        ("2x L40S", 2, "L40S"),
+        ("2x 4080s", 2, "GeForce RTX 4080"),
+        ("4080s", 1, "GeForce RTX 4080 SUPER"),
+        ("g5.12xlarge", 4, "A10G"),
+        ("Standard_NC48ads_A100_v4", 2, "A100 PCIe 80 GB"),
+    ],
+)
+def test_counts_are_read_in_any_form(text: str, count: int, name: str) -> None:
+    cards = read(text)
+    assert (cards.count, cards.gpu.name) == (count, name)
+
+
+def test_a_list_may_have_words_between_cards() -> None:
+    assert [gpu.name for gpu in read("3090 and 3060 12gb").each] == [
+        "GeForce RTX 3090",
+        "GeForce RTX 3060 12 GB",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "gib"),
+    [
+        ("MacBook Pro 16 M3 Max 64GB", "Apple M3 Max (40-core GPU)", 64),
+        ("M3 Max", "Apple M3 Max (30-core GPU)", 36),
+        ("mac mini m4", "Apple M4", 16),
+        ("NVIDIA GeForce RTX 4090, 24564MiB", "GeForce RTX 4090", 24),
+        ("ASUS TUF Gaming RTX 4070 Ti Super OC 16GB", "GeForce RTX 4070 Ti SUPER", 16),
+        ("MSI GeForce RTX 3060 Ventus 2X 12G", "GeForce RTX 3060 12 GB", 12),
+        ("Sapphire Nitro+ RX 7900 XTX 24 Go", "Radeon RX 7900 XTX", 24),
+        ("Framework Desktop 128GB", STRIX, 128),
+        ("Jetson Thor", "Jetson T5000", 128),
+        ("asus ascent gx10", "DGX Spark (GB10)", 128),
+        ("radeon 780m 32gb", "Radeon 780M", 32),
+        ("RTX 4O9O", "GeForce RTX 4090", 24),
+        ("H100 PCIe", "H100 PCIe 80 GB", 80),
+        ("RTX 4090M", "GeForce RTX 4090 Mobile", 16),
+    ],
+)
+def test_memory_makers_and_machines_are_read(text: str, name: str, gib: int) -> None:
+    cards = read(text)
+    assert (cards.gpu.name, cards.gpu.vram_bytes) == (name, gib * GIB)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RTX 4090 Ti", "RTX 5080 Super", "GTX 4090", "RX 4090", "H200 PCIe", "V100 SXM5",
+        "M40 16GB", "RTX 3080 20GB", "mac studio", "MacBook Air M4 Max", "EPYC 9654",
+        "Mac mini M3",
+    ],
+)  # fmt: skip
+def test_a_word_that_no_card_explains_is_refused(text: str) -> None:
+    with pytest.raises(UserError):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("RTX 4090 Ti", "GeForce RTX 4090"),
+        ("GTX 4090", "GeForce RTX 4090"),
+        ("RTX 4095", "GeForce RTX 4090"),
+        ("RTX 5080 Super", "GeForce RTX 5080"),
+        ("H200 PCIe", "H200 NVL"),
+        ("RX 7900 XTXX", "Radeon RX 7900 XTX"),
+        ("MI 300", "Radeon Instinct MI300X"),
+        ("M4 Ultra", "Apple M4"),
+        ("GTX 3060 Ti Super", "GeForce RTX 3060 Ti"),
+        ("RTX A6001", "RTX A6000"),
+    ],
+)
+def test_the_nearest_card_that_people_have_is_named(text: str, near: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read(text)
+    offered = re.findall(r"'([^']+)'", caught.value.hint)
+    assert near in offered
+    assert all(KNOWLEDGE.gpus[name].not_for_sale is None for name in offered)
+
+
+def test_what_was_taken_and_what_else_it_could_be_is_said() -> None:
+    (line,) = read("h100 80gb").read_as
+    assert line == (
+        "'h100 80gb' is read as H100 SXM5 80 GB, the usual one. It could also be H100 PCIe 80 GB."
+    )
+    (line,) = read("RTX 6000").read_as
+    assert "Quadro RTX 6000, the one of 2018" in line
+    assert "RTX 6000 Ada Generation (48 GB)" in line
+    assert not any("made for" in line for line in read("h100").read_as)
+
+
+@pytest.mark.parametrize(
+    "text", ["RTX 4090", "2x RTX 3090", "M4 Pro:48GB", "GeForce RTX 3060 12 GB"]
+)
+def test_of_a_known_name_nothing_is_said(text: str) -> None:
+    assert read(text).read_as == ()
+
+
+def test_words_that_mean_nothing_tell_no_cards_apart() -> None:
+    noise = {
+        words for phrase in card_names(KNOWLEDGE).words if len(words := gpu_words(phrase)) == 1
+    }
+    for card in KNOWLEDGE.gpus.values():
+        for name in (card.name, *card.aliases):
+            core = gpu_form(name, card.vendor, card.name).core
+            assert not {(word,) for word in core} & noise, name
+
+
+CHANGES = (
+    str.upper,
+    str.lower,
+    lambda name: name.replace(" ", "-"),
+    lambda name: name.replace(" ", "_"),
+    lambda name: f"ASUS {name} OC Edition",
+    lambda name: f"{name} graphics card",
+    lambda name: " ".join(random.Random(name).sample(name.split(), len(name.split()))),
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changed_names_mean_the_same_card_or_none(change: object) -> None:
+    """A board of the same figures is the same card; a refusal is allowed."""
+    assert callable(change)
+    for card in list(KNOWLEDGE.gpus.values())[::5]:
+        asked = change(card.name)
+        try:
+            found = read(asked)
+        except UserError:
+            continue
+        same = {found.gpu.name, *(other.name for other in found.others)}
+        assert card.name in same, (asked, found.gpu.name)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(alphabet="RTX4090HM13 xs-:.+,&()\u0430\u00e9\x00gGbB2Ti", max_size=30))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for find in (find_cards, find_gpu):
+        with suppress(UserError):
+            assert find(KNOWLEDGE, text)
