@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.errors import Problems, RequestError, UserError, raise_problems
 from advisor.knowledge import names
-from advisor.knowledge.cards import Cards, check_beside
+from advisor.knowledge.cards import Cards, check_beside, local_gpu
 from advisor.knowledge.catalogue import BACKENDS, MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.resolution import model_from_path, model_from_record, text_alone
@@ -131,8 +131,6 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
 
 
 def _local_gpu() -> str:
-    from advisor.knowledge.cards import local_gpu  # noqa: PLC0415  only when asked
-
     return local_gpu()
 
 
