@@ -81,7 +81,6 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         model=model,
         split=asks_for_split(request.gpu_layers, request.cpu_experts),
     )
-    sized_as = (m.sized_as for m in (model, draft) if m and m.sized_as)
     scenario = assembled(
         request,
         cards=cards,
@@ -91,7 +90,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         kv_types=kv_types,
         backend=backend,
         draft=draft,
-        read_as=(*(cards.read_as if cards else ()), *sized_as),
+        read_as=_read_as(cards, model, draft),
     )
     raise_problems(list(_impossible(request, scenario, knowledge)))
     return scenario
@@ -116,7 +115,7 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
     """
     text = request.gpu or ""
     if text.casefold() == "local":
-        text = _local_gpu()
+        text = local_gpu()
     cards = find_cards(knowledge, text)
     if not cards.counted:
         count = request.gpus or cards.count
@@ -130,8 +129,9 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
     return cards
 
 
-def _local_gpu() -> str:
-    return local_gpu()
+def _read_as(cards: Cards | None, *models: Model | None) -> tuple[str, ...]:
+    sized = (model.sized_as for model in models if model and model.sized_as)
+    return (*(cards.read_as if cards else ()), *sized)
 
 
 def find_model_named(text: str, knowledge: Knowledge) -> Model:
