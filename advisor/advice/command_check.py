@@ -175,17 +175,29 @@ def _merged(found: Checked, option: Option, gpu: str, advisor: Advisor) -> str:
         return ""
     wanted = read_pasted(command_for(option.scenario, option.memory))
     same_model = _same_model(option.scenario, found.advice.scenario)
-    items = list(_exchanged(pasted, wanted, keep_model=same_model))
-    text = _written(pasted, items)
-    return text if _holds(text, gpu, option.memory, advisor) else ""
+    for keep_others in (True, False):
+        kept = _exchanged(pasted, wanted, keep_model=same_model, keep_others=keep_others)
+        text = _written(pasted, list(kept))
+        if _holds(text, gpu, option.memory, advisor):
+            return text
+    return ""
 
 
 def _same_model(one: Scenario, other: Scenario) -> bool:
     return (one.model.name, one.precision.name) == (other.model.name, other.precision.name)
 
 
-def _exchanged(pasted: Pasted, wanted: Pasted, *, keep_model: bool) -> Iterator[Item]:
-    """Give the user's flags with the values of others, then the flags that are new."""
+def _exchanged(
+    pasted: Pasted, wanted: Pasted, *, keep_model: bool, keep_others: bool
+) -> Iterator[Item]:
+    """Give the user's flags with the values of others, then the flags that are new.
+
+    Args:
+        pasted: The user's.
+        wanted: The command that is to be written into it.
+        keep_model: Whether the model stays as it is named.
+        keep_others: Whether what that command does not say at all stays as well.
+    """
     news = {item.sets: item for item in wanted.items if item.sets}
     for item in _known(pasted):
         if item.sets in {"", "?"} or (keep_model and item.sets in _OF_MODEL):
@@ -194,6 +206,8 @@ def _exchanged(pasted: Pasted, wanted: Pasted, *, keep_model: bool) -> Iterator[
         elif item.sets in news:
             new = news.pop(item.sets)
             yield item if item.value == new.value else new
+        elif keep_others:
+            yield item
     for item in news.values():
         if not (keep_model and item.sets in _OF_MODEL):
             yield item

@@ -63,6 +63,13 @@ def test_the_corrected_command_starts_when_it_is_checked_again(text: str, gpu: s
     assert checked(found.corrected, gpu).starts in {"yes", "in part"}
 
 
+def test_what_the_change_does_not_touch_stays_as_it_was_typed() -> None:
+    text = "llama-server -m Qwen3-30B-A3B-Q8_0.gguf -ngl 99 -c 8192 -fa on --host 0.0.0.0"
+    corrected = checked(text, "RTX 3060 12GB").corrected
+    assert "-fa on" in corrected
+    assert "--host 0.0.0.0" in corrected
+
+
 def test_an_unknown_flag_is_refused_with_the_nearest_and_left_out(capsys: Capture) -> None:
     words = "vllm serve Qwen/Qwen3-8B --max-model-len 4096 --max-num-seq 2 --frobnicate --uds x"
     result = run(capsys, "check-command", "--gpu", "RTX 4090", "--", *words.split())
