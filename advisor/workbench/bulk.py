@@ -216,15 +216,14 @@ def shown_mask(evaluation: Evaluation, rule: Rule, mask: Mask) -> Mask:
 
     Of several vetoes on what cannot run at all, only the first in the files is named.
     """
-    if not (rule.veto and mask):
-        return mask
-    taken = 0
+    blocked = mask & cannot_run(evaluation.store) if rule.veto else 0
+    left = blocked
     for earlier in evaluation.ruleset.rules:
-        if earlier.id == rule.id:
+        if earlier.id == rule.id or not left:
             break
         if earlier.veto:
-            taken |= evaluation.fired[earlier.id].mask
-    return mask ^ (mask & taken & cannot_run(evaluation.store))
+            left ^= left & evaluation.fired[earlier.id].mask
+    return (mask ^ blocked) | left
 
 
 def branch_mask(

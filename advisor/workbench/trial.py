@@ -88,6 +88,14 @@ class Trial(Struct, frozen=True, dict=True):
         ranked = [n for own in self.cases.values() for case, n in own if case.rank is not None]
         return Firings(self.base, sorted({*ranked, *(n for _, n in self.scenarios)}))
 
+    def holding(self) -> Iterator[Case]:
+        """Give the cases that hold with the rules as they are."""
+        sight = Sight(self, self.base)
+        for rule in self.base.ruleset.rules:
+            for case, number in self.cases.get(rule.id, ()):
+                if not case_problem(rule.id, case, sight.of_case(rule, case, number)):
+                    yield case
+
     def failing(self) -> Sequence[str]:
         """Name the tests that fail with the rules as they are."""
         found = list(self.refused)

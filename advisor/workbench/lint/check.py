@@ -14,7 +14,7 @@ from advisor.advice.partial_load import Readable, read_all
 from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import all_option_facts
 from advisor.advice.projection import QUOTED_FACTS
-from advisor.errors import RequestError, UserError
+from advisor.errors import RequestError, RuleFileError, UserError
 from advisor.files import data_dir
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import Vocabulary
@@ -31,6 +31,7 @@ from advisor.workbench.lint.problem import Problem, in_order, problem, problems_
 from advisor.workbench.lint.trials import look_at_tried, try_rules, without_verdict
 from advisor.workbench.outcomes import VERDICT
 from advisor.workbench.scenario_file import FOLDER, ScenarioCase, scenario_folder, scenarios_as_far
+from advisor.workbench.trial import trial_of
 
 _QUOTED = re.compile(r"'([^']+)'")
 
@@ -252,7 +253,7 @@ class _Check(Struct):
 
     def _try(self, advisor: Advisor, rules: Sequence[Rule]) -> None:
         runner = Runner(advisor, templates=self.means.templates)
-        results = [runner.case(rule, case) for rule in rules for case in rule.cases]
+        results = [runner.case(rule, case) for rule, case in _doubtful(advisor, rules)]
         stores = [_situations(rules, advisor.knowledge)]
         if self.means.sample:
             origin = Origin(self.means.knowledge, workers=self.means.workers)
@@ -263,6 +264,22 @@ class _Check(Struct):
         self.found += () if contradictions else without_verdict(tried)
         self.found += [_failure(one) for one in results if not (one.ok or one.unanswered)]
         self.found += look_at_tried(tried, rules)
+
+
+def _doubtful(advisor: Advisor, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Case]]:
+    """Give the cases that a trial of all at once does not show to hold: those are run one by one.
+
+    What a case expects of ranks and texts, a trial does not say.
+    """
+    cases = [(rule, case) for rule in rules for case in rule.cases]
+    plain = [(rule, case) for rule, case in cases if case.rank is None and case.says is None]
+    try:
+        trial = trial_of(advisor, plain, ())
+    except RuleFileError:  # two rules contradict each other in one of the situations
+        yield from cases
+        return
+    held = {id(case) for case in trial.holding()}
+    yield from ((rule, case) for rule, case in cases if id(case) not in held)
 
 
 def _failure(result: CaseResult) -> Problem:
