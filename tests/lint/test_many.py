@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.workbench.cases import Runner
+from advisor.rules.language.model import Case, Rule
+from advisor.workbench.cases import CaseResult, Runner
 from advisor.workbench.lint.check import Asked, Means, check_all
 
 RULE = """
@@ -32,7 +33,12 @@ def test_cases_that_hold_are_tried_together(
 ) -> None:
     ran: list[str] = []
     case = Runner.case
-    monkeypatch.setattr(Runner, "case", lambda *g: (ran.append(g[2].name), case(*g))[1])
+
+    def counted(runner: Runner, rule: Rule, one: Case) -> CaseResult:
+        ran.append(one.name)
+        return case(runner, rule, one)
+
+    monkeypatch.setattr(Runner, "case", counted)
     assert checked(tmp_path, RULE.format(1, 300, "silent")) == []
     assert ran == []
     said = dict(checked(tmp_path, RULE.format(1, 500, "silent")))["case-does-not-match"]
