@@ -256,3 +256,8 @@ def test_remedies_hold_for_the_cache_that_the_log_measured(capsys: Capture, tmp_
     assert longest == pytest.approx(23648, rel=0.02)
     assert advice["verdict"]["state"] != "fits"
     assert all(item["after"]["fits"] for item in advice["recommendations"])
+
+
+def test_a_number_beyond_all_bounds_is_no_figure() -> None:
+    assert read(f"Available KV cache memory: {'9' * 400} GiB\n{LINE}").figure("cache_room")
+    assert read(f"Available KV cache memory: {'9' * 400} GiB").figure("cache_room") is None
