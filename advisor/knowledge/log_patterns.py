@@ -70,7 +70,7 @@ _PLACE = re.compile(r"\{(\.\.\.|[a-z_]+)(?: ([A-Za-z]+))?\}")
 _SPACES = re.compile(r"( +)")
 _NUMBER = r"[ \t]*+([-+]?\d{1,15}+(?:,\d{3}(?!\d)){0,4}+(?:\.\d{1,15}+)?+)"
 """No longer than any figure that means something, so that all of them are finite."""
-_READ = {"size": _NUMBER + r"[ \t]*+([KMGT]?i?B|bytes)\b"}
+_READ = {"size": _NUMBER + r"[ \t]*+((?:[KMGT]i?)?B|bytes)\b"}
 _TEXT, _LAST_TEXT, _GAP = r"(?>(\S.{{0,299}}?){})", r"(\S.{0,299})", r"(?>.{{0,400}}?{})"
 
 

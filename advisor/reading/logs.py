@@ -29,7 +29,7 @@ _MOST_JOINED = 3
 """Lines that a terminal may have broken one message into."""
 _HOST = re.compile(r"(?:CPU|Host)(?![a-z])|[A-Za-z]+_Host\b")
 _NUMBERED = re.compile(r"(?:[A-Za-z_]+)?(\d+)")
-_SIZES = re.compile(r"(\d{1,15}+(?:\.\d{1,15}+)?+)[ \t]*+([KMGT]?i?B)\b")
+_SIZES = re.compile(r"(\d{1,15}+(?:\.\d{1,15}+)?+)[ \t]*+((?:[KMGT]i?)?B)\b")
 _OF_THE_MACHINE = ("capacity", "free")
 _LONGEST_PART = 500
 """Characters of a line that a terminal broke off."""

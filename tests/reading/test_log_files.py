@@ -261,3 +261,8 @@ def test_remedies_hold_for_the_cache_that_the_log_measured(capsys: Capture, tmp_
 def test_a_number_beyond_all_bounds_is_no_figure() -> None:
     assert read(f"Available KV cache memory: {'9' * 400} GiB\n{LINE}").figure("cache_room")
     assert read(f"Available KV cache memory: {'9' * 400} GiB").figure("cache_room") is None
+
+
+def test_half_a_unit_is_none() -> None:
+    text = 'msg="total memory" size="3 iB"\nmemory.available="[22 iB 3 GiB]"\n'
+    assert read(text).figure("required") is None
