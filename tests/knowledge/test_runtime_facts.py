@@ -258,15 +258,17 @@ def test_the_cuda_overhead_gives_the_published_figures(known: Knowledge) -> None
         "torch_overhead",
         "other_backend_overhead",
         "vllm_graph",
-        "reserve_unified",
         "nccl_communication",
         "rccl_communication",
     ],
 )
 def test_ranges_hold_their_estimate(known: Knowledge, name: str) -> None:
-    unit = "share" if name == "reserve_unified" else "bytes"
-    low, high = (known.policy[f"{name}_{end}_{unit}"] for end in ("low", "high"))
-    assert low < known.policy[f"{name}_{unit}"] < high
+    low, high = (known.policy[f"{name}_{end}_bytes"] for end in ("low", "high"))
+    assert low < known.policy[f"{name}_bytes"] < high
+
+
+def test_a_small_mac_keeps_more_than_a_large_one(known: Knowledge) -> None:
+    assert known.policy["reserve_apple_small_share"] > known.policy["reserve_unified_share"] > 0
 
 
 @pytest.mark.parametrize(
