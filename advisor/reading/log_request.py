@@ -76,7 +76,7 @@ def _asked(log: Log, knowledge: Knowledge) -> Asked | None:
         for text in texts:
             try:
                 return asked_by(read_pasted(text), knowledge)
-            except RequestError:
+            except (RequestError, OverflowError):  # a number of hundreds of digits
                 continue
     return None
 

@@ -326,7 +326,7 @@ def _values(form: Form, match: re.Match[str]) -> Iterator[tuple[str, float | str
         text = next(groups)
         if unit == "sizes":
             sizes = _SIZES.findall(text)
-            yield name, sum(float(number) * base_factor(unit) for number, unit in sizes)
+            yield name, sum(float(number) * _own(unit) for number, unit in sizes)
         elif FIELDS[name] == "text":
             yield name, text.strip()
         else:

@@ -266,3 +266,10 @@ def test_a_number_beyond_all_bounds_is_no_figure() -> None:
 def test_half_a_unit_is_none() -> None:
     text = 'msg="total memory" size="3 iB"\nmemory.available="[22 iB 3 GiB]"\n'
     assert read(text).figure("required") is None
+
+
+def test_a_command_with_a_number_beyond_all_bounds_is_no_bug(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    text = f"vllm serve Qwen/Qwen3-32B --max-model-len {'9' * 400}\n{LINE}\n"
+    assert diagnose(capsys, tmp_path, text)[0] == 1
