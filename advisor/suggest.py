@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 _SHORT = 2
@@ -30,3 +31,28 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     quoted = [f"'{name}'" for name in names]
     listed = quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " or " + quoted[-1]
     return f"Did you mean {listed}?"
+
+
+_LETTERS = 3
+_MOST_COMPARED = 40
+"""Comparing letter by letter takes a hundred times as long as counting groups in common."""
+
+
+def by_letters(choices: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Key many choices by the groups of letters that they hold, for ``most_alike``."""
+    keys: dict[str, list[str]] = {}
+    for choice in choices:
+        for group in sorted(_groups(choice)):
+            keys.setdefault(group, []).append(choice)
+    return keys
+
+
+def most_alike(word: str, keyed: Mapping[str, Sequence[str]]) -> list[str]:
+    """List the choices that share most groups of letters with a word, to compare closely."""
+    alike = Counter(choice for group in sorted(_groups(word)) for choice in keyed.get(group, ()))
+    return [choice for choice, _ in alike.most_common(_MOST_COMPARED)]
+
+
+def _groups(text: str) -> set[str]:
+    folded = text.casefold()
+    return {folded[at : at + _LETTERS] for at in range(len(folded) - _LETTERS + 1)}

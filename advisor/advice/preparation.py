@@ -120,7 +120,8 @@ def request_warnings(base: Base) -> tuple[str, ...]:
     scenario = base.scenario
     found = list(model_warnings(scenario.model, scenario.context_tokens))
     found += variant_warnings(base.request, scenario)
-    found += published_warnings(base.request, scenario)
+    if not any(line.startswith(f"'{base.request.model}'") for line in scenario.read_as):
+        found += published_warnings(base.request, scenario)
     speeds = base.knowledge.user_speeds
     if speeds and scenario.gpu and any(scenario.gpu.name == key.gpu for key in speeds.factors):
         found.append(

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from advisor.calibration import file_of
 from advisor.errors import RequestError, UserError, raise_problems
+from advisor.reading.model_names import is_read
 from advisor.scenario.settings import FLAGS, SETTINGS, WITH_UNITS, Request, Setting
 from advisor.suggest import did_you_mean
 from advisor.units import GB, GIB, UnitError, parse_quantity, parse_size_as_sold, parse_whole
@@ -123,14 +124,13 @@ def local_model(text: str, knowledge: Knowledge, *, hub: bool, offline: bool) ->
         UserError: The hub does not give it, or it needs the hub and that was not asked for.
     """
     if not hub and not offline:
-        if _names_a_hub_file(text):
+        if _names_a_hub_file(text) and not is_read(knowledge, text):
             raise RequestError(f"'{text[:200]}' is not on this machine", hint=_HINT)
         return text
     from advisor.models.hub.names import has_hub_form  # noqa: PLC0415  only when asked
 
-    if not has_hub_form(text) or _exists(text):
-        return text
-    return _known_or_fetched(text, knowledge, offline=offline)
+    known = not has_hub_form(text) or _exists(text)
+    return text if known else _known_or_fetched(text, knowledge, offline=offline)
 
 
 def _known_or_fetched(text: str, knowledge: Knowledge, *, offline: bool) -> str:

@@ -20,7 +20,7 @@ from advisor.knowledge.index import (
 )
 from advisor.knowledge.types import Format, Framework, Knowledge, KvType, ModelRecord
 from advisor.memo import by_identity
-from advisor.suggest import nearest
+from advisor.suggest import by_letters, most_alike, nearest
 
 _MOST_LISTED = 8
 
@@ -55,7 +55,7 @@ def find_model(knowledge: Knowledge, text: str) -> ModelRecord:
             f"'{text}' names several models: {_listed(names)}.", hint="Write one of these."
         )
     if not names:
-        raise _unknown_model(knowledge, text)
+        raise unknown_model(knowledge, text)
     return knowledge.models[names[0]]
 
 
@@ -87,7 +87,7 @@ def find_framework(knowledge: Knowledge, text: str) -> Framework:
     """
     found = _named(knowledge.frameworks, text)
     if not found:
-        raise _unknown("framework", text, knowledge.frameworks, _all(knowledge.frameworks))
+        raise _unknown("framework", text, knowledge.frameworks, ", ".join(knowledge.frameworks))
     return found[0]
 
 
@@ -102,7 +102,7 @@ def find_kv_type(knowledge: Knowledge, text: str) -> KvType:
     for name in knowledge.kv_types:
         if plain_key(name) == key:
             return knowledge.kv_types[name]
-    raise _unknown("KV-cache type", text, knowledge.kv_types, _all(knowledge.kv_types))
+    raise _unknown("KV-cache type", text, knowledge.kv_types, ", ".join(knowledge.kv_types))
 
 
 def _models_with(cores: Sequence[Spelling], wanted: Sequence[str]) -> list[str]:
@@ -144,10 +144,17 @@ def _spellings(table: Iterable[R]) -> list[str]:
     return [name for record in table for name in (record.name, *record.aliases)]
 
 
-def _unknown_model(knowledge: Knowledge, text: str) -> RequestError:
+@by_identity
+def _model_spellings(knowledge: Knowledge) -> Mapping[str, Sequence[str]]:
+    models = knowledge.models.values()
+    spellings = {model_key(n): n for m in models for n in (*m.aliases, m.name)}
+    return by_letters(spellings.values())
+
+
+def unknown_model(knowledge: Knowledge, text: str) -> RequestError:
     """Say that no model is called this; a near name shares more than a size or a tuning with it."""
-    spellings = {model_key(n): n for m in knowledge.models.values() for n in (*m.aliases, m.name)}
-    found = [name for name in nearest(text, spellings.values()) if of_one_family(text, name)]
+    choices = most_alike(text, _model_spellings(knowledge))
+    found = [name for name in nearest(text, choices) if of_one_family(text, name)]
     otherwise = "'advisor knowledge find WORD', or give the model's config.json or .gguf file"
     return RequestError(f"unknown model '{text}'.", hint=_hint(found, otherwise))
 
@@ -156,17 +163,17 @@ def _same_publisher(knowledge: Knowledge, text: str) -> ModelRecord:
     """Take ``meta-llama/Llama-3.1-8B-Instruct`` for the publisher's model of that name."""
     publisher, _, name = text.partition("/")
     if "/" in name:
-        raise _unknown_repository(knowledge, text)
+        raise unknown_repository(knowledge, text)
     try:
         found = find_model(knowledge, name)
     except RequestError:
-        raise _unknown_repository(knowledge, text) from None
+        raise unknown_repository(knowledge, text) from None
     if (found.hf_id or "").partition("/")[0].casefold() != publisher.casefold():
-        raise _unknown_repository(knowledge, text)
+        raise unknown_repository(knowledge, text)
     return found
 
 
-def _unknown_repository(knowledge: Knowledge, text: str) -> RequestError:
+def unknown_repository(knowledge: Knowledge, text: str) -> RequestError:
     """Say that this Hugging Face id is not known; its last part may be."""
     hint = "Give a local folder with its config.json, or let 'advisor advise --hub' look it up."
     try:
@@ -204,7 +211,3 @@ def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_MOST_LISTED])
     more = len(names) - _MOST_LISTED
     return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _all(names: Iterable[str]) -> str:
-    return ", ".join(names)

@@ -183,8 +183,7 @@ class Format(Struct, frozen=True):
     """``unquantized``, ``gguf-k``, ``gguf-i``, ``gguf-legacy``, ``gguf-mxfp4``, ``awq``, ``gptq``,
     ``bnb``, ``int8``, ``fp8``, ``mxfp4``, ``nvfp4``, ``exl2``, ``exl3``, ``hqq``, ``mlx``."""
     kind: Annotated[Literal["gguf", "plain"], Kind(choice(("gguf", "plain")))]
-    """``gguf``: bytes follow llama.cpp's per-tensor rules for file type ``name``;
-    ``plain``: linear weights at ``bits_per_weight``, the rest at 16 bits."""
+    """``gguf``: by llama.cpp's rules for file type ``name``; ``plain``: the rest is at 16 bits."""
     bits_per_weight: Bits | None
     """Nominal bits of one quantised weight, scales included."""
     class_bits: Count | None
@@ -205,6 +204,7 @@ class Format(Struct, frozen=True):
     """From here the card computes in the format itself instead of unpacking to 16 bits."""
     vendors: Annotated[tuple[str, ...], _VENDORS] | None = None
     """Card vendors it runs on; None: any."""
+    near: Texts = ()  # mixes that have no entry of their own and are sized as this one
     note: Text = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 

@@ -28,8 +28,9 @@ from advisor.reverse.answers import (
     row_of,
 )
 from advisor.reverse.search import Search
+from advisor.scenario.asked_model import find_model_named
 from advisor.scenario.choices import precision_asked
-from advisor.scenario.resolve import cards_asked, default_context, find_model_named
+from advisor.scenario.resolve import cards_asked, default_context
 from advisor.scenario.settings import Request
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from advisor.errors import RequestError
-from advisor.knowledge import names
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.memo import Kept
 from advisor.models.stored_tensors import Model
+from advisor.reading.format_names import read_format
 from advisor.scenario import support
 from advisor.scenario.settings import Request
 
@@ -29,7 +29,7 @@ def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
     """
     bits = support.family_bits(text)
     if bits is None:
-        return names.find_format_candidates(knowledge, text)
+        return read_format(knowledge, text).formats
     return tuple(f for f in knowledge.formats.values() if f.class_bits == bits and f.offered)
 
 
@@ -48,8 +48,28 @@ def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[F
     return tuple({f.name: f for f in (*released, *alike, *plain)}.values())
 
 
+def precision_said(
+    text: str | None, named: str, chosen: Format, knowledge: Knowledge
+) -> tuple[str, ...]:
+    """Say which format was taken for a precision that no entry lists just so.
+
+    Args:
+        text: The precision as stated.
+        named: What the name of the model says.
+        chosen: What was taken.
+        knowledge: The knowledge base.
+    """
+    if not text:
+        return ()
+    if named and chosen not in formats_named(named, knowledge):
+        return (f"The name says {named}, the stated precision {text}: that is what is sized.",)
+    if support.family_bits(text) is not None:
+        return ()
+    return read_format(knowledge, text).said(text, chosen)
+
+
 def precision_asked(request: Request, model: Model | None) -> str:
-    """The precision stated, else what the model's files hold or was published, else FP16.
+    """The precision stated, else what name or files say it holds or was published, else FP16.
 
     Raises:
         RequestError: The files hold a mix that has no name here.

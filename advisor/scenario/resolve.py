@@ -17,8 +17,10 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.resolution import model_from_path, model_from_record, text_alone
 from advisor.models.stored_tensors import Model
 from advisor.reading.cards import find_cards
+from advisor.reading.known_models import ModelRead
 from advisor.scenario import support
-from advisor.scenario.choices import choose, formats_for, precision_asked
+from advisor.scenario.asked_model import find_model_named, model_named
+from advisor.scenario.choices import choose, formats_for, precision_asked, precision_said
 from advisor.scenario.scenario import Scenario, impossible_split, offloads
 from advisor.scenario.settings import STATED, Request, number_problems
 from advisor.suggest import did_you_mean
@@ -26,7 +28,6 @@ from advisor.units import GB, GIB
 
 DEFAULT_CONTEXT_TOKENS = 4096
 DEFAULT_UBATCH = 512
-_MODEL_FILES = frozenset({".json", ".gguf", ".safetensors"})
 _T = TypeVar("_T")
 
 
@@ -52,8 +53,8 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     problems = _Found(list(number_problems(request)))
     cards = problems.attempt(lambda: cards_asked(request, knowledge)) if request.gpu else None
     gpu = cards.gpu if cards else None
-    model = problems.attempt(lambda: _find_model(request, knowledge))
-    model = text_alone(model) if model and request.text_only else model
+    read = problems.attempt(lambda: _find_model(request, knowledge))
+    model = _found_model(request, read)
     framework = (
         problems.attempt(lambda: names.find_framework(knowledge, request.framework or ""))
         if request.framework
@@ -69,9 +70,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         else None
     )
     raise_problems(problems.errors)
-    assert model
-    assert formats
-    assert kv_types
+    assert model and read and formats and kv_types  # noqa: PT018
     precision, framework = choose(
         knowledge,
         formats,
@@ -81,6 +80,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         model=model,
         split=asks_for_split(request.gpu_layers, request.cpu_experts),
     )
+    told = precision_said(request.precision, read.precision, precision, knowledge)
     scenario = assembled(
         request,
         cards=cards,
@@ -90,10 +90,22 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         kv_types=kv_types,
         backend=backend,
         draft=draft,
-        read_as=_read_as(cards, model, draft),
+        read_as=(*_said(cards, read, draft), *told),
     )
     raise_problems(list(_impossible(request, scenario, knowledge)))
     return scenario
+
+
+def _found_model(request: Request, read: ModelRead | None) -> Model | None:
+    if read is None:
+        return None
+    return text_alone(read.model) if request.text_only else read.model
+
+
+def _said(cards: Cards | None, read: ModelRead, draft: Model | None) -> tuple[str, ...]:
+    """Say how cards and models were read; nothing where every name stands there plainly."""
+    sized = [model.sized_as for model in (read.model, draft) if model and model.sized_as]
+    return (*(cards.read_as if cards else ()), *read.said, *sized)
 
 
 def problems_of(request: Request, knowledge: Knowledge) -> Sequence[UserError]:
@@ -129,81 +141,12 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
     return cards
 
 
-def _read_as(cards: Cards | None, *models: Model | None) -> tuple[str, ...]:
-    sized = (model.sized_as for model in models if model and model.sized_as)
-    return (*(cards.read_as if cards else ()), *sized)
-
-
-def find_model_named(text: str, knowledge: Knowledge) -> Model:
-    """Find a model by name or Hugging Face id, or as a folder with a config.json.
-
-    What the knowledge base does not have is looked up in the public list. A known name goes
-    before a folder of that name; write ``./name`` for the folder.
-
-    Raises:
-        UserError: Unknown, or a file that cannot be read.
-    """
-    if not _is_path(text):
-        try:
-            return _known_model(text, knowledge)
-        except RequestError:
-            if not _is_folder(text):
-                raise
-    path = Path(text)
-    if not _is_folder(text) and path.suffix not in _MODEL_FILES:
-        what = "not a model file" if path.is_file() else "no such folder"
-        raise RequestError(
-            f"{text}: {what}",
-            hint="Give a folder with a config.json, a .gguf or a .safetensors file.",
-        )
-    return model_from_path(path)
-
-
-def _known_model(text: str, knowledge: Knowledge) -> Model:
-    """Find a model of the knowledge base, else of the public list; a repository is just that one.
-
-    Raises:
-        UserError: Neither has it, or it cannot be sized.
-    """
-    if "/" in text and not names.is_known_repository(knowledge, text):
-        listed = _listed_model(text, knowledge)
-        if listed is not None:
-            return listed
-    try:
-        return model_from_record(names.find_model(knowledge, text), knowledge)
-    except RequestError:
-        listed = None if "/" in text else _listed_model(text, knowledge)
-        if listed is None:
-            raise
-    return listed
-
-
-def _listed_model(text: str, knowledge: Knowledge) -> Model | None:
-    from advisor.reading.public_list import find_public  # noqa: PLC0415  what is known does without
-    from advisor.reading.public_sizing import model_of  # noqa: PLC0415
-
-    public = find_public(text)
-    return model_of(public, knowledge) if public else None
-
-
-def _is_path(text: str) -> bool:
-    """Whether a text can only be a path: ``publisher/model`` is a Hugging Face id."""
-    return text.startswith((".", "/", "~")) or Path(text).suffix in _MODEL_FILES or "\\" in text
-
-
-def _is_folder(text: str) -> bool:
-    try:
-        return Path(text).is_dir()
-    except (OSError, ValueError):
-        return False
-
-
-def _find_model(request: Request, knowledge: Knowledge) -> Model:
+def _find_model(request: Request, knowledge: Knowledge) -> ModelRead:
     if request.config:
-        return model_from_path(Path(request.config))
+        return ModelRead(model_from_path(Path(request.config)))
     if not request.model:
         raise RequestError("no model is named", hint="Add --model, for example --model llama-3-8b.")
-    return find_model_named(request.model, knowledge)
+    return model_named(request.model, knowledge)
 
 
 def _kv_types(request: Request, knowledge: Knowledge) -> tuple[KvType, KvType]:

@@ -13,7 +13,7 @@ from advisor.knowledge import load_knowledge
 from advisor.reading import public_list
 from advisor.reading.public_import import import_list
 from advisor.reading.public_list import COLUMNS, FILE, exact, find_public, sort_key
-from advisor.scenario.resolve import find_model_named
+from advisor.scenario.asked_model import find_model_named
 from tests.cli.running import advise, run
 
 BUILT_IN = data_dir("knowledge") / FILE

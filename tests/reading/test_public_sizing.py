@@ -17,7 +17,8 @@ from advisor.reading.public_list import FILE, PublicModel, exact
 from advisor.reading.public_sizing import SAME_WITHIN, model_of
 from advisor.reading.published import is_packed, published_format, unpacked_name
 from advisor.reverse import CardFilter, Settings, gpus_for
-from advisor.scenario.resolve import find_model_named, resolve
+from advisor.scenario.asked_model import find_model_named
+from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from tests.cli.running import advise, run
 

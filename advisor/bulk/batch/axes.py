@@ -16,7 +16,7 @@ from advisor.knowledge.yaml_fields import Collector, Fields, guess
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.cards import find_cards
-from advisor.scenario import resolve
+from advisor.scenario.asked_model import find_model_named
 from advisor.scenario.choices import formats_named
 from advisor.units import UnitError, parse_quantity, parse_size_as_sold
 from advisor.yamlfile import Node
@@ -229,8 +229,13 @@ def _choice(text: str, knowledge: Knowledge) -> Choice:
     try:
         record = names.find_model(knowledge, text)
     except RequestError:
-        return Choice(text, resolve.find_model_named(text, knowledge))
-    return _from_record(record, knowledge)
+        return Choice(text, find_model_named(text, knowledge))
+    try:
+        model = find_model_named(text, knowledge)
+    except UserError:
+        return _from_record(record, knowledge)
+    plain = model.hf_id == record.hf_id and not model.held_format
+    return _from_record(record, knowledge) if plain else Choice(text, model)
 
 
 def _from_record(record: ModelRecord, knowledge: Knowledge) -> Choice:

@@ -1,0 +1,168 @@
+"""Weight formats by their form: GGUF types with a maker's prefix, bits per weight, words in names.
+
+A name of a model, repository or file says its format too: ``said_in`` takes it out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from advisor.errors import RequestError
+from advisor.knowledge.index import plain_key
+from advisor.knowledge.names import find_format_candidates
+from advisor.knowledge.types import Format, Knowledge
+from advisor.memo import by_identity
+
+_Found = tuple[tuple[Format, ...], str]
+GGUF_TYPE: Final = re.compile(
+    r"(?<![a-z0-9])(?P<made>ud[-_ ]?)?(?P<type>(?:iq|tq|q)[1-8]"
+    r"(?:[-_ ]?(?:k|[01](?!\d)|nl|xxs|xs|s|m)(?:[-_ ]?(?:xxl|xl|l|m|s|xs|xxs))?)?)(?![a-z0-9])"
+)
+"""A type of llama-quantize, behind ``UD-`` where Unsloth mixed it layer by layer."""
+BITS_PER_WEIGHT: Final = re.compile(
+    r"(?<![a-z0-9.])(?:(?P<maker>exl[23])[-_ ]*)?(?P<bits>\d(?:\.\d{1,3})?)[-_ ]?bpw"
+    r"(?:[-_ ]*(?P<after>exl[23]))?(?![a-z0-9])"
+)
+_LEAST_BITS, _MOST_BITS = 1.0, 8.5
+_GROUP: Final = re.compile(r"[-_ ]?(?:g|gs|group[-_ ]?)\d{2,3}$|[-_ ]?\d{2,3}g$")
+_LONGEST: Final = 100
+
+
+def patterned(knowledge: Knowledge, text: str) -> _Found | None:
+    """Find the formats that a text stands for by its form, and what their size rests on."""
+    folded = text.strip().casefold()
+    if len(folded) > _LONGEST:
+        return None
+    if near := _near(knowledge.formats).get(plain_key(folded)):
+        return tuple(knowledge.formats[name] for name in near), _MIX
+    if (found := GGUF_TYPE.fullmatch(folded)) and found["made"]:
+        return _under(knowledge, found["type"])
+    if found := BITS_PER_WEIGHT.fullmatch(folded):
+        maker = found["maker"] or found["after"] or "exl"
+        return _by_bits(knowledge, maker, float(found["bits"]))
+    ungrouped = _GROUP.sub("", folded)
+    return _under(knowledge, ungrouped) if ungrouped not in {folded, ""} else None
+
+
+def _under(knowledge: Knowledge, inner: str) -> _Found | None:
+    """Read what stands behind a maker's prefix, or before a group size."""
+    try:
+        return find_format_candidates(knowledge, inner), _MIX
+    except RequestError:
+        found = patterned(knowledge, inner)
+    return (found[0], _MIX) if found else None
+
+
+_MIX: Final = "; the file itself may be some percent larger"
+_NEXT: Final = ", the next size that is listed"
+
+
+def _by_bits(knowledge: Knowledge, maker: str, bits: float) -> _Found | None:
+    """Take the formats of as many bits per weight, or the next larger listed ones."""
+    if not _LEAST_BITS <= bits <= _MOST_BITS:
+        return None
+    nearest: dict[str, Format] = {}
+    for one in knowledge.formats.values():
+        if one.family.startswith(maker) and one.bits_per_weight and one.bits_per_weight >= bits:
+            best = nearest.get(one.family)
+            if best is None or one.bits_per_weight < (best.bits_per_weight or 0):
+                nearest[one.family] = one
+    if not nearest:
+        return None
+    exact = all(one.bits_per_weight == bits for one in nearest.values())
+    return tuple(nearest.values()), "" if exact else _NEXT
+
+
+@by_identity
+def _near(formats: Mapping[str, Format]) -> Mapping[str, Sequence[str]]:
+    """Key the mixes that are sized as a listed format."""
+    keys: dict[str, list[str]] = {}
+    for one in formats.values():
+        for spelling in one.near:
+            keys.setdefault(plain_key(spelling), []).append(one.name)
+    return keys
+
+
+# ---- the format within the name of a repository or file
+
+
+class FormatSaid(Struct, frozen=True):
+    """What a name says of the format of the weights."""
+
+    precision: str
+    """A word that ``read_format`` knows; empty where the name leaves it open."""
+    rest: str
+    """The name without it, in lower case."""
+
+
+_WORDS: Final[Sequence[tuple[str, str]]] = (
+    (r"nvfp4a?(16)?", "NVFP4"),
+    (r"mxfp4([-_ ]?moe)?", "MXFP4"),
+    (r"(w4a16|int4)[-_ ]?(auto[-_ ]?round|gptq)", "GPTQ 4-bit"),
+    (r"auto[-_ ]?round([-_ ]?(w4a16|int4|4[-_ ]?bits?))?", "GPTQ 4-bit"),
+    (r"gptq[-_ ]?(int8|8[-_ ]?bits?|w8a16)", "GPTQ 8-bit"),
+    (r"gptq[-_ ]?(int3|3[-_ ]?bits?)", "GPTQ 3-bit"),
+    (r"gptq([-_ ]?(int4|4[-_ ]?bits?|w4a16))?|4[-_ ]?bits?[-_ ]?gptq", "GPTQ 4-bit"),
+    (r"(awq|int4|4[-_ ]?bits?)[-_ ]awq|awq([-_ ]?(int4|4[-_ ]?bits?|w4a16|marlin))?", "AWQ 4-bit"),
+    (r"(fp8[-_ ]?)?(w8a8[-_ ]?fp8|fp8[-_ ]?w8a8)|(?<!w8a8[-_ ])fp8([-_ ]?e4m3|[-_ ]?kv)?", "FP8"),
+    (r"(int8[-_ ]?)?w8a8([-_ ]?int8)?|smoothquant", "INT8 W8A8"),
+    (r"w8a16", "GPTQ 8-bit"),
+    (r"(int4[-_ ]?)?w4a16([-_ ]?int4)?", "GPTQ 4-bit"),
+    (r"(bnb|bitsandbytes)[-_ ]?(4[-_ ]?bits?|nf4|int4)|4[-_ ]?bits?[-_ ]?bnb|nf4", "NF4"),
+    (r"(bnb|bitsandbytes)[-_ ]?(8[-_ ]?bits?|int8)|8[-_ ]?bits?[-_ ]?bnb", "INT8 (bitsandbytes)"),
+    (r"mlx[-_ ]?([3468])[-_ ]?bits?|([3468])[-_ ]?bits?[-_ ]?mlx|mlx[-_ ]?q([3468])", "MLX N-bit"),
+    (r"hqq([-_ ]?4[-_ ]?bits?)?|4[-_ ]?bits?[-_ ]?hqq", "HQQ 4-bit"),
+    (r"eetq", "EETQ"),
+    (r"int([48])|([48])[-_ ]?bits?", "INTN"),
+    (r"bf16|bfloat16", "BF16"),
+    (r"fp16|f16|float16", "FP16"),
+    (r"fp32|f32|float32", "F32"),
+)
+"""Words of a name -> the format, the first that is found; N is the number that they hold."""
+_PATTERNS: Final = tuple(
+    (re.compile(rf"(?<![a-z0-9])(?:{words})(?![a-z0-9])"), name) for words, name in _WORDS
+)
+
+
+def said_in(name: str, *, mlx: bool = False) -> FormatSaid:
+    """Take the format out of a name.
+
+    Args:
+        name: Of a model, repository or file, publisher left out.
+        mlx: Whether its publisher packs for MLX, so that ``4bit`` is MLX's.
+    """
+    folded = name.casefold()
+    if found := BITS_PER_WEIGHT.search(folded):
+        maker = found["maker"] or found["after"] or _maker(folded)
+        rest = re.sub(r"(?<![a-z0-9])exl[23](?![a-z0-9])", " ", _without(folded, found))
+        return FormatSaid(f"{maker} {found['bits']}bpw".strip(), rest)
+    if found := GGUF_TYPE.search(folded):
+        return FormatSaid(found[0].replace(" ", "_"), _without(folded, found))
+    for pattern, meant in _PATTERNS:
+        if found := pattern.search(folded):
+            number = next((group for group in found.groups() if group and group.isdigit()), "")
+            rest = _without(folded, found)
+            return FormatSaid(_numbered(meant, number, mlx=mlx or "mlx" in _parts(rest)), rest)
+    return FormatSaid("", folded)
+
+
+def _maker(folded: str) -> str:
+    return next((word for word in _parts(folded) if word in {"exl2", "exl3"}), "")
+
+
+def _parts(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text)
+
+
+def _numbered(meant: str, number: str, *, mlx: bool) -> str:
+    if meant == "INTN" and mlx:
+        return f"MLX {number}-bit"
+    return meant.replace("INTN", f"INT{number}").replace("N-bit", f"{number}-bit")
+
+
+def _without(text: str, found: re.Match[str]) -> str:
+    return f"{text[: found.start()]} {text[found.end() :]}"

@@ -1,0 +1,194 @@
+"""The one model whose words, with words declared to name none, are all that a name holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from advisor.errors import UserError
+from advisor.knowledge import names
+from advisor.knowledge.index import model_words
+from advisor.knowledge.types import Knowledge, ModelRecord
+from advisor.memo import by_identity
+from advisor.models.resolution import model_from_record
+from advisor.models.stored_tensors import Model
+from advisor.reading.format_patterns import FormatSaid
+from advisor.reading.known_models import as_tuned, has_tuning, tuned_of, tuning_of
+from advisor.reading.name_parts import NameParts
+from advisor.reading.name_rests import (
+    SEGMENT,
+    SIZE,
+    Segments,
+    is_version,
+    less_tuned,
+    publisher_words,
+    rests_of,
+)
+from advisor.reading.words import words
+
+_FREE: Final = re.compile(r"a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e")
+"""Words that tell releases of one model apart: active size, date, context, experts."""
+_MOST_TOKENS: Final = 40
+
+
+class Match(Struct, frozen=True):
+    """A known model, and what of the name is no part of its own."""
+
+    model: Model
+    tuned: bool = False
+    """Whether the rest says that it is a fine-tune of it."""
+
+
+def match(knowledge: Knowledge, parts: NameParts, said: FormatSaid) -> Match | None:
+    """Find the model whose words, with declared ones, are all that the name holds.
+
+    A known model in the tuning that is asked for goes before the public list, that before a known
+    one in another tuning, and a whole name before one that is less the words of a fine-tune.
+
+    Raises:
+        UserError: The public list has several models of this name, or it cannot be sized.
+    """
+    segments = tuple(SEGMENT.findall(said.rest))
+    if not segments or len(segments) > _MOST_TOKENS:
+        return None
+    rests = rests_of(segments, parts)
+    several: list[UserError] = []
+    for some, tuned in ((rests, False), (less_tuned(rests), True)):
+        for way in (_just_so, _listed, _nearly):
+            for rest in some:
+                try:
+                    found = way(knowledge, rest, parts)
+                except UserError as error:
+                    several.append(error)
+                    continue
+                if found is not None:
+                    return Match(found, tuned=tuned)
+    if several:
+        raise several[0]
+    return None
+
+
+def _just_so(knowledge: Knowledge, rest: Segments, parts: NameParts) -> Model | None:
+    """Give a known model that has just these words, in the tuning that is asked for."""
+    found, tuning = _record(knowledge, rest)
+    if found is None or not _may_stand(found, parts):
+        return None
+    return (
+        as_tuned(knowledge, found, tuning)
+        if has_tuning(found, tuning)
+        else tuned_of(found, tuning, knowledge)
+    )
+
+
+def _listed(knowledge: Knowledge, rest: Segments, _: NameParts) -> Model | None:
+    return _public(knowledge, "-".join(rest))
+
+
+def _nearly(knowledge: Knowledge, rest: Segments, parts: NameParts) -> Model | None:
+    """Give a known model in whatever tuning, or the one release of it that there is."""
+    found = _record(knowledge, rest)[0] or _release(knowledge, _core(" ".join(rest)))
+    if found is None or not _may_stand(found, parts):
+        return None
+    return model_from_record(found, knowledge)
+
+
+def _may_stand(record: ModelRecord, parts: NameParts) -> bool:
+    """Whether a maker's word in the name is that of this model's publisher."""
+    publisher = (record.hf_id or "").partition("/")[0].casefold()
+    own = {*publisher_words(publisher), *model_words(" ".join((record.name, *record.aliases)))}
+    for word in model_words(parts.name):
+        makers = words().makers.get(word)
+        if makers and word not in own and publisher not in {m.casefold() for m in makers}:
+            return False
+    return True
+
+
+def _core(text: str) -> tuple[str, ...]:
+    """The words of a name that are no tuning and no filler, in the order that is compared."""
+    known = words()
+    tokens = [w for w in model_words(text) if w not in known.tunings and w != "v"]
+    return tuple(sorted(tokens))
+
+
+def _record(knowledge: Knowledge, rest: Segments) -> tuple[ModelRecord | None, str]:
+    """Find the known model of just these words, and the tuning that they ask for."""
+    text = " ".join(rest)
+    tuning = tuning_of(model_words(text), words().tunings)
+    found = _by_core(knowledge)["cores"].get(_core(text), ())
+    if len(found) > 1:
+        same = [n for n in found if tuning_of(model_words(n), words().tunings) == tuning]
+        found = same if len(same) == 1 else found
+    return (knowledge.models[found[0]] if len(found) == 1 else None), tuning
+
+
+def _release(knowledge: Knowledge, tokens: tuple[str, ...]) -> ModelRecord | None:
+    """Find the one model that has just these words and the marks of its release."""
+    wanted, sized = list(tokens), any(SIZE.fullmatch(word) for word in tokens)
+    found = {
+        names_[0]
+        for core, names_ in _by_core(knowledge)["cores"].items()
+        if sized and len(names_) == 1 and _only_free(core, wanted)
+    }
+    return knowledge.models[found.pop()] if len(found) == 1 else None
+
+
+def _only_free(core: Sequence[str], wanted: Sequence[str]) -> bool:
+    left = list(core)
+    for word in wanted:
+        if word not in left:
+            return False
+        left.remove(word)
+    return bool(left) and all(_FREE.fullmatch(word) for word in left)
+
+
+@by_identity
+def _by_core(knowledge: Knowledge) -> Mapping[str, Mapping[tuple[str, ...], Sequence[str]]]:
+    """Key every spelling of the known models by its words, whatever their order."""
+    keys: dict[tuple[str, ...], list[str]] = {}
+    for record in knowledge.models.values():
+        short = (record.hf_id or "").rpartition("/")[2]
+        for core in {_core(text) for text in (record.name, *record.aliases, short)} - {()}:
+            keys.setdefault(core, []).append(record.name)
+    return {"cores": keys}
+
+
+def loosely(knowledge: Knowledge, text: str, parts: NameParts, said: FormatSaid) -> ModelRecord:
+    """Find the one model that has all these words, its family's among them, as names always were.
+
+    Raises:
+        RequestError: None has, or several.
+    """
+    if parts.publisher:
+        raise names.unknown_repository(knowledge, text)
+    if parts.tag or said.precision:
+        raise names.unknown_model(knowledge, text)
+    record = names.find_model(knowledge, text)
+    tokens = set(model_words(text))
+    if any(_tells_family(spelling, tokens) for spelling in (record.name, *record.aliases)):
+        return record
+    raise names.unknown_model(knowledge, text)
+
+
+def _tells_family(spelling: str, tokens: set[str]) -> bool:
+    """Whether words hold a model's family and its generation: ``baichuan 7b`` is no Baichuan2."""
+    family, *rest = model_words(spelling)
+    generation = rest[:1] if rest and is_version(rest[0]) else []
+    return tokens.issuperset([family, *generation])
+
+
+def listed_whole(knowledge: Knowledge, parts: NameParts) -> Model | None:
+    """Give the repository of the public list that is named just so."""
+    if parts.tag or not parts.publisher:
+        return None
+    return _public(knowledge, f"{parts.publisher}/{parts.name}")
+
+
+def _public(knowledge: Knowledge, text: str) -> Model | None:
+    from advisor.reading.public_list import find_public  # noqa: PLC0415  what is known does without
+    from advisor.reading.public_sizing import model_of  # noqa: PLC0415
+
+    public = find_public(text)
+    return model_of(public, knowledge) if public else None

@@ -1,0 +1,144 @@
+"""What a name tells of a model, put together and said in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from advisor.errors import RequestError
+from advisor.knowledge.index import model_key
+from advisor.knowledge.types import Knowledge
+from advisor.memo import by_identity
+from advisor.models.resolution import model_from_record
+from advisor.models.stored_tensors import Model
+from advisor.reading.format_names import read_format
+from advisor.reading.format_patterns import FormatSaid, said_in
+from advisor.reading.known_models import ModelRead, known_model
+from advisor.reading.name_match import Match, listed_whole, loosely, match
+from advisor.reading.name_parts import NameParts, parts_of
+from advisor.reading.name_rests import publisher_words
+from advisor.reading.ollama import Tag, default_tag, tag_named
+
+_GGUF_DEFAULT: Final = "Q4_K_M"
+"""What llama.cpp takes from a GGUF repository where no file is named (common/arg.cpp)."""
+
+
+def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
+    """Find the model that a text names where no model is known just so.
+
+    Raises:
+        UserError: Nothing has this name, several do, or it cannot be sized.
+    """
+    parts = _of_publisher(knowledge, parts_of(text))
+    said = _format_of(parts)
+    listed = listed_whole(knowledge, parts)
+    if listed is not None:
+        return _read(knowledge, text, parts, said, Match(listed), listed=True)
+    tag = tag_named(parts) if parts.may_be_ollama else None
+    if tag is not None:
+        return _tagged(knowledge, text, said, tag)
+    known = known_model(knowledge, text)
+    if known is not None:
+        return ModelRead(known)
+    found = match(knowledge, parts, said)
+    if found is not None:
+        return _read(knowledge, text, parts, said, found)
+    tag = default_tag(parts) if parts.may_be_ollama and not parts.tag else None
+    if tag is not None:
+        return _tagged(knowledge, text, said, tag)
+    return ModelRead(model_from_record(loosely(knowledge, text, parts, said), knowledge))
+
+
+def _of_publisher(knowledge: Knowledge, parts: NameParts) -> NameParts:
+    """Part ``ByteDance-Seed_Seed-OSS-36B``, as packers write it, where the publisher is known."""
+    publisher, _, name = parts.name.partition("_")
+    if parts.publisher or not name or publisher.casefold() not in _publishers(knowledge)["of"]:
+        return parts
+    return replace(parts, name=name)
+
+
+@by_identity
+def _publishers(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
+    hf_ids = (record.hf_id or "" for record in knowledge.models.values())
+    return {"of": frozenset(hf_id.partition("/")[0].casefold() for hf_id in hf_ids)}
+
+
+def _format_of(parts: NameParts) -> FormatSaid:
+    """Take the format out of the name; that of a file or tag goes before the repository's."""
+    mlx = "mlx" in publisher_words(parts.publisher)
+    said = said_in(parts.name, mlx=mlx)
+    if parts.file:
+        return replace(said_in(parts.file, mlx=mlx), rest=said.rest)
+    if parts.tag:
+        tag = said_in(parts.tag, mlx=mlx)
+        rest = f"{said.rest} {tag.rest}" if not parts.publisher else said.rest
+        return FormatSaid(tag.precision or said.precision, rest)
+    return said
+
+
+def _read(
+    knowledge: Knowledge,
+    text: str,
+    parts: NameParts,
+    said: FormatSaid,
+    found: Match,
+    *,
+    listed: bool = False,
+) -> ModelRead:
+    model = found.model
+    plain = listed and not parts.file and not parts.is_gguf
+    told = said.precision or parts.is_gguf or found.tuned or parts.publisher
+    if plain or not (told or model_key(text) != model_key(model.name)):
+        return ModelRead(model)
+    line = f"{_quoted(text)} is read as {model.name}"
+    line += ", whose sizes it has as a fine-tune" if found.tuned else ""
+    if parts.publisher:
+        own = f"{parts.publisher}/{parts.name}"
+        model = replace(model, name=_name_of(parts, model, said), hf_id=own)
+    if said.precision:
+        held, remark = _held(knowledge, said.precision)
+        held_model = _holding(model, held, own=bool(parts.publisher))
+        return ModelRead(held_model, held, (f"{line} in {held}{remark}.",))
+    if parts.is_gguf:
+        line += f" in {_GGUF_DEFAULT}, which llama.cpp takes where no file is named"
+        return ModelRead(_holding(model, _GGUF_DEFAULT, own=True), "", (f"{line}.",))
+    return ModelRead(model, "", (f"{line}.",))
+
+
+def _quoted(text: str) -> str:
+    return f"'{text.strip()}'"
+
+
+def _name_of(parts: NameParts, model: Model, said: FormatSaid) -> str:
+    """A packed copy keeps the name of what it holds, so that its files are named once."""
+    return model.name if said.precision or parts.is_gguf else parts.name
+
+
+def _held(knowledge: Knowledge, word: str) -> tuple[str, str]:
+    """Give the format's name, or the word where it names several, and what its size rests on."""
+    try:
+        read = read_format(knowledge, word)
+    except RequestError:
+        return word, ""
+    only = read.formats[0].name if len(read.formats) == 1 else word
+    return only, f" (named {word.upper()}{read.remark})" if read.remark else ""
+
+
+def _holding(model: Model, held: str, *, own: bool) -> Model:
+    """Give a model whose files hold this format; of a bare name nobody knows the repository."""
+    return replace(model, held_format=held, hf_id=model.hf_id if own else None)
+
+
+def _tagged(knowledge: Knowledge, text: str, said: FormatSaid, tag: Tag) -> ModelRead:
+    """Read a tag of Ollama's library: the model that it holds, in its format.
+
+    Raises:
+        UserError: The model cannot be sized.
+    """
+    model = known_model(knowledge, tag.model)
+    inner = ModelRead(model) if model else read_by_words(knowledge, tag.model)
+    held, remark = _held(knowledge, said.precision or tag.precision)
+    line = f"{_quoted(text)} is read as {inner.model.name}, Ollama's {tag.name}, in {held}{remark}."
+    return ModelRead(_holding(inner.model, held, own=True), held if said.precision else "", (line,))

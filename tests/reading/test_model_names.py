@@ -1,0 +1,200 @@
+"""Names of models as people type and paste them: the model meant, or a refusal; never another."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import RequestError, UserError
+from advisor.files import data_dir
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.index import model_core, model_key
+from advisor.reading.known_models import ModelRead
+from advisor.reading.model_names import read_model
+from advisor.reading.ollama import FILE as TAGS
+from advisor.reading.words import words
+from advisor.scenario.resolve import resolve
+from advisor.scenario.settings import Request
+from tests.reading.random_names import texts
+
+HERE = Path(__file__).parent
+KNOWN = load_knowledge()
+SPOKEN = 0.95
+"""Share of what people type that must be understood at once."""
+
+
+def rows(name: str) -> list[list[str]]:
+    lines = (HERE / name).read_text("utf-8").splitlines()
+    return [line.split("\t") for line in lines if not line.startswith("#")]
+
+
+def read(text: str) -> ModelRead | None:
+    try:
+        return read_model(KNOWN, text)
+    except UserError:
+        return None
+
+
+def billions(name: str) -> float | None:
+    found = re.search(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z])", re.sub(r"[_: -]+", " ", name.lower()))
+    return float(found[1]) if found else None
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "held"),
+    [
+        ("Qwen3-Coder-30B-A3B-Instruct-FP8", "Qwen3-Coder-30B-A3B-Instruct", "FP8"),
+        ("unsloth/Qwen3.6-27B-GGUF", "Qwen3.6-27B", "Q4_K_M"),
+        (
+            "hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:Q5_K_M",
+            "Llama-3.2-3B-Instruct",
+            "Q5_K_M",
+        ),
+        ("Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf", "Llama-3.1-8B-Instruct", "Q4_K_M"),
+        ("Qwen3-235B-A22B-UD-Q2_K_XL-00001-of-00003.gguf", "Qwen3-235B-A22B", "Q2_K"),
+        ("qwen2.5:14b-instruct-q5_K_M", "Qwen2.5-14B-Instruct", "Q5_K_M"),
+        ("llama3.2", "Llama-3.2-3B-Instruct", "Q4_K_M"),
+        ("llama3.2:1b", "Llama-3.2-1B-Instruct", "Q8_0"),
+        ("deepseek-r1:8b", "DeepSeek-R1-0528-Qwen3-8B", "Q4_K_M"),
+        ("qwen3.6-27b-autoround-int4", "Qwen3.6-27B", "GPTQ 4-bit"),
+        ("Qwen3-14B-exl3 4.25bpw", "Qwen3-14B", "EXL3 4.25bpw"),
+        ("some-org/Qwen3-14B-w8a8", "Qwen3-14B", "INT8 W8A8"),
+        ("google gemma 3 27b", "gemma-3-27b-it", None),
+        ("llama v2 70b", "Llama-2-70b-hf", None),
+        ("dolphin-2.9.4-llama3.1-8b", "Llama-3.1-8B", None),
+        ("llama-7b-4bit", "llama-7b", "INT4"),
+        ("https://huggingface.co/Qwen/Qwen3-14B/tree/main", "Qwen3-14B", None),
+    ],
+)
+def test_a_name_tells_model_and_format(text: str, model: str, held: str | None) -> None:
+    found = read_model(KNOWN, text)
+    assert (found.model.name, found.model.held_format) == (model, held)
+    assert bool(found.said) == (model_key(text) != model_key(model) and "tree" not in text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "K2 instruct thing",
+        "baichuan 7 b zzz",
+        "microsoft llama 3 8b",
+        "foo qwen3 8b",
+        "qwen3-8b-sparkle",
+        "llama-3.1-9b",
+        "scout",
+        "someone/nothing-like-it-Q4_K_M.gguf",
+        "deepseek-r1:9b",
+        "instruct",
+        "",
+        ":",
+        "gguf",
+        "hf.co/",
+    ],
+)
+def test_a_word_that_nothing_explains_is_refused(text: str) -> None:
+    with pytest.raises(RequestError):
+        read_model(KNOWN, text)
+
+
+def test_a_tuning_that_is_asked_for_is_served() -> None:
+    """A record is often the base model: the command serves the repository that was asked for."""
+    for text in (
+        "Llama-3.1-8B-Instruct",
+        "gemma-2-27b-it",
+        "llama 3 70b instruct",
+        "gemma-2-9b it",
+    ):
+        served = read_model(KNOWN, text).model.hf_id or ""
+        assert {"instruct", "it"} & set(served.casefold().split("-")), (text, served)
+
+
+def test_what_people_type_is_understood() -> None:
+    wrong, understood = [], 0
+    spoken = rows("spellings.tsv")
+    for text, parameters in spoken:
+        found = read(text)
+        if found is None:
+            continue
+        understood += 1
+        if abs(found.model.parameters / int(parameters) - 1) > 0.01:
+            wrong.append((text, found.model.name))
+    assert wrong == []
+    assert understood >= SPOKEN * len(spoken)
+
+
+def test_models_of_threads_are_understood() -> None:
+    wrong, understood = [], 0
+    asked = rows("threads.tsv")
+    for row in asked:
+        found = read(row[3])
+        if found is None:
+            continue
+        understood += 1
+        meant = float(row[8]) if row[8] else billions(row[3])
+        counts = (found.model.parameters / 1e9, found.model.label_parameters_b or 0)
+        if meant and all(abs(count / meant - 1) > 0.12 for count in counts):
+            wrong.append((row[3], found.model.name))
+    assert wrong == []
+    assert understood >= 0.94 * len(asked)
+
+
+def test_formats_of_threads_are_understood() -> None:
+    """Whole questions without their card; runtimes that are not sized yet are left out."""
+    missed = []
+    for row in rows("threads.tsv"):
+        request = Request(model=row[3], precision=row[4] or None)
+        try:
+            resolve(request, KNOWN)
+        except UserError as error:
+            if "unknown weight format" in str(error):
+                missed.append((row[4], str(error)))
+    assert missed == []
+
+
+def test_tags_of_ollama_hold_the_model_that_they_name() -> None:
+    lines = (data_dir("knowledge") / TAGS).read_text("utf-8").splitlines()
+    asked = [line.split("\t") for line in lines if not line.startswith("#")]
+    wrong, understood = [], 0
+    for family, tag, model, _ in asked:
+        found, meant = read(f"{family}:{tag}"), read(model)
+        understood += found is not None
+        if found and meant and found.model.parameters != meant.model.parameters:
+            wrong.append((family, tag, found.model.name))
+    assert wrong == []
+    assert understood >= SPOKEN * len(asked)
+
+
+def test_spelling_makes_no_other_model() -> None:
+    """Words in another order, other case and separators, a maker's or packer's word before it."""
+    rng, changed = random.Random(5), []
+    packers = sorted(words().packers)
+    for record in rng.sample(sorted(KNOWN.models.values(), key=lambda m: m.name), 60):
+        for spelling in (record.name, *record.aliases):
+            parts = spelling.split("-")
+            shuffled = rng.sample(parts, len(parts))
+            for text in (
+                spelling.upper(),
+                "_".join(parts),
+                " ".join(shuffled),
+                f"{rng.choice(packers)} {spelling}",
+                f"{spelling} GGUF",
+            ):
+                found, own = read(text), read(spelling)
+                if found and own and found.model.parameters != own.model.parameters:
+                    changed.append((text, found.model.name))
+    assert changed == []
+
+
+def test_a_word_more_never_makes_a_known_model() -> None:
+    for record in list(KNOWN.models.values())[::15]:
+        for word in ("zork", "reranker9", "vl2"):
+            assert read(f"{record.name}-{word}") is None
+        assert model_core(record.name)
+
+
+def test_nothing_typed_makes_more_than_a_message() -> None:
+    for text in texts(400, random.Random(2)):
+        read(text)
