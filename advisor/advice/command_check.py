@@ -27,7 +27,7 @@ from advisor.runtimes.commands import command_for
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import cards_asked
 from advisor.scenario.scenario import Scenario
-from advisor.scenario.settings import Request, request_from
+from advisor.scenario.settings import AROUND, Request, request_from
 from advisor.units import shell_word
 
 Starts = Literal["yes", "in part", "no"]
@@ -57,19 +57,19 @@ class Checked(Struct, frozen=True):
         return bool(self.pasted.unknown or self.pasted.wrong)
 
 
-def check_command(text: str, gpu: str, advisor: Advisor) -> Checked:
+def check_command(text: str, machine: Request, advisor: Advisor) -> Checked:
     """Say what comes of a command on a card.
 
     Args:
         text: The command as pasted.
-        gpu: The card, as for any request.
+        machine: What a command does not say: the cards, and the computer around them.
         advisor: Rules and knowledge.
 
     Raises:
         UserError: The command, the model or the card cannot be read.
     """
     pasted = read_pasted(text)
-    asked, request = _request(pasted, gpu, advisor.knowledge)
+    asked, request = _request(pasted, machine, advisor.knowledge)
     advice = advisor.advise(request)
     if asked.fits_context and advice.state not in _RUNS:
         lowered = max(advice.limits.max_context_tokens or 0, _LEAST_CONTEXT)
@@ -78,15 +78,18 @@ def check_command(text: str, gpu: str, advisor: Advisor) -> Checked:
     found = Checked(pasted, asked, advice, starts, sequences)
     if found.refused:
         found = replace(found, starts="no")
-    corrected, by = _corrected(found, gpu, advisor)
+    corrected, by = _corrected(found, machine, advisor)
     return replace(found, corrected=corrected, by=by)
 
 
-def _request(pasted: Pasted, gpu: str, knowledge: Knowledge) -> tuple[Asked, Request]:
+def _request(
+    pasted: Pasted, machine: Request, knowledge: Knowledge
+) -> tuple[Asked, Request]:
     asked = asked_by(pasted, knowledge)
-    cards = cards_asked(Request(gpu=gpu), knowledge)
+    cards, gpu = cards_asked(machine, knowledge), machine.gpu or ""
     named = _cards_used(gpu, cards, asked.cards, knowledge)
-    return asked, request_from({**asked.settings, "gpu": named})
+    around = {name: getattr(machine, name) for name in AROUND if getattr(machine, name) is not None}
+    return asked, replace(request_from({**asked.settings, "gpu": named}), **around)
 
 
 def _cards_used(gpu: str, cards: Cards, wanted: int | None, knowledge: Knowledge) -> str:
@@ -142,24 +145,23 @@ def _starts(advice: Conclusions, asked: Asked, knowledge: Knowledge) -> tuple[St
 # ---- the corrected command
 
 
-def _corrected(found: Checked, gpu: str, advisor: Advisor) -> tuple[str, Option | None]:
+def _corrected(
+    found: Checked, machine: Request, advisor: Advisor
+) -> tuple[str, Option | None]:
     if found.starts == "yes":
         return "", None
     advice = found.advice
     if found.refused and advice.state in _RUNS:
         kept = _kept(found.pasted)
-        return (kept, None) if _holds(kept, gpu, advice.memory, advisor) else ("", None)
+        return (kept, None) if _holds(kept, machine, advice.memory, advisor) else ("", None)
+    most = cards_asked(machine, advisor.knowledge).count
     for ranked in sorted(advice.recommendations, key=lambda one: _distance(one.option, advice)):
         option = ranked.option
-        if option.scenario.gpu != advice.scenario.gpu or option.scenario.gpus > _most(gpu, advisor):
+        if option.scenario.gpu != advice.scenario.gpu or option.scenario.gpus > most:
             continue
-        merged = _merged(found, option, gpu, advisor)
+        merged = _merged(found, option, machine, advisor)
         return merged or command_for(option.scenario, option.memory), option
     return "", None
-
-
-def _most(gpu: str, advisor: Advisor) -> int:
-    return find_cards(advisor.knowledge, gpu).count
 
 
 def _distance(option: Option, advice: Conclusions) -> tuple[bool, bool]:
@@ -168,7 +170,9 @@ def _distance(option: Option, advice: Conclusions) -> tuple[bool, bool]:
     return not same, option.effort != "setting"
 
 
-def _merged(found: Checked, option: Option, gpu: str, advisor: Advisor) -> str:
+def _merged(
+    found: Checked, option: Option, machine: Request, advisor: Advisor
+) -> str:
     """Write the option into the user's own line; empty where that does not come to the same."""
     pasted = found.pasted
     if pasted.lines > 1 or option.scenario.framework.name != found.asked.framework:
@@ -178,7 +182,7 @@ def _merged(found: Checked, option: Option, gpu: str, advisor: Advisor) -> str:
     for keep_others in (True, False):
         kept = _exchanged(pasted, wanted, keep_model=same_model, keep_others=keep_others)
         text = _written(pasted, list(kept))
-        if _holds(text, gpu, option.memory, advisor):
+        if _holds(text, machine, option.memory, advisor):
             return text
     return ""
 
@@ -230,13 +234,15 @@ def _written(pasted: Pasted, items: Sequence[Item]) -> str:
     return " ".join(shell_word(word) for word in words)
 
 
-def _holds(text: str, gpu: str, memory: Memory, advisor: Advisor) -> bool:
+def _holds(
+    text: str, machine: Request, memory: Memory, advisor: Advisor
+) -> bool:
     """Whether a command, read back, comes to this estimate."""
     if not text:
         return False
     try:
         pasted = read_pasted(text)
-        _, request = _request(pasted, gpu, advisor.knowledge)
+        _, request = _request(pasted, machine, advisor.knowledge)
         taken = not pasted.unknown and not pasted.wrong
         return taken and advisor.estimate(request).memory == memory
     except UserError:

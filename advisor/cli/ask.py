@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli.advise import Format, advise
-from advisor.cli.options import KnowledgeFolder, Length, Output
+from advisor.cli.options import KnowledgeFolder, Length, Output, RulesFolder, TemplatesFolder
 from advisor.errors import RequestError
 from advisor.knowledge import load_knowledge
 from advisor.reading.sentences import Read, read_sentence
@@ -32,6 +32,8 @@ def ask(
         Length, typer.Option(metavar="<word>", help="How much is said: short, standard or full.")
     ] = Length.short,
     output: Output = None,
+    rules: RulesFolder = None,
+    templates: TemplatesFolder = None,
     knowledge: KnowledgeFolder = None,
     fail_unless_fits: Annotated[
         bool, typer.Option("--fail-unless-fits", help="Exit 3 unless the verdict is 'fits'.")
@@ -53,6 +55,8 @@ def ask(
         format_=format_,
         length=length,
         output=output,
+        rules=rules,
+        templates=templates,
         knowledge=knowledge,
         fail_unless_fits=fail_unless_fits,
     )

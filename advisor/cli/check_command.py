@@ -15,15 +15,19 @@ from advisor.advice.pipeline import Advisor
 from advisor.cli.advise import NOT_FITTING
 from advisor.cli.options import (
     LENGTHS,
+    Asked,
     Format,
     KnowledgeFolder,
     Length,
     NoMeasurements,
     Output,
+    RulesFolder,
+    TemplatesFolder,
     measurements_of,
+    takes_machine,
 )
 from advisor.cli.report_output import write
-from advisor.errors import RequestError
+from advisor.errors import RequestError, raise_problems
 from advisor.reading.meanings import not_sized
 from advisor.report.assembly import document
 from advisor.report.figures import wrapped
@@ -43,14 +47,15 @@ _SAID = {
 }
 
 
+@takes_machine
 def check_command_line(
+    machine: Asked,
     command: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="-- COMMAND...", help="The command, behind --. Without it, standard input."
         ),
     ] = None,
-    gpu: Annotated[str, typer.Option(help="The card it is to run on, as for advise.")] = "local",
     format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.text,
     length: Annotated[
         Length, typer.Option(metavar="<word>", help="How much of the report follows.")
@@ -59,6 +64,8 @@ def check_command_line(
     fail_unless_fits: Annotated[
         bool, typer.Option("--fail-unless-fits", help="Exit 3 unless the command starts.")
     ] = False,
+    rules: RulesFolder = None,
+    templates: TemplatesFolder = None,
     knowledge: KnowledgeFolder = None,
     no_measurements: NoMeasurements = False,
 ) -> None:
@@ -67,16 +74,21 @@ def check_command_line(
     It reads what starts vLLM, SGLang, TensorRT-LLM, TGI, llama.cpp, Ollama (and Modelfiles),
     TabbyAPI, MLX-LM and LM Studio; also in a container, with variables and over several lines.
     """
+    raise_problems(machine.wrong)
     advisor = Advisor.load(
-        knowledge=knowledge, measurements=None if no_measurements else measurements_of(knowledge)
+        rules=rules,
+        templates=templates,
+        knowledge=knowledge,
+        measurements=None if no_measurements else measurements_of(knowledge),
     )
-    found = check_command(_pasted(command), gpu, advisor)
+    found = check_command(_pasted(command), machine.request, advisor)
     complete = format_ is Format.json
-    doc = document(advisor.with_expected(found.advice) if complete else found.advice)
+    answer = advisor.with_expected(found.advice) if complete else found.advice
+    doc = document(answer, templates=templates)
     if complete:
         text = json.dumps(_as_json(found, doc), ensure_ascii=False, indent=2) + "\n"
     else:
-        report = render_text(doc, width=_WIDTH, length=LENGTHS[length])
+        report = render_text(doc, width=_WIDTH, length=LENGTHS[length], templates=templates)
         text = "\n".join([*_lines(found), "", report])
     write(text, output)
     if fail_unless_fits and found.starts != "yes":

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from advisor.calibration import file_of
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.reading.model_names import is_read
-from advisor.scenario.settings import FLAGS, SETTINGS, WITH_UNITS, Request, Setting
+from advisor.scenario.settings import AROUND, FLAGS, SETTINGS, WITH_UNITS, Request, Setting
 from advisor.suggest import did_you_mean
 from advisor.units import GB, GIB, UnitError, parse_quantity, parse_size_as_sold, parse_whole
 
@@ -197,6 +197,13 @@ def adds_to_request(command: Callable[..., None]) -> Callable[..., None]:
     """Do the same where none of the flags is needed, as the rest is read elsewhere."""
     flags = [_flag(replace(setting, needed=False)) for setting in FLAGS]
     return spread(command, "asked", flags, read_flags)
+
+
+def takes_machine(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter ``machine`` by the flags of the cards and the computer around them."""
+    flags = [_flag(SETTINGS[name]) for name in ("gpu", "gpus", *AROUND)]
+    flags[0] = flags[0].replace(default="local")
+    return spread(command, "machine", flags, read_flags)
 
 
 def spread(

@@ -78,6 +78,9 @@ def _translated(pasted: Pasted) -> Mapping[str, str]:
     return words
 
 
+_MOST_DIGITS = 30
+
+
 def whole(text: str) -> int:
     """Read ``32768``, ``32k`` or ``128K`` (1,024 tokens) as vLLM does.
 
@@ -85,8 +88,8 @@ def whole(text: str) -> int:
         RequestError: Not a number.
     """
     matched = _HUMAN.fullmatch(text.strip().replace(",", "").replace("_", ""))
-    if matched is None:
-        raise RequestError(f"'{text}' is not a whole number")
+    if matched is None or len(text) > _MOST_DIGITS:
+        raise RequestError(f"'{text[:_MOST_DIGITS]}' is not a whole number")
     return round(float(matched[1]) * _FACTORS.get(matched[2] or "", 1))
 
 

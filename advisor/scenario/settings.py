@@ -265,6 +265,8 @@ FIXED: Sequence[Setting] = sorted(
     key=lambda one: (one.panel != _HOST, one.kind in {"switch", "word"}, one.kind == "word"),
 )
 """Those that the block ``with`` of a plan takes: the computer, numbers, switches, words."""
+AROUND: Sequence[str] = [one.name for one in FLAGS if one.panel == _HOST]
+"""Settings of the computer around the cards."""
 WITH_UNITS: Mapping[str, Setting] = {
     one.with_unit: one for one in SETTINGS.values() if one.with_unit
 }

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from advisor.advice.command_check import Checked, check_command
+from advisor.scenario.settings import Request
 from tests.cli.running import run
 from tests.commands.test_shown import advisor
 
@@ -17,7 +18,7 @@ SERVE = "vllm serve Qwen/Qwen3-32B-AWQ --max-model-len 32768 --max-num-seqs 1 --
 
 
 def checked(text: str, gpu: str) -> Checked:
-    return check_command(text, gpu, advisor())
+    return check_command(text, Request(gpu=gpu), advisor())
 
 
 def test_a_command_that_starts_says_what_it_leaves(capsys: Capture) -> None:
