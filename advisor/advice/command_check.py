@@ -82,11 +82,12 @@ def check_command(text: str, machine: Request, advisor: Advisor) -> Checked:
     return replace(found, corrected=corrected, by=by)
 
 
-def _request(
-    pasted: Pasted, machine: Request, knowledge: Knowledge
-) -> tuple[Asked, Request]:
+def _request(pasted: Pasted, machine: Request, knowledge: Knowledge) -> tuple[Asked, Request]:
     asked = asked_by(pasted, knowledge)
     cards, gpu = cards_asked(machine, knowledge), machine.gpu or ""
+    if not cards.counted and cards.count > 1:
+        gpu = f"{cards.count}x {gpu}"
+        cards = cards_asked(Request(gpu=gpu), knowledge)
     named = _cards_used(gpu, cards, asked.cards, knowledge)
     around = {name: getattr(machine, name) for name in AROUND if getattr(machine, name) is not None}
     return asked, replace(request_from({**asked.settings, "gpu": named}), **around)
@@ -145,9 +146,7 @@ def _starts(advice: Conclusions, asked: Asked, knowledge: Knowledge) -> tuple[St
 # ---- the corrected command
 
 
-def _corrected(
-    found: Checked, machine: Request, advisor: Advisor
-) -> tuple[str, Option | None]:
+def _corrected(found: Checked, machine: Request, advisor: Advisor) -> tuple[str, Option | None]:
     if found.starts == "yes":
         return "", None
     advice = found.advice
@@ -170,9 +169,7 @@ def _distance(option: Option, advice: Conclusions) -> tuple[bool, bool]:
     return not same, option.effort != "setting"
 
 
-def _merged(
-    found: Checked, option: Option, machine: Request, advisor: Advisor
-) -> str:
+def _merged(found: Checked, option: Option, machine: Request, advisor: Advisor) -> str:
     """Write the option into the user's own line; empty where that does not come to the same."""
     pasted = found.pasted
     if pasted.lines > 1 or option.scenario.framework.name != found.asked.framework:
@@ -234,9 +231,7 @@ def _written(pasted: Pasted, items: Sequence[Item]) -> str:
     return " ".join(shell_word(word) for word in words)
 
 
-def _holds(
-    text: str, machine: Request, memory: Memory, advisor: Advisor
-) -> bool:
+def _holds(text: str, machine: Request, memory: Memory, advisor: Advisor) -> bool:
     """Whether a command, read back, comes to this estimate."""
     if not text:
         return False

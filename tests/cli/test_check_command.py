@@ -138,3 +138,20 @@ def test_what_cannot_be_read_is_one_message(
         assert result.out == ""
         assert result.err.startswith("error: ")
         assert said in result.err
+
+
+def test_the_machine_is_told_as_for_advise(capsys: Capture) -> None:
+    line = ["--", "vllm", "serve", "Qwen/Qwen3-32B-AWQ", "--tensor-parallel-size", "2"]
+    apart = run(capsys, "check-command", "--gpu", "RTX 3090", "--gpus", "2", "--ram", "64GB", *line)
+    at_once = run(capsys, "check-command", "--gpu", "2x RTX 3090", "--ram", "64GB", *line)
+    assert apart.code == at_once.code == 0
+    assert apart.out == at_once.out
+    wrong = run(capsys, "check-command", "--gpu", "RTX 3090", "--ram", "much", *line)
+    assert (wrong.code, wrong.err.count("\n")) == (1, 1)
+
+
+def test_a_number_beyond_all_bounds_is_a_mistake(capsys: Capture) -> None:
+    line = ["--", "llama-server", "-m", "llama-3-8b.gguf", "-c", "9" * 400]
+    told = run(capsys, "check-command", "--gpu", "RTX 3090", *line)
+    assert told.code == 1
+    assert "is not a whole number" in told.err
