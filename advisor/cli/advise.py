@@ -10,6 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
+from advisor.cli.hub_models import local_model
 from advisor.cli.options import (
     LENGTHS,
     Asked,
@@ -17,7 +18,6 @@ from advisor.cli.options import (
     Length,
     NoMeasurements,
     Offline,
-    local_model,
     measurements_of,
     takes_request,
 )

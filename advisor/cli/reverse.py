@@ -13,11 +13,11 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
 from advisor import reverse
+from advisor.cli.hub_models import local_model
 from advisor.cli.options import (
     Hub,
     Offline,
     flag_of,
-    local_model,
     read_bandwidth,
     read_size,
     spread,
