@@ -91,17 +91,24 @@ def find_framework(knowledge: Knowledge, text: str) -> Framework:
     return found[0]
 
 
-@by_text
-def find_kv_type(knowledge: Knowledge, text: str) -> KvType:
-    """Find a KV-cache element type by name.
+def find_kv_type(knowledge: Knowledge, text: str, framework: Framework | None = None) -> KvType:
+    """Find a KV-cache element type by name or alias; of several a framework's own goes first.
 
     Raises:
         RequestError: Unknown, with the nearest names.
     """
-    key = plain_key(text)
-    for name in knowledge.kv_types:
-        if plain_key(name) == key:
-            return knowledge.kv_types[name]
+    found = _kv_types_called(knowledge, text)
+    own = framework.kv_types if framework else ()
+    return next((one for one in found if one.name in own), found[0])
+
+
+@by_text
+def _kv_types_called(knowledge: Knowledge, text: str) -> tuple[KvType, ...]:
+    key, known = plain_key(text), knowledge.kv_types.values()
+    exact = (one for one in known if plain_key(one.name) == key)
+    found = (*exact, *(one for one in known if key in map(plain_key, one.aliases)))
+    if found:
+        return found
     raise _unknown("KV-cache type", text, knowledge.kv_types, ", ".join(knowledge.kv_types))
 
 

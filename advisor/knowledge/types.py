@@ -214,6 +214,7 @@ class KvType(Struct, frozen=True):
 
     name: Text = field(name="kv_type")
     bits: Bits
+    aliases: Texts = ()
     quality_loss_percent: Loss | None = field(default=None, name="quality_loss")
     needs_flash_attention: Flag = False
     min_compute_capability: Number | None = None

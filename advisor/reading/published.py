@@ -52,7 +52,8 @@ def published_format(public: PublicModel) -> str | None:
     """Name the weight format that its files hold, None for 16 bits and where it is not told."""
     if not is_packed(public):
         return None
-    told = _told(public)
+    packs_for_mlx = "mlx" in public.hf_id.partition("/")[0].lower()
+    told = f"{'mlx ' if packs_for_mlx else ''}{_told(public)}"
     return next((name for word, name in _FORMATS if re.search(word, told)), "") or None
 
 

@@ -60,7 +60,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         if request.framework
         else None
     )
-    kv_types = problems.attempt(lambda: _kv_types(request, knowledge))
+    kv_types = problems.attempt(lambda: _kv_types(request, knowledge, framework))
     asked = problems.attempt(lambda: precision_asked(request, model))
     formats = problems.attempt(lambda: formats_for(asked, model, knowledge)) if asked else None
     backend = problems.attempt(lambda: _backend(request, gpu))
@@ -149,11 +149,13 @@ def _find_model(request: Request, knowledge: Knowledge) -> ModelRead:
     return model_named(request.model, knowledge)
 
 
-def _kv_types(request: Request, knowledge: Knowledge) -> tuple[KvType, KvType]:
+def _kv_types(
+    request: Request, knowledge: Knowledge, framework: Framework | None
+) -> tuple[KvType, KvType]:
     both = request.kv_cache or "f16"
     return (
-        names.find_kv_type(knowledge, request.kv_cache_k or both),
-        names.find_kv_type(knowledge, request.kv_cache_v or both),
+        names.find_kv_type(knowledge, request.kv_cache_k or both, framework),
+        names.find_kv_type(knowledge, request.kv_cache_v or both, framework),
     )
 
 

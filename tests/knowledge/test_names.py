@@ -295,3 +295,23 @@ def test_a_family_of_formats_is_told_its_sizes(knowledge: Knowledge, text: str, 
     with pytest.raises(RequestError, match=r"unknown weight format") as found:
         find_format_candidates(knowledge, text)
     assert f"Did you mean {names}" in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "framework", "name"),
+    [
+        ("q4", None, "q4_0"),
+        ("q4", "llama.cpp", "q4_0"),
+        ("q4", "ExLlamaV2", "exl-q4"),
+        ("fp8", "vLLM", "fp8"),
+        ("fp8", "ExLlamaV2", "exl-8bit"),
+        ("8bit", "MLX-LM", "mlx-8bit"),
+        ("fp16", "vLLM", "f16"),
+        ("BFloat16", None, "bf16"),
+    ],
+)
+def test_one_word_for_a_cache_is_the_framework_s_own(
+    knowledge: Knowledge, text: str, framework: str | None, name: str
+) -> None:
+    runtime = knowledge.frameworks[framework] if framework else None
+    assert find_kv_type(knowledge, text, runtime).name == name

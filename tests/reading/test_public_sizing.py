@@ -119,6 +119,7 @@ def test_a_copy_is_sized_as_its_base_under_its_own_name(hf_id: str, base: str) -
         ("Qwen/Qwen3.6-27B-FP8", "FP8"),
         ("nvidia/Qwen3-14B-NVFP4", "NVFP4"),
         ("lmstudio-community/Qwen3.8-27B-MLX-4bit", "MLX 4-bit"),
+        ("mlx-community/Qwen3-30B-A3B-4bit", "MLX 4-bit"),
         ("unsloth/Qwen2.5-14B-bnb-4bit", "NF4"),
         ("unsloth/Qwen3-8B-GGUF", "Q4_K_M"),
         ("Qwen/Qwen3-8B", None),
