@@ -291,7 +291,7 @@ def test_a_gguf_repository_is_sized_as_the_file_that_is_taken_of_it() -> None:
     scenario = resolve(Request(model="unsloth/Qwen3-8B-GGUF"), load_knowledge())
     assert (scenario.precision.name, scenario.model.name) == ("Q4_K_M", "Qwen3-8B")
     assert scenario.model.hf_id == "unsloth/Qwen3-8B-GGUF"
-    assert "Of GGUF files llama.cpp takes Q4_K_M" in scenario.read_as[0]
+    assert "in Q4_K_M, which llama.cpp takes where no file is named" in scenario.read_as[0]
 
 
 def test_packed_weights_without_a_format_here_are_told() -> None:
