@@ -214,10 +214,10 @@ class KvType(Struct, frozen=True):
 
     name: Text = field(name="kv_type")
     bits: Bits
-    aliases: Texts = ()
     quality_loss_percent: Loss | None = field(default=None, name="quality_loss")
     needs_flash_attention: Flag = False
     min_compute_capability: Number | None = None
+    aliases: Texts = ()
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
