@@ -1,8 +1,7 @@
 """What the knowledge base holds, as frozen records in base units.
 
 ``None`` always means unknown, never zero or "no". Each field is declared here alone: its type, its
-kind (``field_kinds``: how it is read from a file) and, as ``name``, its key where that differs.
-A field without a kind is not read but worked out.
+kind (``field_kinds``: how it is read from a file; without one it is worked out) and its ``name``.
 """
 
 from __future__ import annotations
