@@ -14,7 +14,7 @@ from typing import TypedDict, TypeVar, cast
 
 from msgspec import Struct
 
-from advisor.errors import UserError
+from advisor.errors import RequestError, UserError
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
 from advisor.memo import table
@@ -162,6 +162,8 @@ _Found = TypeVar("_Found")
 
 _MOST_ENTRIES = 8192
 _LONGEST_TEXT = 200
+_LONGEST_NAME = 4_000
+"""A request may name 64 cards one by one; patterns of names are not made for more."""
 Spelling = Sequence[str]
 
 
@@ -263,7 +265,7 @@ def by_text(
     @wraps(find)
     def remembered(knowledge: Knowledge, text: str) -> _Found:
         if len(text) > _LONGEST_TEXT:
-            return find(knowledge, text)
+            return find(knowledge, _bounded(text))
         key = (id(knowledge), text)
         entry = kept.get(key)
         if entry is None:
@@ -276,6 +278,13 @@ def by_text(
         return found
 
     return remembered
+
+
+def _bounded(text: str) -> str:
+    words = " ".join(text.split())
+    if len(words) > _LONGEST_NAME:
+        raise RequestError(f"'{words[:_LONGEST_TEXT]}...' is too long for a name")
+    return words
 
 
 def _outcome(

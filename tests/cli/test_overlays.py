@@ -196,9 +196,9 @@ def test_an_option_comes_before_advisor_toml(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('rule = "rules"', "advisor.toml: unknown key 'rule'. Did you mean 'rules'?"),
-        ('rules = "nowhere"', "advisor.toml: 'rules' names no folder: 'nowhere'."),
-        ("rules = 3", "advisor.toml: 'rules' names no folder: 3."),
+        ('rule = "rules"', "advisor.toml:1: unknown key 'rule'. Did you mean 'rules'?"),
+        ('rules = "nowhere"', "advisor.toml:1: 'rules' names no folder: 'nowhere'."),
+        ("rules = 3", "advisor.toml:1: 'rules' names no folder: 3."),
         ("rules = ", "advisor.toml: not TOML: "),
     ],
 )

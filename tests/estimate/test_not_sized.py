@@ -20,8 +20,6 @@ NOT_SIZED = {
     "GLM-5": "keeps a token index beside its cache whose size is not established",
     "Llama-3_3-Nemotron-Super-49B-v1": "of architecture 'nemotron-nas', which advisor cannot size",
     "MiniCPM-V-2_6": "of architecture 'minicpmv', which advisor cannot size yet",
-    "gemma-4-E2B-it": "hidden_size_per_layer_input is missing",
-    "gemma-4-E4B-it": "hidden_size_per_layer_input is missing",
     "grok-1": "of architecture 'grok-1', which advisor cannot size yet",
 }
 
