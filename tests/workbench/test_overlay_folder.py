@@ -67,15 +67,13 @@ def test_saved_knowledge_runs_your_own_rules_first_and_the_rest_later(
     session: Session, house: Path
 ) -> None:
     assert failures(session, frozenset({RULE})) == []
-    card = house / "knowledge" / "gpus" / "house.yaml"
-    edit(card, "48 GiB", "8 GiB")
-    edit(card, "Example 48 GB card", "Example 8 GB card")
+    edit(house / "knowledge" / "gpus" / "house.yaml", "vram: 48 GiB", "vram: 48 GiB\n  tdp: 301 W")
     concerned = session.reload()
     assert RULE in concerned.rules
     assert len(concerned.scenarios) == len(session.scenarios) > 0
     assert concerned.later == set(session.runner.advisor.ruleset.by_id) - concerned.rules
-    ready = session.runner.advisor.knowledge.gpus["Example 8 GB card"]
-    assert ready.vram_bytes == 8 * 2**30
+    ready = session.runner.advisor.knowledge.gpus["Example 48 GB card"]
+    assert ready.tdp_w == 301
 
 
 def test_texts_and_knowledge_are_watched(session: Session, house: Path) -> None:
