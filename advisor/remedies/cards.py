@@ -131,7 +131,7 @@ def _worth_a_look(base: Base, gpu: Gpu) -> Sequence[CardRow]:
     if base.scenario.cards:
         least = _largest(base.scenario.cards).vram_bytes or 0
         return [row for row in rows if row.vram_bytes > least]
-    if not base.card_fits:
+    if not base.fits:
         weights, count = base.memory.weights_bytes, base.scenario.gpus
         larger = (row for row in rows if row.vram_bytes > least)
         return [row for row in larger if row.vram_bytes * count >= weights]
@@ -204,7 +204,7 @@ def _second(base: Base, *_: object) -> Iterator[Option]:
     larger card than the smaller one has.
     """
     gpu, found = base.scenario.gpu, 0
-    if gpu is None or base.card_fits or not _takes_another(base, gpu):
+    if gpu is None or base.fits or not _takes_another(base, gpu):
         return
     for name in base.knowledge.second_cards:
         second = base.knowledge.gpus[name]

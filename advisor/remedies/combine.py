@@ -16,7 +16,6 @@ from itertools import combinations, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.placement import host_fits
 from advisor.knowledge.types import Format, KvType
 from advisor.remedies.batch import DEGREE as BATCH
 from advisor.remedies.cards import LARGER, MORE, RENTED
@@ -54,7 +53,7 @@ _DEGREES: Sequence[Degree] = (CONTEXT, BATCH, LAYERS, EXPERTS)
 def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Option]:
     """The best combinations, where no single change is a gentle remedy; at most a handful."""
     singles = tuple(found.values())
-    if base.card_fits and host_fits(base.scenario, base.memory):
+    if base.fits:
         return
     gentle, *further = bounds(base)
     if any(acceptable(base, option, gentle) for option in singles):

@@ -53,7 +53,7 @@ class Proof(Struct, frozen=True):
 
 def _propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Option]:
     """The first of the smallest set-ups that fits, where neither the request nor another does."""
-    if base.card_fits or any(within_reach(base, option) for option in found.values()):
+    if base.fits or any(within_reach(base, option) for option in found.values()):
         return
     limits = bounds(base)[-1]
     for plan in _smallest(base, limits):
@@ -70,7 +70,7 @@ def _propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Opt
 
 def proof_of(base: Base, options: Sequence[Option]) -> Proof | None:
     """Why nothing helps, where nothing does; None where the request or an option fits."""
-    if base.card_fits or any(within_reach(base, option) for option in options):
+    if base.fits or any(within_reach(base, option) for option in options):
         return None
     limits = bounds(base)[-1]
     found = [_proof(base, plan, limits) for plan in _smallest(base, limits)]

@@ -37,7 +37,7 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
     yield from found
     largest = max((o.scenario.model.parameters for o in found), default=0)
     far_off = largest < base.scenario.model.parameters * _MUCH_SMALLER
-    if not base.card_fits and (len(found) < _FEW_MODELS or far_off):
+    if not base.fits and (len(found) < _FEW_MODELS or far_off):
         yield from _peer_models(base)
 
 
@@ -100,7 +100,7 @@ def _formats(base: Base, scenario: Scenario) -> Iterator[Sized]:
     """
     own, model = base.scenario.precision, scenario.model
     runs = can_run(base.knowledge, scenario.framework, own, scenario.gpu, model)
-    kept = base.card_fits and not _is_harsh(base)
+    kept = base.fits and not _is_harsh(base)
     full = own.family == "unquantized"
     if runs and (kept or full):
         yield own, stored_bytes(base, scenario, own)
@@ -132,7 +132,7 @@ def _most_stored(base: Base, scenario: Scenario) -> float:
 def _spare(base: Base, scenario: Scenario) -> float:
     """What has to stay free on a card, bytes; nothing where the request itself fits."""
     usable = base.memory.usable_bytes or 0
-    share = 0.0 if base.card_fits else base.knowledge.policy["thin_below_percent"] / 100
+    share = 0.0 if base.fits else base.knowledge.policy["thin_below_percent"] / 100
     return share * usable / scenario.gpus
 
 

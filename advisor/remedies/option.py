@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.estimate.memory import free_bytes
+from advisor.estimate.placement import host_fits
 from advisor.estimate.weights import weight_profile
 from advisor.knowledge.types import Format, Knowledge
 from advisor.knowledge.vocabulary import FactValue
@@ -83,6 +84,11 @@ class Base(Struct, frozen=True):
     def card_fits(self) -> bool:
         """Whether the request fits on its cards."""
         return self.memory.deficit_bytes == 0
+
+    @property
+    def fits(self) -> bool:
+        """Whether the request fits on its cards and in system RAM."""
+        return self.card_fits and host_fits(self.scenario, self.memory)
 
 
 Propose = Callable[[Base, Limits, Mapping[str, Option]], Iterator[Option]]

@@ -20,7 +20,7 @@ _LIGHT_DRAFT = 0.1
 def _drafts(base: Base, *_: object) -> Iterator[Option]:
     """A relative small enough to draft for this model, where the framework can use one."""
     scenario = base.scenario
-    if not (base.card_fits and scenario.framework.speculative and scenario.draft_model is None):
+    if not (base.fits and scenario.framework.speculative and scenario.draft_model is None):
         return
     if scenario.mtp or scenario.model.modality != "text" or scenario.batch > 1:
         return
@@ -34,7 +34,7 @@ def _drafts(base: Base, *_: object) -> Iterator[Option]:
 def _head_drafts(base: Base, *_: object) -> Iterator[Option]:
     """The model's own head drafts (multi-token prediction), where the framework can run it."""
     scenario = base.scenario
-    if not base.card_fits or scenario.draft_model or scenario.mtp or scenario.batch > 1:
+    if not base.fits or scenario.draft_model or scenario.mtp or scenario.batch > 1:
         return
     if support.no_head(scenario.framework, scenario.model):
         return

@@ -6,10 +6,11 @@ import random
 
 import pytest
 
+from advisor.advice.preparation import prepare
 from advisor.errors import UserError
 from advisor.scenario.settings import Request
 from tests.remedies.asking import advisor
-from tests.remedies.promises import changes_that_differ, stated
+from tests.remedies.promises import broken, changes_that_differ, stated
 
 PER_SEED = 150
 
@@ -52,3 +53,14 @@ def test_no_change_comes_out_otherwise(seed: int) -> None:
 )  # fmt: skip
 def test_what_once_came_out_otherwise_does_not(request_: Request) -> None:
     assert changes_that_differ(request_, advisor().knowledge) == []
+
+
+@pytest.mark.parametrize("model", ["DeepSeek-V3", "Kimi-K2-Instruct", "Llama-3.1-405B"])
+def test_too_little_ram_for_a_stated_split_gets_a_remedy_or_a_proof(model: str) -> None:
+    request = Request(
+        gpu="RTX A3000 Mobile", model=model, precision="FP16", context=32_768, batch=4,
+        gpu_layers=0, ram_gib=32.0, backend="Vulkan", ubatch=256,
+    )  # fmt: skip
+    advice = advisor().advise_on(prepare(request, advisor().knowledge))
+    assert advice.scenario.gpu_layers == 0
+    assert broken(advisor(), advice) == []
