@@ -20,9 +20,6 @@ _UNASKED = ("trust", "init")
 """Commands that read no overlay."""
 VARIABLE = "ADVISOR_CONFIG"
 KINDS = ("rules", "templates", "knowledge")
-_POSITIONAL = "folder"
-_POSITIONALS = "paths"
-"""The argument of ``rules check`` and ``knowledge check`` that names their own folder."""
 
 
 def own_folders(*, told: bool = True) -> Mapping[str, Path]:
@@ -131,17 +128,8 @@ def defaults(
         folders: Kind -> folder.
         commands: Command -> names of its own commands, none for a plain one.
     """
-    return {name: _of(name, folders, own) for name, own in commands.items()}
-
-
-def _of(name: str, folders: Mapping[str, Path], own: Iterable[str]) -> dict[str, object]:
-    options: dict[str, object] = {kind: str(path) for kind, path in folders.items()}
-    if not own:
-        return options
-    if name in folders:
-        options[_POSITIONAL] = str(folders[name])
-        options[_POSITIONALS] = [str(folders[name])]
-    return dict.fromkeys(own, options)
+    options = {kind: str(path) for kind, path in folders.items()}
+    return {name: dict.fromkeys(own, options) if own else options for name, own in commands.items()}
 
 
 _COMMANDS = {

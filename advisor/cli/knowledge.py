@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from advisor.cli.options import KnowledgeFolder
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
@@ -35,7 +36,7 @@ _MOST_LISTED = 10
 
 def find(
     text: Annotated[str, typer.Argument(help="Part of a name.")],
-    knowledge: Annotated[Path | None, typer.Option(help="Folder of knowledge files.")] = None,
+    knowledge: KnowledgeFolder = None,
 ) -> None:
     """List what the knowledge base and the public list have under a name."""
     from advisor.reading.public_list import containing  # noqa: PLC0415  for this command alone
@@ -93,11 +94,10 @@ def _nearest(known: Knowledge, text: str) -> str:
 
 def check(
     folder: Annotated[
-        Path | None, typer.Argument(help="Folder of knowledge files. (default: the built-in one)")
+        Path | None,
+        typer.Argument(help="Folder of knowledge files. (default: --knowledge, or built-in)"),
     ] = None,
-    knowledge: Annotated[
-        Path | None, typer.Option(help="The same folder, named as for other commands.")
-    ] = None,
+    knowledge: KnowledgeFolder = None,
 ) -> None:
     """Check every knowledge file, over the built-in ones; every problem at once."""
     folder = folder or knowledge

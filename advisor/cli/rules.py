@@ -140,6 +140,6 @@ def _measured(
     return read_cover(cover_json(measure(evaluate_all(store, advisor.ruleset))))
 
 
-def schema() -> None:
-    """Print the JSON Schema that editors use for completion."""
-    typer.echo(json.dumps(rules_schema(rule_vocabulary()), indent=2))
+def schema(knowledge: KnowledgeFolder = None) -> None:
+    """Print the JSON Schema that editors use for completion, facts of your own included."""
+    typer.echo(json.dumps(rules_schema(rule_vocabulary(knowledge)), indent=2))

@@ -8,7 +8,13 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.options import FindingsFormat, KnowledgeFolder, TemplatesFolder, Workers
+from advisor.cli.options import (
+    FindingsFormat,
+    KnowledgeFolder,
+    RulesFolder,
+    TemplatesFolder,
+    Workers,
+)
 from advisor.cli.progress import progress_line
 from advisor.errors import raise_problems, visible
 from advisor.units import counted
@@ -19,7 +25,7 @@ from advisor.workbench.lint.problem import as_github, as_json, as_sarif, as_text
 _SAMPLE = 400
 Paths = Annotated[
     list[Path] | None,
-    typer.Argument(help="Folders or files of rules. (default: the built-in rules)"),
+    typer.Argument(help="Folders or files of rules. (default: --rules, or the built-in rules)"),
 ]
 
 
@@ -46,6 +52,7 @@ def check(
         int, typer.Option(help="Scenarios of the catalogue to try rules on.", min=0, max=1_000_000)
     ] = _SAMPLE,
     workers: Workers = None,
+    rules: RulesFolder = None,
     templates: TemplatesFolder = None,
     knowledge: KnowledgeFolder = None,
 ) -> None:
@@ -56,7 +63,7 @@ def check(
     if explain is not None:
         typer.echo(page(explain), nl=False)
         return
-    asked = asked_for(paths or [])
+    asked = asked_for(paths or ([rules] if rules else []))
     means = Means(knowledge, templates, 0 if quick else sample, not quick, workers, progress_line())
     if fix or diff:
         _correct(asked, means, write=not diff)
@@ -121,13 +128,14 @@ def format_(
         bool, typer.Option("--check", help="Write nothing; exit 1 when a file would change.")
     ] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Write nothing; show the edits.")] = False,
+    rules: RulesFolder = None,
 ) -> None:
     """Write rule files in the canonical form: order of keys, indentation, spacing.
 
     Comments, values and the order of conditions stay. A file that is not YAML is named and left
     alone. Scenario files are written by 'advisor rules test --accept' and are not touched.
     """
-    edited, same, errors = reformatted(paths or [])
+    edited, same, errors = reformatted(paths or ([rules] if rules else []))
     if diff:
         typer.echo(visible(differences(edited)), nl=False)
     elif check:

@@ -12,7 +12,14 @@ import typer
 from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
-from advisor.cli.options import Format, KnowledgeFolder, OnlyRules, Scenarios, TemplatesFolder
+from advisor.cli.options import (
+    Format,
+    KnowledgeFolder,
+    OnlyRules,
+    RulesFolder,
+    Scenarios,
+    TemplatesFolder,
+)
 from advisor.cli.report_output import write
 from advisor.errors import RequestError, UserError
 from advisor.rules.language.file_places import Places
@@ -24,7 +31,7 @@ from advisor.workbench.scenario_file import load_scenarios, scenario_folder
 from advisor.workbench.watch import Concerned, Session, Stamp, stamp, until_changed
 
 Folder = Annotated[
-    Path | None, typer.Argument(help="Folder of rule files. [default: the built-in rules]")
+    Path | None, typer.Argument(help="Folder of rule files. [default: --rules, or built-in]")
 ]
 
 
@@ -41,6 +48,7 @@ def test(
         bool,
         typer.Option("--accept", help="Write what is seen now into the scenarios that fail."),
     ] = False,
+    rules: RulesFolder = None,
     templates: TemplatesFolder = None,
     knowledge: KnowledgeFolder = None,
 ) -> None:
@@ -48,6 +56,7 @@ def test(
 
     With --rule only the cases of that rule run, and no scenarios.
     """
+    folder = folder or rules
     places = _places(folder, scenarios)
     session = _session(folder, scenarios, templates, knowledge, places)
     begun = stamp(session.folders)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
 
-from advisor.bulk.batch.readback import open_batch
+from advisor.bulk.batch.manifest import changed_files, input_files
+from advisor.bulk.batch.readback import Batch, open_batch
 from advisor.bulk.batch.store import locked
 from advisor.bulk.site.catalogue import read_catalogue
 from advisor.bulk.site.run import Asked, check_place, make_site, place_for
-from advisor.cli.options import TemplatesFolder
+from advisor.cli.options import KnowledgeFolder, RulesFolder, TemplatesFolder
 from advisor.cli.progress import STOPPED, Steps
 from advisor.errors import RequestError, raise_problems
+from advisor.files import Kind
 from advisor.report.templates import template_problems
 
 Output = Annotated[
@@ -37,7 +40,9 @@ def site(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; one for each core if left out.")
     ] = None,
+    rules: RulesFolder = None,
     templates: TemplatesFolder = None,
+    knowledge: KnowledgeFolder = None,
 ) -> None:
     """Make a site that people can browse from a batch of reports.
 
@@ -45,12 +50,16 @@ def site(
     and pair, every report, and comparisons of two cards. It needs no server:
     open index.html from the disk, or copy the folder to any web server.
 
+    Reports stay as the batch wrote them: where the rules or the knowledge that you name are
+    others than those they were made from, one line says so.
+
     The batch must hold JSON Lines. Made again into the same folder, the site
     is replaced page by page and what is no longer part of it is removed.
     """
     if templates and templates.is_dir():
         raise_problems(template_problems(templates))
     batch, address = open_batch(folder), _address(base_url)
+    _say_changed(batch, rules, knowledge)
     out = place_for(folder, output)
     asked = Asked(out, address, workers or _cores(), templates)
     steps, catalogue = Steps(), read_catalogue(batch)
@@ -69,6 +78,29 @@ def site(
         "largest_page_bytes": made.largest_page_bytes,
     }  # fmt: skip
     sys.stdout.write(f"{json.dumps(summary, ensure_ascii=False)}\n")
+
+
+def _say_changed(batch: Batch, rules: Path | None, knowledge: Path | None) -> None:
+    """Say where the batch was made from other files than those that are named now."""
+    then = batch.manifest.get("inputs")
+    named: Mapping[Kind, Path | None] = {"rules": rules, "knowledge": knowledge}
+    if not isinstance(then, dict) or not any(named.values()):
+        return
+    now = {name: mark for name, mark in input_files(named).items() if _is_of(name, named)}
+    before = {name: mark for name, mark in then.items() if _is_of(name, named)}
+    changed = [*changed_files(before, now)]
+    if changed:
+        more = f" and {len(changed) - 1} more" if changed[1:] else ""
+        sys.stderr.write(
+            f"note: the reports were made from other files ({changed[0]}{more}) and stay as they "
+            "are. Make the batch again to change them.\n"
+        )
+
+
+def _is_of(name: str, named: Mapping[Kind, Path | None]) -> bool:
+    """Whether a file that reports were made from is of a kind that is named."""
+    own = name.removeprefix("own/")
+    return any(path and own.startswith(f"{kind}/") for kind, path in named.items())
 
 
 def _address(text: str) -> str:

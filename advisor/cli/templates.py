@@ -31,9 +31,10 @@ from advisor.workbench.preview_views import preview_json, preview_text
 
 def check(
     folder: Annotated[
-        Path | None, typer.Argument(help="Folder of templates. (default: the built-in ones)")
+        Path | None, typer.Argument(help="Folder of templates. (default: --templates, or built-in)")
     ] = None,
     rules: RulesFolder = None,
+    templates: TemplatesFolder = None,
     knowledge: KnowledgeFolder = None,
     format_: Annotated[
         FindingsFormat, typer.Option("--format", help="How findings are written.")
@@ -49,6 +50,7 @@ def check(
     A folder lies over the built-in templates. Every problem of every file at once; exit code 1
     when there is one.
     """
+    folder = folder or templates
     if fix:
         _rename(folder)
     checked = check_templates(folder, rules=rules, knowledge=knowledge)

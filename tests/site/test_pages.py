@@ -110,10 +110,15 @@ def test_the_sitemap_lists_every_page_once(site: Path) -> None:
     assert set(found) == expected
 
 
-def test_without_an_address_there_is_neither_sitemap_nor_canonical_link(
+def test_without_an_address_there_is_no_sitemap_and_other_rules_are_told(
     capsys: Capture, batch: Path, tmp_path: Path
 ) -> None:
-    assert make(capsys, batch, tmp_path / "out").code == 0
+    mine = tmp_path / "rules" / "mine.yaml"
+    mine.parent.mkdir()
+    mine.write_text("[]")
+    made = make(capsys, batch, tmp_path / "out", "--rules", str(mine.parent))
+    assert made.code == 0
+    assert "made from other files (own/rules/mine.yaml added) and stay as they are" in made.err
     assert not (tmp_path / "out" / "sitemap.xml").exists()
     assert "canonical" not in (tmp_path / "out" / "index.html").read_text()
 
