@@ -69,6 +69,8 @@ _QUANTITY = re.compile(rf"({_NUMBER})\s*+([^\d\s.,][^\s]*+)?")
 _SIZE = re.compile(r"(\d++(?:\.\d++)?)\s*+(?:([MGT])i?B?)?", re.IGNORECASE)
 _WHOLE = re.compile(r"(-?\d[\d,_]*+(?:\.\d++)?(?:[eE]\+?\d{1,3})?)([kKmM]?)")
 _DECIMAL = re.compile(r"(?<=[KMGT])B\s*$")
+_MOST_DIGITS = 400
+"""Of a number that is multiplied exactly."""
 _LONGEST = 60
 """Characters of what was typed that a message repeats."""
 
@@ -132,18 +134,28 @@ def parse_quantity(text: str) -> Quantity:
         raise UnitError(f"'{shortened(text.strip())}' is not a number with a unit.")
     unit = match[2] or ""
     dimension = dimension_of(unit)
-    value = _scaled(float(match[1].replace("_", "").replace(",", "")), base_factor(unit))
+    value = _scaled(match[1].replace("_", "").replace(",", ""), base_factor(unit))
     if not math.isfinite(value):
         raise UnitError(f"'{shortened(text.strip())}' is too large a number.")
     return Quantity(value, dimension, unit)
 
 
-def _scaled(number: float, factor: float) -> float:
-    scaled = number * factor
-    if not math.isfinite(scaled):
-        return scaled
-    nearest = round(scaled)
-    return float(nearest) if math.isclose(scaled, nearest, rel_tol=1e-15) else scaled + 0.0
+def _scaled(written: str, factor: float) -> float:
+    """Multiply exactly and round once, so that equal quantities are equal in every unit."""
+    number = float(written)
+    if not number or not math.isfinite(number * factor) or len(written) > _MOST_DIGITS:
+        return number * factor + 0.0
+    above, below = _ratio(written)
+    times, parts = _ratio(repr(factor))
+    return (above * times) / (below * parts)
+
+
+def _ratio(written: str) -> tuple[int, int]:
+    """Give a decimal number, such as ``-1.5e3``, as two whole numbers: its ratio."""
+    digits, _, power = written.casefold().partition("e")
+    whole, _, part = digits.partition(".")
+    shift = int(power or 0) - len(part)
+    return int(whole + part) * 10 ** max(shift, 0), 10 ** max(-shift, 0)
 
 
 def as_sold(text: str) -> str:

@@ -1,4 +1,6 @@
 import math
+from decimal import Decimal
+from itertools import permutations
 
 import pytest
 from hypothesis import assume, given
@@ -49,6 +51,27 @@ def test_quantities_are_read_into_the_base_unit(text: str, value: float, dimensi
     quantity = parse_quantity(text)
     assert math.isclose(quantity.value, value, rel_tol=1e-15)
     assert quantity.dimension == dimension
+
+
+DECIMAL = [
+    (one, other)
+    for units in DIMENSIONS.values()
+    for one, other in permutations(units, 2)
+    if "iB" not in one + other
+]
+
+
+@given(st.decimals("-1e6", "1e6", places=4), st.sampled_from(DECIMAL))
+def test_equal_quantities_are_equal_in_every_unit(number: Decimal, units: tuple[str, str]) -> None:
+    one, other = (Decimal(repr(base_factor(unit))) for unit in units)
+    first, second = f"{number} {units[0]}", f"{number * one / other:f} {units[1]}"
+    assert parse_quantity(first).value == parse_quantity(second).value
+
+
+def test_no_number_is_too_long_to_be_read() -> None:
+    assert parse_quantity("700 GFLOPS").value == parse_quantity("0.7 TFLOPS").value == 0.7
+    assert parse_quantity(f"0.{'3' * 6000} ms").value == pytest.approx(1 / 3000)
+    assert parse_quantity(f"0.{'0' * 300}1e301 ms").value == 0.001
 
 
 @pytest.mark.parametrize(
