@@ -92,7 +92,7 @@ _ONE_STREAM = (
         lambda h: _single(h, "configuration") and _dense(h) and h.run.raw, 0.05,
     ),
     Stratum(
-        "dense, card left out", lambda h: _single(h, "card") and _dense(h), 0.11, None, 0.83
+        "dense, card left out", lambda h: _single(h, "card") and _dense(h), 0.115, None, 0.83
     ),
     Stratum(
         "dense, source left out",

@@ -51,11 +51,12 @@ class GgufBytes(Struct, frozen=True):
     layers: tuple[Span, ...]
     experts: tuple[Span, ...]
     tied: bool
+    lookup: Span = NOTHING
 
     @property
     def stored(self) -> int:
         """File bytes without metadata."""
-        total = self.embedding.stored + self.norm.stored + self.rope.stored
+        total = self.embedding.stored + self.lookup.stored + self.norm.stored + self.rope.stored
         if not self.tied:
             total += self.output.stored
         return total + sum(layer.stored for layer in self.layers)
@@ -85,6 +86,16 @@ def gguf_bytes(
         experts=tuple(block[1] for block in blocks),
         tied=tied,
     )
+
+
+def table_span(elements: int, ftype: str, types: Mapping[str, GgmlType]) -> Span:
+    """Size what is looked up by token beside the embedding: the quantiser treats it as one.
+
+    Source: ``tensor_get_category`` of llama.cpp's ``src/llama-quant.cpp``.
+    """
+    tensor = Tensor("per_layer_token_embd.weight", elements)
+    rules = Rules(ftype, types, seventy_b=False)
+    return _span(tensor, rules.matrix_type(tensor, as_output=False), types)
 
 
 def _is_seventy_b(shape: Shape, layout: Layout) -> bool:
@@ -266,6 +277,7 @@ def stored_bytes(model: StoredModel) -> GgufBytes:
         layers=tuple(layers),
         experts=tuple(experts),
         tied=shape.tied,
+        lookup=outside.get("lookup", NOTHING),
     )
 
 

@@ -22,6 +22,7 @@ from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Format, Gpu
 
 if TYPE_CHECKING:
+    from advisor.models.shape import Shape
     from advisor.models.stored_tensors import Model
 
 Unit = Literal["tensor", "core", "shader", "none"]
@@ -95,7 +96,7 @@ def work_of(model: Model) -> Work:
     experts = sum(counts.experts) if counts else 0
     used = experts * shape.moe.used / shape.moe.experts if shape.moe and shape.moe.experts else 0.0
     active = max(model.active_parameters - model.vision_parameters, 0)
-    dense = sum(counts.layers) - experts if counts else active - used
+    dense = sum(counts.layers) - experts if counts else active - used - _aside(shape)
     width = shape.heads * shape.head_dim
     kinds = shape.layer_kinds
     return Work(
@@ -106,6 +107,12 @@ def work_of(model: Model) -> Work:
         slide_width=width * (kinds.count("S") + kinds.count("C")),
         window=shape.window or 0,
     )
+
+
+def _aside(shape: Shape) -> int:
+    """Count what no token of a prompt multiplies: embedding, output and other lookups."""
+    matrix = shape.vocab * shape.hidden
+    return matrix * (1 if shape.tied else 2) + shape.lookup
 
 
 def prompt_seconds(

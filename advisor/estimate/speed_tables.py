@@ -325,8 +325,13 @@ def _engines(policy: Fields, fitted: Fields) -> Mapping[str, EngineSpeed | None]
 
 
 def _engine(policy: Fields, fitted: Fields | None) -> EngineSpeed:
-    """Read an engine: fitted where measurements are carried, else as stated by hand."""
-    line = policy if fitted is None else fitted
+    """Read an engine: fitted where measurements are carried, else as stated by hand.
+
+    What is stated was drawn from several cards, so the runs of one alone do not replace it: its
+    own ways would count as the engine's.
+    """
+    alone = fitted is not None and fitted.number("cards") == 1
+    line = policy if fitted is None or (alone and "cards" in policy.found) else fitted
     own = line.group("overhead_by_family_ms").numbers() if _has_families(line) else {}
     return EngineSpeed(
         efficiency={

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.estimate.gguf_tensors import Layout, gguf_layout
 from advisor.estimate.gguf_types import BASE_TYPES, kept_type
-from advisor.estimate.gguf_weights import GgufBytes, Span, gguf_bytes
+from advisor.estimate.gguf_weights import GgufBytes, Span, gguf_bytes, table_span
 from advisor.knowledge.types import Format, Framework, GgmlType
 from advisor.memo import by_identity_up_to
 from advisor.models.shape import LLAMA_BLOCKS, Moe, Shape
@@ -34,6 +34,7 @@ class ParameterSplit(Struct, frozen=True):
     embedding: int
     output: int
     """0 when tied."""
+    lookup: int
     other: int
     layers: tuple[int, ...]
     experts: tuple[int, ...]
@@ -60,6 +61,7 @@ class ParameterSplit(Struct, frozen=True):
             mla=None,
             recurrent=None,
             kv_heads_by_layer=None,
+            lookup=0,
             counts=None,
         )
 
@@ -71,20 +73,20 @@ def _whole_width(moe: Moe, width: int) -> Moe:
 def _parameter_split(model: Model, layout: Layout | None) -> ParameterSplit:
     """Split a model's parameters, exactly where its counts are known, else evenly over layers."""
     shape, counts = model.shape, model.shape.counts
-    vision = model.vision_parameters
+    text = model.parameters - model.vision_parameters - shape.lookup
     if counts is None:
         embedding = shape.vocab * shape.hidden
         output = 0 if shape.tied else embedding
-        total = model.parameters
-        each = max(total - vision - embedding - output, 0) // max(shape.layers, 1)
+        each = max(text - embedding - output, 0) // max(shape.layers, 1)
         layers = (each,) * shape.layers
         experts = tuple(_experts(shape, kind, each) for kind in shape.ffn_kinds)
     else:
-        embedding, output, total = counts.embedding, counts.output, counts.total
+        embedding, output = counts.embedding, counts.output
         layers, experts = counts.layers, counts.experts
-    other = max(total - vision - embedding - output - sum(layers), 0)
+    other = max(text - embedding - output - sum(layers), 0)
     vectors = tuple(map(min, _vectors(shape, layout), layers))
-    return ParameterSplit(embedding, output, other, layers, experts, vectors, vision)
+    vision = model.vision_parameters
+    return ParameterSplit(embedding, output, shape.lookup, other, layers, experts, vectors, vision)
 
 
 def _experts(shape: Shape, kind: str, layer: int) -> int:
@@ -234,12 +236,14 @@ def _gguf(
         experts_used=moe.used if moe else 0,
         vision_bytes=vision,
         other_bytes=found.rope.stored,
+        lookup_bytes=found.lookup.stored,
         total_bytes=found.stored + vision,
         exact=not why,
     )
     return Weights(
         profile=profile,
         embedding=found.embedding.placed,
+        lookup=found.lookup.placed,
         output=found.output.placed + found.norm.placed,
         norm=found.norm.placed,
         rope=found.rope.placed,
@@ -269,6 +273,7 @@ def _gguf_without_layout(known: _Known, ftype: str, ggml_types: Mapping[str, Ggm
         layers=tuple(Span(size, size) for size in layers),
         experts=tuple(Span(size, size) for size in experts),
         tied=alike.tied,
+        lookup=table_span(split.lookup, ftype, ggml_types),
     )
     why = ("weights: no tensor list for this architecture, sized by average",)
     return _gguf(model, found, why, _SPREAD_SHARE, vision=2 * model.vision_parameters)
@@ -294,6 +299,7 @@ def _full_width(model: Model, split: ParameterSplit, bits: float) -> Weights:
         model,
         embedding=round(split.embedding * size),
         output=round(split.output * size),
+        lookup=round(split.lookup * size),
         other=round(split.other * size),
         layers=_times(split.layers, size),
         experts=_times(split.experts, size),
@@ -317,6 +323,7 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
         model,
         embedding=round(split.embedding * (size if family in _EVERYTHING else full)),
         output=round(split.output * (size if family in _HEAD_TOO | _EVERYTHING else full)),
+        lookup=round(split.lookup * (size if family in _EVERYTHING else full)),
         other=round(split.other * full),
         layers=layers,
         experts=_times(split.experts, size),
@@ -343,6 +350,7 @@ def _grouped(
     *,
     embedding: int,
     output: int,
+    lookup: int,
     other: int,
     layers: Sequence[int],
     experts: Sequence[int],
@@ -360,12 +368,14 @@ def _grouped(
         experts_used=moe.used if moe else 0,
         vision_bytes=vision,
         other_bytes=other,
-        total_bytes=embedding + output + other + sum(layers) + vision,
+        lookup_bytes=lookup,
+        total_bytes=embedding + output + lookup + other + sum(layers) + vision,
         exact=not approximate,
     )
     return Weights(
         profile=profile,
         embedding=embedding,
+        lookup=lookup,
         output=output + other,
         norm=other,
         rope=0,

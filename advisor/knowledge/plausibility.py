@@ -1,7 +1,7 @@
 """Figures that files of knowledge state, held against each other and against all other entries.
 
 Nothing is asked of the world: what a card or a format has, in kind, is what the others here have. A
-figure more than ten times beyond the least or the most of them is an error, one more than three
+figure more than ten times beyond the least or the most of them is an error, one more than 3.3
 times beyond is unusual, which is told and counts, as is a word a slip away from one that others
 have. A figure that cannot stand beside another one of the same entry is an error.
 """
@@ -18,8 +18,8 @@ from advisor.knowledge.types import UNUSUAL, Format, Framework, GgmlType, Gpu, K
 from advisor.knowledge.yaml_fields import is_slip
 from advisor.units import GIB
 
-_UNUSUAL, _IMPOSSIBLE = 3.0, 10.0
-"""How many times beyond the others; the carried entries lie within 3 times of their next ones."""
+_UNUSUAL, _IMPOSSIBLE = 3.3, 10.0
+"""How many times beyond the others; the carried entries lie within 3.3 times of their next ones."""
 _YEARS = 3
 _LEAST = 4
 """Entries below this say nothing of what is usual."""

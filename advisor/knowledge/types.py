@@ -268,6 +268,9 @@ class Framework(Struct, frozen=True):
     """Family of weight formats -> where they run."""
     embedding_in_ram: Flag | None = None
     """The input embedding stays in system RAM unless it is also the output."""
+    lookups_on_card: Flag = False
+    """Other tables that are looked up by token lie with the output matrix, in a runtime that
+    keeps the embedding in system RAM."""
     flash_attention: Flag | None = None
     paged_kv: Flag | None = None
     speculative: Flag | None = None

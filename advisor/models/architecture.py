@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -193,6 +193,10 @@ class Family(Struct, frozen=True):
     final: Terms = (one_hidden,)
     extras: Terms = ()
     """Outside the layers, beside embedding, output and final norm."""
+    lookups: Terms = ()
+    """Tables beside the embedding that are looked up by token: held, never multiplied."""
+    by_layer: Callable[[Arch], Sequence[int]] | None = None
+    """What a layer holds that its kinds do not say."""
     embedding: Term = vocabulary
     output: Term = vocabulary
     """The output matrix when it is not tied."""

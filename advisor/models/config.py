@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import add
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -34,12 +35,14 @@ def count(a: Arch, family: Family, vision: int, *, output: bool = True) -> Count
     }
     layers = [by_pair[pair] for pair in zip(a.kinds, a.ffn_kinds, strict=True)]
     layers[0] += _sum(a, family.first)
+    if family.by_layer:
+        layers = [*map(add, layers, family.by_layer(a))]
     routed = a.moe.experts * family.expert(a) if a.moe else 0
     experts = tuple(routed if kind == "E" else 0 for kind in a.ffn_kinds)
     embedding = family.embedding(a)
     head = family.output(a) if output and not a.tied else 0
     total = embedding + head + sum(layers) + _sum(a, family.final)
-    total += _sum(a, family.extras) + vision
+    total += _sum(a, family.extras) + _sum(a, family.lookups) + vision
     if total > MOST_PARAMETERS:
         raise a.keys.error(f"its sizes multiply to {total} parameters, more than 10^14.")
     return Counts(
@@ -278,6 +281,7 @@ def _shape(outer: Keys, a: Arch, family: Family, model_type: str, wrapper: Wrapp
         config=a.keys.data,
         vision_config=vision.data if vision else None,
         counts=_counts(outer, a, family, wrapper, vision),
+        lookup=_sum(a, family.lookups),
         role="encoder" if a.keys.data.get(_BOTH_WAYS) is True else family.role,
         encoder_positions=family.encoder_positions(a) if family.encoder_positions else None,
         mtp_layers=_mtp_layers(a.keys),

@@ -108,7 +108,7 @@ def model_from_record(record: ModelRecord, knowledge: Knowledge) -> Model:
 def _built(record: ModelRecord, shape: Shape) -> Model:
     if said := total_problem(record, shape):
         raise RequestError(f"model '{record.name}': {said}.", hint=_ONE_OF_BOTH)
-    counts = shape.counts
+    counts = _with_towers(record, shape)
     total = counts.total if counts else record.parameters
     if total is None:
         raise RequestError(
@@ -229,13 +229,22 @@ def _unknown_size(path: Path, shape: Shape) -> RequestError:
     )
 
 
+def _with_towers(record: ModelRecord, shape: Shape) -> Counts | None:
+    """Add the towers that an entry states in figures alone to what is counted."""
+    counts, towers = shape.counts, record.vision_parameters or 0
+    if counts is None or counts.vision or not towers:
+        return counts
+    total, active = counts.total + towers, counts.active + towers
+    return replace(counts, total=total, active=active, vision=towers)
+
+
 _TOLERANCE = 0.15
 """A total that was not verified is up to 10 % off in the carried entries."""
 
 
 def total_problem(record: ModelRecord, shape: Shape) -> str:
     """Say where the parameters that an entry states are not those of its shape; empty where so."""
-    counts, stated = shape.counts, record.parameters
+    counts, stated = _with_towers(record, shape), record.parameters
     if counts is None or stated is None or abs(stated / counts.total - 1) <= _TOLERANCE:
         return ""
     said, counted = (format_quantity(number, "B") for number in (stated, counts.total))

@@ -132,6 +132,9 @@ class Shape(Struct, frozen=True):
     """Exact counts by formula; None for an architecture without one."""
     role: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
     """An encoder keeps no cache."""
+    lookup: int = 0
+    """Elements of tables beside the embedding that are looked up by token (per-layer
+    embeddings): they are held somewhere, but neither streamed nor multiplied."""
     encoder_positions: int | None = None
     """Outputs of an encoder that every decoder layer caches besides its own tokens: a fixed number
     (Whisper), 0 for as many as the input has tokens (T5), None without cross-attention to an

@@ -29,7 +29,9 @@ MAX_FILES: Final = 1_000
 _MAX_FOLDER: Final = 20_000
 _SHOWN_LENGTH: Final = 60
 
-Part = Literal["embedding", "output", "norm", "layer", "vision", "encoder", "spare", "other"]
+Part = Literal[
+    "embedding", "lookup", "output", "norm", "layer", "vision", "encoder", "spare", "other"
+]
 
 
 class StoredTensor(Struct, frozen=True):
@@ -79,6 +81,7 @@ _EMBEDDINGS: Final = frozenset(
     {"token_embd", "embed_tokens", "wte", "embed_in", "tok_embeddings", "word_embeddings"}
     | {"embedding", "embeddings", "shared", "word_embedding"}
 )
+_LOOKUPS: Final = frozenset({"per_layer_token_embd", "embed_tokens_per_layer"})
 _OUTPUTS: Final = frozenset({"output", "lm_head", "embed_out", "output_layer"})
 _NORMS: Final = frozenset(
     {"output_norm", "norm", "final_layernorm", "ln_f", "norm_f", "final_layer_norm", "final_norm"}
@@ -130,6 +133,8 @@ def _outside(parts: list[str]) -> Part:
     owners = parts[-2:] if len(parts) > 1 else parts
     if not _EMBEDDINGS.isdisjoint(owners):
         return "embedding"
+    if not _LOOKUPS.isdisjoint(owners):
+        return "lookup"
     if not _OUTPUTS.isdisjoint(owners):
         return "output"
     return "other" if _NORMS.isdisjoint(owners) else "norm"

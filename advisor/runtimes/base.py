@@ -104,6 +104,8 @@ class Weights(Struct, frozen=True):
     embedding: int
     output: int
     """Output matrix (when tied: the embedding used as output) and final norm."""
+    lookup: int
+    """Tables beside the embedding of which a token reads its rows alone."""
     norm: int
     """The final norm alone."""
     rope: int
@@ -300,15 +302,18 @@ class Runtime:
             start: Layers before this one stay in system RAM.
             holder: The card of the output; None: the host.
         """
-        vision = weights.profile.vision_bytes
+        vision, lookup = weights.profile.vision_bytes, weights.lookup
         if holder is None:
-            return weights.embedding + weights.output + vision
+            return weights.embedding + lookup + weights.output + vision
         cards[holder].weights += weights.output
         cards[0].weights += vision
-        if scenario.framework.embedding_in_ram and not weights.profile.tied:
-            return weights.embedding
-        cards[0].weights += weights.embedding
-        return 0
+        if not scenario.framework.embedding_in_ram:
+            cards[0].weights += weights.embedding + lookup
+            return 0
+        if weights.profile.tied:
+            cards[0].weights += weights.embedding
+            return lookup
+        return weights.embedding + lookup
 
 
 class Server(Runtime):

@@ -130,19 +130,29 @@ class LlamaCpp(Runtime):
 
     def place_rest(
         self,
-        _scenario: Scenario,
+        scenario: Scenario,
         cards: tuple[CardShare, ...],
         weights: Weights,
         start: int,
         holder: int | None,
     ) -> int:
-        """Keep the embedding in system RAM, the image tower on the first card."""
+        """Keep what is looked up by token in system RAM, the image tower on the first card.
+
+        Source: ``LLM_TENSOR_TOKEN_EMBD`` and ``LLM_TENSOR_PER_LAYER_TOKEN_EMBD`` are of
+        ``LLM_TENSOR_LAYER_INPUT`` (``LLM_TENSOR_INFOS`` of ``src/llama-arch.cpp``, 00395eb), which
+        ``llama_model_base::load_tensors`` of ``src/llama-model.cpp`` leaves to the processor
+        ("there is very little benefit to offloading the input layer").
+        """
         profile, rope = weights.profile, weights.rope
-        host = weights.embedding
+        host, lookup = weights.embedding, weights.lookup
         if holder is None:
             output = weights.norm if profile.tied else weights.output
-            return host + output + rope + profile.vision_bytes
+            return host + lookup + output + rope + profile.vision_bytes
         cards[holder].weights += weights.output
+        if scenario.framework.lookups_on_card:
+            cards[holder].weights += lookup
+        else:
+            host += lookup
         cards[0].weights += profile.vision_bytes
         if start < len(weights.layer_sums) - 1:
             cards[0].weights += rope

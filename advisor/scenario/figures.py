@@ -165,6 +165,8 @@ class WeightProfile(Struct, frozen=True):
     vision_bytes: int
     other_bytes: int
     """Tensors outside layers, embedding and output (rope factors, extra norms)."""
+    lookup_bytes: int
+    """Tables beside the embedding of which a token reads its rows alone."""
     total_bytes: int
     """As stored in the file or files: a tied matrix once."""
     exact: bool
@@ -174,7 +176,7 @@ class WeightProfile(Struct, frozen=True):
     def read_bytes(self) -> float:
         """Bytes read for one token of one stream.
 
-        All but idle experts, the input embedding (a lookup) and the vision tower.
+        All but idle experts, the input embedding and other lookups, and the vision tower.
         """
         idle = (
             sum(self.expert_bytes) * (1 - self.experts_used / self.experts) if self.experts else 0.0

@@ -22,6 +22,7 @@ def stored_profile(model: StoredModel) -> WeightProfile:
         experts_used=moe.used if moe else 0,
         vision_bytes=vision,
         other_bytes=found.rope.stored,
+        lookup_bytes=found.lookup.stored,
         total_bytes=found.stored + vision,
         exact=True,
     )

@@ -29,6 +29,9 @@ WITH_BUFFERS = {
     "Phi-3-small-8k-instruct": 2048,
 }
 
+# Key and value matrices of layers that reuse a cache: files hold them, the class leaves them out.
+NOT_BUILT = {"default-gemma3n_text": 15 * (2 * 2048 * 2 * 256 + 256)}
+
 
 def counts_of(name: str) -> Counts:
     counts = read_config(reference_configs()[name], name).counts
@@ -69,7 +72,7 @@ def test_class_defaults_are_exact_or_refused(name: str) -> None:
     counts = shape.counts
     if counts is None:
         return
-    assert counts.total == number(name, "total_params")
+    assert counts.total == number(name, "total_params") + NOT_BUILT.get(name, 0)
     assert sum(counts.experts) == number(name, "experts_routed")
     if name not in PROJECTOR_ELSEWHERE:
         assert counts.vision == number(name, "vision") + number(name, "projector")
@@ -90,12 +93,18 @@ def known_counts() -> list[tuple[ModelRecord, Counts]]:
     return found
 
 
+def _beside(record: ModelRecord, counts: Counts) -> int:
+    """Buffers, and towers that are stated in figures alone."""
+    towers = 0 if counts.vision else record.vision_parameters or 0
+    return WITH_BUFFERS.get(record.name, 0) + towers
+
+
 def test_known_models_have_their_stated_total() -> None:
     known = known_counts()
     wrong = {
         record.name: (counts.total, record.parameters)
         for record, counts in known
-        if record.parameters != round(counts.total + WITH_BUFFERS.get(record.name, 0), -3)
+        if record.parameters != round(counts.total + _beside(record, counts), -3)
     }
     assert not wrong
     assert len(known) >= 280

@@ -27,14 +27,14 @@ _BOTH: Final = full_every("sliding_window_pattern")
 
 
 def _reusing(a: Arch) -> str:
-    """The last layers reuse the cache of an earlier one, so they keep none (X)."""
+    """The last layers reuse the cache of an earlier one, so they keep none (X).
+
+    Their key and value matrices are stored all the same: only with them do the published totals of
+    both sizes of Gemma 3n leave one pair of towers (983.281 M), and those of Gemma 4 E2B and E4B
+    (472.189 M beside the projections), to the last digit that is published.
+    """
     shared = min(a.keys.number("num_kv_shared_layers", 0), a.layers)
     return _BOTH(a)[: a.layers - shared] + "X" * shared
-
-
-def _reusing_attention(a: Arch) -> int:
-    """Only query and output matrices, and the query norm."""
-    return 2 * a.hidden * a.query + a.head_dim
 
 
 def _streams(a: Arch) -> int:
@@ -56,10 +56,14 @@ def _layer_input(a: Arch) -> int:
 
 
 def _layer_inputs(a: Arch) -> int:
-    """The per-layer embeddings, their projection and its norm."""
+    """The projection to the inputs of all layers, and its norm."""
     width = _input_width(a)
-    vocab = a.keys.whole("vocab_size_per_layer_input")
-    return (vocab + a.hidden) * a.layers * width + width
+    return a.hidden * a.layers * width + width
+
+
+def _layer_embeddings(a: Arch) -> int:
+    """A row per token, with an input for every layer."""
+    return a.keys.whole("vocab_size_per_layer_input") * a.layers * _input_width(a)
 
 
 def _input_width(a: Arch) -> int:
@@ -98,12 +102,21 @@ def _expert_scales(a: Arch) -> int:
     return 4 * a.hidden + (a.moe.experts if a.moe else 0)
 
 
+def _of_reusing(a: Arch) -> tuple[int, ...]:
+    """Attention of the layers that reuse a cache; a doubled feed-forward width is theirs too."""
+    wider = gated(a) if a.keys.flag("use_double_wide_mlp") else 0
+    full, sliding = _global_attention(a) + wider, projections(a) + head_norms(a) + wider
+    return tuple(
+        (full if kind == "F" else sliding) if held == "X" else 0
+        for held, kind in zip(a.kinds, _BOTH(a), strict=True)
+    )
+
+
 def _gemma4_gaps(a: Arch) -> str:
     if a.keys.stated("hidden_size_per_layer_input") is None:
         text = "hidden_size_per_layer_input is missing, so the model cannot be sized."
         raise a.keys.error(text)
-    shares = a.keys.maybe("num_kv_shared_layers") or a.keys.flag("use_double_wide_mlp")
-    return "its layers share caches" if shares else ""
+    return ""
 
 
 _DEFAULTS: Final = {"head_dim": 256, "vocab_size_per_layer_input": 262144}
@@ -156,13 +169,15 @@ _GEMMA3 = Family(
 
 _GEMMA4 = Family(
     attention=(projections, head_norms),
-    mixers={"F": (_global_attention,)},
+    mixers={"F": (_global_attention,), "X": ()},
+    by_layer=_of_reusing,
     experts=(gated, router, _expert_scales),
     expert=gated_expert,
     moe=experts(),
     norms=(four_hidden, _layer_input),
     final=(one_hidden,),
     extras=(_layer_inputs,),
+    lookups=(_layer_embeddings,),
     kinds=_reusing,
     ffn_kinds=_double_blocks,
     window=stated_window,
@@ -210,9 +225,9 @@ GEMMA: Final[Mapping[str, Family]] = MappingProxyType(
         ),
         "gemma3n": Family(
             attention=(projections, head_norms),
-            mixers={"X": (_reusing_attention,)},
             norms=(four_hidden, _streams, _layer_input),
             extras=(_layer_inputs, _stream_ends),
+            lookups=(_layer_embeddings,),
             kinds=_reusing,
             window=stated_window,
             tied=True,

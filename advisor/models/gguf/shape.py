@@ -153,6 +153,7 @@ def _shape(model: GgufModel, tensors: tuple[StoredTensor, ...]) -> Shape:
         kv_heads_by_layer=None if mla else _wider(model, by_layer, kinds, width),
         config=_switches(model),
         counts=counts_of(tensors, len(model.blocks), moe),
+        lookup=sum(t.elements for t in tensors if place_of(t.name, 0).part == "lookup"),
         role=family.role,
         cache_unknown=family.unknown or unknown,
         gated=known.gated,
