@@ -64,8 +64,7 @@ _DISPUTED = dict.fromkeys(
     "vram": "memory", "bandwidth": "bandwidth", "nvlink": "bandwidth", "tdp": "power",
     "launch_price": "money",
 }  # fmt: skip
-_VENDOR = Kind(choice(get_args(Vendor)))
-_VENDORS = Kind(choices(get_args(Vendor)))
+_VENDOR, _VENDORS = Kind(choice(get_args(Vendor))), Kind(choices(get_args(Vendor)))
 
 
 class Gpu(Struct, frozen=True):
@@ -136,8 +135,7 @@ class ModelRecord(Struct, frozen=True):
     family: Text
     modality: Annotated[Modality, Kind(choice(get_args(Modality)))]
     config: Annotated[Mapping[str, object], Kind(plain)]
-    """Architecture facts under Hugging Face config.json keys; read by the reader that
-    reads a config.json on disk."""
+    """Architecture facts under config.json keys, for the reader of such files."""
     verified: Text
     """How far the totals were checked; starts with ``exact`` when proven to the parameter."""
     parameters: Parameters | None = None
@@ -269,8 +267,7 @@ class Framework(Struct, frozen=True):
     embedding_in_ram: Flag | None = None
     """The input embedding stays in system RAM unless it is also the output."""
     lookups_on_card: Flag = False
-    """Other tables that are looked up by token lie with the output matrix, in a runtime that
-    keeps the embedding in system RAM."""
+    """Other tables looked up by token lie with the output."""
     flash_attention: Flag | None = None
     paged_kv: Flag | None = None
     speculative: Flag | None = None
