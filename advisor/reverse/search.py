@@ -269,8 +269,8 @@ def _needs_flash(framework: Framework, wish: Wish) -> bool:
 def least_weight_bytes(model: Model, precision: Format) -> int:
     """Give a size that the weights on the cards never fall below, without sizing a tensor.
 
-    Parameters at the format's nominal bits; an input embedding that is not also the output may
-    stay in system RAM.
+    Parameters at the format's nominal bits; what is looked up by token may stay in system RAM, but
+    for an embedding that is also the output.
     """
     return _least_bytes(model, precision, model.parameters)
 
@@ -284,7 +284,7 @@ def _least_bytes(model: Model, precision: Format, parameters: int) -> int:
     if model.stored is not None or precision.bits_per_weight is None:
         return 0
     shape = model.shape
-    lookup = 0 if shape.tied else shape.vocab * shape.hidden
+    lookup = shape.lookup + (0 if shape.tied else shape.vocab * shape.hidden)
     return int(max(parameters - lookup, 0) * precision.bits_per_weight / 8 * _LEAST_SHARE)
 
 
