@@ -242,10 +242,10 @@ def config_file(folder: Path, content: object) -> str:
 def test_an_architecture_of_unknown_memory_still_has_parameters(
     knowledge: Knowledge,
 ) -> None:
-    doc = line(knowledge, model="DeepSeek-V3.2")
+    doc = line(knowledge, model="deepseek-ai/DeepSeek-V4-Flash-0731")
     assert part(doc, "parameters")["total"] > 0
     assert (doc["memory"], doc["speed"], doc["error"]) == (None, None, None)
-    told = line(knowledge, model="DeepSeek-V3.2", framework="llama.cpp")["error"]
+    told = line(knowledge, model="deepseek-ai/DeepSeek-V4-Flash-0731", framework="vLLM")["error"]
     assert "cannot be computed" in str(told)
 
 

@@ -15,6 +15,7 @@ from advisor.estimate.placement import host_fits
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.index import plain_key
+from advisor.knowledge.names import find_framework
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.models.stored_tensors import Model
@@ -119,7 +120,7 @@ def request_warnings(base: Base) -> tuple[str, ...]:
     """Say what the user may not have meant: a sibling card, a context beyond training."""
     scenario = base.scenario
     found = list(model_warnings(scenario.model, scenario.context_tokens))
-    found += variant_warnings(base.request, scenario)
+    found += variant_warnings(base.request, scenario, base.knowledge)
     if not any(line.startswith(f"'{base.request.model}'") for line in scenario.read_as):
         found += published_warnings(base.request, scenario)
     speeds = base.knowledge.user_speeds
@@ -167,13 +168,22 @@ def model_warnings(model: Model, context_tokens: int) -> Iterator[str]:
         yield f"The trained context length of {model.name} is not known."
 
 
-def variant_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
-    """Say that the program asked for is sized as the one it is built on, and what differs."""
-    asked = plain_key(request.framework or "")
-    for name, difference in scenario.framework.variants.items():
-        if asked and plain_key(name) == asked:
-            base = scenario.framework.name
-            yield f"{name} is built on {base} and sized as {base}: {difference}."
+def variant_warnings(request: Request, scenario: Scenario, knowledge: Knowledge) -> Iterator[str]:
+    """Say that the program asked for is sized as another, and what it runs only elsewhere."""
+    if not request.framework:
+        return
+    framework, base = scenario.framework, scenario.framework.name
+    asked = find_framework(knowledge, request.framework)
+    told = request.framework if asked is framework else asked.name
+    for name, difference in framework.variants.items():
+        if plain_key(name) == plain_key(told):
+            built = f"built on {base} and " if asked is framework else ""
+            yield f"{name} is {built}sized as {base}: {difference}."
+    architecture = scenario.gpu.architecture if scenario.gpu else ""
+    listed = {*framework.formats} - {*framework.not_on}
+    for name in (scenario.precision.name, architecture):
+        if name in framework.beyond and name not in listed:
+            yield f"{framework.beyond[name]}."
 
 
 def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:

@@ -56,6 +56,8 @@ def head_parameters(shape: Shape) -> int | None:
 
 def _block(shape: Shape, counts: Counts) -> int:
     """Count one decoder layer; where layers are either attention or experts, one of each."""
+    if shape.mla and shape.mla.index_layers:
+        return counts.layers[shape.mla.index_layers.rindex("F")]
     last = counts.layers[-1]
     if shape.layer_kinds[-1] != "N" or "F" not in shape.layer_kinds:
         return last

@@ -158,7 +158,7 @@ def _check(model: Model, layers: str, framework: Framework) -> None:
             f"the memory of {model.name} cannot be computed: {unknown}",
             hint="Only its parameters are known."
             if shape.cache_unknown
-            else "With transformers it can be.",
+            else "Another framework may be known better: leave --framework out.",
         )
     if len(layers) != shape.layers:
         missing = "which of its layers cache keys and values"
@@ -178,6 +178,8 @@ def _check(model: Model, layers: str, framework: Framework) -> None:
 def _cell_bytes(shape: Shape, index: int, key: KvType, value: KvType, runtime: Runtime) -> int:
     """Size one token's keys and values in one layer."""
     if shape.mla:
-        return int((shape.mla.kv_lora_rank + shape.mla.rope_dim) * key.bits / 8)
+        indexed = shape.mla.index_layers[index : index + 1] == "F"
+        latent = int((shape.mla.kv_lora_rank + shape.mla.rope_dim) * key.bits / 8)
+        return latent + (runtime.index_bytes(shape.mla, key) if indexed else 0)
     width = runtime.cached_heads(shape, index) * shape.head_dim
     return int(width * key.bits / 8) + int(width * value.bits / 8)

@@ -91,6 +91,18 @@ def find_framework(knowledge: Knowledge, text: str) -> Framework:
     return found[0]
 
 
+def sized_framework(knowledge: Knowledge, text: str) -> Framework:
+    """Find the runtime as which a name is sized: of one known by name alone, what is nearest to it.
+
+    Raises:
+        RequestError: Unknown, with the nearest names.
+    """
+    found = find_framework(knowledge, text)
+    if found.sized:
+        return found
+    return next((f for f in knowledge.frameworks.values() if found.name in f.variants), found)
+
+
 def find_kv_type(knowledge: Knowledge, text: str, framework: Framework | None = None) -> KvType:
     """Find a KV-cache element type by name or alias; of several a framework's own goes first.
 

@@ -1,7 +1,7 @@
 """What the knowledge base holds, as frozen records in base units.
 
-``None`` always means unknown, never zero or "no". Each field is declared here alone: its type, its
-kind (``field_kinds``: how it is read from a file; without one it is worked out) and its ``name``.
+``None`` means unknown, never zero or "no". Each field is declared here alone: type, ``name``, kind
+(``field_kinds``: how it is read from a file).
 """
 
 from __future__ import annotations
@@ -50,14 +50,13 @@ Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "ap
 Modality = Literal["text", "vision", "audio", "embedding"]
 Split = Literal["layer", "row", "tensor"]
 """How several cards share a model: whole layers, rows of every matrix, or every tensor."""
-SPLITS: tuple[Split, ...] = ("layer", "row", "tensor")
+SPLITS: tuple[Split, ...] = get_args(Split)
 TensorHeads = Literal["copied", "whole", "uneven"]
 """Heads in a split of every tensor: KV heads on several cards, on one each, or uneven numbers."""
 FAMILIES = (
     "unquantized", "gguf-k", "gguf-i", "gguf-legacy", "gguf-mxfp4", "gguf-nvfp4", "awq", "gptq",
     "bnb", "int8", "fp8", "mxfp4", "nvfp4", "exl2", "exl3", "hqq", "mlx",
 )  # fmt: skip
-"""Of weight formats."""
 _DISPUTED = dict.fromkeys(
     ("fp16_tensor", "fp16_tensor_fp32acc", "fp16_shader", "int8", "fp8", "fp4"), "compute"
 ) | {
@@ -257,7 +256,9 @@ class Framework(Struct, frozen=True):
     multi_gpu: Annotated[tuple[Split, ...], Kind(choices(SPLITS))] = ()
     """How several cards can share a model, the preferred way first; empty: unknown or none."""
     variants: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)
-    """Programs built on it that are sized as it is, each with what differs, in one clause."""
+    """Programs sized as it is -> what differs, in one clause."""
+    beyond: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)
+    """Formats and card architectures that only other releases or builds run -> a clause on it."""
     not_sized: Annotated[Mapping[str, str], Kind(mapping(written, SPLITS, "split"))] = field(
         default_factory=dict
     )
@@ -285,8 +286,7 @@ class Framework(Struct, frozen=True):
     pipeline: Flag = False
     """A split by layer is a pipeline of ranks, each of which needs a layer."""
     tensor_heads: Annotated[TensorHeads, Kind(choice(get_args(TensorHeads)))] = "copied"
-    sized_states: Annotated[tuple[str, ...], Kind(choices(("encoder", "rwkv")))] = ()
-    """What it keeps beside keys and values that is sized: ``encoder``, ``rwkv``."""
+    sized_states: Annotated[tuple[str, ...], Kind(choices(("encoder", "rwkv", "index")))] = ()
     whole_inputs: Flag = False
     """An encoder computes an input at once."""
     one_latent_type: Flag = False

@@ -188,6 +188,8 @@ class Family(Struct, frozen=True):
     expert: Term = no_expert
     """One routed expert."""
     norms: Terms = (two_hidden,)
+    irregular: Callable[[Arch], tuple[int, ...]] | None = None
+    """What each layer counts besides, where layers of one kind differ."""
     first: Terms = ()
     """Only in the first layer."""
     final: Terms = (one_hidden,)

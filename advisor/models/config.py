@@ -34,6 +34,8 @@ def count(a: Arch, family: Family, vision: int, *, output: bool = True) -> Count
         pair: _layer(a, family, *pair) for pair in set(zip(a.kinds, a.ffn_kinds, strict=True))
     }
     layers = [by_pair[pair] for pair in zip(a.kinds, a.ffn_kinds, strict=True)]
+    if family.irregular:
+        layers = [sum(pair) for pair in zip(layers, family.irregular(a), strict=True)]
     layers[0] += _sum(a, family.first)
     if family.by_layer:
         layers = [*map(add, layers, family.by_layer(a))]

@@ -7,6 +7,9 @@ against exact counts.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
 
 from advisor.models.architecture import Arch, Term
 from advisor.models.shape import Mla, Moe
@@ -115,6 +118,12 @@ def token_index(a: Arch) -> int:
     heads = a.keys.whole("index_n_heads")
     width = a.keys.whole("index_head_dim")
     return _mla(a)[4] * heads * width + a.hidden * width + 2 * width + a.hidden * heads
+
+
+def token_indexes(a: Arch) -> tuple[int, ...]:
+    """The same, in the layers that have one of their own (GLM-5.2)."""
+    layers = a.mla.index_layers if a.mla else ""
+    return tuple(token_index(a) if kind == "F" else 0 for kind in layers)
 
 
 def _mla(a: Arch) -> tuple[int, int, int, int, int]:
@@ -247,6 +256,32 @@ def latents(a: Arch) -> Mla | None:
         value_dim=a.keys.whole("v_head_dim"),
         q_lora_rank=_query_rank(a),
     )
+
+
+def indexed_latents(a: Arch) -> Mla | None:
+    """Latent attention that picks tokens by an index (DeepSeek-V3.2, GLM-5)."""
+    found = latents(a)
+    return found and replace(
+        found,
+        index_dim=a.keys.whole("index_head_dim"),
+        index_heads=a.keys.whole("index_n_heads"),
+        index_layers=_index_layers(a),
+    )
+
+
+_FULL: Final = frozenset({"full", "F"})
+
+
+def _index_layers(a: Arch) -> str:
+    """Say which layers have an index: stated by layer, else every so-many-th from an offset."""
+    stated = a.keys.items("indexer_types", "index_topk_pattern")
+    if stated is not None:
+        if len(stated) != a.layers:
+            raise a.keys.error(f"indexer_types has {len(stated)} entries for {a.layers} layers.")
+        return "".join("F" if kind in _FULL else "S" for kind in stated)
+    every, offset = a.keys.number("index_topk_freq", 1), a.keys.number("index_skip_topk_offset", 2)
+    past = (max(layer - offset + 1, 0) for layer in range(a.layers))
+    return "".join("S" if number % max(every, 1) else "F" for number in past)
 
 
 def _query_rank(a: Arch) -> int | None:

@@ -20,6 +20,11 @@ class Mla(Struct, frozen=True):
     nope_dim: int
     value_dim: int
     q_lora_rank: int | None
+    index_dim: int = 0
+    """Width of the keys by which sparse attention picks tokens, one for each token; 0 without."""
+    index_heads: int = 0
+    index_layers: str = ""
+    """F for a layer with such keys of its own, S for one that shares the picks of one before."""
 
 
 class Moe(Struct, frozen=True):

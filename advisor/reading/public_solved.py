@@ -19,7 +19,7 @@ _HEAD: Final = 64
 same whatever it is."""
 _WIDEST: Final = 8192
 _MOST_LAYERS: Final = 128
-_MASKED: Final = frozenset({"gpt2", "gpt_neox"})
+_MASKED: Final = frozenset({"gpt2", "gpt_neox", "gptj"})
 
 
 def solved(public: PublicModel) -> PublicModel | None:

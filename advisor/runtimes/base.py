@@ -21,12 +21,14 @@ from advisor.scenario.scenario import split_of
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Format, KvType
-    from advisor.models.shape import Recurrent, Shape
+    from advisor.models.shape import Mla, Recurrent, Shape
     from advisor.scenario.figures import WeightProfile
     from advisor.scenario.scenario import Scenario
 
 FLOAT_BYTES = 4
 _HALF_BYTES = 2
+_INDEX_BLOCK = 128
+"""Elements of an index key that share a scale, on servers."""
 _HALF_BITS = 16
 _HIDDEN_STATES = 4
 _GATED_TENSORS = 3
@@ -190,6 +192,10 @@ class Runtime:
         """Count the key/value heads that one layer keeps."""
         return shape.kv_heads_by_layer[layer] if shape.kv_heads_by_layer else shape.kv_heads
 
+    def index_bytes(self, mla: Mla, key: KvType) -> int:
+        """Size the key by which an index finds one token, in a layer that has an index."""
+        return int(mla.index_dim * key.bits / 8)
+
     def state_bytes(self, state: Recurrent, key: KvType) -> int:
         """Size one sequence's recurrent state in one layer."""
         width = key.bits / 8 if key.bits >= _HALF_BITS else _HALF_BYTES  # only KV is quantised
@@ -321,6 +327,13 @@ class Server(Runtime):
 
     claims_memory = True
     by_layer = False
+
+    def index_bytes(self, mla: Mla, _key: KvType) -> int:
+        """Size a key of the index: one byte an element, with a float32 scale for every block.
+
+        Source: ``DeepseekV32Indexer`` of vLLM, ``DSATokenToKVPool`` of SGLang.
+        """
+        return mla.index_dim + mla.index_dim // _INDEX_BLOCK * FLOAT_BYTES
 
 
 def prefix_sums(values: Iterable[int]) -> Sequence[int]:

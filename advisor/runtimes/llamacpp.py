@@ -46,6 +46,7 @@ _TAKEN_BACK = frozenset({"qwen3_5", "qwen3_5_moe", "nemotron_h"})
 """Whose recurrent states it keeps per drafted token (``llm_arch_supports_rs_rollback``)."""
 _COMPUTE = "compute buffer: fitted to llama.cpp's own reports"
 _PIPELINE = "compute buffer: copies for several cards taken from one published log"
+_INDEX = "compute buffer: scores of the token index, as one step or, at the upper end, head by head"
 _ROWS = "split: small tensors are taken as divided by rows too, scratch memory as the upper end"
 _F16 = 2
 _F32_BITS = 32
@@ -111,6 +112,9 @@ class LlamaCpp(Runtime):
         low = central - found.device + found.device_low
         high = central - found.device + found.device_high
         why = () if found.exact else (_COMPUTE,)
+        if graph.index_heads:
+            scores = index_scores(scenario, graph, cells)
+            central, high, why = central + scores.central, high + scores.high, (_INDEX,)
         if split_of(scenario) == "row":
             high, why = high + scratch_of_rows(scenario, graph), (_ROWS,)
         elif _works_as_pipeline(scenario, graph, placement):
@@ -185,6 +189,8 @@ class GraphShape(Struct, frozen=True):
     latent_plain: int
     """The same without, less the part that grows with the context."""
     latent_width: int
+    index_heads: int
+    """Heads that score tokens by an index; 0 without."""
     layers: int
     state_floats: int
     """Recurrent state of one layer and sequence."""
@@ -236,6 +242,7 @@ def graph_shape(model: Model) -> GraphShape:
         ),
         latent_plain=heads * (2 * mla.kv_lora_rank + mla.rope_dim) + 3 * h if mla else 0,
         latent_width=mla.kv_lora_rank + mla.rope_dim if mla else 0,
+        index_heads=mla.index_heads if mla else 0,
         layers=shape.layers,
         state_floats=state.state_elements if state else 0,
         conv_floats=state.conv_elements * (state.conv_kernel - 1) // state.conv_kernel
@@ -337,6 +344,17 @@ def scratch_of_rows(scenario: Scenario, graph: GraphShape) -> int:
     """
     tokens = min(scenario.context_tokens * scenario.batch, LOGICAL_BATCH, scenario.ubatch)
     return 4 * tokens * graph.ffn
+
+
+def index_scores(scenario: Scenario, graph: GraphShape, cells: Cells) -> Range:
+    """Size the scores of a token index: of every cached token for each one computed, in float32.
+
+    Source: ``src/models/glm-dsa.cpp``; read, not measured. Where no kernel takes it as one step,
+    every head has scores of its own, twice.
+    """
+    tokens = min(scenario.context_tokens * scenario.batch, LOGICAL_BATCH, scenario.ubatch)
+    whole = FLOAT_BYTES * tokens * cells.stream_full
+    return Range(whole, 0, whole * (1 + 2 * graph.index_heads))
 
 
 def cuda_cache_copies(scenario: Scenario, graph: GraphShape, cells: Cells) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
+from msgspec.structs import replace
+
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.memo import Kept
@@ -223,12 +225,28 @@ def choose(
         found = _card_free(knowledge, formats, model)
     chosen = candidates(knowledge, framework, split=split)
     found = found or choices_for(knowledge, gpu, model).first_pair(chosen, formats)
+    found = found or (_beyond(formats, framework, gpu, model) if framework else None)
     if found:
         return found
     raise RequestError(
         _nothing_runs(knowledge, formats, asked, framework=framework, gpu=gpu, model=model),
         hint=_what_runs(knowledge, framework, gpu, model),
     )
+
+
+def _beyond(
+    formats: Sequence[Format], framework: Framework, gpu: Gpu | None, model: Model
+) -> Pair | None:
+    """Take what the stated framework runs in another release, or built for the card by oneself."""
+    also = framework.beyond
+    wider = replace(
+        framework,
+        formats=(*framework.formats, *also),
+        not_on=tuple(one for one in framework.not_on if one not in also),
+    )
+    running = (f for f in formats if not support.obstacle(wider, f, gpu, model))
+    best = min(running, key=support.quality_order, default=None) if also else None
+    return (best, framework) if best else None
 
 
 def _card_free(

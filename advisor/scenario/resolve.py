@@ -56,7 +56,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     read = problems.attempt(lambda: _find_model(request, knowledge))
     model = _found_model(request, read)
     framework = (
-        problems.attempt(lambda: names.find_framework(knowledge, request.framework or ""))
+        problems.attempt(lambda: names.sized_framework(knowledge, request.framework or ""))
         if request.framework
         else None
     )

@@ -73,6 +73,8 @@ def unsized(framework: Framework, shape: Shape) -> str:
     recurrent = shape.recurrent
     if recurrent is not None and recurrent.kind == "rwkv" and "rwkv" not in sized:
         return f"how {framework.name} keeps the state of RWKV-4 is not established"
+    if shape.mla and shape.mla.index_dim and "index" not in sized:
+        return f"how {framework.name} keeps its token index is not established"
     return ""
 
 

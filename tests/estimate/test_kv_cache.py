@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError
 from advisor.estimate.kv_cache import kv_bytes_per_token, kv_cache_bytes, kv_read_bytes
+from advisor.knowledge import load_knowledge
+from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import (
@@ -163,3 +165,26 @@ def test_a_missing_figure_is_named(changes: dict[str, object], words: str) -> No
     broken = replace(model, shape=replace(model.shape, **changes))
     with pytest.raises(RequestError, match=words):
         kv_cache_bytes(scenario(broken))
+
+
+@pytest.mark.parametrize(
+    ("runtime", "each"), [("llama.cpp", 128 * 2), ("vllm", 132), ("sglang", 132), ("mlx", 2 * 256)]
+)
+def test_a_token_index_is_kept_in_the_layers_that_have_one(runtime: str, each: int) -> None:
+    """Sizes of keys: llama-kv-cache-dsa.cpp, DeepseekV32Indexer, DSATokenToKVPool, mlx_lm."""
+    known = load_knowledge()
+    latent = (512 + 64) * 2 * 78
+    for name, indexes in (("GLM-5", 78), ("GLM-5.2", 21)):
+        asked = scenario(
+            model_from_record(known.models[name], known),
+            framework=replace(framework(runtime), sized_states=("index",)),
+            precision=FP16,
+        )
+        assert kv_bytes_per_token(asked) == latent + indexes * each
+
+
+def test_a_token_index_that_nobody_described_is_not_sized() -> None:
+    known = load_knowledge()
+    model = model_from_record(known.models["GLM-5"], known)
+    with pytest.raises(RequestError, match="keeps its token index is not established"):
+        kv_bytes_per_token(scenario(model, framework=framework("transformers"), precision=FP16))

@@ -14,10 +14,8 @@ from advisor.scenario.settings import Request
 
 PAGE = Path(__file__).parents[2] / "docs" / "memory-accuracy.md"
 NOT_SIZED = {
-    "DeepSeek-V3.2": "keeps a token index beside its cache whose size is not established",
     "DeepSeek-V4-Flash": "of architecture 'deepseek_v4', which advisor cannot size yet",
     "DeepSeek-V4-Pro": "of architecture 'deepseek_v4', which advisor cannot size yet",
-    "GLM-5": "keeps a token index beside its cache whose size is not established",
     "Llama-3_3-Nemotron-Super-49B-v1": "of architecture 'nemotron-nas', which advisor cannot size",
     "MiniCPM-V-2_6": "of architecture 'minicpmv', which advisor cannot size yet",
     "grok-1": "of architecture 'grok-1', which advisor cannot size yet",
@@ -44,7 +42,7 @@ def test_every_other_known_model_is_sized_and_these_say_what_is_missing() -> Non
 
 @pytest.mark.parametrize(
     "name",
-    ["gemma-4 E2B", "DeepSeek-V4", "DeepSeek-V3.2", "GLM-5", "Nemotron", "grok-1", "MiniCPM-V"],
+    ["gemma-4 E2B", "DeepSeek-V4", "Nemotron", "grok-1", "MiniCPM-V"],
 )
 def test_the_page_says_why(name: str) -> None:
     section = PAGE.read_text(encoding="utf-8").split("## Models that are known and not sized")[1]

@@ -28,7 +28,8 @@ FILE_TYPES = {
 
 ENGINES = (
     "llama.cpp", "vLLM", "transformers", "ExLlamaV3", "ExLlamaV2", "MLX-LM", "SGLang",
-    "TensorRT-LLM", "TGI", "Ollama", "LM Studio", "KTransformers", "MLC-LLM", "DeepSpeed",
+    "TensorRT-LLM", "TGI", "Ollama", "LM Studio", "KTransformers", "LMDeploy", "MLC-LLM",
+    "DeepSpeed",
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.commands.test_shown import doc
 
 
-@pytest.mark.parametrize("name", ["koboldcpp", "KoboldCpp", "ik_llama.cpp", "ik-llama.cpp"])
+@pytest.mark.parametrize("name", ["koboldcpp", "KoboldCpp", "ik-llama.cpp", "llamafile"])
 def test_a_variant_is_sized_as_what_it_is_built_on(name: str) -> None:
     asked = {"gpu": "RTX 3060 12GB", "model": "llama-3-8b", "precision": "Q4_K_M"}
     base = doc(**asked, framework="llama.cpp")
@@ -16,3 +16,36 @@ def test_a_variant_is_sized_as_what_it_is_built_on(name: str) -> None:
     said = [line for line in found.warnings if "is built on llama.cpp" in line]
     assert len(said) == 1
     assert not [line for line in base.warnings if "is built on" in line]
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "model", "precision"),
+    [
+        ("ktransformers", "llama.cpp", "deepseek-r1", "Q4_K_M"),
+        ("MLC", "llama.cpp", "llama-2-7b", "4bit"),
+        ("lmdeploy", "vLLM", "internlm2_5-7b-chat", "AWQ"),
+    ],
+)
+def test_a_program_known_by_name_is_sized_as_what_is_nearest(
+    name: str, base: str, model: str, precision: str
+) -> None:
+    asked = {"gpu": "RTX 4090", "model": model, "precision": precision}
+    found = doc(**asked, framework=name)
+    assert found.memory == doc(**asked, framework=base).memory
+    assert [line for line in found.warnings if f" is sized as {base}: " in line]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "model", "said"),
+    [
+        ("RTX 5090", "unsloth/Qwen2.5-7B-Instruct-bnb-4bit", "no longer reads bitsandbytes"),
+        ("MI100", "Qwen2.5-7B-Instruct-GPTQ-Int4", "does not list the MI100"),
+    ],
+)
+def test_what_another_release_runs_is_sized_where_it_is_asked_for(
+    gpu: str, model: str, said: str
+) -> None:
+    found = doc(gpu=gpu, model=model, framework="vLLM")
+    assert found.scenario.framework == "vLLM"
+    assert [line for line in found.warnings if said in line]
+    assert doc(gpu=gpu, model=model).scenario.framework != "vLLM"

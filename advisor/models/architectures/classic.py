@@ -86,6 +86,15 @@ _GPT = Family(
     read_width=_four_times,
 )
 
+_GPT_J = Family(
+    dense=_GPT.dense,
+    norms=(two_hidden,),
+    final=_GPT.final,
+    extras=(output_bias,),
+    read_width=_four_times,
+    gated=False,
+)
+
 CLASSIC: Final[Mapping[str, Family]] = MappingProxyType(
     {
         "gpt2": Family(
@@ -154,13 +163,8 @@ CLASSIC: Final[Mapping[str, Family]] = MappingProxyType(
             tied=True,
         ),
         "xglm": _GPT,
-        "codegen": Family(
-            dense=_GPT.dense,
-            norms=(two_hidden,),
-            final=_GPT.final,
-            extras=(output_bias,),
-            read_width=_four_times,
-        ),
+        "codegen": _GPT_J,
+        "gptj": _GPT_J,
         "phi": Family(
             attention=(projections, all_bias, when("qk_layernorm", _head_layer_norms)),
             dense=_GPT.dense,

@@ -13,12 +13,13 @@ from advisor.models.layer_patterns import experts_after
 from advisor.models.parameter_terms import (
     experts,
     gated_expert,
+    indexed_latents,
     latent_attention,
     latent_bias,
     latents,
     router,
     shared,
-    token_index,
+    token_indexes,
     when,
 )
 from advisor.models.shape import Blocks
@@ -42,9 +43,9 @@ _V3 = Family(
 )
 _INDEXED = replace(
     _V3,
-    attention=(latent_attention, token_index, when("attention_bias", latent_bias)),
+    irregular=token_indexes,
+    mla=indexed_latents,
     defaults={**_V3.defaults, "index_n_heads": 64, "index_head_dim": 128},
-    cache_unknown="it keeps a token index beside its cache whose size is not established",
 )
 _DENSE = Family(
     attention=(latent_attention, when("attention_bias", latent_bias)),
@@ -55,7 +56,6 @@ _DENSE = Family(
     unsupported=("mlp_bias",),
 )
 
-_INDEX = "it keeps a token index beside its cache whose size is not established"
 LATENT: Final[Mapping[str, Family]] = MappingProxyType(
     {
         "deepseek_v3": replace(
@@ -83,7 +83,7 @@ LATENT: Final[Mapping[str, Family]] = MappingProxyType(
                 "q_lora_rank": 2048,
                 "index_n_heads": 32,
             },
-            gguf=(Gguf("glm-dsa", unknown=_INDEX),),
+            gguf=(Gguf("glm-dsa"),),
         ),
         "glm4_moe_lite": replace(
             _V3,

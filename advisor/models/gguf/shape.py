@@ -246,7 +246,15 @@ def _mla(model: GgufModel) -> Mla | None:
         nope_dim=key - rope,
         value_dim=keys.whole("attention.value_length_mla"),
         q_lora_rank=keys.maybe("attention.q_lora_rank") or None,
+        index_dim=keys.maybe("attention.indexer.key_length") or 0,
+        index_heads=keys.maybe("attention.indexer.head_count") or 0,
+        index_layers=_index_layers(model),
     )
+
+
+def _index_layers(model: GgufModel) -> str:
+    has = [block.holds("indexer.") for block in model.blocks]
+    return "".join("F" if own else "S" for own in has) if any(has) else ""
 
 
 def _moe(model: GgufModel) -> Moe | None:
