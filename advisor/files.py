@@ -65,25 +65,6 @@ def read_whole(path: Path) -> bytes:
     )
 
 
-def overlaid(kind: Kind, folder: Path | None, suffixes: Iterable[str]) -> Mapping[str, bytes]:
-    """Read the built-in files and lay the user's over them: a file of the same path replaces.
-
-    Raises:
-        UserError: The user's folder is missing or cannot be read.
-    """
-    wanted = tuple(suffixes)
-    files = dict(read_tree(data_dir(kind), wanted))
-    if folder is None:
-        return files
-    if not folder.is_dir():
-        raise UserError(f"there is no folder '{folder}'.", hint=f"Name a folder with {kind}.")
-    try:
-        files.update(read_tree(folder, wanted))
-    except OSError as bad:
-        raise UserError(f"cannot read '{bad.filename}': {bad.strerror}.") from None
-    return dict(sorted(files.items()))
-
-
 def digest(files: Mapping[str, bytes]) -> str:
     """Hash names and contents, SHA-256, hexadecimal."""
     total = hashlib.sha256()

@@ -9,10 +9,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from advisor.errors import KnowledgeError, Problems, UserError
-from advisor.files import data_dir, overlaid, read_tree, read_whole
+from advisor.files import data_dir, read_tree, read_whole
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.layers import Stack, holding, overlaid, stack
 from advisor.knowledge.types import Knowledge, Names
-from advisor.knowledge.vocabulary import FILE, Vocabulary, read_facts, vocabulary_of
+from advisor.knowledge.vocabulary import FILE, FactType, Vocabulary, read_facts, vocabulary_of
 from advisor.knowledge.yaml_fields import Collector
 from advisor.remedies.registry import rule_vocabulary
 from advisor.rules.language.load import ReadRules, read_as_far
@@ -46,9 +47,7 @@ class Readable(Struct, frozen=True):
     """The user's knowledge where it is wrong: what it names may be right."""
 
 
-def read_all(
-    rules: Path | None = None, templates: Path | None = None, knowledge: Path | None = None
-) -> Readable:
+def read_all(rules: Stack = None, templates: Stack = None, knowledge: Stack = None) -> Readable:
     """Read the user's folders over the built-in ones, and keep going whatever is wrong.
 
     A mistake in one folder hides none in another: rules are checked against the vocabulary and
@@ -85,29 +84,27 @@ def _several(error: UserError) -> list[UserError]:
 
 
 def _knowledge(
-    folder: Path | None, problems: list[UserError]
+    folders: Stack, problems: list[UserError]
 ) -> tuple[Knowledge, Mapping[str, Sequence[str]], str]:
     try:
-        known = load_knowledge(folder)
+        known = load_knowledge(folders)
     except UserError as error:
         problems += _several(error)
     else:
         return known, known.names(), ""
     built_in = load_knowledge()
-    users = _user_files(folder)
+    users = [content for path in stack(folders) for content in _user_files(path).values()]
     names = {table: list(found) for table, found in built_in.names().items()}
-    for content in users.values():
+    for content in users:
         for table, name in _entry_names(content):
             names[table].append(name)
-    text = "\n".join(content.decode(errors="replace") for content in users.values())
+    text = "\n".join(content.decode(errors="replace") for content in users)
     every = {table: list(dict.fromkeys(found)) for table, found in names.items()}
     return built_in, Names(built_in, every), text
 
 
-def _user_files(folder: Path | None) -> Mapping[str, bytes]:
-    if folder is None or not folder.is_dir():
-        return {}
-    return read_tree(folder, [".yaml"])
+def _user_files(folder: Path) -> Mapping[str, bytes]:
+    return read_tree(folder, [".yaml"]) if folder.is_dir() else {}
 
 
 def _entry_names(content: bytes) -> Sequence[tuple[str, str]]:
@@ -123,13 +120,14 @@ def _entry_names(content: bytes) -> Sequence[tuple[str, str]]:
     ]
 
 
-def _vocabulary(folder: Path | None, problems: list[UserError]) -> Vocabulary:
+def _vocabulary(folders: Stack, problems: list[UserError]) -> Vocabulary:
     try:
-        return rule_vocabulary(folder)
+        return rule_vocabulary(folders)
     except UserError as error:
         problems += _several(error)
     built_in = rule_vocabulary()
-    if folder is None or not (folder / FILE).is_file():
-        return built_in
-    users = read_facts(read_whole(folder / FILE), FILE, Collector(KnowledgeError))
+    users: dict[str, FactType] = {}
+    for folder in holding(folders, FILE):
+        found = read_facts(read_whole(folder / FILE), FILE, Collector(KnowledgeError))
+        users = {**found, **users}
     return vocabulary_of({**users, **built_in.facts, **built_in.texts}.values())

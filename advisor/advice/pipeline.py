@@ -31,8 +31,9 @@ from advisor.advice.ranking import (
 from advisor.calibration import with_measurements
 from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimate.speed import missing_inputs
-from advisor.files import __version__, data_dir, digest, overlaid
+from advisor.files import __version__, data_dir, digest
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.layers import Stack, behind, overlaid
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import FactValue, Vocabulary
 from advisor.remedies.impossible import expected_options
@@ -82,9 +83,9 @@ class Advisor(Struct, frozen=True):
     def load(
         cls,
         *,
-        rules: Path | None = None,
-        templates: Path | None = None,
-        knowledge: Path | None = None,
+        rules: Stack = None,
+        templates: Stack = None,
+        knowledge: Stack = None,
         engine: str | None = None,
         measurements: Path | None = None,
     ) -> Advisor:
@@ -106,9 +107,9 @@ class Advisor(Struct, frozen=True):
     @classmethod
     def of(
         cls,
-        rules: Path | None = None,
-        templates: Path | None = None,
-        knowledge: Path | None = None,
+        rules: Stack = None,
+        templates: Stack = None,
+        knowledge: Stack = None,
         engine: str | None = None,
         measurements: Path | None = None,
     ) -> Advisor:
@@ -132,7 +133,12 @@ class Advisor(Struct, frozen=True):
             vocabulary,
             ruleset,
             make_engine(ruleset, prefer=engine),
-            digest({n: text for n, text in files.items() if not n.startswith(_NO_REPORT)}),
+            digest(
+                {
+                    **{n: text for n, text in files.items() if not n.startswith(_NO_REPORT)},
+                    **behind("templates", templates, [".j2", ".txt"]),
+                }
+            ),
         )
 
     def estimate(self, request: Request) -> Base:

@@ -9,14 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.files import user_data_dir
+from advisor.knowledge.layers import Stack, holding, stack
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
 
+_FILE = "measurements.csv"
 
-def file_of(knowledge: Path | None) -> Path:
-    """Give the file: in the user's knowledge folder where one is named, else in the data folder."""
-    return (knowledge or user_data_dir()) / "measurements.csv"
+
+def file_of(knowledge: Stack) -> Path:
+    """Give the file: in the user's knowledge folder where one is named, else in the data folder.
+
+    Of several folders it is that of the last which has one, or of the last.
+    """
+    own = stack(knowledge) or (user_data_dir(),)
+    return next(holding(own, _FILE), own[-1]) / _FILE
 
 
 def with_measurements(knowledge: Knowledge, path: Path | None) -> Knowledge:

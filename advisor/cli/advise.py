@@ -12,12 +12,17 @@ from msgspec.structs import replace
 from advisor.advice.pipeline import Advisor
 from advisor.cli.hub_models import local_model
 from advisor.cli.options import (
+    KNOWLEDGE,
     LENGTHS,
+    OWN_FILES,
+    RULES,
+    TEMPLATES,
     Asked,
     Hub,
     Length,
     NoMeasurements,
     Offline,
+    layers_option,
     measurements_of,
     takes_request,
 )
@@ -38,7 +43,6 @@ Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[mis
 _OUTPUT = "The report"
 _NAMES = list(FORMATS)
 _FIRST = Format(_NAMES[0])
-_FILES = "Your own files"
 
 
 @takes_request
@@ -106,25 +110,15 @@ def advise(
     ] = False,
     hub: Hub = False,
     offline: Offline = False,
-    rules: Annotated[
-        Path | None,
-        typer.Option(help="Folder of rules, over the built-in ones.", rich_help_panel=_FILES),
-    ] = None,
-    templates: Annotated[
-        Path | None,
-        typer.Option(help="Folder of templates, over the built-in ones.", rich_help_panel=_FILES),
-    ] = None,
-    knowledge: Annotated[
-        Path | None,
-        typer.Option(help="Folder of knowledge, over the built-in one.", rich_help_panel=_FILES),
-    ] = None,
+    rules: Annotated[list[Path] | None, layers_option(RULES, OWN_FILES)] = None,
+    templates: Annotated[list[Path] | None, layers_option(TEMPLATES, OWN_FILES)] = None,
+    knowledge: Annotated[list[Path] | None, layers_option(KNOWLEDGE, OWN_FILES)] = None,
     no_measurements: NoMeasurements = False,
 ) -> None:
     """Say whether a model runs on a card, how well, and what to change."""
     if hub or offline:
         raise_problems(asked.wrong)
-    if templates and templates.is_dir():
-        raise_problems(template_problems(templates))
+    raise_problems(template_problems(templates))
     advisor = Advisor.load(
         rules=rules,
         templates=templates,

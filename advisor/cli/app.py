@@ -20,9 +20,10 @@ _UNASKED = ("trust", "init")
 """Commands that read no overlay."""
 VARIABLE = "ADVISOR_CONFIG"
 KINDS = ("rules", "templates", "knowledge")
+Paths = tuple[Path, ...]
 
 
-def own_folders(*, told: bool = True) -> Mapping[str, Path]:
+def own_folders(*, told: bool = True) -> Mapping[str, Paths]:
     """Read which folders are the user's: from ``ADVISOR_CONFIG``, else from advisor.toml here.
 
     An empty ``ADVISOR_CONFIG`` leaves them out. The file that lies here counts where the user
@@ -44,7 +45,7 @@ def own_folders(*, told: bool = True) -> Mapping[str, Path]:
     return folders_in(Path(stated), _content(Path(stated)))
 
 
-def _trusted_here(*, told: bool) -> Mapping[str, Path]:
+def _trusted_here(*, told: bool) -> Mapping[str, Paths]:
     file = Path(FILE)
     if not file.is_file():
         return {}
@@ -66,7 +67,7 @@ def _content(file: Path) -> bytes:
         raise RequestError(f"cannot read '{file}': {bad.strerror}.") from None
 
 
-def house_folders(folder: Path) -> Mapping[str, Path]:
+def house_folders(folder: Path) -> Mapping[str, Paths]:
     """Read which folders the advisor.toml of a folder names; none where there is no such file.
 
     Raises:
@@ -76,7 +77,7 @@ def house_folders(folder: Path) -> Mapping[str, Path]:
     return folders_in(file, _content(file)) if file.is_file() else {}
 
 
-def folders_in(file: Path, content: bytes) -> Mapping[str, Path]:
+def folders_in(file: Path, content: bytes) -> Mapping[str, Paths]:
     """Take apart what an advisor.toml names.
 
     Raises:
@@ -100,7 +101,8 @@ def folders_in(file: Path, content: bytes) -> Mapping[str, Path]:
         if (problem := _problem(file, key, value, lines.index(key) + 1 if key in lines else 0))
     ]
     raise_problems(problems)
-    return {key: file.parent / str(value) for key, value in stated.items()}
+    named = {key: value if isinstance(value, list) else [value] for key, value in stated.items()}
+    return {key: tuple(file.parent / str(one) for one in paths) for key, paths in named.items()}
 
 
 _AT_LINE = re.compile(r"at line (\d+)")
@@ -113,22 +115,29 @@ def _problem(file: Path, key: str, value: object, line: int) -> RequestError | N
     if key not in KINDS:
         hint = did_you_mean(key, KINDS) or f"It takes {', '.join(KINDS)}."
         return RequestError(f"unknown key '{key}'.", source=place, hint=hint)
-    if not isinstance(value, str) or not (file.parent / value).is_dir():
-        hint = f"Write '{key} = \"{key}\"', a folder beside this file."
-        return RequestError(f"'{key}' names no folder: {value!r}.", source=place, hint=hint)
+    hint = f"Write '{key} = \"{key}\"', a folder beside this file, or a list of them."
+    stated = value if isinstance(value, list) else [value]
+    for one in stated or [value]:
+        if not isinstance(one, str) or not (file.parent / one).is_dir():
+            return RequestError(f"'{key}' names no folder: {one!r}.", source=place, hint=hint)
+    from advisor.knowledge.layers import named_twice  # noqa: PLC0415 - as above
+
+    if twice := named_twice([file.parent / str(one) for one in stated]):
+        hint = "Keep one of the two."
+        return RequestError(f"'{key}' names '{twice.name}' twice.", source=place, hint=hint)
     return None
 
 
 def defaults(
-    folders: Mapping[str, Path], commands: Mapping[str, Iterable[str]]
+    folders: Mapping[str, Paths], commands: Mapping[str, Iterable[str]]
 ) -> dict[str, object]:
     """Give the folders to every command as the defaults of its options.
 
     Args:
-        folders: Kind -> folder.
+        folders: Kind -> its folders, the lowest first.
         commands: Command -> names of its own commands, none for a plain one.
     """
-    options = {kind: str(path) for kind, path in folders.items()}
+    options = {kind: [str(path) for path in paths] for kind, paths in folders.items()}
     return {name: dict.fromkeys(own, options) if own else options for name, own in commands.items()}
 
 

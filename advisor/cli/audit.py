@@ -122,6 +122,6 @@ def _prepared(folder: Path, folders: Folders) -> tuple[Setup, Now, Batch]:
         rules=whole(folders.rules),
         templates=whole(folders.templates),
         knowledge=whole(folders.knowledge),
-        measurements=whole(folders.measurements),
+        measurements=next(iter(whole(folders.measurements)), None),
     )
     return setup, Now(made_by(advisor, formats), inputs), batch

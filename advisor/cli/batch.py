@@ -91,8 +91,7 @@ def batch(
 
 def _asked(plan: Path, formats: tuple[str, ...], length: Length, folders: Folders) -> Asked:
     """Read the plan and everything that reports are made from; all that is wrong, at once."""
-    if folders.templates and folders.templates.is_dir():
-        raise_problems(template_problems(folders.templates))
+    raise_problems(template_problems(folders.templates))
     advisor = Advisor.load(
         rules=folders.rules,
         templates=folders.templates,

@@ -36,6 +36,7 @@ from advisor.bulk.batch.store import MANIFEST
 from advisor.bulk.batch.worker import Job, Local, Place, connected
 from advisor.cli.progress import BatchProgress
 from advisor.errors import EngineError, RequestError
+from advisor.knowledge.layers import Stack, stack
 from advisor.report.prose import Length
 from advisor.units import counted
 
@@ -49,9 +50,9 @@ _STOPPED = 128
 class Folders(Struct, frozen=True):
     """The user's own files."""
 
-    rules: Path | None
-    templates: Path | None
-    knowledge: Path | None
+    rules: Stack
+    templates: Stack
+    knowledge: Stack
     measurements: Path | None
 
 
@@ -88,7 +89,7 @@ class Asked(Struct, frozen=True):
             rules=whole(self.folders.rules),
             templates=whole(self.folders.templates),
             knowledge=whole(self.folders.knowledge),
-            measurements=whole(self.folders.measurements),
+            measurements=next(iter(whole(self.folders.measurements)), None),
         )
 
 
@@ -100,9 +101,9 @@ class _Ended(Struct, frozen=True):
     seconds: float
 
 
-def whole(path: Path | None) -> str | None:
-    """Give a path from the root, as a worker elsewhere needs it."""
-    return str(path.resolve()) if path else None
+def whole(paths: Stack) -> tuple[str, ...]:
+    """Give paths from the root, as a worker elsewhere needs them."""
+    return tuple(str(path.resolve()) for path in stack(paths))
 
 
 class Going(Struct, frozen=True):

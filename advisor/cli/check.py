@@ -64,7 +64,7 @@ def _house(folder: Path) -> House:
     if not folder.is_dir():
         raise RequestError(f"{folder} is not a folder", hint="Name a folder of your own files.")
     named = house_folders(folder)
-    found = named or {kind: folder / kind for kind in KINDS if (folder / kind).is_dir()}
+    found = named or {kind: (folder / kind,) for kind in KINDS if (folder / kind).is_dir()}
     if not found:
         hint = f"It has {', '.join(f'{kind}/' for kind in KINDS)} or a file {FILE}."
         raise RequestError(f"{folder} holds nothing to check", hint=hint)

@@ -29,6 +29,7 @@ from advisor.cli.options import (
 )
 from advisor.cli.report_output import width_of, write
 from advisor.errors import RequestError, UserError, raise_problems
+from advisor.knowledge.layers import Stack
 from advisor.knowledge.log_patterns import load_log_patterns
 from advisor.knowledge.names import find_format_candidates, find_model
 from advisor.knowledge.types import Knowledge
@@ -138,7 +139,7 @@ def _refuse_nothing(read: Log, path: Path | None) -> None:
 
 
 def _answered(
-    read: Log, found: FromLog, stated: Request, advisor: Advisor, templates: Path | None
+    read: Log, found: FromLog, stated: Request, advisor: Advisor, templates: Stack
 ) -> tuple[Diagnosis, list[UserError]]:
     """Answer the request that log and flags make, unless they leave something open."""
     flags = stated.stated()
@@ -204,7 +205,7 @@ def _seen(key: str, seen: str, knowledge: Knowledge) -> str:
 
 
 def _written(
-    made: Diagnosis, form: Format, length: str, output: Path | None, templates: Path | None
+    made: Diagnosis, form: Format, length: str, output: Path | None, templates: Stack
 ) -> str:
     if form is Format.json:
         return render_json(made)
@@ -241,7 +242,7 @@ def _figures(made: Diagnosis, width: int, *, terminal: bool) -> Iterator[str]:
 
 
 def _report(
-    doc: Advice | None, form: str, length: str, templates: Path | None, width: int, *, color: bool
+    doc: Advice | None, form: str, length: str, templates: Stack, width: int, *, color: bool
 ) -> str:
     if doc is None:
         return ""

@@ -100,12 +100,12 @@ def check(
     knowledge: KnowledgeFolder = None,
 ) -> None:
     """Check every knowledge file, over the built-in ones; every problem at once."""
-    folder = folder or knowledge
-    where = folder or data_dir("knowledge")
+    folders = [folder] if folder else knowledge
+    where = folders or data_dir("knowledge")
     found = check_knowledge(where, memory_model_problems, log_pattern_problems, parameter_problems)
     warnings = [one for one in found if one.lint == UNUSUAL]
     raise_problems([one for one in found if one.lint != UNUSUAL])
-    known = load_knowledge(folder)
+    known = load_knowledge(folders)
     unusual_figures()
     for one in warnings:
         typer.echo(f"warning: {one}")

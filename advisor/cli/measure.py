@@ -18,8 +18,11 @@ from advisor.errors import RequestError, UserError, raise_problems
 
 _SETUP = "What the files do not say"
 _Knowledge = Annotated[
-    Path | None,
-    typer.Option(help="Your folder of knowledge: they are kept there, not in your data folder."),
+    list[Path] | None,
+    typer.Option(
+        help="Your folder of knowledge: they are kept there, not in your data folder; of several "
+        "in the last that has some."
+    ),
 ]
 
 

@@ -24,6 +24,7 @@ from advisor.calibration.user.store import Stored
 from advisor.errors import RequestError, UserError
 from advisor.estimate.measurement import Measurement
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.layers import Stack, stack
 from advisor.report.figures import aligned
 from advisor.scenario.figures import Figure
 
@@ -38,7 +39,7 @@ _ENDLESS = 100
 def added(
     files: Sequence[File],
     given: Given,
-    folder: Path | None,
+    folder: Stack,
     *,
     dry_run: bool,
     keep_good: bool,
@@ -255,7 +256,7 @@ def _card_doc(change: CardChange) -> dict[str, object]:
     }
 
 
-def listed(folder: Path | None, *, as_json: bool) -> str:
+def listed(folder: Stack, *, as_json: bool) -> str:
     """List what is stored.
 
     Raises:
@@ -272,9 +273,9 @@ def listed(folder: Path | None, *, as_json: bool) -> str:
     return "".join(f"{line}\n" for line in aligned(table))
 
 
-def _file(folder: Path | None) -> Path:
-    if folder is not None and not folder.is_dir():
-        raise RequestError(f"there is no folder '{folder}'", hint="Name your folder of knowledge.")
+def _file(folder: Stack) -> Path:
+    for missing in (path for path in stack(folder) if not path.is_dir()):
+        raise RequestError(f"there is no folder '{missing}'", hint="Name your folder of knowledge.")
     return file_of(folder)
 
 
@@ -283,7 +284,7 @@ def _list_row(item: Stored) -> tuple[str, ...]:
     return item.id, setup_text(m), what_text(m), _rate(m.tok_s), m.date or "-", m.source or "-"
 
 
-def removed(ids: Sequence[str], folder: Path | None) -> str:
+def removed(ids: Sequence[str], folder: Stack) -> str:
     """Remove figures by id; gives what to say.
 
     Raises:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from advisor.calibration import file_of
 from advisor.errors import RequestError, UserError, raise_problems
+from advisor.knowledge.layers import Stack, named_twice
 from advisor.scenario.settings import AROUND, FLAGS, SETTINGS, WITH_UNITS, Request, Setting
 from advisor.suggest import did_you_mean
 from advisor.units import GB, GIB, UnitError, parse_quantity, parse_size_as_sold, parse_whole
@@ -25,19 +26,40 @@ if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
 
 
-RulesFolder = Annotated[Path | None, typer.Option(help="Folder of rules, over the built-in ones.")]
-TemplatesFolder = Annotated[
-    Path | None, typer.Option(help="Folder of templates, over the built-in ones.")
-]
-KnowledgeFolder = Annotated[
-    Path | None, typer.Option(help="Folder of knowledge, over the built-in one.")
-]
+_LATER = "repeatable: a later one wins."
+RULES = f"Folder of rules, over the built-in ones; {_LATER}"
+TEMPLATES = f"Folder of templates, over the built-in ones; {_LATER}"
+KNOWLEDGE = f"Folder of knowledge, over the built-in one; {_LATER}"
+OWN_FILES = "Your own files"
+
+
+def different(paths: list[Path] | None) -> list[Path] | None:
+    """Refuse a folder that is named twice.
+
+    Raises:
+        RequestError: Which it is.
+    """
+    twice = named_twice(paths or ())
+    if twice is not None:
+        raise RequestError(f"the folder '{twice}' is named twice", hint="Name it once.")
+    return paths
+
+
+def layers_option(said: str, panel: str | None = None) -> OptionInfo:
+    """Describe the flag of the user's folders of a kind."""
+    found: OptionInfo = typer.Option(help=said, rich_help_panel=panel, callback=different)
+    return found
+
+
+RulesFolder = Annotated[list[Path] | None, layers_option(RULES)]
+TemplatesFolder = Annotated[list[Path] | None, layers_option(TEMPLATES)]
+KnowledgeFolder = Annotated[list[Path] | None, layers_option(KNOWLEDGE)]
 NoMeasurements = Annotated[
     bool,
     typer.Option(
         "--no-measurements",
         help="Leave your own measurements out, as ADVISOR_NO_MEASUREMENTS=1 does.",
-        rich_help_panel="Your own files",
+        rich_help_panel=OWN_FILES,
     ),
 ]
 Scenarios = Annotated[
@@ -101,7 +123,7 @@ LENGTHS: Mapping[Length, Literal["short", "standard", "full"]] = {
 }
 
 
-def measurements_of(knowledge: Path | None) -> Path | None:
+def measurements_of(knowledge: Stack) -> Path | None:
     """Give the file to read: beside the user's knowledge where that is named, else their own.
 
     None where the environment leaves measurements out.

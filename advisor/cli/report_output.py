@@ -14,6 +14,7 @@ from advisor.advice.pipeline import Advisor
 from advisor.errors import EngineError, UserError
 from advisor.estimate.picture import memory_picture
 from advisor.files import opened
+from advisor.knowledge.layers import Stack
 from advisor.knowledge.vocabulary import Vocabulary, show
 from advisor.report.assembly import document
 from advisor.report.formats import FORMATS, Page
@@ -33,7 +34,7 @@ def write_report(
     advisor: Advisor,
     advice: Conclusions,
     *,
-    templates: Path | None,
+    templates: Stack,
     form: str,
     length: Length,
     output: Path | None,
@@ -67,7 +68,7 @@ def write_report(
     write(text.rstrip("\n") + "\n", output)
 
 
-def _hold(doc: Advice, length: Length, templates: Path | None) -> None:
+def _hold(doc: Advice, length: Length, templates: Stack) -> None:
     """Refuse a document that does not hold: a bug of ours, unless files of the user shaped it.
 
     Raises:
@@ -86,7 +87,7 @@ def _hold(doc: Advice, length: Length, templates: Path | None) -> None:
     raise EngineError(said)
 
 
-def _picture(doc: Advice, form: str, templates: Path | None, *, terminal: bool) -> str:
+def _picture(doc: Advice, form: str, templates: Stack, *, terminal: bool) -> str:
     from advisor.report.charts import picture_markdown, picture_text  # noqa: PLC0415
 
     if form == "markdown":
@@ -94,7 +95,7 @@ def _picture(doc: Advice, form: str, templates: Path | None, *, terminal: bool) 
     return picture_text(doc, width=width_of(terminal=terminal), templates=templates)
 
 
-def _options(doc: Advice, form: str, output: Path | None, templates: Path | None) -> str:
+def _options(doc: Advice, form: str, output: Path | None, templates: Stack) -> str:
     """The table of what fits; drawn by rich on a terminal, with its picture in a Markdown file."""
     from advisor.report import pages  # noqa: PLC0415
 

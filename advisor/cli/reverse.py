@@ -15,9 +15,11 @@ from msgspec.structs import fields
 from advisor import reverse
 from advisor.cli.hub_models import local_model
 from advisor.cli.options import (
+    KNOWLEDGE,
     Hub,
     Offline,
     flag_of,
+    layers_option,
     read_bandwidth,
     read_size,
     spread,
@@ -115,10 +117,7 @@ class Given(Struct, frozen=True, kw_only=True):
         Path | None,
         typer.Option("--output", "-o", help="Write to this file.", rich_help_panel=_OUTPUT),
     ] = None
-    knowledge: Annotated[
-        Path | None,
-        typer.Option(help="Folder of knowledge, over the built-in one.", rich_help_panel=_OUTPUT),
-    ] = None
+    knowledge: Annotated[list[Path] | None, layers_option(KNOWLEDGE, _OUTPUT)] = None
 
 
 class GivenModels(Given, frozen=True, kw_only=True):

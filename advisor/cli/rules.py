@@ -22,6 +22,7 @@ from advisor.cli.options import (
 )
 from advisor.cli.progress import progress_line
 from advisor.errors import UserError
+from advisor.knowledge.layers import Stack
 from advisor.remedies.registry import rule_vocabulary
 from advisor.rules.language.schema import rules_schema
 from advisor.workbench.bulk import evaluate_all
@@ -132,7 +133,7 @@ def docs(
 
 
 def _measured(
-    advisor: Advisor, sample: int, knowledge: Path | None, workers: int | None
+    advisor: Advisor, sample: int, knowledge: Stack, workers: int | None
 ) -> Measured | None:
     if not sample:
         return None

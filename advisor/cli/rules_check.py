@@ -18,7 +18,7 @@ from advisor.cli.options import (
 from advisor.cli.progress import progress_line
 from advisor.errors import raise_problems, visible
 from advisor.units import counted
-from advisor.workbench.lint.check import Asked, Checked, Means, asked_for, check_all
+from advisor.workbench.lint.check import Asked, Checked, Means, asked_for, check_all, each_layer
 from advisor.workbench.lint.corrections import corrected, differences, reformatted, replace_files
 from advisor.workbench.lint.problem import as_github, as_json, as_sarif, as_text, page
 
@@ -63,10 +63,10 @@ def check(
     if explain is not None:
         typer.echo(page(explain), nl=False)
         return
-    asked = asked_for(paths or ([rules] if rules else []))
+    asked = asked_for(paths or [], rules)
     means = Means(knowledge, templates, 0 if quick else sample, not quick, workers, progress_line())
     if fix or diff:
-        _correct(asked, means, write=not diff)
+        _correct(each_layer(asked), means, write=not diff)
     checked = check_all(asked, means)
     if not diff:
         text = format_ is FindingsFormat.text
@@ -91,7 +91,7 @@ def _fixable(asked: Sequence[Asked], means: Means, checked: Checked) -> int:
     """Count what ``--fix`` would correct, by trying it."""
     if all(one.edit is None for one in checked.problems):
         return 0
-    return len(corrected(asked, means).changes)
+    return len(corrected(each_layer(asked), means).changes)
 
 
 def _shown(checked: Checked, form: FindingsFormat, fixable: int) -> str:
@@ -135,7 +135,7 @@ def format_(
     Comments, values and the order of conditions stay. A file that is not YAML is named and left
     alone. Scenario files are written by 'advisor rules test --accept' and are not touched.
     """
-    edited, same, errors = reformatted(paths or ([rules] if rules else []))
+    edited, same, errors = reformatted(paths or rules or [])
     if diff:
         typer.echo(visible(differences(edited)), nl=False)
     elif check:

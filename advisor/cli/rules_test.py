@@ -22,6 +22,7 @@ from advisor.cli.options import (
 )
 from advisor.cli.report_output import write
 from advisor.errors import RequestError, UserError
+from advisor.knowledge.layers import Stack, stack
 from advisor.rules.language.file_places import Places
 from advisor.workbench.cases import CaseResult, Runner, junit_xml
 from advisor.workbench.dependencies import find_rules
@@ -56,9 +57,9 @@ def test(
 
     With --rule only the cases of that rule run, and no scenarios.
     """
-    folder = folder or rules
-    places = _places(folder, scenarios)
-    session = _session(folder, scenarios, templates, knowledge, places)
+    folders = folder or rules
+    places = _places(folders, scenarios)
+    session = _session(folders, scenarios, templates, knowledge, places)
     begun = stamp(session.folders)
     only = find_rules(session.runner.advisor.ruleset, rule) if rule else None
     if accept:
@@ -76,22 +77,23 @@ def test(
         raise typer.Exit(1)
 
 
-def _places(folder: Path | None, scenarios: Path | None) -> Places:
-    return Places.of([None, folder, *([scenarios.parent, scenarios] if scenarios else [])])
+def _places(folders: Stack, scenarios: Path | None) -> Places:
+    return Places.of(folders, beside=[scenarios.parent, scenarios] if scenarios else [])
 
 
 def _session(
-    folder: Path | None,
+    folders: Stack,
     scenarios: Path | None,
-    templates: Path | None,
-    knowledge: Path | None,
+    templates: Stack,
+    knowledge: Stack,
     places: Places,
 ) -> Session:
-    must_hold_rules(folder)
+    for folder in stack(folders):
+        must_hold_rules(folder)
     if scenarios is not None and not scenarios.is_dir():
         raise RequestError(f"{scenarios} is not a folder", hint="Name a folder of scenario files.")
-    advisor = Advisor.load(rules=folder, templates=templates, knowledge=knowledge)
-    where = scenarios or scenario_folder(folder)
+    advisor = Advisor.load(rules=folders, templates=templates, knowledge=knowledge)
+    where = scenarios or scenario_folder(folders)
     try:
         found = load_scenarios(
             where, advisor.vocabulary, advisor.ruleset, advisor.knowledge.names()
@@ -100,17 +102,15 @@ def _session(
         raise places.error(error) from None
     if scenarios is not None and not found:
         raise RequestError(f"{scenarios} holds no scenario", hint="Add a file that ends in .yaml.")
-    return Session(Runner(advisor, templates=templates), found, folder, where, knowledge)
+    return Session(Runner(advisor, templates=templates), found, folders, where, knowledge)
 
 
-def must_hold_rules(folder: Path | None) -> None:
+def must_hold_rules(folder: Path) -> None:
     """Refuse a folder without rule files.
 
     Raises:
         RequestError: It is none, or holds none.
     """
-    if folder is None:
-        return
     problem: UserError | None = None
     if not folder.is_dir():
         problem = RequestError(f"{folder} is not a folder")
@@ -153,9 +153,7 @@ def rerun(
     typer.echo(text_of(placed(found, places)), nl=False)
 
 
-def _template_problems(
-    templates: Path | None, rules: Path | None, knowledge: Path | None
-) -> Iterator[str]:
+def _template_problems(templates: Stack, rules: Stack, knowledge: Stack) -> Iterator[str]:
     """What is wrong with the texts; a rule that asks for words would only show one of them."""
     checked = check_templates(templates, rules=rules, knowledge=knowledge)
     many = f"{checked.files} template{'s' * (checked.files != 1)}"

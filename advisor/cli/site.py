@@ -21,6 +21,7 @@ from advisor.cli.options import KnowledgeFolder, RulesFolder, TemplatesFolder
 from advisor.cli.progress import STOPPED, Steps
 from advisor.errors import RequestError, raise_problems
 from advisor.files import Kind
+from advisor.knowledge.layers import Stack, is_built_in
 from advisor.report.templates import template_problems
 
 Output = Annotated[
@@ -56,8 +57,7 @@ def site(
     The batch must hold JSON Lines. Made again into the same folder, the site
     is replaced page by page and what is no longer part of it is removed.
     """
-    if templates and templates.is_dir():
-        raise_problems(template_problems(templates))
+    raise_problems(template_problems(templates))
     batch, address = open_batch(folder), _address(base_url)
     _say_changed(batch, rules, knowledge)
     out = place_for(folder, output)
@@ -80,10 +80,10 @@ def site(
     sys.stdout.write(f"{json.dumps(summary, ensure_ascii=False)}\n")
 
 
-def _say_changed(batch: Batch, rules: Path | None, knowledge: Path | None) -> None:
+def _say_changed(batch: Batch, rules: Stack, knowledge: Stack) -> None:
     """Say where the batch was made from other files than those that are named now."""
     then = batch.manifest.get("inputs")
-    named: Mapping[Kind, Path | None] = {"rules": rules, "knowledge": knowledge}
+    named: Mapping[Kind, Stack] = {"rules": rules, "knowledge": knowledge}
     if not isinstance(then, dict) or not any(named.values()):
         return
     now = {name: mark for name, mark in input_files(named).items() if _is_of(name, named)}
@@ -97,10 +97,11 @@ def _say_changed(batch: Batch, rules: Path | None, knowledge: Path | None) -> No
         )
 
 
-def _is_of(name: str, named: Mapping[Kind, Path | None]) -> bool:
+def _is_of(name: str, named: Mapping[Kind, Stack]) -> bool:
     """Whether a file that reports were made from is of a kind that is named."""
+    built_in = is_built_in(name) or name.startswith("own/")
     own = name.removeprefix("own/")
-    return any(path and own.startswith(f"{kind}/") for kind, path in named.items())
+    return not built_in or any(f and own.startswith(f"{kind}/") for kind, f in named.items())
 
 
 def _address(text: str) -> str:

@@ -22,6 +22,7 @@ from advisor.cli.options import (
 from advisor.cli.report_output import write
 from advisor.errors import visible
 from advisor.files import data_dir
+from advisor.knowledge.layers import Stack, stack
 from advisor.workbench.lint import problem
 from advisor.workbench.lint.corrections import differences, renamed_texts, replace_files
 from advisor.workbench.lint.templates import check_templates
@@ -50,10 +51,10 @@ def check(
     A folder lies over the built-in templates. Every problem of every file at once; exit code 1
     when there is one.
     """
-    folder = folder or templates
+    folders = [folder] if folder else templates
     if fix:
-        _rename(folder)
-    checked = check_templates(folder, rules=rules, knowledge=knowledge)
+        _rename(folders)
+    checked = check_templates(folders, rules=rules, knowledge=knowledge)
     text = getattr(problem, f"as_{format_.value}")(checked.problems)
     if format_ is FindingsFormat.text:
         text += _summary(checked.files, len(checked.problems))
@@ -62,8 +63,9 @@ def check(
         raise typer.Exit(1)
 
 
-def _rename(folder: Path | None) -> None:
-    changed = renamed_texts(folder or data_dir("templates"))
+def _rename(folders: Stack) -> None:
+    own = stack(folders) or (data_dir("templates"),)
+    changed = [file for folder in own for file in renamed_texts(folder)]
     typer.echo(visible(differences(changed)), nl=False, err=True)
     replace_files(changed)
 

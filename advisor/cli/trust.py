@@ -64,5 +64,6 @@ def _trust(folder: Path) -> None:
     found = folders_in(file, content)
     remember(trusted() | {name_of(folder): digest_of(content)})
     typer.echo(f"trusted: {plain(name_of(folder))}")
-    for kind, path in found.items():
-        typer.echo(f"  {kind}: {plain(str(path.resolve()))}")
+    for kind, paths in found.items():
+        for path in paths:
+            typer.echo(f"  {kind}: {plain(str(path.resolve()))}")

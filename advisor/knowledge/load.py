@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, Sequence, ValuesView
-from pathlib import Path
 from typing import TypeVar, cast
 
 from msgspec import Raw, Struct, json
 
 from advisor.errors import KnowledgeError, Problems, Source, UserError
-from advisor.files import compiled, data_dir, digest, read_tree
-from advisor.knowledge.provenance import Files, switched_off_records, user_record
+from advisor.files import compiled, digest
+from advisor.knowledge.layers import Stack, stack
+from advisor.knowledge.provenance import switched_off_records, user_record
+from advisor.knowledge.stacked_files import layers_key, places_of, read_files
 from advisor.knowledge.types import (
     UNUSUAL,
     Format,
@@ -26,30 +27,28 @@ from advisor.memo import forget
 from advisor.units import GIB, format_quantity
 
 _R = TypeVar("_R", bound=Struct)
-_SUFFIXES = (".yaml", ".csv")
-_NOT_READ = ("measurements/", "flags/")
 _MOST_FOLDERS = 8
 _loaded: dict[str, Knowledge] = {}
 _unusual: dict[str, None] = {}
 
 
-def load_knowledge(folder: Path | None = None, *, alone: bool = False) -> Knowledge:
+def load_knowledge(folders: Stack = None, *, alone: bool = False) -> Knowledge:
     """Load the built-in knowledge, with a user's own laid over it (docs/overlays.md).
 
     Args:
-        folder: The user's knowledge folder; ``None`` for the built-in knowledge alone.
-        alone: Take ``folder`` as it is, without the built-in files.
+        folders: The user's, each over those before it; ``None`` for the built-in knowledge alone.
+        alone: Take the first of them in the place of the built-in files.
 
     Raises:
         KnowledgeError: One thing is wrong in a file.
         Problems: Several are.
     """
-    files, user = read_files(folder, alone=alone)
+    files, user = read_files(folders, alone=alone)
     sha256 = digest(files)
     key = layers_key(files) if user else sha256
     found = _loaded.get(key)
     if found is None:
-        shown = str(folder or "knowledge")
+        shown = shown_folder(folders)
         data = compiled("knowledge", key, lambda: build(files, user, shown), Stored)
         found = _knowledge(data, sha256)
         if len(_loaded) >= _MOST_FOLDERS:  # what is kept of each is many times its size
@@ -104,7 +103,8 @@ def build(
     from advisor.knowledge.parsing import parse  # noqa: PLC0415 - pydantic and pyyaml, which a warm start does without
 
     found = parse(files, problems)
-    raise_at([p for p in problems if p.lint != UNUSUAL], shown, user)
+    places = places_of(files)
+    raise_at([p for p in problems if p.lint != UNUSUAL], shown, user, places)
     return Stored(
         _raw(found.gpus),
         _raw(found.models),
@@ -118,7 +118,7 @@ def build(
         dict(found.index),
         dict(found.user_entries),
         dict(found.switched_off),
-        tuple(str(moved_to(problem, shown, user)) for problem in problems),
+        tuple(str(moved_to(problem, shown, user, places)) for problem in problems),
     )
 
 
@@ -126,70 +126,37 @@ def _raw(table: Mapping[str, Struct]) -> dict[str, Raw]:
     return {name: Raw(json.encode(record)) for name, record in table.items()}
 
 
-def raise_at(problems: Sequence[UserError], shown: str, user: Collection[str] = ()) -> None:
+def shown_folder(folders: Stack) -> str:
+    """Give the folder that messages name before a file; of several each names its own."""
+    return str((stack(folders) or ("knowledge",))[-1])
+
+
+def raise_at(
+    problems: Sequence[UserError],
+    shown: str,
+    user: Collection[str] = (),
+    places: Mapping[str, str] | None = None,
+) -> None:
     """Raise what was collected, with the folder before every file name."""
-    moved = [moved_to(problem, shown, user) for problem in problems]
+    moved = [moved_to(problem, shown, user, places) for problem in problems]
     if len(moved) == 1:
         raise moved[0]
     if moved:
         raise Problems(moved)
 
 
-def moved_to(problem: UserError, shown: str, user: Collection[str] = ()) -> UserError:
+def moved_to(
+    problem: UserError,
+    shown: str,
+    user: Collection[str] = (),
+    places: Mapping[str, str] | None = None,
+) -> UserError:
     """Write the folder before the file name of a problem: the user's, or the built-in one."""
     at = problem.source or Source("")
     shown = "knowledge" if user and at.file and at.file not in user else shown
-    place = Source(f"{shown}/{at.file}" if at.file else shown, at.line, at.column)
+    file = (places or {}).get(at.file) or (f"{shown}/{at.file}" if at.file else shown)
+    place = Source(file, at.line, at.column)
     return KnowledgeError(problem.message, source=place, hint=problem.hint, lint=problem.lint)
-
-
-def read_files(
-    folder: Path | None, *, alone: bool = False
-) -> tuple[Mapping[str, bytes], frozenset[str]]:
-    """Read the built-in files with a user's beside or in front of them; gives the user's paths.
-
-    Raises:
-        KnowledgeError: The folder does not exist.
-    """
-    built_in = {} if alone and folder else _files_of(data_dir("knowledge"))
-    if folder is None:
-        return built_in, frozenset()
-    if not folder.is_dir():
-        what = "a file, not a folder" if folder.is_file() else "missing"
-        raise KnowledgeError(
-            f"there is no folder '{folder}': it is {what}", hint="Name one with knowledge files."
-        )
-    user = _files_of(folder)
-    every = dict(sorted((built_in | user).items()))
-    if not built_in or folder.resolve() == data_dir("knowledge").resolve():
-        return every, frozenset(user)
-    unread = _unread(folder)
-    names = frozenset([*user, *(path for path, _ in unread)])
-    whole = all(name in user for name in built_in)
-    shadowed = {name: built_in[name] for name in user if name in built_in}
-    return Files(every, names, shadowed, whole=whole, unread=unread), names
-
-
-def _unread(folder: Path) -> list[tuple[str, str]]:
-    from advisor.knowledge.overlay import unread  # noqa: PLC0415 - for overlays alone
-
-    paths = (path for path in folder.rglob("*") if path.is_file())
-    named = sorted(path.relative_to(folder).as_posix() for path in paths)
-    return unread([name for name in named if "/." not in f"/{name}"])
-
-
-def layers_key(files: Mapping[str, bytes]) -> str:
-    """Name what the files lead to: their contents, whose they are, and what lies behind them."""
-    if not isinstance(files, Files):
-        return digest(files)
-    behind = {f"behind {name}": content for name, content in files.shadowed.items()}
-    return digest({**files, **behind, "": "\n".join(sorted(files.user)).encode()})
-
-
-def _files_of(folder: Path) -> dict[str, bytes]:
-    """Read what knowledge is made of; raw measurements and flags are read where they are asked."""
-    read = read_tree(folder, _SUFFIXES)
-    return {name: content for name, content in read.items() if not name.startswith(_NOT_READ)}
 
 
 def _knowledge(data: Stored, sha256: str) -> Knowledge:
@@ -258,25 +225,25 @@ Row = tuple[str, str, str]
 
 
 def check_knowledge(
-    folder: Path, *checks: Callable[[Mapping[str, bytes]], Sequence[UserError]]
+    folders: Stack, *checks: Callable[[Mapping[str, bytes]], Sequence[UserError]]
 ) -> list[UserError]:
-    """Parse and check a folder, laid over the built-in one; gives every problem.
+    """Parse and check folders, laid over the built-in one; gives every problem.
 
     Args:
-        folder: Of knowledge files.
+        folders: Of knowledge files, each over those before it.
         checks: What more finds problems in the files, by relative path.
     """
     from advisor.knowledge.parsing import parse  # noqa: PLC0415 - pydantic: looking up does without
 
     try:
-        files, user = read_files(folder)
+        files, user = read_files(folders)
     except KnowledgeError as missing:
         return [missing]
     problems: list[UserError] = []
     parse(files, problems)
     problems += [problem for check in checks for problem in check(files)]
     return sorted(
-        (moved_to(problem, str(folder), user) for problem in problems),
+        (moved_to(problem, shown_folder(folders), user, places_of(files)) for problem in problems),
         key=lambda problem: (str(problem.source), problem.message),
     )
 

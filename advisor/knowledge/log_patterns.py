@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from advisor.errors import KnowledgeError, UserError, raise_problems
 from advisor.files import compiled, data_dir, read_whole
+from advisor.knowledge.layers import Stack, layers, stack
 from advisor.suggest import did_you_mean
 from advisor.units import base_factor
 
@@ -116,17 +116,21 @@ class LogPatterns(Struct, frozen=True):
     """Field -> how a log writes it -> what it means."""
 
 
-def load_log_patterns(folder: Path | None = None) -> LogPatterns:
-    """Read ``logs.yaml`` of a knowledge folder over the built-in one, entry by entry.
+def load_log_patterns(folders: Stack = None) -> LogPatterns:
+    """Read ``logs.yaml`` of knowledge folders over the built-in one, entry by entry.
 
     Raises:
         KnowledgeError: The file is wrong; several problems come as ``Problems``.
     """
-    layers = [(f"knowledge/{FILE}", read_whole(data_dir("knowledge") / FILE))]
-    if folder is not None and (folder / FILE).is_file():
-        layers.append((f"{folder.name}/{FILE}", read_whole(folder / FILE)))
-    sha256 = hashlib.sha256(b"\0".join(content for _, content in layers)).hexdigest()
-    return compiled("logs", sha256, lambda: _read(layers), LogPatterns)
+    files = [(f"knowledge/{FILE}", read_whole(data_dir("knowledge") / FILE))]
+    paths = stack(folders)
+    files += [
+        (f"{layer.label}/{FILE}", read_whole(layer.folder / FILE))
+        for layer in layers(paths, paths[0].name if paths else "")
+        if (layer.folder / FILE).is_file()
+    ]
+    sha256 = hashlib.sha256(b"\0".join(content for _, content in files)).hexdigest()
+    return compiled("logs", sha256, lambda: _read(files), LogPatterns)
 
 
 def log_pattern_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:

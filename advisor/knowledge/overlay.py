@@ -7,16 +7,16 @@ An entry of the user's may say ``replaces: NAME`` (it takes the place of the bui
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, Source, UserError
-from advisor.knowledge.provenance import Files, files_of_user
+from advisor.knowledge.file_names import FOLDERS, TABLES, holds, is_table
+from advisor.knowledge.stacked_files import Files
 from advisor.knowledge.validation import Entry, entry_of, nodes_of
-from advisor.suggest import did_you_mean, nearest
+from advisor.suggest import did_you_mean
 from advisor.yamlfile import Node
 
 _SHOWN = 3
@@ -30,34 +30,46 @@ BUILT_IN = "knowledge"
 """How the built-in folder is called in messages."""
 
 
-class Laying(Struct):
-    """The entries of one kind, laid over each other.
+class Below(Struct, frozen=True):
+    """What lower layers did with entries that are there no more."""
 
-    ``entries`` are all of them in file order; ``hidden`` those of built-in files behind files of
-    the user's at the same path.
+    renamed: Mapping[str, str] = {}
+    """Name -> that of the entry which has its place."""
+    off: Mapping[str, Entry] = {}
+
+
+class Laying(Struct):
+    """The entries of one kind, those of a layer laid over all below it.
+
+    ``names`` are the files of the layer; ``entries`` all of them in file order; ``hidden`` those of
+    built-in files behind files of the user's at the same path.
     """
 
     files: Files
+    names: Collection[str]
     kind: str
     entries: Sequence[Entry]
     hidden: Sequence[Entry]
+    below: Below
     problems: list[UserError]
     taken: dict[str, Entry] = field(default_factory=dict)
     """Name of a built-in entry -> the user's in its place."""
     off: dict[str, Entry] = field(default_factory=dict)
+    """Name of a built-in entry -> the user's that switches it off."""
+    gone: dict[str, Entry] = field(default_factory=dict)
+    """Those built-in entries."""
     broken: set[int] = field(default_factory=set)
     """Entries that cannot be read, since what they are based on is unknown."""
 
     def result(self) -> Iterator[Entry]:
         """Give the entries that count, each user's one where the one it replaces stood."""
-        built_in = {entry.name: entry for entry in self.hidden}
-        built_in |= {entry.name: entry for entry in self.entries if not self._is_users(entry)}
-        behind = {id(entry) for entry in self.hidden}
+        standing = {entry.name: entry for entry in self.entries if not self._is_users(entry)}
+        built_in = {entry.name: entry for entry in self.hidden} | {**self.below.off, **standing}
         for entry in self.entries:
             if self._is_users(entry):
                 self._take(entry, built_in)
         self._left_out()
-        moved = {id(e) for name, e in self.taken.items() if id(built_in[name]) not in behind}
+        moved = {id(e) for name, e in self.taken.items() if name in standing}
         for entry in self.entries:
             over = None if self._is_users(entry) else self.taken.get(entry.name)
             if over is not None:
@@ -69,19 +81,30 @@ class Laying(Struct):
                 yield entry
 
     def _is_users(self, entry: Entry) -> bool:
-        return entry.place.file in self.files.user
+        return entry.place.file in self.names
+
+    def under(self) -> Below:
+        """Say what the next layer has to know."""
+        renamed = {old: entry.name for old, entry in self.taken.items() if old != entry.name}
+        before = {old: renamed.get(now, now) for old, now in self.below.renamed.items()}
+        back = {old: entry for old, entry in self.below.off.items() if old not in self.taken}
+        return Below({**before, **renamed}, {**back, **self.gone})
+
+    def _now(self, name: str, built_in: Mapping[str, Entry]) -> str:
+        """Follow a name to that of the entry which a lower layer put in its place."""
+        return name if name in built_in else self.below.renamed.get(name, name)
 
     def _say(self, message: str, at: Source, hint: str = "") -> None:
         self.problems.append(KnowledgeError(message, source=at, hint=hint))
 
     def _take(self, entry: Entry, built_in: Mapping[str, Entry]) -> None:
         key = "disable" if _disables(entry) else "replaces" if entry.text("replaces") else ""
-        based = entry.text("based_on")
+        based = self._now(entry.text("based_on"), built_in)
         if based and based not in built_in:
             self._unknown(entry, "based_on", based, built_in)
             self.broken.add(id(entry))
         if key:
-            name = entry.text(key)
+            name = self._now(entry.text(key), built_in)
             if name not in built_in:
                 self._unknown(entry, key, name, built_in)
             elif name in self.taken or name in self.off:
@@ -89,7 +112,7 @@ class Laying(Struct):
                 message = f"the built-in {self.kind} '{name}' is taken twice (first at "
                 self._say(f"{message}{other.place}).", entry.at(key), "Keep one of the two.")
             elif key == "disable":
-                self._switch_off(entry, name)
+                self._switch_off(entry, name, built_in)
             elif self.kind in _FIXED and name != entry.name:
                 message = f"a {self.kind} keeps its name: the program reads '{name}'."
                 self._say(message, entry.place, f"Write '{self.kind}: {name}'.")
@@ -98,14 +121,21 @@ class Laying(Struct):
                 self.taken[name] = entry
         elif entry.name in built_in:
             same_path = any(h.name == entry.name for h in self._hidden_in(entry.place.file))
-            if not same_path and based != entry.name:
-                self._say_taken(entry, built_in[entry.name])
+            other = built_in[entry.name]
+            same = other.place.file in self.files.user and other.node.plain() == entry.node.plain()
+            if not same_path and not same and based != entry.name:
+                self._say_taken(entry, other)
             self.taken.setdefault(entry.name, entry)
         elif self.kind in _FIXED:
             self._unknown(entry, self.kind, entry.name, built_in)
             self.broken.add(id(entry))
 
-    def _switch_off(self, entry: Entry, name: str) -> None:
+    def _forget(self, name: str) -> None:
+        """Take an entry that counts no more from what is told of the user's."""
+        self.files.replaced.get(self.kind, {}).pop(name, None)
+        self.files.off.get(self.kind, {}).pop(name, None)
+
+    def _switch_off(self, entry: Entry, name: str, built_in: Mapping[str, Entry]) -> None:
         if self.kind not in _CAN_GO:
             message = f"a {self.kind} cannot be switched off: other entries name it."
             self._say(message, entry.place, "Write a rule with 'veto' to keep it out of advice.")
@@ -118,8 +148,10 @@ class Laying(Struct):
                 hint = "'disable' takes a 'reason' and nothing else."
                 self._say(f"unknown key '{key}'.", entry.at(key), hint)
         self.off[name] = entry
-        place = f"{entry.place.file}:{entry.place.line}"
-        self.files.off.setdefault(self.kind, {})[name] = [place, entry.text("reason")]
+        self.gone[name] = built_in[name]
+        self._forget(name)
+        at = [self.files.called(entry.place), entry.text("reason")]
+        self.files.off.setdefault(self.kind, {})[name] = at
 
     def _unknown(self, entry: Entry, key: str, name: str, built_in: Mapping[str, Entry]) -> None:
         message = f"'{key}': there is no built-in {self.kind} '{name}'."
@@ -131,7 +163,9 @@ class Laying(Struct):
         self._say(message, entry.at(key), hint)
 
     def _say_taken(self, entry: Entry, other: Entry) -> None:
-        message = f"the {self.kind} '{entry.name}' is built in (at {_shown(other)})."
+        users = other.place.file in self.files.user
+        whose = "stands in another folder of yours" if users else "is built in"
+        message = f"the {self.kind} '{entry.name}' {whose} (at {self.files.called(other.place)})."
         hint = (
             f"Write 'replaces: {entry.name}' to take its place, 'based_on: {entry.name}' to "
             "change some of its fields, or give yours another name."
@@ -139,15 +173,18 @@ class Laying(Struct):
         self._say(message, entry.place, hint)
 
     def _hidden_in(self, file: str) -> Iterator[Entry]:
-        return (entry for entry in self.hidden if entry.place.file == file)
+        path = self.files.path(file)
+        return (entry for entry in self.hidden if entry.place.file == path)
 
     def _left_out(self) -> None:
         """Complain about what a file at the path of a built-in one leaves out."""
-        if self.files.whole and self.kind not in _FIXED:
+        paths = {self.files.path(name): name for name in self.names}
+        if paths.keys() >= self.files.built_in.keys() and self.kind not in _FIXED:
             return
         for file in dict.fromkeys(entry.place.file for entry in self.hidden):
-            gone = self.taken.keys() | self.off.keys()
-            names = [e.name for e in self._hidden_in(file) if e.name not in gone]
+            gone = self.taken.keys() | self.off.keys() | self.below.renamed.keys()
+            gone |= self.below.off.keys()
+            names = [e.name for e in self._hidden_in(paths[file]) if e.name not in gone]
             if names:
                 more = f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else ""
                 message = (
@@ -155,16 +192,17 @@ class Laying(Struct):
                     f"{', '.join(names[:_SHOWN])}{more}."
                 )
                 hint = f"Call it {_other_name(file)} to add to the built-in entries."
-                self._say(message, Source(file, 1, 1), hint)
+                self._say(message, Source(paths[file], 1, 1), hint)
 
     def _finished(self, entry: Entry, built_in: Mapping[str, Entry]) -> Entry:
         """Take what is ours out of the record, and note whose it is."""
         replaced = next((name for name, over in self.taken.items() if over is entry), "")
-        base = built_in.get(entry.text("based_on"))
+        base = built_in.get(self._now(entry.text("based_on"), built_in))
         known = built_in.get(replaced)
         if known is None or known.node.plain() != entry.node.plain():
-            behind = _shown(known) if known else None
-            place = f"{entry.place.file}:{entry.place.line}"
+            behind = self.files.called(known.place) if known else None
+            self._forget(replaced)
+            place = self.files.called(entry.place)
             self.files.replaced.setdefault(self.kind, {})[entry.name] = [
                 place,
                 replaced or None,
@@ -198,10 +236,6 @@ def _stated_keys(entry: Entry, base: Entry | None) -> Sequence[str]:
 
 def _disables(entry: Entry) -> bool:
     return bool(entry.text("disable"))
-
-
-def _shown(entry: Entry) -> str:
-    return f"{BUILT_IN}/{entry.place.file}:{entry.place.line}"
 
 
 def _other_name(file: str) -> str:
@@ -238,57 +272,6 @@ def _mapping(node: Node | None) -> Mapping[str, Node]:
     return node.value if node is not None and isinstance(node.value, Mapping) else {}
 
 
-FOLDERS = {"gpus": "gpu", "models": "model"}
-"""Folder -> kind of its records."""
-TABLES = {
-    "ggml_types": "ggml_type",
-    "formats": "format",
-    "kv_types": "kv_type",
-    "frameworks": "framework",
-    "commands": "command",
-    "policy": "policy",
-    "sources": "id",
-    "compute_capabilities": "compute_capability",
-    "card_words": "card_words",
-    "computers": "machine",
-}
-"""Name of the file, which may go on after a hyphen -> kind of its records."""
-SINGLE = (
-    "facts.yaml",
-    "presets.yaml",
-    "logs.yaml",
-    "calibration.yaml",
-    "calibration-fitted.yaml",
-    "measured.csv",
-    "second_cards.yaml",
-    "usual_cards.yaml",
-    "measurements.csv",
-)
-"""Files that have one name only."""
-_GONE_WHY = "this file is not read any more: own figures have one home, measurements.csv"
-_GONE = {
-    "measurements-user.csv": (
-        "Move it out of the folder and run 'advisor measure add measurements-user.csv', with"
-        " --knowledge if the figures are to stay in this folder."
-    ),
-    "calibration-user.yaml": (
-        "Delete it. A card's factor now comes from what was measured on it: advisor measure add."
-    ),
-}
-UNREAD = ("measurements/", "flags/")
-"""Raw measurements, which ``advisor calibrate`` reads, and flags, for ``advisor check-command``."""
-_DATA = (".yaml", ".yml", ".csv", ".json", ".jsonl", ".toml")
-"""Endings of what is meant as data; a README beside it is not."""
-
-
-def is_table(path: str, table: str) -> bool:
-    """Whether a file holds entries of a table: ``formats.yaml``, ``formats-mine.yaml``."""
-    if "/" in path or not path.endswith(".yaml"):
-        return False
-    stem = path.removesuffix(".yaml")
-    return stem == table or stem.startswith(f"{table}-")
-
-
 def entries_of(
     files: Mapping[str, bytes], where: str, problems: list[UserError]
 ) -> Iterator[Entry]:
@@ -300,24 +283,34 @@ def entries_of(
         problems: Takes what is wrong.
     """
     kind = FOLDERS.get(where) or TABLES[where]
-    user = files_of_user(files)
-    wanted = {path: content for path, content in files.items() if _holds(path, where)}
-    entries = [e for path in wanted for e in entries_in(wanted[path], path, kind, problems, user)]
-    if isinstance(files, Files) and user:
-        behind = [
-            entry
-            for path, content in files.shadowed.items()
-            if path in wanted
-            for entry in entries_in(content, path, kind, [], user)
-        ]
-        entries = list(Laying(files, kind, entries, behind, problems).result())
+    if not isinstance(files, Files):
+        wanted = {path: content for path, content in files.items() if holds(path, where)}
+        yield from (e for p in wanted for e in entries_in(wanted[p], p, kind, problems))
+        return
+    upper = {name for names in files.layers[1:] for name in names}
+    lower = [name for name in files if name not in upper]
+    entries, below = [*_of(files, lower, where, kind, problems)], Below()
+    for number, names in enumerate(files.layers):
+        added = _of(files, names, where, kind, problems) if number else ()
+        hidden = [*_behind(files, names, where, kind)]
+        laying = Laying(files, names, kind, [*entries, *added], hidden, below, problems)
+        entries, below = [*laying.result()], laying.under()
     yield from entries
 
 
-def _holds(path: str, where: str) -> bool:
-    if where in FOLDERS:
-        return path.startswith(f"{where}/") and path.endswith(".yaml")
-    return is_table(path, where)
+def _of(
+    files: Files, names: Iterable[str], where: str, kind: str, problems: list[UserError]
+) -> Iterator[Entry]:
+    for name in names:
+        if holds(files.path(name), where):
+            yield from entries_in(files[name], name, kind, problems, files.user)
+
+
+def _behind(files: Files, names: Mapping[str, str], where: str, kind: str) -> Iterator[Entry]:
+    """Give the entries of built-in files at the paths of files of the user's."""
+    for path in names.values():
+        if path in files.built_in and holds(path, where):
+            yield from entries_in(files.built_in[path], path, kind, [], files.user)
 
 
 def entries_in(
@@ -337,63 +330,13 @@ def entries_in(
 
 def source_ids(files: Mapping[str, bytes]) -> frozenset[str]:
     """List the ids that are declared."""
-    shadowed = files.shadowed if isinstance(files, Files) else {}
+    named = [(name, name, content) for name, content in files.items()]
+    if isinstance(files, Files):
+        named = [(files.path(name), name, content) for name, content in files.items()]
+        named += [(path, path, content) for path, content in files.shadowed.items()]
     return frozenset(
         entry.name
-        for path, content in (*files.items(), *shadowed.items())
+        for path, name, content in named
         if is_table(path, "sources")
-        for entry in entries_in(content, path, "id", [])
+        for entry in entries_in(content, name, "id", [])
     )
-
-
-def unread(paths: Sequence[str]) -> list[tuple[str, str]]:
-    """List files that look like data and that nothing reads, each with what to do."""
-    return [
-        (path, _instead(path))
-        for path in paths
-        if path.endswith(_DATA) and not path.startswith(UNREAD) and not _is_read(path)
-    ]
-
-
-def _is_read(path: str) -> bool:
-    named = path in SINGLE or path in _GONE
-    return named or any(_holds(path, where) for where in (*FOLDERS, *TABLES))
-
-
-def _instead(path: str) -> str:
-    """Give the nearest path that is read."""
-    named = PurePosixPath(path)
-    stem, top = named.stem, named.parts[0]
-    if named.suffix != ".yaml" and _is_read(str(named.with_suffix(".yaml"))):
-        return f"Rename it to {named.with_suffix('.yaml')}."
-    if len(named.parts) > 1:
-        near = nearest(top, FOLDERS, most=1)
-        return f"Did you mean {near[0]}/{'/'.join(named.parts[1:])}?" if near else _rule()
-    table = nearest(stem.partition("-")[0], [*FOLDERS, *TABLES], most=1)
-    if table:
-        return f"Did you mean {table[0]}{'/' if table[0] in FOLDERS else '-'}mine.yaml?"
-    near = nearest(path, SINGLE, most=1)
-    return f"Did you mean {near[0]}?" if near else _rule()
-
-
-def _rule() -> str:
-    tables = ", ".join(f"{name}-NAME.yaml" for name in TABLES)
-    return f"Cards go into gpus/NAME.yaml, models into models/NAME.yaml, the rest into {tables}."
-
-
-def gone_problems(files: Mapping[str, bytes]) -> list[UserError]:
-    """Say of files that older versions read what to do with them."""
-    return [
-        KnowledgeError(_GONE_WHY, source=Source(name), hint=do)
-        for name, do in _GONE.items()
-        if name in files
-    ]
-
-
-def unread_problems(files: Mapping[str, bytes]) -> list[UserError]:
-    """Say of every file that nothing reads where it would be read."""
-    found = files.unread if isinstance(files, Files) else ()
-    return [
-        KnowledgeError("nothing is read from a file of this name.", source=Source(path), hint=hint)
-        for path, hint in found
-    ]

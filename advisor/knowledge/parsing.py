@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, Source, UserError
 from advisor.knowledge import catalogue, overlay
+from advisor.knowledge.file_names import gone_problems
 from advisor.knowledge.file_records import (
     CardWords,
     Declared,
@@ -29,7 +30,6 @@ from advisor.knowledge.file_records import (
 from advisor.knowledge.index import build_index, named
 from advisor.knowledge.machines import CardNames, Machine
 from advisor.knowledge.plausibility import check_cards, check_models, check_stored
-from advisor.knowledge.provenance import Files, files_of_user
 from advisor.knowledge.record_links import (
     Read,
     check_names,
@@ -39,6 +39,7 @@ from advisor.knowledge.record_links import (
     names_of,
     report_shared_names,
 )
+from advisor.knowledge.stacked_files import Files, files_of_user, unread_problems
 from advisor.knowledge.types import (
     Format,
     Framework,
@@ -69,7 +70,7 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
         files: Contents by path below the knowledge folder.
         problems: Takes what is wrong; a field that is wrong is left at its default.
     """
-    problems += overlay.unread_problems(files)
+    problems += unread_problems(files)
     reading = _Reading(files, overlay.source_ids(files), problems)
     reading.check_sources()
     cards, models = reading.cards(), reading.models()
@@ -208,7 +209,7 @@ class _Reading(Struct):
 
     def calibration(self) -> dict[str, object]:
         """Join what people decide, what was fitted, and what was published."""
-        self.problems += overlay.gone_problems(self.files)
+        self.problems += gone_problems(self.files)
         found = self._mapping("calibration.yaml")
         if "calibration-fitted.yaml" in self.files:
             found["fitted"] = self._mapping("calibration-fitted.yaml")

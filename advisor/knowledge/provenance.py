@@ -1,15 +1,14 @@
-"""What comes from the user's own files and what it takes the place of: the files, the answer."""
+"""What comes from the user's own files and what it takes the place of."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct, field
 
+from advisor.knowledge.layers import is_built_in
 from advisor.knowledge.types import Knowledge
-
-_FOLDER = "knowledge/"
 
 
 class UserEntry(Struct, frozen=True):
@@ -32,7 +31,13 @@ class UserEntry(Struct, frozen=True):
         if not self.replaces:
             return f"yours: {self.at}{self.inherited}"
         behind = f" ({self.replaces_at})" if self.replaces_at else ""
-        return f"yours: {self.at}, replaces the built-in {self.replaces}{behind}{self.inherited}"
+        whose = "the built-in " if self.over_built_in else ""
+        return f"yours: {self.at}, replaces {whose}{self.replaces}{behind}{self.inherited}"
+
+    @property
+    def over_built_in(self) -> bool:
+        """Whether what it replaces is no entry of another of the user's folders."""
+        return not self.replaces_at or is_built_in(self.replaces_at)
 
     @property
     def inherited(self) -> str:
@@ -69,7 +74,7 @@ def user_record(knowledge: Knowledge, kind: str, name: str) -> UserEntry | None:
     at, replaces, behind, based_on, *fields = table[name]
     stated = tuple(str(key) for key in fields)
     return UserEntry(
-        kind, name, f"{_FOLDER}{at}", replaces or None, behind or None, based_on or None, stated
+        kind, name, at or "", replaces or None, behind or None, based_on or None, stated
     )
 
 
@@ -78,37 +83,4 @@ def switched_off_records(knowledge: Knowledge) -> Iterator[tuple[str, SwitchedOf
     tables = cast("Mapping[str, Mapping[str, Sequence[str]]]", knowledge.switched_off)
     for kind, table in tables.items():
         for name, (at, reason) in table.items():
-            yield kind, SwitchedOff(name, f"{_FOLDER}{at}", reason)
-
-
-class Files(dict[str, bytes]):
-    """Knowledge files by path: the built-in ones with the user's laid over them."""
-
-    def __init__(
-        self,
-        files: Mapping[str, bytes],
-        user: frozenset[str] = frozenset(),
-        shadowed: Mapping[str, bytes] | None = None,
-        *,
-        whole: bool = False,
-        unread: Sequence[tuple[str, str]] = (),
-    ) -> None:
-        super().__init__(files)
-        self.user = user
-        """Paths of the user's files."""
-        self.shadowed = shadowed or {}
-        """Built-in files at the same paths."""
-        self.whole = whole
-        """Whether the user has a file for every built-in one: an edited copy of the whole."""
-        self.unread = unread
-        """Files that nothing reads, each with what to do."""
-        self.replaced: dict[str, dict[str, list[str | None]]] = {}
-        """Kind -> name -> where the user's entry stands, what it replaces, where that
-        stands, what it is based on, and the fields that it then states itself."""
-        self.off: dict[str, dict[str, list[str]]] = {}
-        """Kind -> name of a built-in entry -> where the user switches it off, and why."""
-
-
-def files_of_user(files: Mapping[str, bytes]) -> Collection[str]:
-    """Give the paths of a user's files; none where there is no overlay."""
-    return files.user if isinstance(files, Files) else ()
+            yield kind, SwitchedOff(name, at, reason)

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from advisor.errors import KnowledgeError, Source, raise_problems
 from advisor.files import compiled, data_dir, read_whole
+from advisor.knowledge.layers import Stack, layers, stack
 from advisor.suggest import did_you_mean, nearest
 from advisor.units import UnitError, dimension_of, format_quantity, gib
 
@@ -145,20 +146,20 @@ def shown_in(unit: str, value: float | str | bool | None) -> str:  # noqa: FBT00
     return gib(value) if unit == "GiB" else format_quantity(value, unit)
 
 
-def load_vocabulary(folder: Path | None = None) -> Vocabulary:
-    """Read ``facts.yaml`` of a knowledge folder, over the built-in one.
+def load_vocabulary(folders: Stack = None) -> Vocabulary:
+    """Read ``facts.yaml`` of knowledge folders, over the built-in one.
 
-    A fact that both declare is the folder's; a folder without the file adds nothing.
+    A fact that two declare is the later folder's; a folder without the file adds nothing.
 
     Raises:
         KnowledgeError: The file is wrong; several problems come as ``Problems``.
     """
-    layers = _layers(folder)
+    files = _layers(folders)
     sha256 = hashlib.sha256(
-        b"".join(f"{_LAYOUT} {shown}\0".encode() + content for shown, content in layers)
+        b"".join(f"{_LAYOUT} {shown}\0".encode() + content for shown, content in files)
     ).hexdigest()
     facts = compiled(
-        "vocabulary", sha256, lambda: tuple(read_layers(layers).values()), tuple[FactType, ...]
+        "vocabulary", sha256, lambda: tuple(read_layers(files).values()), tuple[FactType, ...]
     )
     return vocabulary_of(facts, sha256)
 
@@ -171,12 +172,15 @@ def vocabulary_of(declared: Iterable[FactType], sha256: str = "") -> Vocabulary:
     return Vocabulary(facts, sha256, texts)
 
 
-def _layers(folder: Path | None) -> Sequence[tuple[str, bytes]]:
+def _layers(folders: Stack) -> Sequence[tuple[str, bytes]]:
     built_in = data_dir("knowledge")
-    layers = [(f"knowledge/{FILE}", _content(built_in / FILE))]
-    if folder is not None and (folder / FILE).is_file() and folder.resolve() != built_in:
-        layers.append((f"{folder.resolve().name}/{FILE}", _content(folder / FILE)))
-    return layers
+    found = [(f"knowledge/{FILE}", _content(built_in / FILE))]
+    paths = stack(folders)
+    return found + [
+        (f"{layer.label}/{FILE}", _content(layer.folder / FILE))
+        for layer in layers(paths, paths[0].resolve().name if paths else "")
+        if (layer.folder / FILE).is_file() and layer.folder.resolve() != built_in
+    ]
 
 
 def _content(path: Path) -> bytes:

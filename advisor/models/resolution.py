@@ -255,7 +255,7 @@ def parameter_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:
     """Say of every model of a user's, or of all, where its shape cannot be what it states."""
     from advisor.knowledge.file_records import finished_model  # noqa: PLC0415 - for checks alone
     from advisor.knowledge.overlay import entries_of  # noqa: PLC0415 - likewise
-    from advisor.knowledge.provenance import files_of_user  # noqa: PLC0415 - likewise
+    from advisor.knowledge.stacked_files import files_of_user  # noqa: PLC0415 - likewise
     from advisor.knowledge.validation import record_of  # noqa: PLC0415 - likewise
 
     problems: list[UserError] = []

@@ -6,10 +6,10 @@ A remedy is a module of this package that declares ``Remedy`` records, and a lin
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from msgspec.structs import replace
 
+from advisor.knowledge.layers import Stack
 from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, load_vocabulary
 from advisor.remedies import (
     batch,
@@ -86,7 +86,7 @@ def is_uncertain(action: str) -> bool:
     return any(remedy.uncertain for remedy in remedies_of(action))
 
 
-def rule_vocabulary(folder: Path | None = None) -> Vocabulary:
+def rule_vocabulary(folder: Stack = None) -> Vocabulary:
     """Read what rules may name: the facts of a knowledge folder, and every action there is.
 
     Raises:

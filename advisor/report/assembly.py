@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -13,6 +12,7 @@ from advisor.advice.document import Advice, Note, Recommendation
 from advisor.advice.pipeline import Advisor
 from advisor.advice.projection import numbers_of, options_doc
 from advisor.files import data_dir
+from advisor.knowledge.layers import Layer, Stack, layers
 from advisor.knowledge.provenance import UserEntry
 from advisor.remedies.option import Expected
 from advisor.remedies.registry import settings_of
@@ -73,9 +73,9 @@ class Views(Struct, frozen=True):
 def advise(
     request: Request,
     *,
-    rules: Path | None = None,
-    templates: Path | None = None,
-    knowledge: Path | None = None,
+    rules: Stack = None,
+    templates: Stack = None,
+    knowledge: Stack = None,
 ) -> Advice:
     """Answer one request; who has many loads an ``Advisor`` once and calls ``document``.
 
@@ -95,7 +95,7 @@ def advise(
 def document(
     found: Conclusions,
     *,
-    templates: Path | None = None,
+    templates: Stack = None,
     picture: MemoryPicture | None = None,
     options: bool = False,
 ) -> Advice:
@@ -118,7 +118,7 @@ def document(
 
 
 def document_and_views(
-    found: Conclusions, *, templates: Path | None = None, picture: MemoryPicture | None = None
+    found: Conclusions, *, templates: Stack = None, picture: MemoryPicture | None = None
 ) -> tuple[Advice, Views]:
     """Give the document with its placeholders, for whoever writes its report as well."""
     with spoken(templates):
@@ -131,18 +131,27 @@ def document_and_views(
     return doc, views
 
 
-def _user_templates(found: Conclusions, folder: Path) -> Iterator[UserEntry]:
+def _user_templates(found: Conclusions, folders: Stack) -> Iterator[UserEntry]:
     """The user's templates among those that a report may be written from."""
+    named = layers(folders, "templates")
     actions = (f"actions/{item.text_template}" for item in found.recommendations)
     notes = (f"notes/{note.text_template}" for note in found.notes if note.text_template)
-    pages = (p.relative_to(folder).as_posix() for p in sorted((folder / _REPORT).glob("*.j2")))
-    for path in dict.fromkeys((*actions, *notes, *pages)):
-        if (folder / path).is_file():
-            known = (data_dir("templates") / path).is_file()
-            behind = (path, f"templates/{path}") if known else ()
-            yield UserEntry("template", path, f"templates/{path}", *behind)
-    if dict(words_of(folder)) != dict(words_of(None)):
-        yield UserEntry("words", WORDS, f"templates/{WORDS}", WORDS, f"templates/{WORDS}")
+    pages = (f"{_REPORT}/{p.name}" for one in named for p in (one.folder / _REPORT).glob("*.j2"))
+    below = [*named[::-1], Layer(data_dir("templates"), "templates")]
+    for path in dict.fromkeys((*actions, *notes, *sorted(pages))):
+        holding = [layer for layer in below if (layer.folder / path).is_file()]
+        if holding and holding[0] in named:
+            behind = (path, f"{holding[1].label}/{path}") if holding[1:] else ()
+            yield UserEntry("template", path, f"{holding[0].label}/{path}", *behind)
+    yield from _user_words(named)
+
+
+def _user_words(named: Sequence[Layer]) -> Iterator[UserEntry]:
+    """The user's files of words that change one."""
+    for number, layer in enumerate(named):
+        before, now = (words_of([one.folder for one in named[:n]]) for n in (number, number + 1))
+        if dict(before) != dict(now):
+            yield UserEntry("words", WORDS, f"{layer.label}/{WORDS}", WORDS, f"templates/{WORDS}")
 
 
 def _write_sentences(views: Views, found: Conclusions, texts: Templates) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from advisor.knowledge.layers import Stack
 from advisor.report import figures as f
 from advisor.report.figures import counted, say, spoken
 from advisor.report.memory_view import deficit, fullest_card, headroom, share_binds
@@ -149,7 +149,7 @@ def _xy(value: float) -> str:
 _ROW_HEIGHT = 34
 
 
-def picture_text(doc: Advice, *, width: int = 80, templates: Path | None = None) -> str:
+def picture_text(doc: Advice, *, width: int = 80, templates: Stack = None) -> str:
     """Draw the picture for a terminal; empty when the document holds none."""
     picture = doc.memory_picture
     if picture is None:
@@ -210,7 +210,7 @@ def _cell(free: int | None) -> str:
     return "-" if free is None or free < 0 else f"{free / GIB:.1f}"
 
 
-def picture_markdown(doc: Advice, *, templates: Path | None = None) -> str:
+def picture_markdown(doc: Advice, *, templates: Stack = None) -> str:
     """Write the grid as a Markdown table; empty when the document holds none."""
     picture = doc.memory_picture
     if picture is None:

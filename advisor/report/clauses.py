@@ -121,6 +121,8 @@ def named(entry: UserEntry) -> str:
     behind = "" if other is None else ", replaces the built-in one"
     if other not in {None, entry.name}:
         behind = f", replaces {other}"
+    elif not entry.over_built_in:
+        behind = f", replaces {entry.replaces_at}"
     return f"{what} {entry.name} ({entry.at}{behind}{entry.inherited})"
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from advisor.errors import raise_problems
 from advisor.files import data_dir
+from advisor.knowledge.layers import Stack, stack
 from advisor.report.word_file import ONE, read_words
 from advisor.units import GB, GIB, format_quantity, gib
 
@@ -37,36 +38,40 @@ class Words(dict[str, str]):
         return id(self)
 
 
-@lru_cache(maxsize=8)
-def words_of(folder: Path | None) -> Words:
-    """Give the words with a user's folder (or none) in front.
+def words_of(folders: Stack = None) -> Words:
+    """Give the words with a user's folders (or none) in front.
 
     Raises:
-        TemplateError: The user's words.txt is wrong.
+        TemplateError: A words.txt of the user's is wrong.
     """
-    if folder is None:
+    return _words_of(stack(folders))
+
+
+@lru_cache(maxsize=8)
+def _words_of(folders: tuple[Path, ...]) -> Words:
+    if not folders:
         return Words(read_words(data_dir("templates"))[0])
-    users, problems = read_words(folder, words_of(None))
+    users, problems = read_words(folders[-1], _words_of(()))
     raise_problems(problems)
-    return Words({**words_of(None), **users})
+    return Words({**_words_of(folders[:-1]), **users})
 
 
 def forget_words() -> None:
     """Read the words anew from now on."""
-    words_of.cache_clear()
+    _words_of.cache_clear()
 
 
 _spoken: ContextVar[Words | None] = ContextVar("spoken", default=None)
 
 
 @contextmanager
-def spoken(folder: Path | None) -> Iterator[None]:
-    """Write with the words of a folder inside this block.
+def spoken(folders: Stack) -> Iterator[None]:
+    """Write with the words of these folders inside this block.
 
     Raises:
-        TemplateError: Its words.txt is wrong.
+        TemplateError: A words.txt is wrong.
     """
-    with speaking(words_of(folder)):
+    with speaking(words_of(folders)):
         yield
 
 
@@ -90,23 +95,23 @@ class speaking:  # noqa: N801 - used as a function is
 
 def words() -> Words:
     """Give the words that are spoken now; what is kept of texts is kept by them."""
-    return _spoken.get() or words_of(None)
+    return _spoken.get() or _words_of(())
 
 
 def say(name: str, **figures: object) -> str:
     """Give the text of a name, with figures set into it."""
-    text = (_spoken.get() or words_of(None))[name]
+    text = (_spoken.get() or _words_of(()))[name]
     return text.format_map(figures) if figures else text
 
 
 def known(kind: str, name: object) -> str:
     """Give the text of a name of a kind; empty for a name that has none."""
-    return (_spoken.get() or words_of(None)).get(f"{kind}.{name}", "")
+    return (_spoken.get() or _words_of(())).get(f"{kind}.{name}", "")
 
 
 def counted(name: str, number: int, **figures: object) -> str:
     """Give the text for a number of things, in the singular where there is one."""
-    texts = _spoken.get() or words_of(None)
+    texts = _spoken.get() or _words_of(())
     form = name + ONE if number == 1 and name + ONE in texts else name
     return texts[form].format_map({"n": f"{number:,}", **figures})
 

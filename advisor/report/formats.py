@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +16,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice
+    from advisor.knowledge.layers import Stack
     from advisor.report.prose import Length, Report
 
 
@@ -25,7 +25,7 @@ class Page(Struct, frozen=True):
 
     doc: Advice
     length: Length
-    templates: Path | None
+    templates: Stack
     """A user's templates in front of the built-in ones."""
     made: Report | None = None
     """Its sentences, where they are written already."""

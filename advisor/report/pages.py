@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from advisor.knowledge.layers import Stack
 from advisor.report import figures as f
 from advisor.report.charts import Drawing, bar_svg, grid_html, growth_svg, speed_svg
 from advisor.report.clauses import coded, escaped
@@ -33,14 +33,14 @@ _TABLE = "report/options.md.j2"
 _PICTURE = "report/options.svg.j2"
 
 
-def options_markdown(doc: Advice, *, templates: Path | None = None) -> str:
+def options_markdown(doc: Advice, *, templates: Stack = None) -> str:
     """Write the table as Markdown; empty when the document holds none."""
     with spoken(templates):
         rows = [{k: escaped(v) for k, v in row.items()} for row in _rows(doc)]
     return _options_page(doc, rows, templates)
 
 
-def options_text(doc: Advice, *, width: int = 80, templates: Path | None = None) -> str:
+def options_text(doc: Advice, *, width: int = 80, templates: Stack = None) -> str:
     """Lay the table out for a pipe; empty when the document holds none."""
     lines: list[str] = []
     table: list[list[str]] = []
@@ -66,7 +66,7 @@ class OptionsTable(Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
-def options_html(doc: Advice, *, templates: Path | None = None) -> OptionsTable | None:
+def options_html(doc: Advice, *, templates: Stack = None) -> OptionsTable | None:
     """Take the table apart; None when the document holds none."""
     lines = [line for line in _options_page(doc, _rows(doc), templates).splitlines() if line]
     if not lines:
@@ -91,7 +91,7 @@ def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
     return list(f.aligned(rows, "  ")) if rows else []
 
 
-def _options_page(doc: Advice, rows: Sequence[Mapping[str, str]], templates: Path | None) -> str:
+def _options_page(doc: Advice, rows: Sequence[Mapping[str, str]], templates: Stack) -> str:
     options = doc.options
     if options is None:
         return ""
@@ -126,7 +126,7 @@ def _row(doc: Advice, row: OptionDoc) -> Mapping[str, str]:
     }
 
 
-def scatter_svg(doc: Advice, *, templates: Path | None = None) -> Markup | None:
+def scatter_svg(doc: Advice, *, templates: Stack = None) -> Markup | None:
     """Draw the options that have both figures; None where fewer than two have."""
     from markupsafe import Markup  # noqa: PLC0415
 
@@ -208,7 +208,7 @@ def render_markdown(
     doc: Advice,
     *,
     length: Length = "standard",
-    templates: Path | None = None,
+    templates: Stack = None,
     made: Report | None = None,
 ) -> str:
     """Write the report as Markdown with four movements.
@@ -307,7 +307,7 @@ def render_html(
     doc: Advice,
     *,
     length: Length = "standard",
-    templates: Path | None = None,
+    templates: Stack = None,
     made: Report | None = None,
 ) -> str:
     """Write the report as one HTML page: no scripts, no other files, light and dark.
@@ -322,7 +322,7 @@ def render_html(
         return _html(doc, made or report(doc, length, templates), length, templates)
 
 
-def _html(doc: Advice, made: Report, length: Length, templates: Path | None) -> str:
+def _html(doc: Advice, made: Report, length: Length, templates: Stack) -> str:
     speed = doc.speed
     context = _told(made, str, coded, typed) | {
         "bar": bar_svg(doc),

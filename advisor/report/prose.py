@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.knowledge.layers import Stack
 from advisor.report import figures as f
 from advisor.report.assembly import Views, barred
 from advisor.report.clauses import said, whose
@@ -157,7 +157,7 @@ class Report(Struct, frozen=True):
 
 
 def report(
-    doc: Advice, length: Length, templates: Path | None = None, views: Views | None = None
+    doc: Advice, length: Length, templates: Stack = None, views: Views | None = None
 ) -> Report:
     """Write the report of a document in a length.
 
@@ -239,7 +239,7 @@ def words_read(made: Report, length: Length) -> int:
     return sum(map(words_in, told)) + sum(_HEADINGS[name] for name in headings)
 
 
-def too_long(doc: Advice, length: Length, templates: Path | None = None) -> list[str]:
+def too_long(doc: Advice, length: Length, templates: Stack = None) -> list[str]:
     """Say that a report has more words than its length promises; nothing where it keeps to it."""
     if length not in MOST_WORDS:
         return []

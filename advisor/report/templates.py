@@ -14,6 +14,7 @@ from types import ModuleType
 
 from advisor.errors import Source, TemplateError
 from advisor.files import compiled, data_dir
+from advisor.knowledge.layers import Stack, layers, stack
 from advisor.report.figures import forget_words, words_of
 from advisor.report.sources import read_source
 from advisor.report.template_writer import Tree, Writer
@@ -27,8 +28,8 @@ _KEPT = 512
 class Templates:
     """Renders templates to clean text."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folders = ([folder] if folder else []) + [data_dir("templates")]
+    def __init__(self, folders: Stack) -> None:
+        self._folders = [*reversed(stack(folders)), data_dir("templates")]
         self._made: dict[str, Writer] = {}
 
     def page(self, name: str, context: Mapping[str, object]) -> str:
@@ -90,20 +91,41 @@ def _reading() -> ModuleType:
     return template_reader
 
 
-@lru_cache(maxsize=8)
-def templates_for(folder: Path | None) -> Templates:
-    """Give the templates with a user's folder (or none) in front, made once."""
-    return Templates(folder)
+def templates_for(folders: Stack) -> Templates:
+    """Give the templates with a user's folders (or none) in front, made once."""
+    return _templates_for(stack(folders))
+
+
+_templates_for = lru_cache(maxsize=8)(Templates)
 
 
 def forget_templates() -> None:
     """Read templates and words anew from now on: their files have changed."""
-    templates_for.cache_clear()
+    _templates_for.cache_clear()
     forget_words()
 
 
-def template_problems(folder: Path) -> list[TemplateError]:
-    """Find every mistake in every template of a folder, in order of files and lines."""
+def template_problems(folders: Stack) -> list[TemplateError]:
+    """Find every mistake in every template of the folders that exist, in order of lines."""
+    named = layers(folders, "templates")
+    return [
+        _in(layer.label, problem)
+        for layer in named
+        if layer.folder.is_dir()
+        for problem in _problems(layer.folder)
+    ]
+
+
+def _in(label: str, problem: TemplateError) -> TemplateError:
+    """Name the folder of a problem as its layer is called."""
+    at = problem.source or Source("")
+    place = Source(f"{label}/{at.file.partition('/')[2]}", at.line, at.column)
+    return TemplateError(
+        problem.message, source=place, hint=problem.hint, lint=problem.lint, edit=problem.edit
+    )
+
+
+def _problems(folder: Path) -> list[TemplateError]:
     reading = _reading()
     reader = reading.TemplateReader([folder])
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.j2"))

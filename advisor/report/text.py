@@ -7,9 +7,9 @@ report, and plain and coloured output stay the same text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.knowledge.layers import Stack
 from advisor.report.charts import Bar, cells, memory_bar
 from advisor.report.clauses import whose
 from advisor.report.figures import say, spoken, wrapped
@@ -38,7 +38,7 @@ def render_text(
     width: int = 80,
     color: bool = False,
     length: Length = "standard",
-    templates: Path | None = None,
+    templates: Stack = None,
 ) -> str:
     """Write the report for a terminal.
 

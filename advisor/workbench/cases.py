@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct
@@ -13,6 +12,7 @@ from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import Prepared
 from advisor.errors import RuleFileError, Source, UserError
+from advisor.knowledge.layers import Stack
 from advisor.rules.language.model import Case, Rule
 from advisor.workbench.expectations import (
     Seen,
@@ -64,7 +64,7 @@ class Runner(Struct):
     """Runs tests; what is kept of their requests outlives an edit of the rules."""
 
     advisor: Advisor
-    templates: Path | None = None
+    templates: Stack = None
     """A user's templates in front of the built-in ones."""
 
     def cases(self, rules: Collection[str] | None = None) -> Iterator[CaseResult]:

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from advisor.files import code_sha256, read_kept, user_cache_dir, write_kept
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.layers import Stack
 from advisor.knowledge.types import Knowledge
 from advisor.workbench.columns import Column
 from advisor.workbench.fact_store import SEED, FactStore, Given, Part, drawn, joined, part_of
@@ -40,10 +41,10 @@ _MOST_REFUSED = 20
 class Origin(Struct, frozen=True):
     """Where facts come from, and how they are worked out."""
 
-    folder: Path | None = None
-    """A knowledge folder; the built-in one by default."""
+    folder: Stack = None
+    """Knowledge folders; the built-in one by default."""
     alone: bool = False
-    """Whether that folder is taken as it is, not over the built-in one."""
+    """Whether the first of them stands in the place of the built-in one."""
     workers: int | None = None
     """Processes; by default as many as there are processors."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,6 +23,7 @@ from advisor.calibration import file_of, with_measurements
 from advisor.errors import AdvisorError, Source, UserError
 from advisor.estimate.picture import memory_picture
 from advisor.files import read_tree
+from advisor.knowledge.layers import Layer, Stack, holding, layers, stack
 from advisor.knowledge.load import check_knowledge, load_knowledge
 from advisor.knowledge.log_patterns import log_pattern_problems
 from advisor.knowledge.types import Knowledge
@@ -55,21 +57,24 @@ Given = Mapping[str, object]
 class House(Struct, frozen=True):
     """The folders that lie over the built-in ones; None: the built-in one alone."""
 
-    rules: Path | None = None
-    templates: Path | None = None
-    knowledge: Path | None = None
+    rules: Stack = None
+    templates: Stack = None
+    knowledge: Stack = None
 
     def placed(self, found: Problem) -> Problem:
         """Name a file of texts or facts as the user names its folder."""
-        labels = {_TEMPLATES: self.templates}
-        if self.knowledge is not None:
-            labels[self.knowledge.resolve().name] = self.knowledge
-        label, _, name = found.source.file.partition("/")
-        folder = labels.get(label)
-        if folder is None or not (folder / name).is_file():
-            return found
-        source = Source((folder / name).as_posix(), found.source.line, found.source.column)
-        return Problem(found.lint, found.message, source, found.hint, found.edit)
+        known = [
+            *layers(self.templates, _TEMPLATES),
+            *map(Layer, stack(self.templates), repeat(_TEMPLATES)),
+        ]
+        paths = stack(self.knowledge)
+        known += layers(paths, paths[0].resolve().name if paths else "")
+        for layer in reversed(known):
+            path = layer.folder / found.source.file.removeprefix(f"{layer.label}/")
+            if found.source.file.startswith(f"{layer.label}/") and path.is_file():
+                source = Source(path.as_posix(), found.source.line, found.source.column)
+                return Problem(found.lint, found.message, source, found.hint, found.edit)
+        return found
 
 
 class Looked(Struct):
@@ -102,35 +107,38 @@ def check_house(house: House, *, sample: int = 0, progress: Progress | None = No
 def _parts(house: House, sample: int, progress: Progress | None) -> Iterator[Problem]:
     for error in _knowledge(house):
         yield from problems_of(error)
-    if house.templates is not None:
-        yield from _texts(house, house.templates)
-    if house.rules is not None:
+    if house.templates:
+        yield from _texts(house)
+    if house.rules:
         means = Means(house.knowledge, house.templates, sample, progress=progress)
         yield from _rules(house, means)
 
 
 def _knowledge(house: House) -> Iterator[UserError]:
-    if house.knowledge is not None:
+    if house.knowledge:
         yield from check_knowledge(
             house.knowledge, memory_model_problems, log_pattern_problems, parameter_problems
         )
         yield from _lists(house.knowledge)
-    if house.rules is None:
+    if not house.rules:
         yield from read_all(None, house.templates, house.knowledge).problems
 
 
-def _lists(folder: Path) -> Iterator[UserError]:
+def _lists(folders: Stack) -> Iterator[UserError]:
     """What batches and the speed model alone read: presets, and what was measured."""
-    measured = file_of(folder)
-    if not any(path.is_file() for path in (folder / PRESETS, measured)):
+    measured = file_of(folders)
+    if not any(holding(folders, PRESETS)) and not measured.is_file():
         return
     unread = ""
     try:
-        known = load_knowledge(folder)
+        known = load_knowledge(folders)
     except UserError:  # told by its own check; what it names may be right
-        known, files = load_knowledge(), read_tree(folder, [".yaml"])
-        unread = "\n".join(files[name].decode(errors="replace") for name in files)
-    for found in preset_problems(folder, known):
+        known = load_knowledge()
+        files = [
+            content for one in stack(folders) for content in read_tree(one, [".yaml"]).values()
+        ]
+        unread = "\n".join(content.decode(errors="replace") for content in files)
+    for found in preset_problems(folders, known):
         if not any(f"{kind}: {name}" in unread for kind in KINDS for name in _names(found)):
             yield found
     try:
@@ -150,25 +158,24 @@ def _rules(house: House, means: Means) -> Iterator[Problem]:
         yield from problems_of(error)
 
 
-def _texts(house: House, folder: Path) -> Iterator[Problem]:
-    if not folder.is_dir() or any(folder.rglob("*.j2")):
+def _texts(house: House) -> Iterator[Problem]:
+    folders = stack(house.templates)
+    texts = [one for one in folders if not one.is_dir() or any(one.rglob("*.j2"))]
+    if texts:
         try:
-            yield from (
-                check_templates(folder).problems
-                if house.rules is None
-                else _with_rules(house, folder)
-            )
+            yield from _with_rules(house, texts) if house.rules else check_templates(texts).problems
         except UserError as error:
             yield from problems_of(error)
-    if folder.is_dir():
-        for wrong in read_words(folder, words_of(None))[1]:
+    for folder in folders:
+        for wrong in read_words(folder, words_of())[1] if folder.is_dir() else ():
             yield from problems_of(wrong)
 
 
-def _with_rules(house: House, folder: Path) -> Sequence[Problem]:
+def _with_rules(house: House, folders: Sequence[Path]) -> Sequence[Problem]:
     """What is wrong with rules is told by their own check."""
-    checked = check_templates(folder, rules=house.rules, knowledge=house.knowledge).problems
-    return [one for one in checked if one.source.file.startswith(folder.as_posix())]
+    checked = check_templates(folders, rules=house.rules, knowledge=house.knowledge).problems
+    own = tuple(folder.as_posix() for folder in folders)
+    return [one for one in checked if one.source.file.startswith(own)]
 
 
 class _Stage(Struct, frozen=True):
@@ -207,7 +214,7 @@ class _Stage(Struct, frozen=True):
                 yield {**_OWN_CARD, **_OWN_MODEL, **rest, kind: name}
 
     def _own_scenarios(self) -> Iterator[Given]:
-        if self.house.rules is None:
+        if not self.house.rules:
             return
         made, folder = self.advisor, scenario_folder(self.house.rules)
         found = load_scenarios(folder, made.vocabulary, made.ruleset, made.knowledge.names())

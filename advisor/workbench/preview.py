@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +13,7 @@ from advisor.advice.facts import option_facts
 from advisor.advice.pipeline import Advisor
 from advisor.advice.ranking import confidence_of, scorer
 from advisor.errors import RequestError
+from advisor.knowledge.layers import Stack, holding
 from advisor.knowledge.vocabulary import ACTION_FACT
 from advisor.remedies.option import Base
 from advisor.report.assembly import document_and_views
@@ -144,7 +144,7 @@ def preview(
     name: str,
     *,
     length: Length = "standard",
-    templates: Path | None = None,
+    templates: Stack = None,
     every: bool = False,
 ) -> Preview:
     """Write the text of an action or remark with the facts of one situation.
@@ -198,7 +198,7 @@ class _Stage(Struct, frozen=True, dict=True):
     advisor: Advisor
     advice: Conclusions
     length: Length
-    templates: Path | None
+    templates: Stack
     every: bool
 
     def advised(self, rules: Sequence[Rule]) -> Iterator[Variant]:
@@ -245,9 +245,8 @@ class _Stage(Struct, frozen=True, dict=True):
             yield replace(blank, template=shown, title=title, text=text, use=use)
 
     def _shown(self, template: str) -> str:
-        if self.templates is not None and (self.templates / template).is_file():
-            return f"{self.templates.as_posix()}/{template}"
-        return f"templates/{template}"
+        own = next(holding(self.templates, template), None)
+        return f"{own.as_posix() if own else 'templates'}/{template}"
 
     def _unsaid(self, ids: set[str], said: set[str]) -> list[RankedOption]:
         """Make a recommendation of every what-if that the rules want and the report leaves out."""

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from advisor.errors import RuleFileError, Source, UserError, raise_problems
 from advisor.files import data_dir, read_tree
+from advisor.knowledge.layers import Stack, stack
 from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary
 from advisor.knowledge.yaml_fields import Collector, Fields, correction, guess, listed
 from advisor.rules.conditions import Test
@@ -57,9 +58,9 @@ class ScenarioCase(Struct, frozen=True):
     source: Source | None = None
 
 
-def scenario_folder(rules: Path | None) -> Path:
-    """Name the folder in which the scenario files of a rules folder lie."""
-    return (rules or data_dir("rules")) / FOLDER
+def scenario_folder(rules: Stack) -> Path:
+    """Name the folder in which the scenario files of rules lie: of several folders the last's."""
+    return (stack(rules) or (data_dir("rules"),))[-1] / FOLDER
 
 
 def load_scenarios(

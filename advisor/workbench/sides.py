@@ -14,8 +14,9 @@ from msgspec import Struct
 
 from advisor.advice.pipeline import Advisor
 from advisor.errors import Problems, RequestError, UserError
-from advisor.files import Kind, data_dir, digest, overlaid, read_tree
+from advisor.files import Kind, data_dir, digest, read_tree
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.layers import Stack, behind, overlaid, stack
 from advisor.remedies.registry import rule_vocabulary
 from advisor.rules.engine import make_engine
 from advisor.rules.language import load_rules
@@ -30,18 +31,18 @@ KINDS: tuple[Kind, ...] = ("rules", "templates", "knowledge")
 class Folders(Struct, frozen=True):
     """Where a side's files are; ``over`` says whether they lie over the built-in ones.
 
-    A folder that is None is the built-in one.
+    Where there is none of a kind, it is the built-in one.
     """
 
-    rules: Path | None = None
-    templates: Path | None = None
-    knowledge: Path | None = None
+    rules: Stack = None
+    templates: Stack = None
+    knowledge: Stack = None
     over: bool = True
 
-    def of(self, kind: Kind) -> Path:
-        """Give the folder of one kind."""
-        given: Path | None = getattr(self, kind)
-        return given or data_dir(kind)
+    def of(self, kind: Kind) -> tuple[Path, ...]:
+        """Give the folders of one kind, the lowest first."""
+        given: Stack = getattr(self, kind)
+        return stack(given) or (data_dir(kind),)
 
 
 class Side(Struct, frozen=True):
@@ -54,7 +55,7 @@ class Side(Struct, frozen=True):
     @property
     def origin(self) -> Origin:
         """Where its facts come from."""
-        alone = self.folders.knowledge is not None and not self.folders.over
+        alone = bool(self.folders.knowledge) and not self.folders.over
         return Origin(self.folders.knowledge, alone)
 
 
@@ -64,11 +65,11 @@ def load_side(folders: Folders) -> Side:
     Raises:
         UserError: A file is wrong; every problem at once.
     """
-    alone = folders.knowledge is not None and not folders.over
+    alone = bool(folders.knowledge) and not folders.over
     known = load_knowledge(folders.knowledge, alone=alone)
     vocabulary = rule_vocabulary(folders.knowledge)
     templates = _templates(folders)
-    laid_over = folders.rules is not None and folders.over
+    laid_over = bool(folders.rules) and folders.over
     ruleset = load_rules(
         folders.rules,
         vocabulary=vocabulary,
@@ -82,9 +83,13 @@ def load_side(folders: Folders) -> Side:
 
 
 def _templates(folders: Folders) -> Mapping[str, bytes]:
-    if folders.templates is not None and not folders.over:
-        return read_tree(folders.templates, [".j2", ".txt"])
-    return overlaid("templates", folders.templates, [".j2", ".txt"])
+    suffixes = [".j2", ".txt"]
+    if folders.over or not folders.templates:
+        found = overlaid("templates", folders.templates, suffixes)
+        return {**found, **behind("templates", folders.templates, suffixes)}
+    return {
+        n: text for path in folders.of("templates") for n, text in read_tree(path, suffixes).items()
+    }
 
 
 @contextmanager
@@ -121,7 +126,7 @@ def _of_base(base: str, error: UserError) -> UserError:
 
 
 def _folder(path: Path, now: Folders) -> Folders:
-    inside = {kind: path / kind for kind in KINDS if (path / kind).is_dir()}
+    inside: dict[Kind, Stack] = {kind: path / kind for kind in KINDS if (path / kind).is_dir()}
     if not inside:
         if not any(path.rglob("*.yaml")):
             message = f"{path} holds neither rules/, templates/ nor knowledge/, nor a rule file"
@@ -130,7 +135,7 @@ def _folder(path: Path, now: Folders) -> Folders:
     return _based(inside, now)
 
 
-def _based(found: Mapping[Kind, Path], now: Folders) -> Folders:
+def _based(found: Mapping[Kind, Stack], now: Folders) -> Folders:
     """Take the present folder of every kind that the base does not have."""
     return Folders(
         found.get("rules", now.rules),
@@ -141,23 +146,26 @@ def _based(found: Mapping[Kind, Path], now: Folders) -> Folders:
 
 
 def _is_overlay(now: Folders) -> bool:
-    return any(getattr(now, kind) is not None for kind in KINDS)
+    return any(getattr(now, kind) for kind in KINDS)
 
 
 def _checked_out(revision: str, now: Folders, scratch: Path) -> Folders:
     """Write the folders as they were at a revision into ``scratch``."""
     overlay = _is_overlay(now)
-    found: dict[Kind, Path] = {}
+    found: dict[Kind, Stack] = {}
     missing = []
     for kind in KINDS:
-        own: Path | None = getattr(now, kind)
-        if own is None and overlay:
+        if overlay and not getattr(now, kind):
             continue
-        folder = now.of(kind)
-        if _extract(revision, folder, scratch / kind):
-            found[kind] = scratch / kind
-        else:
-            missing.append(str(folder))
+        folders = now.of(kind)
+        then = [
+            scratch / str(n) / kind if len(folders) > 1 else scratch / kind
+            for n, _ in enumerate(folders)
+        ]
+        there = [to for at, to in zip(folders, then, strict=True) if _extract(revision, at, to)]
+        if there:
+            found[kind] = tuple(there)
+        missing += [str(at) for at, to in zip(folders, then, strict=True) if to not in there]
     if not found:
         raise RequestError(
             f"at {revision} there is nothing in {', '.join(missing)}",

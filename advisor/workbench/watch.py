@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
 from advisor.files import data_dir
+from advisor.knowledge.layers import Stack, stack
 from advisor.knowledge.types import Knowledge
 from advisor.report.templates import forget_templates
 from advisor.rules.language.model import Rule, RuleSet
@@ -64,18 +65,19 @@ class Session(Struct):
 
     runner: Runner
     scenarios: Sequence[ScenarioCase]
-    rules: Path | None
+    rules: Stack
     folder: Path
     """Of the scenario files."""
-    knowledge: Path | None = None
+    knowledge: Stack = None
 
     @property
     def folders(self) -> Sequence[Path]:
         """Where a change is looked for."""
         own = (self.runner.templates, self.knowledge)
         kinds: tuple[Literal["templates", "knowledge"], ...] = ("templates", "knowledge")
-        others = [folder or data_dir(kind) for folder, kind in zip(own, kinds, strict=True)]
-        return (self.rules or self.folder.parent, self.folder, *others)
+        others = [stack(of) or (data_dir(kind),) for of, kind in zip(own, kinds, strict=True)]
+        rules = stack(self.rules) or (self.folder.parent,)
+        return (*rules, self.folder, *(folder for of in others for folder in of))
 
     def reload(self) -> Concerned:
         """Read the files again.

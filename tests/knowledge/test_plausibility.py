@@ -8,7 +8,8 @@ import pytest
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.load import build, check_knowledge, read_files
+from advisor.knowledge.load import build, check_knowledge
+from advisor.knowledge.stacked_files import read_files
 from advisor.knowledge.types import UNUSUAL
 from advisor.models.resolution import model_from_record, parameter_problems
 from tests.cli.running import run

@@ -35,9 +35,9 @@ class Setup(Struct, frozen=True):
     length: Length
     fresh: bool
     """Whether rules, knowledge, templates and program are those the batch was made with."""
-    rules: str | None = None
-    templates: str | None = None
-    knowledge: str | None = None
+    rules: tuple[str, ...] = ()
+    templates: tuple[str, ...] = ()
+    knowledge: tuple[str, ...] = ()
     measurements: str | None = None
 
     @property
@@ -135,8 +135,9 @@ def _table(setup: Setup, task: Task, head: Entry, checked: Checked) -> list[Entr
 
 @lru_cache(maxsize=1)
 def _making(setup: Setup) -> Making:
-    named = (setup.rules, setup.templates, setup.knowledge, setup.measurements)
-    rules, templates, knowledge, own = (Path(name) if name else None for name in named)
+    named = (setup.rules, setup.templates, setup.knowledge)
+    rules, templates, knowledge = ([Path(name) for name in names] for names in named)
+    own = Path(setup.measurements) if setup.measurements else None
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge, measurements=own)
     texts = tuple(kind for kind in setup.formats if kind != "parquet")
     return Making(advisor, Namer.of(advisor.knowledge), texts, setup.length, templates)

@@ -12,6 +12,7 @@ from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch.plan import Plan, shard_count
 from advisor.errors import RequestError, UserError
 from advisor.files import Kind, code_sha256, data_dir, read_tree
+from advisor.knowledge.layers import Stack, layers
 
 _SUFFIXES: Mapping[Kind, tuple[str, ...]] = {
     "rules": (".yaml",),
@@ -27,14 +28,14 @@ _ASIDE: Mapping[Kind, tuple[str, ...]] = {
 _SHORT = 16
 
 Inputs = Mapping[str, str]
-"""``rules/fit.yaml`` -> hash; the user's own stand under ``own/``."""
+"""``rules/fit.yaml`` -> hash; the user's own stand under ``own/``, or under their names."""
 
 
-def input_files(folders: Mapping[Kind, Path | None]) -> Inputs:
+def input_files(folders: Mapping[Kind, Stack]) -> Inputs:
     """Hash every file that reports are made from.
 
     Args:
-        folders: The user's own folder of each kind, if any.
+        folders: The user's own folders of each kind, if any.
 
     Raises:
         UserError: A folder cannot be read.
@@ -42,9 +43,8 @@ def input_files(folders: Mapping[Kind, Path | None]) -> Inputs:
     found: dict[str, str] = {}
     for kind in get_args(Kind):
         found |= _hashed(kind, data_dir(kind), kind)
-        own = folders.get(kind)
-        if own is not None:
-            found |= _hashed(kind, own, f"own/{kind}")
+        for layer in layers(folders.get(kind), f"own/{kind}"):
+            found |= _hashed(kind, layer.folder, layer.label)
     return found
 
 

@@ -9,7 +9,6 @@ contexts: [4096, 32768]
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,7 +28,8 @@ from advisor.bulk.batch.axes import (
 )
 from advisor.bulk.batch.plan import MOST_IN_A_SHARD, SHARD_SIZE
 from advisor.errors import KnowledgeError, RequestError, UserError, raise_problems
-from advisor.knowledge.load import read_files
+from advisor.knowledge.layers import Stack, holding
+from advisor.knowledge.stacked_files import read_files
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.yaml_fields import Collector, Fields
 from advisor.scenario.settings import FIXED, SETTINGS, number_problems, request_from
@@ -43,7 +43,7 @@ Presets = Mapping[str, Mapping[str, Node]]
 """Kind of list -> name of preset -> the mapping that holds include and exclude."""
 
 
-def read_presets(folder: Path | None = None) -> Presets:
+def read_presets(folders: Stack = None) -> Presets:
     """Read the built-in presets, or a user's file of that name in front of them.
 
     Raises:
@@ -51,27 +51,27 @@ def read_presets(folder: Path | None = None) -> Presets:
         Problems: It is wrong in several places.
     """
     problems = Collector(KnowledgeError)
-    found = _presets(folder, problems)
+    found = _presets(folders, problems)
     raise_problems(problems.errors)
     return found
 
 
-def _presets(folder: Path | None, problems: Collector) -> Presets:
-    files, _ = read_files(folder)
+def _presets(folders: Stack, problems: Collector) -> Presets:
+    files, _ = read_files(folders)
     found: dict[str, dict[str, Node]] = {kind: {} for kind in KINDS}
-    shown = f"{folder or 'knowledge'}/{FILE}"
+    shown = f"{next(holding(folders, FILE), 'knowledge')}/{FILE}"
     content = files.get(FILE)
     for node in problems.entries(content, shown, "- preset: NAME") if content else ():
         _take(node, found, problems)
     return found
 
 
-def preset_problems(folder: Path, knowledge: Knowledge) -> Sequence[UserError]:
+def preset_problems(folders: Stack, knowledge: Knowledge) -> Sequence[UserError]:
     """Find all that is wrong with a user's presets, the names and filters they hold included."""
     problems = Collector(KnowledgeError)
-    if not (folder / FILE).is_file():
+    if not any(holding(folders, FILE)):
         return []
-    presets = _presets(folder, problems)
+    presets = _presets(folders, problems)
     blocks = _Blocks(knowledge, presets, problems)
     for kind, named in presets.items():
         for name, node in named.items():
@@ -141,9 +141,7 @@ class PlanFile(Struct, frozen=True):
     shard_size: int
 
 
-def read_plan(
-    content: bytes, shown: str, knowledge: Knowledge, folder: Path | None = None
-) -> PlanFile:
+def read_plan(content: bytes, shown: str, knowledge: Knowledge, folder: Stack = None) -> PlanFile:
     """Read a YAML plan and look up every name in it.
 
     Args:

@@ -24,6 +24,7 @@ from advisor.errors import RequestError, UserError
 from advisor.estimate.memory import estimate_memory
 from advisor.files import read_whole
 from advisor.knowledge import names
+from advisor.knowledge.layers import Stack
 from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.scenario import support
@@ -287,7 +288,7 @@ _ROWS = (".csv", ".jsonl", ".ndjson", ".json")
 _MOST_REASONS = 5
 
 
-def load_plan(file: Path, knowledge: Knowledge, folder: Path | None = None) -> Plan:
+def load_plan(file: Path, knowledge: Knowledge, folder: Stack = None) -> Plan:
     """Read and check a plan; nothing is estimated yet but what tells whether it can be.
 
     Args:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -27,6 +26,7 @@ from advisor.bulk.batch.store import (
     texts_of,
 )
 from advisor.errors import Problems, UserError
+from advisor.knowledge.layers import Stack
 from advisor.report.assembly import document_and_views
 from advisor.report.formats import FORMATS, Page, json_line
 from advisor.report.prose import Length, report
@@ -118,7 +118,7 @@ class Making(Struct, frozen=True):
     namer: Namer
     formats: tuple[str, ...]
     length: Length
-    templates: Path | None = None
+    templates: Stack = None
 
 
 class Failure(Struct, frozen=True):

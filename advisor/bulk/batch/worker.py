@@ -46,9 +46,9 @@ class Job(Struct, frozen=True):
     length: Length
     made_by: tuple[tuple[str, str | None], ...]
     """Versions and hashes that a worker must have too."""
-    rules: str | None = None
-    templates: str | None = None
-    knowledge: str | None = None
+    rules: tuple[str, ...] = ()
+    templates: tuple[str, ...] = ()
+    knowledge: tuple[str, ...] = ()
     measurements: str | None = None
 
 
@@ -85,8 +85,9 @@ def _done(job: Job, shard: Shard) -> Done:
 
 @lru_cache(maxsize=2)
 def _making(job: Job) -> Making:
-    named = (job.rules, job.templates, job.knowledge, job.measurements)
-    rules, templates, knowledge, own = (Path(name) if name else None for name in named)
+    named = (job.rules, job.templates, job.knowledge)
+    rules, templates, knowledge = ([Path(name) for name in names] for names in named)
+    own = Path(job.measurements) if job.measurements else None
     try:
         advisor = Advisor.load(
             rules=rules, templates=templates, knowledge=knowledge, measurements=own

@@ -21,6 +21,7 @@ from advisor.estimate.speed import estimate_speed
 from advisor.estimate.speed_rates import speeds_of
 from advisor.estimate.weights import weights_of
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.layers import Stack
 from advisor.knowledge.names import find_model
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models.resolution import model_from_record
@@ -62,7 +63,7 @@ class Failure(Struct, frozen=True):
     """Set when the fault is ours."""
 
 
-def load(folder: Path | None = None, measurements: Path | None = None) -> Knowledge:
+def load(folder: Stack = None, measurements: Path | None = None) -> Knowledge:
     """Load the knowledge and check all of it that estimates need.
 
     Args:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
 from advisor.bulk.batch.store import MOST_PAGE_BYTES, File
 from advisor.errors import RequestError, TemplateError
+from advisor.knowledge.layers import Stack
 from advisor.report.templates import Templates, templates_for
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ class Site(Struct, frozen=True):
     words: Mapping[str, State]
 
     @classmethod
-    def of(cls, folder: Path | None, base_url: str, provenance: str) -> Site:
-        """Load the templates, with the user's folder in front."""
-        templates = templates_for(folder)
+    def of(cls, folders: Stack, base_url: str, provenance: str) -> Site:
+        """Load the templates, with the user's folders in front."""
+        templates = templates_for(folders)
         return cls(templates, base_url, provenance, states(templates))
 
     def piece(self, name: str, context: Mapping[str, object]) -> Markup:

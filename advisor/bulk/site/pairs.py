@@ -148,7 +148,7 @@ class Making(Struct, frozen=True):
     base_url: str
     provenance: str
     length: Length
-    templates: str | None = None
+    templates: tuple[str, ...] = ()
 
 
 class Pair(Struct, frozen=True):
@@ -177,7 +177,7 @@ def report_path(setup: Setup) -> str:
 @lru_cache(maxsize=2)
 def site_of(making: Making) -> Site:
     """Load the templates, once for each process."""
-    folder = Path(making.templates) if making.templates else None
+    folder = tuple(map(Path, making.templates))
     return Site.of(folder, making.base_url, making.provenance)
 
 
@@ -204,7 +204,7 @@ def _document(making: Making, setup: Setup) -> Advice:
 
 
 def _report(making: Making, site: Site, pair: Pair, setup: Setup, doc: Advice) -> File:
-    folder = Path(making.templates) if making.templates else None
+    folder = tuple(map(Path, making.templates))
     found = _MAIN.search(render_html(doc, length=making.length, templates=folder))
     body = found[1].strip() if found else ""
     path = report_path(setup)

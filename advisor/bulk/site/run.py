@@ -40,7 +40,8 @@ from advisor.bulk.site.tables import (
     versus_pages,
 )
 from advisor.errors import RequestError, UserError
-from advisor.files import __version__, overlaid
+from advisor.files import __version__
+from advisor.knowledge.layers import Stack, overlaid, stack
 from advisor.report.prose import Length
 
 _FOLDERS = ("card", "compare", "data", "matrix", "model", "pair", "report")
@@ -138,7 +139,7 @@ class Asked(Struct, frozen=True):
     out: Path
     base_url: str
     workers: int
-    templates: Path | None = None
+    templates: Stack = None
 
 
 class Made(Struct, frozen=True):
@@ -199,7 +200,7 @@ def _making(batch: Batch, asked: Asked, catalogue: Catalogue) -> Making:
         base_url=asked.base_url,
         provenance=f"advisor {manifest.get('advisor')}, {said}.",
         length=cast("Length", catalogue.length),
-        templates=str(asked.templates.resolve()) if asked.templates else None,
+        templates=tuple(str(path.resolve()) for path in stack(asked.templates)),
     )
 
 

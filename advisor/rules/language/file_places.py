@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from advisor.errors import Problems, Source, UserError
 from advisor.files import data_dir, digest, read_tree
+from advisor.knowledge.layers import Layer, Stack, layers, stack
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -27,19 +28,30 @@ class Places(Struct, frozen=True):
     paths: Mapping[str, str]
 
     @classmethod
-    def of(cls, folders: Iterable[Path | None]) -> Places:
+    def of(cls, folders: Stack, *, built_in: bool = True, beside: Iterable[Path] = ()) -> Places:
         """Look up the YAML files of folders of rules; of two with one short name the last counts.
 
         Args:
-            folders: As typed; None for the built-in rules.
+            folders: As typed.
+            built_in: Whether to look up the built-in rules too; they come first.
+            beside: Folders that are no layers.
         """
+        named = [Layer(path, short_name(path)) for path in beside]
+        named = [*rule_layers(folders), *named]
+        if built_in or not stack(folders):
+            named.insert(0, Layer(data_dir("rules"), "rules"))
         paths: dict[str, str] = {}
-        for folder in folders:
-            found = folder or data_dir("rules")
-            if found.is_dir():
-                label = short_name(found)
-                names = read_tree(found, [".yaml", ".yml"])
-                paths |= {f"{label}/{name}": openable(found / name) for name in names}
+        for one in named:
+            if one.folder.is_dir():
+                names = read_tree(one.folder, [".yaml", ".yml"])
+                paths |= {f"{one.label}/{name}": openable(one.folder / name) for name in names}
+        top = stack(folders)[-1:] if stack(folders)[1:] else ()
+        for path in top:  # scenarios are those of the highest layer, and named without it
+            inside = read_tree(path / "scenarios", [".yaml"])
+            paths |= {
+                f"{short_name(path)}/scenarios/{n}": openable(path / "scenarios" / n)
+                for n in inside
+            }
         return cls(paths)
 
     def source(self, source: Source) -> Source:
@@ -72,6 +84,12 @@ def short_name(folder: Path) -> str:
     return "rules" if folder == data_dir("rules") else folder.resolve().name
 
 
+def rule_layers(folders: Stack) -> tuple[Layer, ...]:
+    """Give the user's folders of rules, the lowest first, with their short names."""
+    paths = stack(folders)
+    return layers(paths, short_name(paths[0]) if paths else "")
+
+
 def openable(path: Path) -> str:
     """Write a path as typed; an absolute one below the present folder as it is from there.
 
@@ -86,25 +104,25 @@ def openable(path: Path) -> str:
 
 
 def telling_paths(
-    load: Callable[Concatenate[Path | None, _P], _T],
-) -> Callable[Concatenate[Path | None, _P], _T]:
-    """Let a function that reads a folder of rules raise errors that name paths.
+    load: Callable[Concatenate[Stack, _P], _T],
+) -> Callable[Concatenate[Stack, _P], _T]:
+    """Let a function that reads folders of rules raise errors that name paths.
 
-    The folder is its first argument, as typed; what it is laid over is built in.
+    The folders are its first argument, as typed; what they are laid over is built in.
     """
 
     @wraps(load)
-    def loading(folder: Path | None = None, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    def loading(folders: Stack = None, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         try:
-            return load(folder, *args, **kwargs)
+            return load(folders, *args, **kwargs)
         except UserError as error:
-            raise Places.of([None, folder]).error(error) from None
+            raise Places.of(folders).error(error) from None
 
     return loading
 
 
-class Layer(Struct, frozen=True):
-    """A user's rule files over the built-in ones; names are as messages show them."""
+class Users(Struct, frozen=True):
+    """One layer of a user's rule files; names are as messages show them."""
 
     user: frozenset[str]
     shadowed: Mapping[str, tuple[str, bytes]]
@@ -113,8 +131,8 @@ class Layer(Struct, frozen=True):
     """Whether there is one for every built-in file: an edited copy of the whole set."""
 
     @classmethod
-    def of(cls, user: Mapping[str, str], below: Mapping[str, bytes], label: str) -> Layer:
-        """Compare two folders.
+    def of(cls, user: Mapping[str, str], below: Mapping[str, bytes], label: str) -> Users:
+        """Compare a folder with the built-in one.
 
         Args:
             user: Path below the user's folder -> the name shown.

@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from advisor.errors import RuleFileError, Source, UserError, raise_problems
 from advisor.files import compiled, data_dir, digest, read_tree
+from advisor.knowledge.layers import Stack
 from advisor.knowledge.types import Names as KnownNames
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.rules.language.file_places import Layer, Places, telling_paths
+from advisor.rules.language.file_places import Places, Users, rule_layers, telling_paths
 from advisor.rules.language.file_places import short_name as _label
 from advisor.rules.language.model import Disabled, Rule, RuleSet
 
@@ -33,34 +34,38 @@ class Parsed(NamedTuple):
 
 @telling_paths
 def load_rules(
-    folder: Path | None = None,
+    folders: Stack = None,
     *,
     vocabulary: Vocabulary,
     templates: Collection[str] | None = None,
     names: Names | None = None,
     over: Path | None = None,
 ) -> RuleSet:
-    """Read every ``*.yaml`` below a folder but for ``scenarios/``, in sorted order.
+    """Read every ``*.yaml`` below folders but for ``scenarios/``, in sorted order.
 
     Args:
-        folder: Where the rules are; the built-in ones by default.
+        folders: Where the rules are, each folder over those before it; the built-in ones by
+            default.
         vocabulary: The facts that rules may name.
         templates: Names of the templates that exist; None: not checked.
         names: Knowledge table (``gpus``, ``models`` ...) -> the names in it; a table that is
             absent is not checked.
-        over: A folder that ``folder`` is laid over rule by rule (docs/overlays.md).
+        over: A folder that they are laid over rule by rule (docs/overlays.md).
 
     Raises:
         RuleFileError: A file is wrong, or there is no rule; several problems, of all files,
             come as ``Problems``. Nothing loads then.
     """
-    contents, layer, sha256 = _layered(folder or data_dir("rules"), over)
-    raise_problems(_misnamed(folder or data_dir("rules")))
-    key = _key(contents, vocabulary, templates, names, layer)
+    read = read_folders(folders, over)
+    raise_problems(_misnamed(folders))
+    key = _key(read.contents, vocabulary, templates, names, read.users)
     rules, disabled = compiled(
-        "rules", key, lambda: parse_set(contents, vocabulary, templates, names, layer), Parsed
+        "rules",
+        key,
+        lambda: parse_set(read.contents, vocabulary, templates, names, read.users),
+        Parsed,
     )
-    return RuleSet(rules, sha256, disabled)
+    return RuleSet(rules, read.sha256, disabled)
 
 
 class ReadRules(Struct, frozen=True):
@@ -76,23 +81,23 @@ class ReadRules(Struct, frozen=True):
 
 
 def read_as_far(
-    folder: Path | None = None,
+    folders: Stack = None,
     *,
     vocabulary: Vocabulary,
     templates: Collection[str] | None = None,
     names: Names | None = None,
     over: Path | None = None,
 ) -> ReadRules:
-    """Read a folder of rules as far as it goes: the arguments are those of ``load_rules``."""
+    """Read folders of rules as far as it goes: the arguments are those of ``load_rules``."""
     from advisor.rules.language.overlay import known_names, read_layers  # noqa: PLC0415 - likewise
 
     try:
-        contents, layer, _ = _layered(folder or data_dir("rules"), over)
+        files = read_folders(folders, over)
     except UserError as error:
         return ReadRules((), (), (), [error])
-    stray = _misnamed(folder or data_dir("rules"))
-    drafts, _, problems = read_layers(contents, vocabulary, templates, names, layer)
-    places = Places.of([None, folder])
+    stray = _misnamed(folders)
+    drafts, _, problems = read_layers(files.contents, vocabulary, templates, names, files.users)
+    places = Places.of(folders)
     read = [draft for draft in drafts if draft.rule.id]
     whole = [d.rule for d in read if not d.partial and _within_limits(d.rule)]
     partial = [d.rule for d in read if d.rule not in whole]
@@ -107,22 +112,42 @@ def _within_limits(rule: Rule) -> bool:
         return False
 
 
-def _layered(folder: Path, over: Path | None) -> tuple[Mapping[str, bytes], Layer | None, str]:
-    """Read the files of a folder and of the one below it, by the names that messages show.
+class RuleFiles(NamedTuple):
+    """Files of rules, by the names that messages show."""
 
-    Returns:
-        The contents, whose they are, and a hash of all of them.
+    contents: Mapping[str, bytes]
+    users: Sequence[Users]
+    """Which are the user's, the lowest layer first."""
+    sha256: str
+    """Of all of them."""
+
+
+def read_folders(folders: Stack, over: Path | None = None) -> RuleFiles:
+    """Read the files of folders of rules and of the one below them, as for ``load_rules``.
+
+    Raises:
+        RuleFileError: A folder holds no rule file, or cannot be read.
     """
-    files = _files(folder)
-    shown = {name: f"{_label(folder)}/{name}" for name in files}
-    layer = None
-    if over is not None and over.resolve() != folder.resolve():
+    first, *others = rule_layers(folders or data_dir("rules"))
+    files = _files(first.folder)
+    shown = {name: f"{first.label}/{name}" for name in files}
+    users: list[Users] = []
+    below: Mapping[str, bytes] = {}
+    if over is not None and over.resolve() != first.folder.resolve():
         below = _files(over)
-        layer = Layer.of(shown, below, _label(over))
+        users.append(Users.of(shown, below, _label(over)))
         shown = {name: f"{_label(over)}/{name}" for name in below} | shown
         files = {**below, **files}
     contents = {shown[name]: files[name] for name in sorted(files)}
-    return contents, layer, digest(dict(sorted(files.items())))
+    hashed = dict(sorted(files.items()))
+    for layer in others:
+        own = _files(layer.folder)
+        names = {name: f"{layer.label}/{name}" for name in own}
+        users.append(Users.of(names, below, _label(over) if over else ""))
+        added = {names[name]: content for name, content in own.items()}
+        contents |= added
+        hashed |= added
+    return RuleFiles(contents, users, digest(hashed))
 
 
 def parse_rules(
@@ -150,7 +175,7 @@ def parse_set(
     vocabulary: Vocabulary,
     templates: Collection[str] | None = None,
     names: Names | None = None,
-    layer: Layer | None = None,
+    users: Sequence[Users] = (),
 ) -> Parsed:
     """Parse and check rule files, a user's laid over the built-in ones, without the cache.
 
@@ -159,7 +184,8 @@ def parse_set(
         vocabulary: As for ``load_rules``, like the rest.
         templates: Names of templates.
         names: Names in knowledge tables.
-        layer: Which of the files are the user's; None: they are all of one kind.
+        users: Which of the files are the user's, the lowest layer first; none: they are all of
+            one kind.
 
     Returns:
         The rules, and those that the user switched off.
@@ -169,7 +195,7 @@ def parse_set(
     """
     from advisor.rules.language.overlay import read_layers  # noqa: PLC0415 - a warm start does without the parser
 
-    drafts, disabled, problems = read_layers(contents, vocabulary, templates, names, layer)
+    drafts, disabled, problems = read_layers(contents, vocabulary, templates, names, users)
     raise_problems(problems.errors)
     return Parsed(tuple(draft.rule for draft in drafts), tuple(disabled))
 
@@ -189,9 +215,12 @@ def _files(folder: Path) -> Mapping[str, bytes]:
     return files
 
 
-def _misnamed(folder: Path) -> list[RuleFileError]:
+def _misnamed(folders: Stack) -> list[RuleFileError]:
     """Say which files look like rules and are not read; the others are."""
-    names = (f"{_label(folder)}/{name}" for name in sorted(read_tree(folder, [".yml"])))
+    named = rule_layers(folders or data_dir("rules"))
+    names = (
+        f"{one.label}/{name}" for one in named for name in sorted(read_tree(one.folder, [".yml"]))
+    )
     hint = "Rename it to end in .yaml."
     return [
         RuleFileError(f"'{name}' would not be read.", source=Source(name), hint=hint)
@@ -204,7 +233,7 @@ def _key(
     vocabulary: Vocabulary,
     templates: Collection[str] | None,
     names: Names | None,
-    layer: Layer | None,
+    users: Sequence[Users],
 ) -> str:
     tables = {table: sorted(known) for table, known in sorted((names or {}).items())}
     parts = (
@@ -213,6 +242,6 @@ def _key(
         "-" if templates is None else repr(sorted(templates)),
         "-" if names is None else repr(tables),
         *([names.knowledge.sha256] if isinstance(names, KnownNames) else []),
-        *([layer.sha256] if layer else []),
+        *(layer.sha256 for layer in users),
     )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

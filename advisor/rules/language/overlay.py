@@ -1,4 +1,7 @@
-"""A user's rules over the built-in ones: replace by name, add, switch off with a reason."""
+"""A user's rules over those below: replace by name, add, switch off with a reason.
+
+Below are the built-in rules and, of several folders, the rules of those before.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from advisor.knowledge.yaml_fields import Collector, guess, listed
 from advisor.rules.conditions import When
 from advisor.rules.language.context import Reading
 from advisor.rules.language.entries import read_rules
-from advisor.rules.language.file_places import Layer
+from advisor.rules.language.file_places import Users
 from advisor.rules.language.model import Disabled, Draft, Overlay, Rule, read_facts
 from advisor.rules.language.static_checks import check, known_names
 
@@ -28,7 +31,7 @@ def read_layers(
     vocabulary: Vocabulary,
     templates: Collection[str] | None,
     names: Mapping[str, Collection[str]] | None,
-    layer: Layer | None,
+    users: Sequence[Users],
 ) -> tuple[Sequence[Draft], Sequence[Disabled], Collector]:
     """Read and check rule files, arguments as for ``load.parse_set``, with what is wrong."""
     problems = Collector(RuleFileError)
@@ -38,37 +41,41 @@ def read_layers(
         for shown, content in contents.items()
         for draft in read_rules(content, shown, reading)
     ]
-    drafts, disabled = _laid_over(drafts, layer, reading)
+    drafts, disabled = _laid_over(drafts, users, reading)
     check(drafts, reading)
     return drafts, disabled, problems
 
 
 def _laid_over(
-    drafts: Sequence[Draft], layer: Layer | None, reading: Reading
+    drafts: Sequence[Draft], users: Sequence[Users], reading: Reading
 ) -> tuple[list[Draft], list[Disabled]]:
-    """Lay the user's rules over the built-in ones.
+    """Lay the user's rules over the built-in ones, and each layer over those before it.
 
     Args:
-        drafts: Every rule as it was read, files in order.
-        layer: Which files are the user's; None: there is nothing below.
+        drafts: Every rule as it was read, files in order, layer by layer.
+        users: Which files are the user's, the lowest layer first; none: nothing is below.
         reading: Takes what is wrong.
 
     Returns:
         The rules that count, each user's one where the one it replaces stood, and those that
         are switched off.
     """
-    if layer is None:
+    if not users:
         return _alone(drafts, reading), []
-    laying = _Laying(reading, layer)
-    laying.index(drafts)
-    entries = [list(group) for _, group in groupby(drafts, _entry)]
-    for entry in entries:
-        if laying.is_users(entry[0]):
-            laying.take(entry)
-    laying.leave_out(drafts)
-    kept = laying.assembled(entries)
+    later = {file for layer in users[1:] for file in layer.user}
+    kept = [draft for draft in drafts if _file(draft) not in later]
+    laying = _Laying(reading, users[0])
+    for layer in users:
+        if layer is not users[0]:
+            laying = laying.under(layer)
+            kept += [draft for draft in drafts if _file(draft) in layer.user]
+        kept = laying.laid(kept)
     laying.check_conclusions(kept)
     return kept, laying.disabled()
+
+
+def _file(draft: Draft) -> str:
+    return draft.rule.source.file if draft.rule.source else ""
 
 
 def _alone(drafts: Sequence[Draft], reading: Reading) -> list[Draft]:
@@ -98,31 +105,73 @@ def _names(rule: Rule) -> Iterator[str]:
 
 
 class _Laying(Struct):
+    """One layer, laid over what is below it."""
+
     reading: Reading
-    layer: Layer
-    built_in: dict[str, list[Draft]] = field(default_factory=dict)
+    layer: Users
+    stands: dict[str, list[Draft]] = field(default_factory=dict)
+    """Name that a lower layer replaced or switched off -> what has its place, or what it was."""
+    off_below: dict[str, tuple[Draft, Draft]] = field(default_factory=dict)
+    """Id of a rule that a lower layer switched off -> it, and what switches it off."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    below: dict[str, list[Draft]] = field(default_factory=dict)
     """Rule or ladder name -> its drafts."""
+    standing: set[str] = field(default_factory=set)
+    """Ids of the rules below that count."""
     hidden: dict[str, Sequence[Draft]] = field(default_factory=dict)
     """File of the user's -> the drafts of the built-in file at the same path."""
     taken: dict[str, list[Draft]] = field(default_factory=dict)
     """Id of a built-in rule -> the user's entry in its place."""
     off: dict[str, Draft] = field(default_factory=dict)
     """Id of a built-in rule -> what switches it off."""
-    renamed: dict[str, str] = field(default_factory=dict)
 
     def index(self, drafts: Sequence[Draft]) -> None:
-        """Note every built-in rule, those behind a file of the user's included."""
+        """Note every rule below, those behind a file of the user's included."""
         quiet = replace(self.reading, problems=Collector(RuleFileError))
         for users, (name, content) in self.layer.shadowed.items():
             self.hidden[users] = read_rules(content, name, quiet)
-        behind = (draft for group in self.hidden.values() for draft in group)
-        for draft in (*(d for d in drafts if not self.is_users(d)), *behind):
-            for name in _names(draft.rule) if draft.rule.id else ():
-                self.built_in.setdefault(name, []).append(draft)
+        for draft in drafts:
+            if not self.is_users(draft):
+                self.standing.add(draft.rule.id)
+                self._note(draft)
+        for name, stands in self.stands.items():
+            self.below.setdefault(name, stands)
+        known = set(self.below)
+        for draft in (draft for group in self.hidden.values() for draft in group):
+            if not known.intersection(_names(draft.rule)):
+                self._note(draft)
+
+    def _note(self, draft: Draft) -> None:
+        for name in _names(draft.rule) if draft.rule.id else ():
+            self.below.setdefault(name, []).append(draft)
 
     def is_users(self, draft: Draft) -> bool:
         """Whether it is the user's."""
         return draft.rule.source is not None and draft.rule.source.file in self.layer.user
+
+    def under(self, layer: Users) -> _Laying:
+        """Begin the next layer, which knows what this one replaced and switched off."""
+        stands = dict(self.stands)
+        for name, drafts in self.below.items():
+            entry = next((e for d in drafts if (e := self.taken.get(d.rule.id))), None)
+            if entry is not None or any(d.rule.id in self.off for d in drafts):
+                stands[name] = entry or drafts
+        return _Laying(self.reading, layer, stands, self._switched_off(), dict(self.renamed))
+
+    def _switched_off(self) -> dict[str, tuple[Draft, Draft]]:
+        """Give what is off in this layer and below it, each with what switches it off."""
+        below = {name: pair for name, pair in self.off_below.items() if name not in self.taken}
+        return below | {name: (self.below[name][0], by) for name, by in self.off.items()}
+
+    def laid(self, drafts: Sequence[Draft]) -> list[Draft]:
+        """Give the rules that count, of this layer and of all below it."""
+        self.index(drafts)
+        entries = [list(group) for _, group in groupby(drafts, _entry)]
+        for entry in entries:
+            if self.is_users(entry[0]):
+                self.take(entry)
+        self.leave_out(drafts)
+        return self.assembled(entries)
 
     # ---- what each entry of the user's does
 
@@ -135,7 +184,7 @@ class _Laying(Struct):
             targets = self._find(first, first.replaces, "replaces")
             self._put(entry, targets)
         elif self._is_copy(entry):
-            self._put(entry, self.built_in[_name(first)])
+            self._put(entry, self.below[_name(first)])
         else:
             self._say_taken(entry)
 
@@ -161,7 +210,9 @@ class _Laying(Struct):
             else:
                 self.taken[target.rule.id] = entry
         if len(targets) == len(entry) == 1 and targets[0].rule.id != entry[0].rule.id:
-            self.renamed[targets[0].rule.id] = entry[0].rule.id
+            old, new = targets[0].rule.id, entry[0].rule.id
+            self.renamed = {n: new if to == old else to for n, to in self.renamed.items()}
+            self.renamed[old] = new
 
     def _add(self, draft: Draft, key: str, what: str, other: Source | None) -> None:
         name = draft.replaces or draft.disables
@@ -169,9 +220,9 @@ class _Laying(Struct):
         self.reading.problems.add(message, draft.at(key), "Keep one of the two.", lint="overlay")
 
     def _find(self, draft: Draft, name: str, key: str) -> Sequence[Draft]:
-        found = self.built_in.get(name, ())
+        found = self.below.get(name, ())
         if not found and name:
-            hint = guess(name, self.built_in) or "'advisor rules docs' lists the built-in rules."
+            hint = guess(name, self.below) or "'advisor rules docs' lists the built-in rules."
             self.reading.problems.add(
                 f"there is no built-in rule '{name}' to {key.removesuffix('s')}.",
                 draft.at(key),
@@ -189,9 +240,12 @@ class _Laying(Struct):
     def _say_taken(self, entry: list[Draft]) -> None:
         draft = entry[0]
         name = _name(draft)
-        other = self.built_in.get(name, [])
+        other = self.below.get(name, [])
         if other:
-            message = f"'{name}' is a built-in rule (at {other[0].rule.source})."
+            whose = (
+                "a rule of another folder of yours" if other[0].rule.overlay else "a built-in rule"
+            )
+            message = f"'{name}' is {whose} (at {other[0].rule.source})."
             hint = f"Write 'replaces: {name}' to take its place, or give yours another name."
             self.reading.problems.add(message, draft.rule.source, hint, lint="overlay")
             self.taken.update({target.rule.id: entry for target in other})
@@ -202,7 +256,7 @@ class _Laying(Struct):
         """Complain about built-in rules that such a file leaves out; a whole copy may."""
         broken = any(d.partial and not d.rule.id for d in drafts)
         for users, behind in self.hidden.items() if not broken else ():
-            gone = self.taken.keys() | self.off.keys()
+            gone = self.taken.keys() | self.off.keys() | self.stands.keys()
             names = list(dict.fromkeys(_name(d) for d in behind if d.rule.id not in gone))
             if not names:
                 continue
@@ -246,11 +300,8 @@ class _Laying(Struct):
         return [self._related(draft) for draft in kept]
 
     def _moves(self, entry: list[Draft]) -> bool:
-        """Whether the rule it replaces stands in a built-in file that counts."""
-        targets = [target for target, users in self.taken.items() if users is entry]
-        places = (self.built_in[target][0].rule.source for target in targets)
-        behind = {name for name, _ in self.layer.shadowed.values()}
-        return any(place is not None and place.file not in behind for place in places)
+        """Whether the rule it replaces stands in a file that counts."""
+        return any(id_ in self.standing for id_, users in self.taken.items() if users is entry)
 
     def _stays(self, draft: Draft, moved: Mapping[int, list[Draft]]) -> bool:
         if self.is_users(draft):
@@ -263,8 +314,8 @@ class _Laying(Struct):
         targets = [t for t, users in self.taken.items() if any(d is draft for d in users)]
         if not targets:
             return replace(draft, rule=replace(draft.rule, overlay=Overlay()))
-        other = self.built_in[targets[0]][0]
-        if any(_bare(self.built_in[t][0].rule) == _bare(draft.rule) for t in targets):
+        other = self.below[targets[0]][0]
+        if any(_bare(self.below[t][0].rule) == _bare(draft.rule) for t in targets):
             return draft
         name = other.rule.ladder if len(targets) > 1 and other.rule.ladder else other.rule.id
         return replace(draft, rule=replace(draft.rule, overlay=Overlay(name, other.rule.source)))
@@ -279,7 +330,8 @@ class _Laying(Struct):
                 hint = "Take it out of 'supersedes', or do not switch it off."
                 self.reading.problems.add(message, draft.at("supersedes"), hint, lint="overlay")
         itself = set() if rule.id in rule.supersedes else {rule.id}
-        alive = tuple(name for name in named if name not in self.off and name not in itself)
+        off = {*self.off, *self.off_below} - self.taken.keys()
+        alive = tuple(name for name in named if name not in off and name not in itself)
         better = self.renamed.get(rule.replaced_by or "", rule.replaced_by)
         if (alive, better) == (rule.supersedes, rule.replaced_by):
             return draft
@@ -291,8 +343,8 @@ class _Laying(Struct):
         readers = {
             name: draft.rule.id for draft in reversed(kept) for name in read_facts(draft.rule)
         }
-        for rule_id, by in list(self.off.items()):
-            for fact in self.built_in[rule_id][0].rule.conclude:
+        for rule_id, (draft, by) in self._switched_off().items():
+            for fact in draft.rule.conclude:
                 if fact in readers and fact not in concluded:
                     message = (
                         f"without '{by.disables or rule_id}' no rule concludes {fact}, "
@@ -309,8 +361,8 @@ class _Laying(Struct):
     def disabled(self) -> list[Disabled]:
         """List what is switched off, in the order of the user's files."""
         return [
-            Disabled(self.built_in[rule_id][0].rule, by.reason, by.rule.source)
-            for rule_id, by in self.off.items()
+            Disabled(draft.rule, by.reason, by.rule.source)
+            for draft, by in self._switched_off().values()
         ]
 
 

@@ -16,6 +16,7 @@ from advisor.advice.preparation import all_option_facts
 from advisor.advice.projection import QUOTED_FACTS
 from advisor.errors import RequestError, RuleFileError, UserError
 from advisor.files import data_dir
+from advisor.knowledge.layers import Stack, stack
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.rules.language.file_places import Places, openable
@@ -83,10 +84,10 @@ READ_BY_THE_PROGRAM = frozenset({VERDICT, *QUOTED_FACTS})
 
 
 class Asked(Struct, frozen=True):
-    """One folder of rules to check."""
+    """One folder of rules to check, or several layers."""
 
-    folder: Path | None = None
-    """Laid over the built-in rules; None: those."""
+    folder: Stack = None
+    """Laid over the built-in rules, each over those before it; None: those."""
     only: frozenset[str] | None = None
     """Paths of the files to report on; None: all."""
 
@@ -98,8 +99,8 @@ class Asked(Struct, frozen=True):
 class Means(Struct, frozen=True):
     """What rules are checked against."""
 
-    knowledge: Path | None = None
-    templates: Path | None = None
+    knowledge: Stack = None
+    templates: Stack = None
     sample: int = 0
     """Scenarios of the catalogue to try rules on; 0: none."""
     try_cases: bool = True
@@ -122,14 +123,19 @@ class Checked(Struct):
     """Errors in files that were not asked for; they keep the rest from being tried."""
 
 
-def asked_for(paths: Sequence[Path]) -> Sequence[Asked]:
+def asked_for(paths: Sequence[Path], layers: Stack = None) -> Sequence[Asked]:
     """Group paths as typed into folders of rules, and single files within them.
+
+    Args:
+        paths: Each is checked by itself.
+        layers: Where there are no paths: folders that are checked as one.
 
     Raises:
         RequestError: A path is nothing that holds rules.
     """
     if not paths:
-        return [Asked()]
+        own = [_with_rules(folder) for folder in stack(layers) if _own(folder)]
+        return [Asked(own)]
     folders = [path for path in paths if path.is_dir()]
     files: dict[Path, set[str]] = {}
     for path in paths:
@@ -163,6 +169,16 @@ def _home(path: Path) -> Path:
     return path.parent.parent if path.parent.name == FOLDER else path.parent
 
 
+def each_layer(asked: Sequence[Asked]) -> Sequence[Asked]:
+    """Ask for each layer by itself, over those before it."""
+    return [
+        Asked(paths[: number + 1], one.only)
+        for one in asked
+        for paths in [stack(one.folder)]
+        for number in range(max(len(paths), 1))
+    ]
+
+
 def check_all(asked: Sequence[Asked], means: Means) -> Checked:
     """Check every folder; one that is broken hides nothing in the others.
 
@@ -191,7 +207,7 @@ class _Check(Struct):
 
     def run(self) -> Checked:
         """Load and look; what cannot be loaded is looked at as far as it goes."""
-        places = Places.of([None, self.asked.folder])
+        places = Places.of(self.asked.folder)
         rules: Sequence[Rule] = ()
         own = ""
         try:
@@ -220,7 +236,7 @@ class _Check(Struct):
 
     def _reported(self, rules: Sequence[Rule], places: Places) -> Sequence[Rule]:
         """The rules of the folder itself, in the files that were asked for."""
-        own = set(Places.of([self.asked.folder]).paths.values())
+        own = set(Places.of(self.asked.folder, built_in=False).paths.values())
         files = {rule.id: places.source(rule.source).file if rule.source else "" for rule in rules}
         return [r for r in rules if files[r.id] in own and self.asked.wants(files[r.id])]
 

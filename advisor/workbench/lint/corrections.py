@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError, Source, UserError
 from advisor.files import data_dir, read_tree
+from advisor.knowledge.layers import stack
 from advisor.rules.language.file_places import openable
 from advisor.rules.language.layout import formatted
 from advisor.rules.language.load import SCENARIOS
@@ -98,12 +99,12 @@ def corrected(asked: Sequence[Asked], means: Means) -> Corrections:
 
 
 def _corrected(asked: Asked, means: Means) -> Corrections:
-    own = asked.folder or data_dir("rules")
+    *below, own = stack(asked.folder) or (data_dir("rules"),)
     found = {name: _decoded(content) for name, content in read_tree(own, [".yaml"]).items()}
     texts = {name: text for name, text in found.items() if text is not None}
     after, changes = dict(texts), list[str]()
     with tempfile.TemporaryDirectory() as folder:
-        trial = _Trial(asked, own, Path(folder) / own.resolve().name, means)
+        trial = _Trial(asked, own, Path(folder) / own.resolve().name, means, below)
         tried: set[tuple[str, str, str]] = set()
         for _ in range(_ROUNDS):
             fixes = [f for f in trial.fixes(after) if f.key not in tried]
@@ -176,6 +177,8 @@ class _Trial(Struct, frozen=True):
     own: Path
     copy: Path
     means: Means
+    below: Sequence[Path] = ()
+    """Layers that the folder is laid over."""
     known: dict[tuple[str, ...], Sequence[tuple[str, Problem]]] = field(default_factory=dict)
     """Contents of the files -> what is wrong with them."""
 
@@ -225,7 +228,7 @@ class _Trial(Struct, frozen=True):
         shutil.copytree(self.own, self.copy)
         for name, text in texts.items():
             (self.copy / name).write_bytes(text.encode())
-        checked = check_all([Asked(self.copy)], self.means)
+        checked = check_all([Asked((*self.below, self.copy))], self.means)
         names = {openable(self.copy / name): name for name in texts}
         named = [(names[p.source.file], p) for p in checked.problems if p.source.file in names]
         return [(name, p) for name, p in named if self.asked.wants(openable(self.own / name))]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import get_args
 
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError, TemplateError
+from advisor.knowledge.layers import Stack
 from advisor.report.assembly import document
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.prose import Length
@@ -28,9 +28,7 @@ _ASKED: Sequence[Request] = (
 """What fits and what does not, one card and several, machines, experts and images."""
 
 
-def render_problems(
-    folder: Path, *, rules: Path | None, knowledge: Path | None
-) -> Iterator[TemplateError]:
+def render_problems(folder: Stack, *, rules: Stack, knowledge: Stack) -> Iterator[TemplateError]:
     """Write reports of every kind with a folder's texts and give what refuses them, each once."""
     advisor = Advisor.load(rules=rules, templates=folder, knowledge=knowledge)
     told = set[str]()
@@ -46,7 +44,7 @@ def render_problems(
                     yield bad
 
 
-def _views(advisor: Advisor, asked: Request, folder: Path) -> Iterator[Callable[[], object]]:
+def _views(advisor: Advisor, asked: Request, folder: Stack) -> Iterator[Callable[[], object]]:
     """Give what writes each report of a request; the first works the request out."""
     made: list[Advice] = []
     yield lambda: made.append(document(advisor.advise(asked), templates=folder))

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from advisor.errors import RequestError, Source, TemplateError, UserError
 from advisor.files import data_dir, read_tree
+from advisor.knowledge.layers import Stack, stack
 from advisor.report.figures import words_of
 from advisor.report.sources import read_source
 from advisor.report.word_file import FILE, read_words
@@ -37,12 +38,12 @@ class Checked(Struct, frozen=True):
 
 
 def check_templates(
-    folder: Path | None = None, *, rules: Path | None = None, knowledge: Path | None = None
+    folders: Stack = None, *, rules: Stack = None, knowledge: Stack = None
 ) -> Checked:
-    """Check a folder of templates over the built-in ones, or these.
+    """Check folders of templates over the built-in ones, or these.
 
     Args:
-        folder: The user's templates.
+        folders: The user's templates.
         rules: The user's rules, over the built-in ones.
         knowledge: The user's knowledge, over the built-in one.
 
@@ -50,17 +51,22 @@ def check_templates(
         RequestError: The folder is none, or holds no template.
         KnowledgeError: The knowledge is wrong, so that rules cannot be read.
     """
-    names = _names(folder)
-    own = _Folder(folder or data_dir("templates"), folder)
-    every = {*read_tree(data_dir("templates"), [".j2"]), *names}
-    found = [problem for name in names for problem in own.problems(name)]
+    parts = [
+        (_names(one), _Folder(one or data_dir("templates"), one))
+        for one in stack(folders) or (None,)
+    ]
+    every = {*read_tree(data_dir("templates"), [".j2"]), *(n for names, _ in parts for n in names)}
+    found = [problem for names, own in parts for name in names for problem in own.problems(name)]
     try:
-        found += _between(_rules(rules, knowledge), names, every, own)
-        if folder is not None and not found:
-            found += own.told(render_problems(folder, rules=rules, knowledge=knowledge))
+        read = _rules(rules, knowledge)
+        for names, own in parts:
+            found += [one for one in _between(read, names, every, own) if one not in found]
+        if folders and not found:
+            wrong = render_problems(folders, rules=rules, knowledge=knowledge)
+            found += [one for error in wrong for one in _owner(parts, error).told([error])]
     except UserError as error:
         found += problems_of(error)
-    return Checked(len(names), in_order(found))
+    return Checked(sum(len(names) for names, _ in parts), in_order(found))
 
 
 def _names(folder: Path | None) -> Sequence[str]:
@@ -76,12 +82,18 @@ def _names(folder: Path | None) -> Sequence[str]:
     return names
 
 
-def _rules(rules: Path | None, knowledge: Path | None) -> Sequence[Rule]:
+def _rules(rules: Stack, knowledge: Stack) -> Sequence[Rule]:
     from advisor.remedies.registry import rule_vocabulary  # noqa: PLC0415 - likewise
     from advisor.rules.language import load_rules  # noqa: PLC0415 - the rest does without
 
     over = data_dir("rules") if rules else None
-    return load_rules(rules, vocabulary=rule_vocabulary(knowledge), over=over).rules
+    return load_rules(rules or None, vocabulary=rule_vocabulary(knowledge), over=over).rules
+
+
+def _owner(parts: Sequence[tuple[Sequence[str], _Folder]], error: UserError) -> _Folder:
+    """Give the folder whose file counts where a report could not be written."""
+    name = (error.source or Source("")).file.removeprefix("templates/")
+    return next((own for names, own in reversed(parts) if name in names), parts[-1][1])
 
 
 class _Folder:

@@ -11,7 +11,9 @@ from msgspec import Struct
 from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError, UserError
-from advisor.files import overlaid
+from advisor.files import data_dir
+from advisor.knowledge.layers import Stack, overlaid
+from advisor.rules.language.load import read_folders
 from advisor.rules.language.model import Case, Rule, text_of
 from advisor.scenario.settings import request_from
 from advisor.workbench.dependencies import fact_use
@@ -36,8 +38,8 @@ LIST = "rulebook-files.txt"
 class Sources(Struct, frozen=True):
     """Folders over the built-in ones."""
 
-    rules: Path | None = None
-    templates: Path | None = None
+    rules: Stack = None
+    templates: Stack = None
 
 
 def make_book(advisor: Advisor, sources: Sources, measured: Measured | None) -> Sequence[Page]:
@@ -70,11 +72,11 @@ def make_book(advisor: Advisor, sources: Sources, measured: Measured | None) -> 
     ]
 
 
-def _topics(advisor: Advisor, rules: Path | None) -> Iterator[Topic]:
+def _topics(advisor: Advisor, rules: Stack) -> Iterator[Topic]:
     by_file: dict[str, list[Rule]] = {}
     for rule in advisor.ruleset.rules:
         by_file.setdefault(rule.source.file if rule.source else "rules.yaml", []).append(rule)
-    contents = overlaid("rules", rules, [".yaml"])
+    contents = read_folders(rules, data_dir("rules") if rules else None).contents
     taken: set[str] = set()
     for file, rules_there in by_file.items():
         inside = file.partition("/")[2]
@@ -82,7 +84,7 @@ def _topics(advisor: Advisor, rules: Path | None) -> Iterator[Topic]:
         while name in taken:
             name += "-2"
         taken.add(name)
-        yield Topic(name, _head(contents.get(inside, b"").decode()), rules_there)
+        yield Topic(name, _head(contents.get(file, b"").decode()), rules_there)
 
 
 def _head(text: str) -> str:
@@ -97,7 +99,7 @@ def _head(text: str) -> str:
     return " ".join(found)
 
 
-def _examples(advisor: Advisor, templates: Path | None) -> Iterator[tuple[str, Example]]:
+def _examples(advisor: Advisor, templates: Stack) -> Iterator[tuple[str, Example]]:
     """Let each rule with a text speak in the first of its cases in which it is said."""
     given: dict[str, Conclusions | None] = {}
     for rule in advisor.ruleset.rules:
@@ -121,7 +123,7 @@ def _advice(advisor: Advisor, case: Case) -> Conclusions | None:
 
 
 def _example(
-    advisor: Advisor, rule: Rule, line: str, advice: Conclusions, templates: Path | None
+    advisor: Advisor, rule: Rule, line: str, advice: Conclusions, templates: Stack
 ) -> Example | None:
     try:
         shown = preview(advisor, advice, rule.id, templates=templates).variants[0]

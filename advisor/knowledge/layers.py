@@ -1,0 +1,105 @@
+"""A stack of layers: the user's own folders of a kind, each laid over all that come before it.
+
+The lowest layer is the built-in folder. A folder is called by its kind where it is the only one
+(``rules/mine.yaml``), else by what tells it from the others (``team/rules/mine.yaml``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from advisor.errors import UserError
+from advisor.files import Kind, data_dir, read_tree
+
+Stack = Path | Sequence[Path] | None
+"""The user's own folders of one kind: one, several of which later ones win, or none."""
+
+
+class Layer(Struct, frozen=True):
+    """One folder of a stack."""
+
+    folder: Path
+    label: str
+    """How reports and messages call it."""
+
+
+def stack(folders: Stack) -> tuple[Path, ...]:
+    """List the user's own folders, the lowest first."""
+    if folders is None:
+        return ()
+    return (folders,) if isinstance(folders, Path) else tuple(folders)
+
+
+def named_twice(paths: Sequence[Path]) -> Path | None:
+    """Give a folder that stands twice among these."""
+    whole = [path.resolve() for path in paths]
+    return next((path for n, path in enumerate(paths) if whole[n] in whole[:n]), None)
+
+
+def layers(folders: Stack, alone: str) -> tuple[Layer, ...]:
+    """Give the user's own folders, the lowest first, with their names.
+
+    Args:
+        folders: The folders.
+        alone: How one is called that has none beside it.
+    """
+    paths = stack(folders)
+    labels = [alone] if len(paths) == 1 else _labels(paths)
+    return tuple(Layer(path, label) for path, label in zip(paths, labels, strict=True))
+
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """Call each by as much of the end of its path as tells it from the others."""
+    parts = [path.resolve().parts for path in paths]
+    longest = max(map(len, parts), default=0)
+    for length in range(1, longest + 1):
+        found = ["/".join(part[-length:]) for part in parts]
+        if len({*found}) == len(found) and not any(map(is_built_in, found)):
+            return found
+    return [path.resolve().as_posix() for path in paths]
+
+
+def is_built_in(place: str) -> bool:
+    """Whether a place, or a folder, is called as built-in ones are."""
+    return place.partition("/")[0] in {"rules", "templates", "knowledge"}
+
+
+def overlaid(kind: Kind, folders: Stack, suffixes: Iterable[str]) -> Mapping[str, bytes]:
+    """Read the built-in files and lay the user's over them: a file of the same path replaces.
+
+    Raises:
+        UserError: A folder of the user's is missing or cannot be read.
+    """
+    wanted = tuple(suffixes)
+    files = dict(read_tree(data_dir(kind), wanted))
+    for folder in stack(folders):
+        files.update(_users(kind, folder, wanted))
+    return dict(sorted(files.items()))
+
+
+def _users(kind: Kind, folder: Path, wanted: Iterable[str]) -> Mapping[str, bytes]:
+    if not folder.is_dir():
+        raise UserError(f"there is no folder '{folder}'.", hint=f"Name a folder with {kind}.")
+    try:
+        return read_tree(folder, wanted)
+    except OSError as bad:
+        raise UserError(f"cannot read '{bad.filename}': {bad.strerror}.") from None
+
+
+def behind(kind: Kind, folders: Stack, suffixes: Iterable[str]) -> Mapping[str, bytes]:
+    """Give every file of several folders by name, for hashes: each of them may count."""
+    named = layers(folders, kind)
+    wanted = tuple(suffixes)
+    return {
+        f"{layer.label}/{name}": content
+        for layer in (named if len(named) > 1 else ())
+        for name, content in read_tree(layer.folder, wanted).items()
+    }
+
+
+def holding(folders: Stack, name: str) -> Iterator[Path]:
+    """Give the folders that hold a file, the one that counts first."""
+    return (folder for folder in reversed(stack(folders)) if (folder / name).is_file())
