@@ -18,7 +18,7 @@ from advisor.knowledge.index import names_a_series
 from advisor.knowledge.load import check_knowledge, provenance_line, unusual_figures
 from advisor.knowledge.load import find as search
 from advisor.knowledge.log_patterns import log_pattern_problems
-from advisor.knowledge.types import UNUSUAL, Knowledge
+from advisor.knowledge.types import WARNINGS, Knowledge
 from advisor.models.resolution import parameter_problems
 from advisor.reading.cards import find_cards
 from advisor.reading.near import did_you_mean_cards, near_cards
@@ -103,8 +103,8 @@ def check(
     folders = [folder] if folder else knowledge
     where = folders or data_dir("knowledge")
     found = check_knowledge(where, memory_model_problems, log_pattern_problems, parameter_problems)
-    warnings = [one for one in found if one.lint == UNUSUAL]
-    raise_problems([one for one in found if one.lint != UNUSUAL])
+    warnings = [one for one in found if one.lint in WARNINGS]
+    raise_problems([one for one in found if one.lint not in WARNINGS])
     known = load_knowledge(folders)
     unusual_figures()
     for one in warnings:

@@ -15,6 +15,7 @@ from advisor.knowledge.provenance import switched_off_records, user_record
 from advisor.knowledge.stacked_files import layers_key, places_of, read_files
 from advisor.knowledge.types import (
     UNUSUAL,
+    WARNINGS,
     Format,
     Framework,
     GgmlType,
@@ -104,7 +105,7 @@ def build(
 
     found = parse(files, problems)
     places = places_of(files)
-    raise_at([p for p in problems if p.lint != UNUSUAL], shown, user, places)
+    raise_at([p for p in problems if p.lint not in WARNINGS], shown, user, places)
     return Stored(
         _raw(found.gpus),
         _raw(found.models),
@@ -118,7 +119,7 @@ def build(
         dict(found.index),
         dict(found.user_entries),
         dict(found.switched_off),
-        tuple(str(moved_to(problem, shown, user, places)) for problem in problems),
+        tuple(str(moved_to(p, shown, user, places)) for p in problems if p.lint == UNUSUAL),
     )
 
 

@@ -13,8 +13,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, Source, UserError
+from advisor.knowledge.field_kinds import items_of
 from advisor.knowledge.file_names import FOLDERS, TABLES, holds, is_table
 from advisor.knowledge.stacked_files import Files
+from advisor.knowledge.types import SHORTER
 from advisor.knowledge.validation import Entry, entry_of, nodes_of
 from advisor.suggest import did_you_mean
 from advisor.yamlfile import Node
@@ -212,6 +214,7 @@ class Laying(Struct):
             ]
         node = _without(entry.node, ("replaces", "based_on"))
         node = self._with_fixed(node, entry, known) if known else node
+        node = self._with_lists(node, entry, base)
         made = _based(node, entry, base) if base else node
         return Entry(made, self.kind, entry.name, self.problems)
 
@@ -225,6 +228,60 @@ class Laying(Struct):
                 message = f"'{key}' of the {self.kind} '{known.name}' cannot be changed."
                 self._say(message, entry.at(key), "Leave it out.")
         return replace(node, value={**_mapping(node), **theirs})
+
+    def _with_lists(self, node: Node, entry: Entry, base: Entry | None) -> Node:
+        """Change the lists of the base as ``{add: [...], remove: [...]}`` says."""
+        theirs = _mapping(base.node) if base else {}
+        found = dict(_mapping(node))
+        for key, value in found.items():
+            below = theirs.get(key)
+            if _is_change(value):
+                found[key] = self._changed(entry, key, value, below)
+            elif below is not None and (lost := _lost(value, below)):
+                self._say_shorter(entry, key, lost)
+        return replace(node, value=found)
+
+    def _changed(self, entry: Entry, key: str, value: Node, below: Node | None) -> Node:
+        """Add to a list and take from it; what is wrong leaves it as it is below."""
+        if below is None or not isinstance(below.value, list):
+            message = f"'add' and 'remove' need a list '{key}' in the entry that it is based on."
+            self._say(message, entry.at(key), f"Write 'based_on', or the whole '{key}'.")
+            return below or replace(value, value=[])
+        change = {name: items_of(part) for name, part in _mapping(value).items()}
+        known = [item.plain() for item in below.value]
+        for item in change.get("remove", ()):
+            if item.plain() not in known:
+                message = f"'{key}' has no '{item.text.strip()}' to remove."
+                hint = did_you_mean(item.text.strip(), [one.text.strip() for one in below.value])
+                self._say(message, item.source, hint)
+        gone = [item.plain() for item in change.get("remove", ())]
+        kept = [item for item in below.value if item.plain() not in gone]
+        added = [item for item in change.get("add", ()) if item.plain() not in known]
+        return replace(value, value=[*kept, *added])
+
+    def _say_shorter(self, entry: Entry, key: str, lost: Sequence[str]) -> None:
+        more = f" and {len(lost) - _SHOWN} more" if lost[_SHOWN:] else ""
+        message = f"'{key}' takes the place of a longer list and leaves out "
+        message += f"{', '.join(lost[:_SHOWN])}{more}."
+        hint = (
+            f"Write '{key}: {{add: [...]}}' to keep the rest, or 'remove' for those you leave out."
+        )
+        at = entry.at(key)
+        self.problems.append(KnowledgeError(message, source=at, hint=hint, lint=SHORTER))
+
+
+def _is_change(value: Node) -> bool:
+    """Whether it says what to add to a list and what to take from it."""
+    return isinstance(value.value, Mapping) and set() < {*value.value} <= {"add", "remove"}
+
+
+def _lost(value: Node, below: Node) -> Sequence[str]:
+    """Give what a list leaves out of the longer one in whose place it stands."""
+    if not isinstance(below.value, list) or not isinstance(value.value, list):
+        return ()
+    kept = [item.plain() for item in value.value]
+    lost = [item.text.strip() for item in below.value if item.plain() not in kept]
+    return lost if len(value.value) < len(below.value) else ()
 
 
 def _stated_keys(entry: Entry, base: Entry | None) -> Sequence[str]:

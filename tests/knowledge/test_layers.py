@@ -191,3 +191,70 @@ def test_what_breaks_a_built_in_file_is_said_of_that_file(tmp_path: Path) -> Non
     folder = written(tmp_path, {"sources-mine.yaml": HOUSE, "formats-a.yaml": text})
     said = [str(problem) for problem in check_knowledge(folder)]
     assert any(line.startswith("knowledge/frameworks.yaml:") for line in said)
+
+
+LISTED = """\
+- framework: vLLM
+  based_on: vLLM
+  formats: {add: [Q4_K_M], remove: [FP16, INT8 W8A8]}
+  vendors: {remove: [Intel]}
+  source: house
+"""
+
+
+def frameworks(folder: Path, text: str) -> Path:
+    return written(folder, {"sources-mine.yaml": HOUSE, "frameworks-mine.yaml": text})
+
+
+def test_a_list_is_changed_where_it_stands(tmp_path: Path, built_in: Knowledge) -> None:
+    base = built_in.frameworks["vLLM"]
+    folder = frameworks(tmp_path / "a", LISTED)
+    made = load_knowledge(folder).frameworks["vLLM"]
+    kept = [name for name in base.formats if name not in {"FP16", "INT8 W8A8"}]
+    assert list(made.formats) == [*kept, "Q4_K_M"]
+    assert "Intel" in base.vendors
+    assert list(made.vendors) == [name for name in base.vendors if name != "Intel"]
+    assert check_knowledge(folder) == []
+    upper = frameworks(
+        tmp_path / "b",
+        LISTED.replace(
+            "{add: [Q4_K_M], remove: [FP16, INT8 W8A8]}", "{add: [FP16, Q5_K_M, Q4_K_M]}"
+        ).replace("  vendors: {remove: [Intel]}\n", ""),
+    )
+    twice = load_knowledge([folder, upper]).frameworks["vLLM"]
+    assert list(twice.formats) == [*kept, "Q4_K_M", "FP16", "Q5_K_M"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("formats: {remove: [FP17]}", "'formats' has no 'FP17' to remove. Did you mean 'FP16'"),
+        ("memory_fraction: {add: [1]}", "'add' and 'remove' need a list 'memory_fraction'"),
+        ("formats: {add: [FP99]}", "FP99"),
+        ("formats: {add: [FP8], drop: [FP16]}", "formats"),
+        ("formats: {}", "formats"),
+    ],
+)
+def test_what_is_no_change_of_a_list_is_refused(tmp_path: Path, change: str, said: str) -> None:
+    entry = f"- framework: vLLM\n  based_on: vLLM\n  {change}\n  source: house\n"
+    found = [str(one) for one in check_knowledge(frameworks(tmp_path, entry))]
+    assert any(said in one for one in found), found
+    assert all("frameworks-mine.yaml:3:" in one for one in found), found
+
+
+def test_a_change_needs_an_entry_below(tmp_path: Path) -> None:
+    card = "- {gpu: Ours, vram: 24 GiB, vendor: NVIDIA, aliases: {add: [Mine]}, source: house}\n"
+    folder = written(tmp_path, {"sources-mine.yaml": HOUSE, "gpus/mine.yaml": card})
+    said = " ".join(str(one) for one in check_knowledge(folder))
+    assert "'add' and 'remove' need a list 'aliases' in the entry that it is based on" in said
+
+
+def test_a_shorter_list_is_told_by_checks_alone(tmp_path: Path) -> None:
+    entry = "- {framework: vLLM, based_on: vLLM, formats: [FP8, Q4_K_M], source: house}\n"
+    folder = frameworks(tmp_path, entry)
+    (one,) = check_knowledge(folder)
+    assert one.lint == "shorter-list"
+    assert "leaves out AWQ 4-bit, GPTQ 4-bit, GPTQ 8-bit and 5 more. Write 'formats: {add" in str(
+        one
+    )
+    assert load_knowledge(folder).unusual == ()

@@ -15,6 +15,7 @@ NOT_SHOWN = {
     "no-verdict",
     "report-fails",
     "unusual-figure",
+    "shorter-list",
     "yaml-limits",
 }
 """Kinds whose example is no text, or needs the built-in rules: shown elsewhere."""

@@ -107,6 +107,7 @@ _WARNINGS: Mapping[str, str] = {
     "supersedes-never-meets": "A rule supersedes one that it never meets",
     "needless-list": "'one of' lists a single name",
     "unusual-figure": "A figure of an entry is unlike that of all others",
+    "shorter-list": "A list of a changed entry leaves out what the entry below has",
 }
 
 LINTS: Mapping[str, Lint] = {
