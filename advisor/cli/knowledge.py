@@ -15,10 +15,15 @@ from advisor.errors import RequestError, UserError, raise_problems
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.index import names_a_series
-from advisor.knowledge.load import check_knowledge, provenance_line, unusual_figures
+from advisor.knowledge.load import (
+    WARNINGS,
+    check_knowledge,
+    provenance_line,
+    unusual_figures,
+)
 from advisor.knowledge.load import find as search
 from advisor.knowledge.log_patterns import log_pattern_problems
-from advisor.knowledge.types import WARNINGS, Knowledge
+from advisor.knowledge.types import Knowledge
 from advisor.models.resolution import parameter_problems
 from advisor.reading.cards import find_cards
 from advisor.reading.near import did_you_mean_cards, near_cards

@@ -14,6 +14,8 @@ from msgspec import Struct
 from advisor.errors import UserError
 from advisor.files import Kind, data_dir, read_tree
 
+SHORTER = "shorter-list"
+"""The kind of warning that a list leaves out what lies below it."""
 Stack = Path | Sequence[Path] | None
 """The user's own folders of one kind: one, several of which later ones win, or none."""
 

@@ -10,12 +10,11 @@ from msgspec import Raw, Struct, json
 
 from advisor.errors import KnowledgeError, Problems, Source, UserError
 from advisor.files import compiled, digest
-from advisor.knowledge.layers import Stack, stack
+from advisor.knowledge.layers import SHORTER, Stack, stack
 from advisor.knowledge.provenance import switched_off_records, user_record
 from advisor.knowledge.stacked_files import layers_key, places_of, read_files
 from advisor.knowledge.types import (
     UNUSUAL,
-    WARNINGS,
     Format,
     Framework,
     GgmlType,
@@ -28,6 +27,8 @@ from advisor.memo import forget
 from advisor.units import GIB, format_quantity
 
 _R = TypeVar("_R", bound=Struct)
+WARNINGS = (UNUSUAL, SHORTER)
+"""Kinds of problems that refuse nothing."""
 _MOST_FOLDERS = 8
 _loaded: dict[str, Knowledge] = {}
 _unusual: dict[str, None] = {}

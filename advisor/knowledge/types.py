@@ -44,8 +44,6 @@ from advisor.knowledge.field_kinds import (
 from advisor.knowledge.programs import Program
 
 UNUSUAL = "unusual-figure"
-SHORTER = "shorter-list"
-WARNINGS = (UNUSUAL, SHORTER)
 """The kind of a problem that is told and does not keep knowledge from being read."""
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "apple"]
