@@ -78,6 +78,7 @@ def _request(request: Request, scenario: Scenario) -> Pairs:
     yield "request.use", scenario.use
     yield "request.kv_cache", scenario.kv_cache_k.name
     yield "request.kv_cache_bits", scenario.kv_cache_k.bits
+    yield "request.slow_cache", bool(support.slow_cache(scenario))
     yield "request.flash_attention", scenario.flash_attention
     yield "request.offload_stated", offloads(scenario)
     yield "request.framework_stated", request.framework is not None
@@ -252,6 +253,7 @@ def _framework(framework: Framework) -> Pairs:
     yield "framework.paged_kv", framework.paged_kv
     yield "framework.speculative", framework.speculative
     yield "framework.multi_gpu", framework.multi_gpu[0] if framework.multi_gpu else "none"
+    yield "framework.upkeep", support.upkeep(framework)
     yield "framework.serves_batches", framework.serves_batches is True
 
 

@@ -151,6 +151,7 @@ _COMMANDS = {
     "check-command": "check_command.check_command_line",
     "diagnose": "diagnose.diagnose",
     "batch": "batch.batch",
+    "runtimes": "runtimes.runtimes",
     "audit": "audit.audit",
     "site": "site.site",
     "calibrate": "calibrate.calibrate",

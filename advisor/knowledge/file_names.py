@@ -16,6 +16,7 @@ TABLES = {
     "kv_types": "kv_type",
     "frameworks": "framework",
     "commands": "command",
+    "capabilities": "capability",
     "policy": "policy",
     "sources": "id",
     "compute_capabilities": "compute_capability",

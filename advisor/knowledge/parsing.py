@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, Source, UserError
 from advisor.knowledge import catalogue, overlay
+from advisor.knowledge.capabilities import Capability
 from advisor.knowledge.file_names import gone_problems
 from advisor.knowledge.file_records import (
     CardWords,
@@ -33,6 +34,7 @@ from advisor.knowledge.plausibility import check_cards, check_models, check_stor
 from advisor.knowledge.record_links import (
     Read,
     check_names,
+    link_capabilities,
     link_frameworks,
     link_policies,
     link_programs,
@@ -160,7 +162,9 @@ class _Reading(Struct):
         programs = self.read("commands", ProgramRecord)
         link_frameworks(frameworks, names_of(formats), names_of(kinds))
         link_programs(programs, frameworks, names_of(formats), names_of(kinds))
-        for table in (ggml, formats, kinds, frameworks, programs):
+        cells = self.read("capabilities", Capability)
+        link_capabilities(cells, frameworks)
+        for table in (ggml, formats, kinds, frameworks, programs, cells):
             self._report_duplicates(table)
         check_names(formats, frameworks, self.problems)
         check_stored(formats, kinds, ggml, files_of_user(self.files))

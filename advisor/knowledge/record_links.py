@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, UserError
+from advisor.knowledge.capabilities import Capability
 from advisor.knowledge.field_kinds import Flaw, FlawedError, items_of, unknown_keys
 from advisor.knowledge.file_records import PLACEHOLDER, Piece, Policy, ProgramRecord
 from advisor.knowledge.index import card_keys, model_keys, named, plain_key
@@ -151,6 +152,26 @@ def _check_known(entry: Entry, key: str, what: str, names: Collection[str]) -> N
         if item.text not in names:
             hint = did_you_mean(item.text, names) or f"Known: {', '.join(names)}."
             entry.problem(f"there is no {what} '{item.text}'.", at=item.source, hint=hint)
+
+
+# ---- capabilities
+
+
+def link_capabilities(
+    rows: Sequence[Read[Capability]], frameworks: Sequence[Read[Framework]]
+) -> None:
+    """Give every framework its rows; one without any takes those of its engine."""
+    names = [read.entry.name for read in frameworks]
+    for read in rows:
+        if read.record.framework not in names:
+            message = f"there is no framework '{read.record.framework}'."
+            hint = did_you_mean(read.record.framework or "", names)
+            read.entry.problem(message, at=read.entry.at("framework"), hint=hint)
+    engines: dict[str, tuple[Capability, ...]] = {}
+    for runtime in frameworks:
+        own = tuple(read.record for read in rows if read.record.framework == runtime.entry.name)
+        engine = engines.setdefault(runtime.record.memory_model, own)
+        runtime.record = replace(runtime.record, capabilities=own or engine)
 
 
 # ---- programs

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Struct, field
 
+from advisor.knowledge.capabilities import Capability
 from advisor.knowledge.field_kinds import (
     Bits,
     Bytes,
@@ -43,8 +44,7 @@ from advisor.knowledge.field_kinds import (
 )
 from advisor.knowledge.programs import Program
 
-UNUSUAL = "unusual-figure"
-"""The kind of a problem that is told and does not keep knowledge from being read."""
+UNUSUAL = "unusual-figure"  # a problem that is told and does not keep knowledge from being read
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "apple"]
 Modality = Literal["text", "vision", "audio", "embedding"]
@@ -212,7 +212,6 @@ class KvType(Struct, frozen=True):
     bits: Bits
     quality_loss_percent: Loss | None = field(default=None, name="quality_loss")
     needs_flash_attention: Flag = False
-    min_compute_capability: Number | None = None
     aliases: Texts = ()
     sources: Mapping[str, str] = field(default_factory=dict)
 
@@ -297,6 +296,7 @@ class Framework(Struct, frozen=True):
     """Share of the card it claims by default (vLLM 0.92); None: it takes what it needs."""
     commands: tuple[Program, ...] = ()
     """How it is started."""
+    capabilities: tuple[Capability, ...] = ()  # in the order of asking
     licence: Text | None = None
     notes: Text = ""
     sources: Mapping[str, str] = field(default_factory=dict)

@@ -125,9 +125,13 @@ def families_elsewhere(scenario: Scenario, knowledge: Knowledge) -> Sequence[Seq
     pairs = [
         (f, framework)
         for f in sorted(formats, key=_family_order)
-        if (framework := next(iter(choices.runners(f).values()), None))
+        if (framework := next(filter(_kept_up, choices.runners(f).values()), None))
     ]
     return [list(group) for _, group in groupby(pairs, key=lambda pair: pair[0].family)]
+
+
+def _kept_up(framework: Framework) -> bool:
+    return support.upkeep(framework) is None
 
 
 def _family_order(precision: Format) -> tuple[str, float]:
@@ -147,7 +151,7 @@ def other_frameworks(scenario: Scenario, knowledge: Knowledge) -> Sequence[Pair]
 
 def _differs(framework: Framework, present: Framework) -> bool:
     """Whether it is another engine: Ollama runs llama.cpp, so neither is news to the other."""
-    if framework is present or not framework.sized:
+    if framework is present or not framework.sized or not _kept_up(framework):
         return False
     return framework.memory_model != present.memory_model or not runtime_of(framework).one_engine
 
@@ -188,7 +192,7 @@ def in_framework(base: Base, framework: Framework, precision: Format) -> Scenari
     """The request in another framework; None where its cache type or cards cannot follow."""
     scenario = base.scenario
     for kind in (scenario.kv_cache_k, scenario.kv_cache_v):
-        if not support.runs_kv(framework, kind, scenario.gpu):
+        if not support.runs_kv(framework, kind, scenario.gpu, scenario.model.shape):
             return None
     places = framework.places_layers
     flash = base.request.flash_attention

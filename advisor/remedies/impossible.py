@@ -165,7 +165,8 @@ def _cache_instead(base: Base) -> str:
     smaller = [
         kind.name
         for kind in kinds
-        if kind.bits < _FULL_BITS and support.runs_kv(scenario.framework, kind, scenario.gpu)
+        if kind.bits < _FULL_BITS
+        and support.runs_kv(scenario.framework, kind, scenario.gpu, scenario.model.shape)
     ]
     return " or ".join(smaller[:2])
 

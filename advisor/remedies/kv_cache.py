@@ -51,9 +51,9 @@ def _smaller(base: Base, scenario: Scenario) -> Iterator[KvType]:
 def _can_cache(scenario: Scenario, kind: KvType) -> bool:
     """Whether the runtime can keep its cache in this type here, and its command can say so."""
     flash_ok = scenario.flash_attention or not kind.needs_flash_attention
-    if not (flash_ok and support.runs_kv(scenario.framework, kind, scenario.gpu)):
-        return False
-    return can_tell(replace(scenario, kv_cache_k=kind, kv_cache_v=kind), "kv_cache")
+    runs = support.runs_kv(scenario.framework, kind, scenario.gpu, scenario.model.shape)
+    other = replace(scenario, kv_cache_k=kind, kv_cache_v=kind)
+    return flash_ok and runs and not support.slow_cache(other) and can_tell(other, "kv_cache")
 
 
 def _change(base: Base, kind: KvType) -> dict[str, object]:

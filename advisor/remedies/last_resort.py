@@ -125,8 +125,8 @@ def _smallest_format(base: Base, framework: Framework, card: Gpu, limits: Bounds
         and f.bits_per_weight is not None
         and limits.takes(f)
         and runs(base.knowledge, framework, f, card, scenario.model)
-        and support.runs_kv(framework, scenario.kv_cache_k, card)
-        and support.runs_kv(framework, scenario.kv_cache_v, card)
+        and support.runs_kv(framework, scenario.kv_cache_k, card, scenario.model.shape)
+        and support.runs_kv(framework, scenario.kv_cache_v, card, scenario.model.shape)
     ]
     return min(formats, key=lambda f: stored_bytes(base, scenario, f), default=None)
 

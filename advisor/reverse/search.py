@@ -227,7 +227,7 @@ class Search(Struct):
         for framework in [stated] if stated else self.knowledge.frameworks.values():
             if (
                 runs(self.knowledge, framework, precision, gpu, model)
-                and support.runs_kv(framework, self.wish.kv_type, gpu)
+                and support.runs_kv(framework, self.wish.kv_type, gpu, model.shape)
                 and support.can_share(framework, precision, model, gpus)
                 and not _needs_flash(framework, self.wish)
             ):

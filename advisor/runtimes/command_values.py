@@ -12,6 +12,7 @@ from advisor.knowledge.programs import Program
 from advisor.knowledge.types import Format, Split
 from advisor.models.stored_tensors import Model
 from advisor.runtimes.llamacpp import LOGICAL_BATCH
+from advisor.scenario.capability import DTYPES, dtypes
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import DEFAULT_UBATCH, default_backend
 from advisor.scenario.scenario import Scenario, claimed_share, is_usual_split, split_of
@@ -44,7 +45,13 @@ class Started(Struct, frozen=True):
             found = _of_format(self.program.on_load.get(name), precision)
             if found is not None:
                 return found
-        return _of_format(self.program.by_format.get(name), precision)
+        return self._taken(_of_format(self.program.by_format.get(name), precision))
+
+    def _taken(self, word: str | None) -> str | None:
+        """The word, or the other 16-bit type where the runtime refuses to compute in this one."""
+        scenario = self.scenario
+        taken = dtypes(scenario.framework, scenario.gpu, scenario.model.shape)
+        return next(iter(taken), word) if word in DTYPES and word not in taken else word
 
     @property
     def makes_format(self) -> bool:

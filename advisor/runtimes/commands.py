@@ -83,9 +83,10 @@ def _left_unsaid(command: Command) -> tuple[bool, int]:
 
 
 def _key(scenario: Scenario, shares: Shares | None) -> tuple[Key, Key]:
-    """Give a key of what commands can hold; of the card that is its back end and what it shares."""
+    """Give a key of what commands can hold: of the card its kind and what it shares."""
     gpu, (key, records) = scenario.gpu, size_key(scenario, None)
-    return (*key, gpu and default_backend(gpu), shares), records
+    card = gpu and (default_backend(gpu), gpu.compute_capability, gpu.architecture)
+    return (*key, card, shares), records
 
 
 _written_for: Kept[Key, tuple[Key, tuple[Command, ...]]] = Kept(1_024)

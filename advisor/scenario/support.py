@@ -12,6 +12,7 @@ from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Model
+from advisor.scenario.capability import DTYPES, asked, dtypes, refusal
 from advisor.scenario.scenario import Scenario, divides, ways_for
 
 EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
@@ -27,12 +28,34 @@ def family_bits(text: str) -> int | None:
     return _FAMILY_BITS.get("".join(c for c in text.casefold() if c.isalnum()))
 
 
-def runs_kv(framework: Framework, kind: KvType, gpu: Gpu | None) -> bool:
-    """Whether a framework can keep its KV cache in this type on this card."""
-    if kind.name not in framework.kv_types:
-        return False
-    needed = kind.min_compute_capability
-    return not (needed and gpu and gpu.compute_capability and gpu.compute_capability < needed)
+def runs_kv(framework: Framework, kind: KvType, gpu: Gpu | None, shape: Shape | None) -> bool:
+    """Whether a framework can keep a model's KV cache in this type on this card."""
+    return kind.name in framework.kv_types and not why_no_cache(framework, kind, gpu, shape)
+
+
+def why_no_cache(framework: Framework, kind: KvType, gpu: Gpu | None, shape: Shape | None) -> str:
+    """Say in one clause why a type of the cache that it knows is refused; empty where it is not."""
+    return refusal(framework, "kv_cache", kind.name, gpu, shape)
+
+
+def slow_cache(scenario: Scenario) -> str:
+    """Say in one clause why the cache's types are slow here; empty where nothing says so."""
+    framework, gpu, shape = scenario.framework, scenario.gpu, scenario.model.shape
+    key, value = scenario.kv_cache_k.name, scenario.kv_cache_v.name
+    for kind in dict.fromkeys((key, value)):
+        row = asked(framework, "kv_cache", kind, gpu, shape, backend=scenario.backend)
+        if row and row.answer == "slow":
+            return row.why
+    if key == value or not scenario.flash_attention:
+        return ""
+    row = asked(framework, "kv_pair", f"{key}-{value}", gpu, shape, backend=scenario.backend)
+    return row.why if row and row.answer == "slow" else ""
+
+
+def upkeep(framework: Framework) -> str | None:
+    """Say whether work on it has ended (archived) or nearly so (maintenance); None: it goes on."""
+    row = asked(framework, "upkeep", "", None, None)
+    return None if row is None else "archived" if row.answer == "refused" else "maintenance"
 
 
 def can_share(framework: Framework, precision: Format, model: Model, cards: int) -> bool:
@@ -103,7 +126,29 @@ def obstacle(
         return Obstacle("architecture", text)
     if unknown := unsized(framework, model.shape):
         return Obstacle("architecture", unknown)
-    return _card_obstacle(framework, precision, gpu) if gpu else None
+    if gpu and (found := _card_obstacle(framework, precision, gpu)):
+        return found
+    return _table_obstacle(framework, precision, gpu, model)
+
+
+def _table_obstacle(
+    framework: Framework, precision: Format, gpu: Gpu | None, model: Model
+) -> Obstacle | None:
+    """Ask the capability table about the card, the model and the format."""
+    on = f" on {gpu.name}" if gpu else ""
+    for about, what in (("card", ""), ("model", f" {model.name}"), ("weights", precision.name)):
+        row = asked(framework, about, precision.name, gpu, model.shape)  # type: ignore[arg-type]
+        if row is None or row.answer != "refused":
+            continue
+        text = f"{framework.name} does not run {what.strip()}".rstrip() + f"{on}: {row.why}"
+        if row.below_capability and row.from_capability is None:
+            return Obstacle("capability", text, row.below_capability)
+        return Obstacle("card" if row.from_capability else "architecture", text)
+    if gpu and not dtypes(framework, gpu, model.shape):
+        reasons = (refusal(framework, "dtype", kind, gpu, model.shape) for kind in DTYPES)
+        text = f"{framework.name} does not run {model.name}{on}: {'; '.join(reasons)}"
+        return Obstacle("architecture", text)
+    return None
 
 
 def vendors_for(framework: Framework, precision: Format) -> Sequence[str]:
@@ -177,12 +222,8 @@ def cache_problems(scenario: Scenario) -> Iterator[RequestError]:
     """Say what keeps the cache from having the types asked for."""
     framework, key, value = scenario.framework, scenario.kv_cache_k, scenario.kv_cache_v
     for kind in {key.name: key, value.name: value}.values():
-        if not runs_kv(framework, kind, scenario.gpu):
-            yield RequestError(
-                f"{framework.name} cannot keep the KV cache as {kind.name}"
-                f"{f' on {scenario.gpu.name}' if scenario.gpu else ''}",
-                hint=f"It keeps: {', '.join(framework.kv_types)}.",
-            )
+        if not runs_kv(framework, kind, scenario.gpu, scenario.model.shape):
+            yield _no_cache(scenario, kind)
     if value.needs_flash_attention and not scenario.flash_attention:
         yield RequestError(
             f"a {value.name} V cache needs flash attention",
@@ -193,6 +234,17 @@ def cache_problems(scenario: Scenario) -> Iterator[RequestError]:
             f"{scenario.model.name} keeps one latent cache, so its K and V types must be equal",
             hint="Give --kv-cache alone.",
         )
+
+
+def _no_cache(scenario: Scenario, kind: KvType) -> RequestError:
+    framework, gpu, shape = scenario.framework, scenario.gpu, scenario.model.shape
+    why = why_no_cache(framework, kind, gpu, shape)
+    kept = [n for n in framework.kv_types if not refusal(framework, "kv_cache", n, gpu, shape)]
+    return RequestError(
+        f"{framework.name} cannot keep the KV cache as {kind.name}"
+        f"{f' on {gpu.name}' if gpu else ''}{f': {why}' if why else ''}",
+        hint=f"It keeps: {', '.join(kept)}.",
+    )
 
 
 DRAFT_SHARE = 0.2

@@ -111,7 +111,7 @@ def brute_force(wish: Wish, gpu: Gpu, gpus: int, model: Model) -> dict[str, floa
         for framework in [wish.framework] if wish.framework else knowledge().frameworks.values():
             if not (
                 runs(knowledge(), framework, precision, gpu, model)
-                and support.runs_kv(framework, wish.kv_type, gpu)
+                and support.runs_kv(framework, wish.kv_type, gpu, model.shape)
                 and support.can_share(framework, precision, model, gpus)
             ):
                 continue

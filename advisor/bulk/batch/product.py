@@ -210,8 +210,10 @@ class _Expansion(Struct):
             return NO_DEPTH
         if isinstance(kind, str):
             kv = names.find_kv_type(self.knowledge, kind)
-            if not support.runs_kv(runs, kv, gpu):
-                return f"{runs.name} cannot keep the KV cache as {kind} on such a card"
+            if not support.runs_kv(runs, kv, gpu, model.shape):
+                return (
+                    f"{runs.name} cannot keep the KV cache as {kind} of {model.name} on such a card"
+                )
         return ""
 
     def _framework(self, model: Model, precision: str, framework: str, gpu: Gpu) -> Framework | str:

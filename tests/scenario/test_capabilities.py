@@ -1,0 +1,193 @@
+"""What runs where: every card, cache type and class of models is asked of the capability table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.parsing import parse
+from advisor.knowledge.types import Framework, Gpu, Knowledge
+from advisor.models.shape import Shape
+from advisor.models.stored_tensors import Model
+from advisor.reading.known_models import ModelRead
+from advisor.runtimes.commands import command_for
+from advisor.scenario import support
+from advisor.scenario.asked_model import model_named
+from advisor.scenario.capability import asked, dtypes
+from advisor.scenario.resolve import problems_of, resolve
+from advisor.scenario.settings import Request
+
+ADA = 8.9
+AMPERE = 8.0
+TURING = 7.5
+
+
+@pytest.fixture(scope="module")
+def knowledge() -> Knowledge:
+    return load_knowledge()
+
+
+def _model(knowledge: Knowledge, name: str) -> Model:
+    read: ModelRead = model_named(name, knowledge)
+    return read.model
+
+
+def _cards(knowledge: Knowledge, low: float, high: float) -> Iterator[Gpu]:
+    for card in knowledge.gpus.values():
+        if card.compute_capability and low <= card.compute_capability < high:
+            yield card
+
+
+def _keeps(knowledge: Knowledge, framework: Framework, card: Gpu, shape: Shape) -> bool:
+    kinds = [kind for name, kind in knowledge.kv_types.items() if name.startswith("fp8")]
+    return any(support.runs_kv(framework, kind, card, shape) for kind in kinds)
+
+
+@pytest.mark.parametrize("name", ["gpt-oss-120b", "DeepSeek-R1", "Kimi-K2-Instruct", "phi-3-mini"])
+def test_no_fp8_cache_below_ada_for_sinks_latents_and_odd_heads(
+    knowledge: Knowledge, name: str
+) -> None:
+    """Sinks, latents and heads of 96 elements fall to Triton, which reads FP8 from Ada on."""
+    vllm, shape = knowledge.frameworks["vLLM"], _model(knowledge, name).shape
+    assert not any(_keeps(knowledge, vllm, card, shape) for card in _cards(knowledge, 0, ADA))
+    assert all(_keeps(knowledge, vllm, card, shape) for card in _cards(knowledge, ADA, 99))
+
+
+def test_fp8_cache_of_usual_heads_from_ampere_on(knowledge: Knowledge) -> None:
+    vllm, shape = knowledge.frameworks["vLLM"], _model(knowledge, "llama-3-8b").shape
+    assert not any(_keeps(knowledge, vllm, card, shape) for card in _cards(knowledge, 0, AMPERE))
+    assert all(_keeps(knowledge, vllm, card, shape) for card in _cards(knowledge, AMPERE, 99))
+
+
+def test_a_refused_cache_is_told_with_its_reason(knowledge: Knowledge) -> None:
+    request = Request(gpu="A100", model="gpt-oss-120b", framework="vLLM", kv_cache="fp8")
+    (problem,) = problems_of(request, knowledge)
+    assert "no attention kernel of vLLM reads FP8 there" in str(problem)
+    assert "It keeps: f16, auto." in str(problem)
+
+
+@pytest.mark.parametrize("pair", [*product(("f16", "q8_0", "q4_0", "q5_1", "iq4_nl"), repeat=2)])
+@pytest.mark.parametrize("backend", ["CUDA", "Vulkan"])
+def test_usual_builds_of_llamacpp_have_kernels_for_few_pairs(
+    knowledge: Knowledge, pair: tuple[str, str], backend: str
+) -> None:
+    key, value = pair
+    request = Request(
+        gpu="RTX 4090", model="llama-3-8b", precision="Q4_K_M", backend=backend,
+        kv_cache_k=key, kv_cache_v=value,
+    )  # fmt: skip
+    slow = support.slow_cache(resolve(request, knowledge))
+    fast = key == value and key in {"f16", "q8_0", "q4_0"}
+    assert bool(slow) == (backend == "CUDA" and not fast)
+
+
+@pytest.mark.parametrize("name", ["gemma-2-9b", "gemma-3-12b", "GLM-4-9B-0414"])
+@pytest.mark.parametrize("asked_for", ["FP16", "BF16"])
+def test_models_that_refuse_float16_start_in_bfloat16(
+    knowledge: Knowledge, name: str, asked_for: str
+) -> None:
+    for card in ("RTX A6000", "H100"):
+        request = Request(gpu=card, model=name, precision=asked_for, framework="vLLM")
+        assert "--dtype bfloat16" in command_for(resolve(request, knowledge))
+    for kind in (asked_for, "AWQ"):
+        turing = Request(gpu="T4", model=name, precision=kind, framework="vLLM")
+        (problem,) = problems_of(turing, knowledge)
+        assert "refuses float16" in str(problem)
+
+
+def test_bfloat16_becomes_float16_on_turing(knowledge: Knowledge) -> None:
+    vllm, shape = knowledge.frameworks["vLLM"], _model(knowledge, "qwen2.5-3b").shape
+    for card in _cards(knowledge, TURING, AMPERE):
+        assert dtypes(vllm, card, shape) == ("float16",)
+    request = Request(gpu="T4", model="qwen2.5-3b", precision="BF16", framework="vLLM")
+    assert "--dtype float16" in command_for(resolve(request, knowledge))
+
+
+@pytest.mark.parametrize("framework", ["vLLM", "SGLang", "TensorRT-LLM"])
+def test_servers_without_machine_code_for_volta(knowledge: Knowledge, framework: str) -> None:
+    runtime, model = knowledge.frameworks[framework], _model(knowledge, "llama-3-8b")
+    for card in _cards(knowledge, 0, TURING):
+        assert support.why_not(runtime, knowledge.formats["FP16"], card, model)
+    request = Request(gpu="V100 SXM2 32 GB", model="llama-3-8b", framework="vLLM")
+    assert "use llama.cpp" in str(problems_of(request, knowledge)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "mapped"),
+    [
+        ("qwen3-30b-a3b", False), ("DeepSeek-R1", False), ("mixtral-8x7b", False),
+        ("qwen3-8b", True), ("llama-3-8b", True), ("gemma-3-12b", True),
+    ],
+)  # fmt: skip
+def test_bitsandbytes_in_sglang_where_it_has_a_mapping(
+    knowledge: Knowledge, name: str, *, mapped: bool
+) -> None:
+    runtime, model = knowledge.frameworks["SGLang"], _model(knowledge, name)
+    card = knowledge.gpus["RTX A6000"]
+    for kind in ("NF4", "INT8 (bitsandbytes)"):
+        refused = support.why_not(runtime, knowledge.formats[kind], card, model)
+        assert bool(refused) != mapped
+
+
+@pytest.mark.parametrize(
+    ("kind", "runs_from", "runs_below"),
+    [
+        ("FP8", 8.9, 99), ("NVFP4", 10, 99), ("AWQ 4-bit", 8.0, 10), ("GPTQ 4-bit", 8.0, 10),
+        ("BF16", 8.0, 99),
+    ],
+)  # fmt: skip
+def test_formats_of_tensorrt_llm_by_generation(
+    knowledge: Knowledge, kind: str, runs_from: float, runs_below: float
+) -> None:
+    runtime, model = knowledge.frameworks["TensorRT-LLM"], _model(knowledge, "llama-3-8b")
+    for card in _cards(knowledge, 0, 99):
+        refused = support.why_not(runtime, knowledge.formats[kind], card, model)
+        assert bool(refused) != (runs_from <= (card.compute_capability or 0) < runs_below)
+
+
+def test_kimi_k2_in_nvfp4_on_eight_b200(knowledge: Knowledge) -> None:
+    request = Request(gpu="8x B200", model="kimi-k2", precision="NVFP4", framework="TensorRT-LLM")
+    assert resolve(request, knowledge).precision.name == "NVFP4"
+
+
+def test_sparse_latent_attention_needs_hopper_in_vllm(knowledge: Knowledge) -> None:
+    vllm, model = knowledge.frameworks["vLLM"], _model(knowledge, "DeepSeek-V3.2")
+    for card in _cards(knowledge, AMPERE, 9.0):
+        assert support.why_not(vllm, knowledge.formats["AWQ 4-bit"], card, model)
+    for card in _cards(knowledge, 9.0, 11):
+        assert not support.why_not(vllm, knowledge.formats["AWQ 4-bit"], card, model)
+
+
+def test_what_no_row_answers_is_left_to_the_lists(knowledge: Knowledge) -> None:
+    mlx, shape = knowledge.frameworks["MLX-LM"], _model(knowledge, "llama-3-8b").shape
+    assert asked(mlx, "kv_cache", "mlx-4bit", None, shape) is None
+    assert support.runs_kv(mlx, knowledge.kv_types["mlx-4bit"], None, shape)
+
+
+def test_every_row_has_a_place_and_speaks_of_things_that_exist(knowledge: Knowledge) -> None:
+    names = {
+        "weights": set(knowledge.formats), "kv_cache": set(knowledge.kv_types),
+        "dtype": {"float16", "bfloat16"},
+    }  # fmt: skip
+    for runtime in knowledge.frameworks.values():
+        for row in runtime.capabilities:
+            assert all((row.at, row.version, row.sources)), row.name
+            assert set(row.of) <= names.get(row.about, set(row.of)), row.name
+
+
+def test_a_row_about_an_unknown_runtime_is_told() -> None:
+    row = (
+        "- {capability: one, framework: vLMM, version: 1, about: card, answer: refused,"
+        " why: no, at: 'a.py:1'}\n"
+    )
+    problems: list[Exception] = []
+    parse({"capabilities-mine.yaml": row.encode()}, problems)  # type: ignore[arg-type]
+    assert any("there is no framework 'vLMM'" in str(problem) for problem in problems)
+
+
+def test_servers_whose_time_is_over_are_not_proposed(knowledge: Knowledge) -> None:
+    ended = {n for n, f in knowledge.frameworks.items() if support.upkeep(f)}
+    assert ended == {"TGI", "ExLlamaV2"}
