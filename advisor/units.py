@@ -209,10 +209,12 @@ def gib(count_bytes: float) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f} GiB"
 
 
+@lru_cache(maxsize=_KEPT, typed=True)
 def format_quantity(value: float, unit: str) -> str:
     """Print a base-unit value in ``unit``: at most two decimals, no trailing zeros.
 
-    Values below 0.1 keep two significant digits, so that a small figure never reads as zero.
+    Values below 0.1 keep two significant digits, so that a small figure never reads as zero. Kept,
+    as the same figure stands in the reasons of every rule: a tenth of an answer with 5,000.
 
     Raises:
         UnitError: The unit is unknown.

@@ -311,10 +311,9 @@ class Provenance(Struct, frozen=True):
     switched_off: tuple[SwitchedOff, ...] = ()
     """Built-in rules that the user disabled."""
 
-    def rule(self, name: str) -> UserEntry | None:
-        """Say of a rule that it is the user's; None for a built-in one."""
-        found = (entry for entry in self.yours if entry.what == "rule" and entry.name == name)
-        return next(found, None)
+    def rules(self) -> Mapping[str, UserEntry]:
+        """Give the rules among what is the user's, by name."""
+        return {entry.name: entry for entry in self.yours if entry.what == "rule"}
 
 
 class Advice(Struct):

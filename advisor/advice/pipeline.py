@@ -224,8 +224,11 @@ class Advisor(Struct, frozen=True):
             for key in fired_for.get(rule.id, ()) if rule.veto else ():
                 if key:
                     vetoes.setdefault(key, rule)
+        written: dict[int, Because] = {}
         barred = tuple(
-            self._not_recommended(vetoes[key], expected[key], advice.facts, expected[key].facts)
+            self._not_recommended(
+                vetoes[key], expected[key], advice.facts, expected[key].facts, written
+            )
             for key in expected
             if key in vetoes
         )
@@ -254,8 +257,9 @@ class Advisor(Struct, frozen=True):
         option: Option | Expected,
         facts: Mapping[str, FactValue],
         values: Mapping[str, FactValue],
+        written: dict[int, Because],
     ) -> BarredOption:
-        conditions = because(rule, facts, values, self.vocabulary, distances=True)
+        conditions = because(rule, facts, values, self.vocabulary, distances=True, written=written)
         said = veto_text(rule, conditions, facts, values, self.vocabulary)
         return BarredOption(option, rule.id, said, conditions)
 
@@ -330,8 +334,9 @@ class Advisor(Struct, frozen=True):
         return tuple(sorted(notes, key=lambda n: -n.score))
 
     def _barred(self, run: _Run) -> tuple[BarredOption, ...]:
+        written: dict[int, Because] = {}
         return tuple(
-            self._not_recommended(rule, run.options[key], run.facts, run.values[key])
+            self._not_recommended(rule, run.options[key], run.facts, run.values[key], written)
             for rule, key in run.ranking.vetoed
         )
 

@@ -79,6 +79,7 @@ def numbers_of(found: Conclusions, picture: MemoryPicture | None = None) -> Advi
     speed = speed_doc(found.speed) if _speed_may_be_shown(found) else None
     before = Before(found.memory.required_bytes, speed.decode_tok_s if speed else None)
     made = found.provenance
+    own = made.rules()
     return Advice(
         schema_version=SCHEMA_VERSION,
         request=dict(found.request.stated()),
@@ -90,10 +91,10 @@ def numbers_of(found: Conclusions, picture: MemoryPicture | None = None) -> Advi
         verdict=Verdict(found.state, ""),
         commands=_commands(found.scenario, found.memory) if found.state in _RUNS else [],
         recommendations=[
-            _recommendation(item, before, made.rule(item.rule)) for item in found.recommendations
+            _recommendation(item, before, own.get(item.rule)) for item in found.recommendations
         ],
         notes=[],
-        not_recommended=[_barred(item, made.rule(item.rule)) for item in found.not_recommended],
+        not_recommended=[_barred(item, own.get(item.rule)) for item in found.not_recommended],
         warnings=[plain(text) for text in found.warnings],
         missing=found.missing,
         facts={name: found.facts[name] for name in QUOTED_FACTS if name in found.facts},

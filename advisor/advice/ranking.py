@@ -15,7 +15,7 @@ from advisor.knowledge.vocabulary import ACTION_FACT, FactValue, Vocabulary, sho
 from advisor.remedies.dominance import BETWEEN_KEYS, DOMINATED_BY
 from advisor.remedies.option import Option
 from advisor.remedies.registry import is_uncertain
-from advisor.rules.conditions import ORDERING, Facts, Test, all_hold, value_of
+from advisor.rules.conditions import ORDERING, Facts, Test, all_hold, of_option, value_of
 from advisor.rules.engine.base import Firing, OptionFacts
 from advisor.rules.language.model import PerTerm, Rule, RuleSet, Score, what_held
 from advisor.scenario.figures import certainty_of
@@ -244,6 +244,7 @@ def because(
     vocabulary: Vocabulary,
     *,
     distances: bool = False,
+    written: dict[int, Because] | None = None,
 ) -> tuple[Because, ...]:
     """List the conditions of the branch that held, in the order of the rule.
 
@@ -253,19 +254,21 @@ def because(
         option: Facts of the what-if, where the rule is about one.
         vocabulary: The facts' units.
         distances: Whether to say how far each number lies beyond its limit, as vetoes do.
+        written: Conditions on the scenario that were listed before for these facts, by the identity
+            of their test: with 5,000 rules they are most of what is written.
     """
-    return tuple(
-        [
-            Because(
-                test.fact,
-                actual,
-                test.text or test.verb,
-                shown_in(vocabulary.fact(test.fact).unit, actual),
-                _distance(test, actual, facts, option or {}, vocabulary) if distances else "",
-            )
-            for test, actual in what_held(rule, facts, option)
-        ]
-    )
+    known = {} if written is None else written
+    found = []
+    for test, actual in what_held(rule, facts, option):
+        item = known.get(id(test))
+        if item is None:
+            away = _distance(test, actual, facts, option or {}, vocabulary) if distances else ""
+            shown = shown_in(vocabulary.fact(test.fact).unit, actual)
+            item = Because(test.fact, actual, test.text or test.verb, shown, away)
+            if not (of_option(test.fact) or of_option(test.other or "")):
+                known[id(test)] = item
+        found.append(item)
+    return tuple(found)
 
 
 def _distance(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -10,6 +11,8 @@ from advisor.errors import AdvisorError, EngineError, UserError, visible
 
 WRONG_INPUT = 1
 OUR_BUG = 70
+_COLLECT_RARELY = (100_000, 20, 20)
+"""What a start makes lives to its end, and looking through it takes a tenth of an answer."""
 
 
 def main() -> None:
@@ -19,6 +22,7 @@ def main() -> None:
     fits, 70 a bug of ours.
     """
     debug = "--debug" in sys.argv[1:] or bool(os.environ.get("ADVISOR_DEBUG"))
+    gc.set_threshold(*_COLLECT_RARELY)
     try:
         from advisor.cli.app import application, with_command  # noqa: PLC0415  nothing before the handler
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.errors import EngineError, RequestError, RuleFileError
 from advisor.knowledge.vocabulary import FactValue
@@ -11,6 +12,7 @@ from advisor.rules.engine import make_engine
 from advisor.rules.engine.base import Engine, Firing, OptionFacts, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine, available
+from advisor.rules.engine.network import MOST_RULES
 from advisor.rules.engine.trace import evaluate
 from advisor.rules.language.model import Rule, RuleSet
 
@@ -194,6 +196,18 @@ def test_the_engine_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADVISOR_ENGINE", "referense")
     with pytest.raises(RequestError, match="Did you mean 'reference'"):
         make_engine(rules(STATE))
+
+
+@pytest.mark.skipif(not available(), reason="durable-rules is not installed")
+def test_more_rules_than_the_c_engine_holds_in_one_set_go_to_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("ADVISOR_ENGINE", raising=False)
+    many = rules(*(replace(STATE, id=f"r{n}", conclude={}, note="x") for n in range(MOST_RULES)))
+    assert make_engine(many).name == "durable-rules"
+    more = RuleSet((*many.rules, replace(STATE, id="more")), "")
+    assert make_engine(more).name == "reference"
+    assert make_engine(more, prefer="durable").name == "durable-rules"
 
 
 def test_asking_for_an_engine_that_is_missing_says_what_to_do(

@@ -1,0 +1,85 @@
+"""Thousands of a user's rules that fire: how much is done for each, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+
+from advisor.advice import ranking
+from advisor.advice.document import UserEntry
+from advisor.advice.pipeline import Advisor
+from advisor.advice.projection import numbers_of
+from advisor.scenario.settings import Request
+
+RULES = 40
+RULE = """\
+- rule: house-{0}
+  why: It is one of many.
+  source: made up
+  when:
+    model.parameters: at least {1} B
+    gpu.bandwidth: below {2} GB/s
+    option.family: is quantize
+  veto: House rule {0} says no.
+  cases:
+    - {{name: held, given: {{gpu: RTX 4090, model: llama-3-8b, precision: FP16}}, expect: fires}}
+    - {{name: apart, given: {{gpu: RTX 4070, model: all-minilm-l6-v2}}, expect: silent}}
+"""
+
+
+ROUNDS: list[int] = []
+
+
+class Entries(tuple[UserEntry, ...]):
+    """What is the user's, and how often all of it was gone through."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[UserEntry]:
+        ROUNDS.append(len(self))
+        return super().__iter__()
+
+
+@pytest.fixture(scope="module")
+def advisor(tmp_path_factory: pytest.TempPathFactory) -> Advisor:
+    folder = tmp_path_factory.mktemp("rules")
+    text = "".join(RULE.format(n, round(0.1 + n / RULES, 6), 5000 + n) for n in range(RULES))
+    (folder / "many.yaml").write_text(text, encoding="utf-8")
+    return Advisor.load(rules=folder)
+
+
+REQUEST = Request(gpu="RTX 4090", model="phi-3-medium")
+
+
+def test_conditions_on_the_scenario_are_written_once_for_all_what_ifs(
+    advisor: Advisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[object] = []
+    real = ranking.shown_in
+    monkeypatch.setattr(ranking, "shown_in", lambda *a: (written.append(a), real(*a))[1])
+    found = advisor.advise(REQUEST)
+    ours = [item for item in found.not_recommended if item.rule.startswith("house-")]
+    whatifs = len({item.option.key for item in ours})
+    assert whatifs > 5
+    assert len(ours) == RULES * whatifs
+    others = sum(len(item.because) for item in (*found.notes, *found.recommendations))
+    others += sum(len(i.because) for i in found.not_recommended if i not in ours)
+    assert len(written) <= RULES * (2 + whatifs) + others
+    for item in ours:
+        assert [reason.fact for reason in item.because] == [
+            "model.parameters", "gpu.bandwidth", "option.family",
+        ]  # fmt: skip
+        number = int(item.rule.removeprefix("house-"))
+        assert item.because[1].distance == f"{5000 + number - 1008:,} GB/s"
+
+
+def test_what_is_the_users_is_gone_through_once_for_all_that_is_barred(advisor: Advisor) -> None:
+    found = advisor.advise(REQUEST)
+    own = Entries(found.provenance.yours)
+    document = numbers_of(replace(found, provenance=replace(found.provenance, yours=own)))
+    assert len(ROUNDS) <= 2
+    ours = [item for item in document.not_recommended if item.rule.startswith("house-")]
+    assert all(item.yours and item.yours.name == item.rule for item in ours)
+    assert all(item.yours is None for item in document.not_recommended if item not in ours)
