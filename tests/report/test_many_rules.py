@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from advisor.advice import ranking
-from advisor.advice.document import UserEntry
 from advisor.advice.pipeline import Advisor
 from advisor.advice.projection import numbers_of
+from advisor.knowledge.provenance import UserEntry
+from advisor.knowledge.vocabulary import FactValue, shown_in
 from advisor.scenario.settings import Request
 
 RULES = 40
@@ -56,16 +56,21 @@ REQUEST = Request(gpu="RTX 4090", model="phi-3-medium")
 def test_conditions_on_the_scenario_are_written_once_for_all_what_ifs(
     advisor: Advisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written: list[object] = []
-    real = ranking.shown_in
-    monkeypatch.setattr(ranking, "shown_in", lambda *a: (written.append(a), real(*a))[1])
+    written: list[str] = []
+
+    def shown(unit: str, value: FactValue | None) -> str:
+        written.append(unit)
+        return shown_in(unit, value)
+
+    monkeypatch.setattr("advisor.advice.ranking.shown_in", shown)
     found = advisor.advise(REQUEST)
     ours = [item for item in found.not_recommended if item.rule.startswith("house-")]
     whatifs = len({item.option.key for item in ours})
     assert whatifs > 5
     assert len(ours) == RULES * whatifs
+    rest = [item for item in found.not_recommended if item not in ours]
     others = sum(len(item.because) for item in (*found.notes, *found.recommendations))
-    others += sum(len(i.because) for i in found.not_recommended if i not in ours)
+    others += sum(len(item.because) for item in rest)
     assert len(written) <= RULES * (2 + whatifs) + others
     for item in ours:
         assert [reason.fact for reason in item.because] == [
