@@ -69,8 +69,9 @@ def test_conditions_on_the_scenario_are_written_once_for_all_what_ifs(
     assert whatifs > 5
     assert len(ours) == RULES * whatifs
     rest = [item for item in found.not_recommended if item not in ours]
-    others = sum(len(item.because) for item in (*found.notes, *found.recommendations))
-    others += sum(len(item.because) for item in rest)
+    others = sum(len(item.because) for item in rest)
+    others += sum(len(note.because) for note in found.notes)
+    others += sum(len(said.because) for said in found.recommendations)
     assert len(written) <= RULES * (2 + whatifs) + others
     for item in ours:
         assert [reason.fact for reason in item.because] == [
