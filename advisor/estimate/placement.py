@@ -273,7 +273,7 @@ def largest_share(
     gpu: Gpu, framework: Framework, policy: Mapping[str, float], claim: Claim
 ) -> float:
     """Give a share of the capacity that ``usable_bytes`` never exceeds, 0 to 1."""
-    kept = policy["reserve_unified_share"] / _PERCENT if gpu.unified_memory else 0.0
+    kept = policy[_unified_share(gpu, policy)] / _PERCENT if gpu.unified_memory else 0.0
     claims = claim.fraction is not None and not _shares_what_is_free(framework)
     claimed = _share(claim.fraction or 0.0) if claims else 1.0
     return min(1.0 - kept, claimed)
@@ -324,10 +324,16 @@ def _share(fraction: float) -> float:
     return fraction / _PERCENT if fraction > 1 else fraction
 
 
+def _unified_share(gpu: Gpu, policy: Mapping[str, float]) -> str:
+    """Name the share that a machine's system keeps of one memory: the kind's own, or the usual."""
+    own = f"reserve_{gpu.segment}_unified_share"
+    return own if own in policy else "reserve_unified_share"
+
+
 def _reserve(gpu: Gpu, capacity: int, policy: Mapping[str, float]) -> int:
     if gpu.unified_memory:
         small = capacity <= policy.get(f"reserve_{gpu.segment}_small_bytes", 0.0)
-        kept = f"reserve_{gpu.segment}_small_share" if small else "reserve_unified_share"
+        kept = f"reserve_{gpu.segment}_small_share" if small else _unified_share(gpu, policy)
         return round(capacity * policy[kept] / _PERCENT)
     reserve = policy[f"reserve_{gpu.segment}_bytes"]
     if gpu.segment == "datacenter" and (gpu.vram_type or "").startswith("GDDR"):

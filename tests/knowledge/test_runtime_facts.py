@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.estimate.placement import Claim, usable_bytes
 from advisor.knowledge.index import plain_key
 from advisor.knowledge.load import load_knowledge
 from advisor.knowledge.types import Framework, Knowledge
+from advisor.units import GIB
 
 BLOCKS = {
     "F32": (1, 4), "F16": (1, 2), "BF16": (1, 2), "F64": (1, 8),
@@ -266,6 +268,20 @@ def test_the_cuda_overhead_gives_the_published_figures(known: Knowledge) -> None
 def test_ranges_hold_their_estimate(known: Knowledge, name: str) -> None:
     low, high = (known.policy[f"{name}_{end}_bytes"] for end in ("low", "high"))
     assert low < known.policy[f"{name}_bytes"] < high
+
+
+_NO_CLAIM = Claim(None)
+
+
+def test_a_spark_keeps_what_its_cuda_does_not_show(known: Knowledge) -> None:
+    """119.7 of 128 GiB are shown, 101 to 102 are free: the usable part lies between."""
+    spark, framework = known.gpus["DGX Spark (GB10)"], known.frameworks["llama.cpp"]
+    usable = usable_bytes(spark, spark.vram_bytes or 0, framework, known.policy, _NO_CLAIM)
+    assert 101 * GIB < usable < 119.7 * GIB
+    for name in ("Jetson Orin Nano 8 GB", "Jetson AGX Orin 64 GB"):
+        board = known.gpus[name]
+        free = usable_bytes(board, board.vram_bytes or 0, framework, known.policy, _NO_CLAIM)
+        assert free == (board.vram_bytes or 0) * 3 // 4
 
 
 def test_a_small_mac_keeps_more_than_a_large_one(known: Knowledge) -> None:
