@@ -60,9 +60,9 @@ def test_quantization_comes_first_where_the_model_does_not_fit(name: str) -> Non
     assert advice(name).speed is None
 
 
-def test_batch_framework_and_speculative_decoding_where_it_fits() -> None:
+def test_context_framework_and_speculative_decoding_where_it_fits() -> None:
     actions = {r.option.action for r in advice("phi-3-small").recommendations}
-    assert {"grow-batch", "change-framework"} <= actions
+    assert {"grow-context", "change-framework"} <= actions
     assert "speculative decoding" in text("phi-3-small").lower()
 
 

@@ -1,4 +1,4 @@
-"""A shorter context."""
+"""A shorter context, or a longer one."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from advisor.estimate.limits import largest_fitting_context, largest_that_fits
+from advisor.estimate.limits import largest_fitting_context, largest_that_fits, smallest_cpu_experts
 from advisor.estimate.memory import free_bytes
 from advisor.estimate.placement import cards_of
 from advisor.knowledge.types import Knowledge
+from advisor.remedies.offload import moves_experts
 from advisor.remedies.option import Base, Option, Remedy, make_option
 from advisor.remedies.search import Bounds, Degree
 from advisor.runtimes.commands import can_tell
-from advisor.scenario.figures import headroom_percent
+from advisor.scenario.figures import Limits, headroom_percent
 from advisor.scenario.scenario import Scenario
 
 _STEP_TOKENS = 256
@@ -66,12 +67,55 @@ def _shorter(scenario: Scenario, knowledge: Knowledge, margin: str) -> int | Non
     return largest // _STEP_TOKENS * _STEP_TOKENS or largest
 
 
+def _longer(base: Base, limits: Limits, _: object) -> Iterator[Option]:
+    """The longest context up to the usual one that leaves room, where none was stated.
+
+    Halved from the usual one down. Where it takes more than the card has, the experts of a few
+    layers make way.
+    """
+    scenario = base.scenario
+    if base.request.context is not None or not base.fits or scenario.batch > 1:
+        return
+    if scenario.model.modality not in {"text", "vision"}:
+        return
+    tokens = int(base.knowledge.policy["usual_context_tokens"])
+    tokens = min(tokens, scenario.model.trained_context_tokens or tokens)
+    while tokens >= 2 * scenario.context_tokens:
+        for longer in _with_context(base, tokens, limits.max_context_tokens or 0):
+            change: dict[str, object] = {"context": tokens}
+            if longer.cpu_experts != scenario.cpu_experts:
+                change["cpu_experts"] = longer.cpu_experts
+            option = make_option(base, LONGER, change, longer)
+            if option.fits and (option.margin == "ample" or "cpu_experts" in change):
+                yield option
+                return
+        tokens //= 2
+
+
+def _with_context(base: Base, tokens: int, most: int) -> Iterator[Scenario]:
+    """Whole on the card where it holds that, then with some experts in system RAM, for room.
+
+    One layer's experts more make way than it takes to fit.
+    """
+    longer = replace(base.scenario, context_tokens=tokens)
+    if not can_tell(longer, "context"):
+        return
+    if tokens <= most:
+        yield longer
+    if moves_experts(longer):
+        whole = replace(longer, cpu_experts=0)
+        out = smallest_cpu_experts(whole, base.knowledge)
+        if out is not None and out < longer.model.shape.layers:
+            yield replace(whole, cpu_experts=out + 1)
+
+
 def _exact(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | None:
     context = _shorter(scenario, knowledge, "thin_below_percent")
     return context if context is not None and context >= limits.context(scenario) else None
 
 
 REMEDY = Remedy("shrink-context", frozenset({"context"}), "setting", propose)
+LONGER = Remedy("grow-context", frozenset({"context"}), "setting", _longer)
 DEGREE = Degree(
     "context",
     applies=lambda scenario, limits: limits.context(scenario) < scenario.context_tokens,

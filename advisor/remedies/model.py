@@ -1,8 +1,8 @@
-"""What-ifs with a smaller model: of each the most faithful format that fits with some room."""
+"""What-ifs with another model: of each the most faithful format that fits with some room."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
@@ -25,6 +25,10 @@ _MOST_MODELS = 5
 _FEW_MODELS = 2
 _MOST_PEERS, _MOST_PEERS_TRIED = 2, 6
 _CLEARLY_SMALLER, _MUCH_SMALLER = 0.85, 0.25
+_MOST_TIMES_LARGER, _FEW_ACTIVE = 2.5, 0.35
+"""A mixture beside a dense model: its parameters, and those that a token uses, at most."""
+_PURPOSES = ("code", "math", "ocr", "guard")
+"""Words by which a name says that a model is made for one thing."""
 _FOUR_BITS = 4
 _FEW_BITS = 3.3
 _FEWEST_BITS = 4.25
@@ -49,7 +53,7 @@ def _smaller_relatives(base: Base) -> Iterator[Option]:
                 yield option
 
 
-def _in_best_format(base: Base, model: Model) -> Option | None:
+def _in_best_format(base: Base, model: Model, remedy: Remedy | None = None) -> Option | None:
     """The request with another model in its best format; None where none of them fits."""
     found = _placed(base, model)
     if found is None:
@@ -62,7 +66,7 @@ def _in_best_format(base: Base, model: Model) -> Option | None:
         change["config"] = None
     other = replace(scenario, precision=precision)
     steps = 1 + ("precision" in change)
-    option = make_option(base, REMEDY, change, other, steps=steps)
+    option = make_option(base, remedy or REMEDY, change, other, steps=steps)
     return option if option.fits else None
 
 
@@ -191,6 +195,40 @@ def _with_model(base: Base, scenario: Scenario, model: Model) -> Scenario | None
     return without_lost_drafts(replace(scenario, model=model, context_tokens=context))
 
 
+def _mixtures(base: Base, *_: object) -> Iterator[Option]:
+    """Mixtures of experts about as large as a dense model that is slow here, the newest first.
+
+    A token reads a small part of them, so they are quick where memory is wide and slow.
+    """
+    own, slow = base.scenario.model, base.knowledge.policy["mixture_below_tok_s"]
+    if own.shape.moe or not (base.fits and base.speed) or base.speed.decode_tok_s.estimate >= slow:
+        return
+    least, most = own.parameters * _CLEARLY_SMALLER, own.parameters * _MOST_TIMES_LARGER
+    families = {own.family}
+    found = _recent(base.knowledge, own.modality)
+    for size, name in sorted(found, key=_newest(base.knowledge), reverse=True):
+        record = base.knowledge.models[name]
+        fits_class = least <= size <= most and record.family not in families
+        if not fits_class or _purposes(name) - _purposes(own.name):
+            continue
+        model = _sized(name, base.knowledge)
+        if model and model.shape.moe and model.active_parameters <= own.parameters * _FEW_ACTIVE:
+            option = _in_best_format(base, model, MIXTURE)
+            if option:
+                families.add(record.family)
+                yield option
+        if len(families) > _MOST_PEERS:
+            return
+
+
+def _purposes(name: str) -> set[str]:
+    return {word for word in _PURPOSES if word in name.casefold()}
+
+
+def _newest(knowledge: Knowledge) -> Callable[[tuple[int, str]], tuple[str, int]]:
+    return lambda row: (knowledge.models[row[1]].released or "", row[0])
+
+
 def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:
     """Models of the family, or of the publisher with the same vocabulary, largest first.
 
@@ -218,3 +256,4 @@ def _sized(name: str, knowledge: Knowledge) -> Model | None:
 
 
 REMEDY = Remedy("smaller-model", frozenset({"model"}), "download", propose, told_by="model")
+MIXTURE = Remedy("other-model", frozenset({"model"}), "download", _mixtures, told_by="model")

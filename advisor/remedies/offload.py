@@ -31,7 +31,7 @@ def _layers(base: Base, *_: object) -> Iterator[Option]:
 
 def _experts(base: Base, *_: object) -> Iterator[Option]:
     """Experts in RAM cost less speed than layers, so a stated number of layers goes first."""
-    if not (_worth_a_look(base) and _moves_experts(base.scenario)):
+    if not (_worth_a_look(base) and moves_experts(base.scenario)):
         return
     stated = replace(base.scenario, cpu_experts=0)
     for whole in (replace(stated, gpu_layers=None), stated):
@@ -52,7 +52,8 @@ def _can_offload(scenario: Scenario, *_: object) -> bool:
     return scenario.framework.places_layers and gpu is not None and not gpu.unified_memory
 
 
-def _moves_experts(scenario: Scenario, *_: object) -> bool:
+def moves_experts(scenario: Scenario, *_: object) -> bool:
+    """Whether experts of this model can lie in system RAM beside this card."""
     moves = bool(scenario.framework.expert_offload and scenario.model.shape.moe)
     return moves and _can_offload(scenario)
 
@@ -80,7 +81,7 @@ LAYERS_DEGREE = Degree(
 )
 EXPERTS_DEGREE = Degree(
     "cpu_experts",
-    applies=_moves_experts,
+    applies=moves_experts,
     extreme=lambda scenario, _: scenario.model.shape.layers,
     exact=_fewest_experts,
     put=lambda _, scenario, layers: replace(scenario, cpu_experts=layers),

@@ -229,7 +229,7 @@ def words_read(made: Report, length: Length) -> int:
     best = made.remedies[:1]
     told = [made.title, made.verdict, *made.warnings, made.unsaid, made.first, made.provenance]
     told += [text for item in best for text in (item.title, item.yours, item.unsaid)]
-    headings = ["run"] * bool(made.command) + ["lead"] * bool(best)
+    headings = ["run"] * bool(made.command) + ["lead"] * bool(best or made.first)
     if length != "short":
         told += [word for figure in made.figures for word in figure]
         told += [made.have, made.happens, *made.watch]

@@ -9,7 +9,7 @@ import pytest
 from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.runtimes.commands import commands_for
-from advisor.scenario.settings import Request
+from advisor.scenario.settings import Request, Use
 
 MLX = "MLX 4-bit"
 
@@ -25,10 +25,13 @@ def exl2() -> Conclusions:
     )
 
 
-def mlx(model: str = "Qwen2.5-VL-32B", batch: int = 1, context: int = 4096) -> Conclusions:
-    return advisor().advise(
-        Request(gpu="M2 Max:64GB", model=model, precision=MLX, batch=batch, context=context)
+def mlx(
+    model: str = "Qwen2.5-VL-32B", batch: int = 1, context: int = 4096, use: Use | None = None
+) -> Conclusions:
+    asked = Request(
+        gpu="M2 Max:64GB", model=model, precision=MLX, batch=batch, context=context, use=use
     )
+    return advisor().advise(asked)
 
 
 def test_no_cache_type_is_proposed_that_the_server_has_no_word_for() -> None:
@@ -52,7 +55,7 @@ def test_a_cache_type_may_still_be_asked_for() -> None:
 
 
 def test_several_sequences_are_served_by_the_server_of_mlx() -> None:
-    advice = mlx("Llama-3.1-8B")
+    advice = mlx("Llama-3.1-8B", use="batch")
     grown = [r for r in advice.recommendations if r.option.action == "grow-batch"]
     assert grown
     for item in grown:

@@ -22,7 +22,7 @@ from tests.readability import read, words
 from tests.report.generated import requests, wrong_with
 
 LONG: list[dict[str, Any]] = [
-    {"gpu": "Apple M2 Max", "model": "Qwen3.5-9B", "precision": "MLX 4-bit"},
+    {"gpu": "Apple M2 Max", "model": "Qwen3.5-9B", "precision": "MLX 4-bit", "use": "batch"},
     {"gpu": "Tesla P100 SXM2 + GeForce RTX 3080 12 GB", "model": "Qwen2.5-VL-72B-Instruct",
      "precision": "IQ3_XXS", "framework": "LM Studio", "context": 131_072, "batch": 64},
     {"gpu": "4x Radeon RX 6800 XT", "model": "CodeLlama-34b-hf", "precision": "MXFP4_MOE",
