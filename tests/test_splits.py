@@ -394,3 +394,27 @@ def test_every_remedy_of_a_stated_split_gives_its_figures_when_run_again(request
         if option.fits:
             assert again.speed == option.speed, option.key
         assert split_of(again.scenario) == split_of(option.scenario), option.key
+
+
+# ---- fewer cards
+
+
+@pytest.mark.parametrize("cards", [3, 5, 6, 7])
+@pytest.mark.parametrize("framework", ["vLLM", "SGLang", "TensorRT-LLM"])
+def test_as_many_cards_as_divide_the_heads_go_before_more(framework: str, cards: int) -> None:
+    """Eight KV heads: cards that take turns in a pipeline are set aside, down to 4 or 2."""
+    request = Request(
+        gpu=f"{cards}x RTX 4090", model="qwen2.5-14b", precision="AWQ", framework=framework
+    )
+    advice = advisor().advise(request)
+    first = advice.recommendations[0].option
+    assert (first.action, first.change["gpus"]) == ("fewer-gpus", 2 if cards == 3 else 4)
+    again = resolve(apply_change(request, dict(first.change)), known())
+    assert split_of(again) == "tensor"
+
+
+@pytest.mark.parametrize("cards", [2, 4, 8])
+def test_cards_that_divide_the_heads_all_work(cards: int) -> None:
+    request = Request(gpu=f"{cards}x RTX 4090", model="qwen2.5-14b", precision="AWQ", **VLLM)  # type: ignore[arg-type]
+    actions = [option.action for option in advisor().advise(request).options]
+    assert "fewer-gpus" not in actions
