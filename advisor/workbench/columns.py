@@ -80,6 +80,7 @@ def gathered(mask: Mask, starts: Sequence[int]) -> Mask:
 
 
 _BYTE = 256
+_LITTLE = array("H", [1]).tobytes()[0] == 1
 _UNKNOWN = 0
 """The place of an unknown value; known ones count from 1."""
 
@@ -99,6 +100,15 @@ class Column(Struct, frozen=True):
         for plane in reversed(self.planes):
             place = place * _BYTE + plane[row]
         return self.values[place - 1] if place else None
+
+    def codes(self, spans: Sequence[tuple[int, int]]) -> array[int]:
+        """Give the places of the values of some rows, each from one row up to another."""
+        planes = [b"".join(plane[a:b] for a, b in spans) for plane in self.planes]
+        size = array("I").itemsize
+        raw = bytearray(size * len(planes[0]))
+        for number, plane in enumerate(planes):
+            raw[number if _LITTLE else size - 1 - number :: size] = plane
+        return array("I", bytes(raw))
 
     def known(self) -> Mask:
         """Give the rows in which the fact is known."""
@@ -170,7 +180,8 @@ def column_of(parts: Sequence[tuple[Sequence[FactValue], array[int]]]) -> Column
     joined = array("I")
     for values, codes in parts:
         moved = [_UNKNOWN, *(places[_identity(value)] for value in values)]
-        joined.extend(map(moved.__getitem__, codes))
+        same = moved == list(range(len(moved)))
+        joined.extend(codes if same else map(moved.__getitem__, codes))
     return Column(_compact(ordered), _planes(joined, len(ordered)))
 
 
@@ -191,6 +202,3 @@ def _planes(codes: array[int], most: int) -> tuple[bytes, ...]:
     size = codes.itemsize
     order = range(size) if _LITTLE else range(size - 1, -1, -1)
     return tuple(raw[place::size] for place in list(order)[:width])
-
-
-_LITTLE = array("H", [1]).tobytes()[0] == 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -21,10 +21,10 @@ from advisor.advice.preparation import all_option_facts, prepare
 from advisor.errors import UserError
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.conditions import of_option
+from advisor.rules.conditions import Test, of_option
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario.settings import SETTINGS, request_from
-from advisor.workbench.columns import Column, Mask, column_of
+from advisor.workbench.columns import Column, Mask, column_of, gathered, mask_of, rows_of
 
 Given = Mapping[str, object]
 _T = TypeVar("_T")
@@ -271,3 +271,27 @@ def _columns(
             parts.append((list(part.values), part.codes))
         columns[name] = column_of(parts)
     return columns
+
+
+def naming(store: FactStore, names: Collection[str]) -> Mask:
+    """Mark the scenarios that name one of some cards or models, or have a what-if that does."""
+    asked = ({given["gpu"], given["model"]} for given in store.requests)
+    own = mask_of(bytes(not those.isdisjoint(names) for those in asked))
+    keys = store.columns[KEY]
+    named = tuple(key for key in map(str, keys.values) if any(name in key for name in names))
+    offered = keys.passing(Test(KEY, "one of", named)) if named else 0
+    return own | gathered(offered, store.starts)
+
+
+def part_without(store: FactStore, left_out: Mask) -> Part:
+    """Take a store apart again, without some of its scenarios."""
+    kept = [n for n, out in enumerate(rows_of(left_out, len(store))) if not out]
+    starts = store.starts
+    spans = [(starts[n], starts[n + 1]) for n in kept]
+    options = [end - begin for begin, end in spans]
+    part = Part([store.requests[n] for n in kept], options, sum(options), refused=store.refused)
+    for name, column in store.columns.items():
+        table, rows = (part.option, spans) if _per_option(name) else (part.scenario, None)
+        codes = column.codes(rows or [(n, n + 1) for n in kept])
+        table[name] = PartColumn({v: place for place, v in enumerate(column.values, 1)}, codes)
+    return part

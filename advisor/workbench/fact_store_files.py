@@ -1,7 +1,8 @@
 """Fact stores: worked out once by several processes, then read back from the user's cache.
 
 A store is named by what it depends on: the knowledge, the program, and the sample.
-Rules and templates are not among them, so an edited rule finds its facts ready.
+Rules and templates are not among them, so an edited rule finds its facts ready. For searches whose
+finds are tried again, an edited card or model costs the requests that name it (``near_facts``).
 """
 
 from __future__ import annotations
@@ -18,13 +19,24 @@ from pathlib import Path
 from typing import cast
 
 from msgspec import Struct
+from msgspec.json import encode
 
 from advisor.files import code_sha256, read_kept, user_cache_dir, write_kept
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import Stack
 from advisor.knowledge.types import Knowledge
-from advisor.workbench.columns import Column
-from advisor.workbench.fact_store import SEED, FactStore, Given, Part, drawn, joined, part_of
+from advisor.workbench.columns import Column, row_numbers
+from advisor.workbench.fact_store import (
+    SEED,
+    FactStore,
+    Given,
+    Part,
+    drawn,
+    joined,
+    naming,
+    part_of,
+    part_without,
+)
 
 Progress = Callable[[int, int], None]
 """Told how many scenarios are done, and of how many."""
@@ -79,6 +91,86 @@ def sampled_facts(
     )
 
 
+def near_facts(
+    count: int, origin: Origin | None = None, *, progress: Progress | None = None
+) -> FactStore:
+    """Give the facts of a sample in which what a changed card or model is named in is worked out.
+
+    Requests keep the facts that they had under other knowledge where neither they nor their
+    what-ifs name a card or model that changed; all else in knowledge must be the same. So a card
+    that became worth offering is not seen where it was not offered. Without such facts, and where
+    facts are kept for this very knowledge, it is ``sampled_facts``.
+
+    Args:
+        count: Scenarios.
+        origin: The knowledge.
+        progress: Told now and then how far it is.
+
+    Raises:
+        UserError: The knowledge is wrong.
+    """
+    source = origin or Origin()
+    known = source.knowledge()
+    what, (entries, rest) = f"sample {count} {SEED}", _entries(known)
+    exact, pointer = _path(what, known.sha256), _path(f"{what} near", rest)
+    before = None if exact.is_file() else _pointed(pointer)
+    if before is None:
+        made, place = sampled_facts(count, source, progress=progress), exact
+    else:
+        place = _path(f"{what} near", known.sha256)
+        made = _renewed(before, entries, known, source, progress)
+        _write(place, made)
+    content = json.dumps({"store": place.stem, "entries": entries}).encode()
+    write_kept(pointer, pointer.stem, [content], "facts-*.bin", _KEPT)
+    return made
+
+
+def _entries(known: Knowledge) -> tuple[dict[str, str], str]:
+    """Give a digest of every card and model, and one of all else that facts follow from."""
+    tables = (known.gpus, known.models)
+    entries = {name: _digest(record) for table in tables for name, record in table.items()}
+    speeds = known.user_speeds.sha256 if known.user_speeds else None
+    others = (known.ggml_types, known.formats, known.kv_types, known.frameworks)
+    rest = (others, known.policy, known.calibration, known.second_cards, speeds)
+    return entries, _digest(rest)
+
+
+def _digest(content: object) -> str:
+    written = encode(content, order="deterministic", enc_hook=dict)
+    return hashlib.sha256(written).hexdigest()[:32]
+
+
+def _pointed(pointer: Path) -> tuple[FactStore, Mapping[str, str]] | None:
+    """Read the facts that were asked for last, and what cards and models were then."""
+    content = read_kept(pointer, pointer.stem)
+    try:
+        found = json.loads(content or b"null")
+        store = found and _read(pointer.with_name(f"{found['store']}.bin"))
+        return (store, found["entries"]) if store else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _renewed(
+    before: tuple[FactStore, Mapping[str, str]],
+    entries: Mapping[str, str],
+    known: Knowledge,
+    origin: Origin,
+    progress: Progress | None,
+) -> FactStore:
+    """Ask again what names a changed entry, and for the first time what names an added one."""
+    store, old = before
+    changed = {name for name, was in old.items() if entries.get(name) != was}
+    added = entries.keys() - old.keys()
+    stale = naming(store, changed)
+    named = (store.requests[number] for number in row_numbers(stale, len(store)))
+    again = [g for g in named if g["gpu"] in known.gpus and g["model"] in known.models]
+    points = islice(drawn(known), len(store)) if added else ()
+    again += [given for given in points if given["gpu"] in added or given["model"] in added]
+    new = _counted(_parts(again, known, origin, True), len(again), progress)
+    return joined([part_without(store, stale), *new])
+
+
 def facts_of(
     requests: Sequence[Given], origin: Origin, *, progress: Progress | None = None
 ) -> FactStore:
@@ -105,14 +197,18 @@ def store_of(requests: Sequence[Given], knowledge: Knowledge) -> FactStore:
 
 
 def _kept(what: str, known: Knowledge, make: Callable[[], FactStore]) -> FactStore:
-    text = f"{_LAYOUT} {known.sha256} {code_sha256()} {what}"
-    name = hashlib.sha256(text.encode()).hexdigest()[:32]
-    path = user_cache_dir() / f"facts-{name}.bin"
+    path = _path(what, known.sha256)
     found = _read(path)
     if found is None:
         found = make()
         _write(path, found)
     return found
+
+
+def _path(what: str, knowledge: str) -> Path:
+    text = f"{_LAYOUT} {knowledge} {code_sha256()} {what}"
+    name = hashlib.sha256(text.encode()).hexdigest()[:32]
+    return user_cache_dir() / f"facts-{name}.bin"
 
 
 def _sampled(

@@ -63,7 +63,7 @@ class Mutation(Struct, frozen=True):
     equivalent: Sequence[Mutant]
     """Mutants that no scenario of the sample tells from the original."""
     unresolved: Sequence[Mutant]
-    """Survivors beyond ``--limit``: not looked at."""
+    """Survivors beyond ``--limit``, or whose test does not hold with the knowledge as it is."""
     sample: int
     totals: Mapping[str, int] = field(default_factory=dict)
     """Mutants that can be told apart, by rule."""
@@ -130,7 +130,7 @@ def mutate(
         killed,
         search.found,
         search.equivalent,
-        search.open,
+        [*search.open, *search.unproved],
         0 if sample is None else len(sample.store),
         Counter(mutant.rule.id for mutant in mutants if id(mutant) not in same),
         old,
@@ -143,6 +143,8 @@ class _Search(Struct):
     open: list[Mutant]
     found: list[Survivors] = field(default_factory=list)
     equivalent: list[Mutant] = field(default_factory=list)
+    unproved: list[Mutant] = field(default_factory=list)
+    """Told apart by facts that were kept from before a change, but not by those of now."""
 
     def run(self, trial: Trial, finder: Finder, limit: int | None) -> None:
         """Look for a test for one survivor after the other, and what else it kills."""
@@ -152,10 +154,12 @@ class _Search(Struct):
             mutant, *rest = self.open
             suggestion = finder.suggestion(mutant)
             also: list[Mutant] = []
-            if suggestion is None:
+            own = suggestion.trial(trial.advisor) if suggestion else None
+            if suggestion is None or own is None:
                 self.equivalent.append(mutant)
+            elif own.failing() or not own.failure(mutant):
+                self.unproved.append(mutant)
             else:
-                own = suggestion.trial(trial.advisor)
                 also = [m for m in rest if _related(m, mutant, own) and own.failure(m)]
                 self.found.append(Survivors(suggestion, [mutant, *also]))
             self.open = [m for m in rest if m not in also]

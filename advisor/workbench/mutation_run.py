@@ -14,7 +14,7 @@ from advisor.rules.language.model import Rule
 from advisor.workbench.bulk import evaluate_all
 from advisor.workbench.dependencies import find_rules
 from advisor.workbench.expectations import scenario_lines
-from advisor.workbench.fact_store_files import Origin, Progress, sampled_facts
+from advisor.workbench.fact_store_files import Origin, Progress, near_facts
 from advisor.workbench.layout import count, inline, inline_map, table
 from advisor.workbench.mutants import Mutant, mutants_of, read_known, write_known
 from advisor.workbench.mutate import Mutation, Suggestion, Survivors, mutate
@@ -67,9 +67,7 @@ def mutated_rules(
     base = None
     if search.limit != 0:
         origin = Origin(folders.knowledge, workers=search.workers)
-        base = evaluate_all(
-            sampled_facts(search.sample, origin, progress=progress), advisor.ruleset
-        )
+        base = evaluate_all(near_facts(search.sample, origin, progress=progress), advisor.ruleset)
     known = read_known(search.known) if search.known and not search.accept else None
     mutants = [mutant for rule in wanted for mutant in mutants_of(rule, advisor.vocabulary)]
     result = mutate(trial, base, mutants, known=known, limit=search.limit)
@@ -117,7 +115,7 @@ def _text(m: Mutation) -> Iterator[str]:
         yield from (f"  {_place(x)}{x.rule.id}: {x.what}" for x in m.equivalent)
         yield ""
     if m.unresolved:
-        yield f"Survivors for which no test was looked for: {len(m.unresolved)}"
+        yield f"Survivors for which no test was looked for, or none holds: {len(m.unresolved)}"
         yield from (f"  {_place(x)}{x.rule.id}: {x.what}" for x in m.unresolved)
         yield ""
     before = f" ({len(m.known):,} by an earlier run)" if m.known else ""

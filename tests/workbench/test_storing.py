@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.types import Knowledge
+from advisor.rules.engine.base import OptionFacts
 from advisor.workbench import fact_store, fact_store_files
-from advisor.workbench.fact_store import FactStore, drawn, eased
-from advisor.workbench.fact_store_files import Origin, facts_of, sampled_facts
+from advisor.workbench.fact_store import FactStore, Given, Part, drawn, eased
+from advisor.workbench.fact_store_files import Origin, facts_of, near_facts, sampled_facts
 
 FEW = 12
 
@@ -94,6 +98,98 @@ def test_rules_do_not_matter_and_knowledge_does(own_cache: Path, tmp_path: Path)
     other = sampled_facts(FEW, Origin(folder, alone=True, workers=1))
     assert len(list(own_cache.glob("facts-*.bin"))) == 2
     assert other.value("policy.tight_below", 0) == 11.0
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Given]:
+    """Facts that cost nothing: a card, its power, and a what-if about another card or two."""
+    found: list[Given] = []
+
+    def part_of(requests: Iterable[Given], known: Knowledge, *, easing: bool, most: int) -> Part:
+        part = Part()
+        for given in islice(requests, most):
+            found.append(given)
+            card = known.gpus[str(given["gpu"])]
+            first = sum(map(ord, str(given))) % len(_OFFERED)
+            options = [
+                OptionFacts(f"upgrade-gpu gpu={name}", {"option.tdp": known.gpus[name].tdp_w or 0})
+                for name in _OFFERED[first : first + 2]
+            ]
+            part.take(given, {"gpu.name": card.name, "gpu.tdp": card.tdp_w or 0.0}, options)
+        return part
+
+    monkeypatch.setattr(fact_store_files, "part_of", part_of)
+    monkeypatch.setattr(fact_store_files, "_ALONE", 10_000)
+    return found
+
+
+_OFFERED = ("GeForce RTX 4090", "L40S", "GeForce RTX 5090", "H20", "GeForce RTX 3060 12 GB")
+KNOWN = load_knowledge()
+
+
+def _knowing(monkeypatch: pytest.MonkeyPatch, known: Knowledge) -> Origin:
+    monkeypatch.setattr(fact_store_files, "load_knowledge", lambda *_, **__: known)
+    return Origin(workers=1)
+
+
+def _with_card(name: str, like: str) -> Knowledge:
+    """The built-in knowledge with a card of less power, new or in place of another."""
+    card = replace(KNOWN.gpus[like], name=name, tdp_w=123.0)
+    return replace(KNOWN, gpus={**KNOWN.gpus, name: card}, sha256=f"with {name}")
+
+
+def _all(store: FactStore) -> dict[str, tuple[object, list[object]]]:
+    return {
+        str(given): (
+            store.facts(n),
+            [(store.key(k), store.option(k)) for k in range(store.starts[n], store.starts[n + 1])],
+        )
+        for n, given in enumerate(store.requests)
+    }
+
+
+def test_a_changed_card_costs_the_requests_that_name_it(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, asked: list[Given]
+) -> None:
+    built_in = near_facts(600, _knowing(monkeypatch, KNOWN))
+    origin = _knowing(monkeypatch, _with_card("L40S", "L40S"))
+    asked.clear()
+    found = near_facts(600, origin)
+    naming = [str(g) for n, g in enumerate(built_in.requests) if "L40S" in _named(built_in, n)]
+    assert sorted(map(str, asked)) == sorted(naming)
+    assert 100 < len(naming) < 400
+    asked.clear()
+    assert _all(near_facts(600, origin)) == _all(found)
+    assert not asked
+    assert _all(found) == _all(facts_of(built_in.requests, origin))
+
+
+def _named(store: FactStore, number: int) -> str:
+    keys = [store.key(row) for row in range(store.starts[number], store.starts[number + 1])]
+    return f"{store.requests[number]['gpu']} {keys}"
+
+
+def test_an_added_card_is_asked_about_and_one_that_went_is_not(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, asked: list[Given]
+) -> None:
+    before = near_facts(900, _knowing(monkeypatch, KNOWN))
+    asked.clear()
+    found = near_facts(900, _knowing(monkeypatch, _with_card("Our Card", "GeForce RTX 4090")))
+    assert {given["gpu"] for given in asked} == {"Our Card"}
+    assert len(found) == len(before) + len(asked)
+    back = near_facts(900, _knowing(monkeypatch, _with_card("L40S", "L40S")))
+    assert not any("Our Card" in str(given) for given in back.requests)
+    assert _all(back).keys() == _all(before).keys()
+
+
+def test_other_knowledge_changes_all_facts(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, asked: list[Given]
+) -> None:
+    near_facts(50, _knowing(monkeypatch, KNOWN))
+    asked.clear()
+    stricter = {**KNOWN.policy, "tight_below": 11.0}
+    near_facts(50, _knowing(monkeypatch, replace(KNOWN, policy=stricter, sha256="stricter")))
+    assert len(asked) >= 50
 
 
 def test_two_processes_give_what_one_gives(
