@@ -32,8 +32,8 @@ CASES = {
     "shared memory": (
         Request(gpu="DGX Spark", model="llama-3.1-405b", precision="Q2_K"),
         (
-            "At this context llama.cpp fits formats up to IQ1_M. "
-            "As asked it needs a machine of 188 GiB."
+            "At this context llama.cpp fits formats up to IQ2_XXS. "
+            "As asked it needs a machine of 177 GiB."
         ),
     ),
     "fits": (
