@@ -34,7 +34,7 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 
 _LETTERS = 3
-_MOST_COMPARED = 40
+_MOST_COMPARED = 20
 """Comparing letter by letter takes a hundred times as long as counting groups in common."""
 
 

@@ -29,6 +29,7 @@ from advisor.remedies.quantize import largest_format
 from advisor.remedies.registry import build_options
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import support
+from advisor.scenario.choices import usual_format
 from advisor.scenario.figures import BreakEven, Limits
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario
@@ -192,6 +193,11 @@ def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
     if request.precision or model.stored is not None:
         return
     if not model.native_formats and not model.held_format:
+        if request.framework and precision.name == usual_format(scenario.framework):
+            yield (
+                f"No format is named: {precision.name} is sized, which users of "
+                f"{scenario.framework.name} get."
+            )
         return
     published = model.held_format or model.native_formats[0].partition("_")[0]
     if support.is_published(precision, model) or precision.name == model.held_format:

@@ -21,6 +21,8 @@ from advisor.reading.name_parts import NameParts
 from advisor.reading.name_rests import (
     SEGMENT,
     SIZE,
+    VERSION,
+    based_on,
     Segments,
     is_version,
     less_tuned,
@@ -51,12 +53,23 @@ def match(knowledge: Knowledge, parts: NameParts, said: FormatSaid) -> Match | N
     Raises:
         UserError: The public list has several models of this name, or it cannot be sized.
     """
-    segments = tuple(SEGMENT.findall(said.rest))
-    if not segments or len(segments) > _MOST_TOKENS:
-        return None
-    rests = rests_of(segments, parts)
     several: list[UserError] = []
-    for some, tuned in ((rests, False), (less_tuned(rests), True)):
+    for text in dict.fromkeys((said.rest, VERSION.sub(".", said.rest))):
+        segments = tuple(SEGMENT.findall(text))
+        if segments and len(segments) <= _MOST_TOKENS:
+            found = _first(knowledge, rests_of(segments, parts), parts, several)
+            if found is not None:
+                return found
+    if several:
+        raise several[0]
+    return None
+
+
+def _first(
+    knowledge: Knowledge, rests: Sequence[Segments], parts: NameParts, several: list[UserError]
+) -> Match | None:
+    """Try every way on every reading; what names several models goes into ``several``."""
+    for some, tuned in ((rests, False), (based_on(rests), True), (less_tuned(rests), True)):
         for way in (_just_so, _listed, _nearly):
             for rest in some:
                 try:
@@ -66,8 +79,6 @@ def match(knowledge: Knowledge, parts: NameParts, said: FormatSaid) -> Match | N
                     continue
                 if found is not None:
                     return Match(found, tuned=tuned)
-    if several:
-        raise several[0]
     return None
 
 
@@ -126,11 +137,12 @@ def _record(knowledge: Knowledge, rest: Segments) -> tuple[ModelRecord | None, s
 
 def _release(knowledge: Knowledge, tokens: tuple[str, ...]) -> ModelRecord | None:
     """Find the one model that has just these words and the marks of its release."""
-    wanted, sized = list(tokens), any(SIZE.fullmatch(word) for word in tokens)
+    if not any(SIZE.fullmatch(word) for word in tokens):
+        return None
     found = {
         names_[0]
         for core, names_ in _by_core(knowledge)["cores"].items()
-        if sized and len(names_) == 1 and _only_free(core, wanted)
+        if len(names_) == 1 and len(core) > len(tokens) and _only_free(core, tokens)
     }
     return knowledge.models[found.pop()] if len(found) == 1 else None
 

@@ -11,6 +11,8 @@ from advisor.reading.name_parts import NameParts
 from advisor.reading.words import words
 
 SIZE: Final = re.compile(r"\d+(?:\.\d+)?[bm]")
+VERSION: Final = re.compile(r"(?<=(?<!\d)\d)_(?=\d(?!\d))")
+"""What stands for the point of a version: ``2_2``."""
 SEGMENT: Final = re.compile(r"[a-z0-9.]*[a-z0-9]")
 Segments = tuple[str, ...]
 
@@ -26,17 +28,37 @@ def rests_of(segments: Segments, parts: NameParts) -> Sequence[Segments]:
     less = [
         _less(kept, taken) for taken in (own, frozenset(known.makers)) for kept in (plain, bare)
     ]
-    based = _built_on(bare)
-    return list(dict.fromkeys(kept for kept in (*whole, bare, *less, based) if kept))
+    return list(dict.fromkeys(kept for kept in (*whole, bare, *less) if kept))
 
 
-def _built_on(segments: Segments) -> Segments:
-    """Put the base for a family of fine-tunes that does not name it: ``vicuna-13b``."""
-    size = next((word for word in segments if SIZE.fullmatch(word)), "")
-    family = "".join(w for w in segments if w.isalpha() and w not in words().tunings)
-    known = words().built_on
-    base = known.get(family + size) or known.get(family, "") if size else ""
+def based_on(rests: Sequence[Segments]) -> Sequence[Segments]:
+    """Put the base for names that do not tell it: ``vicuna-13b``, ``miqu-1-70b``, ``L3-8B-...``."""
+    short = words().short
+    spelled = [tuple(w for one in kept for w in short.get(one, one).split("-")) for kept in rests]
+    longer = [kept for kept in (*spelled, *less_tuned(spelled)) if kept not in rests]
+    bases = (base for kept in rests if (base := _base(kept)))
+    return list(dict.fromkeys((*bases, *longer)))
+
+
+def _base(segments: Segments) -> Segments:
+    """Look up family, version and size of a name that holds nothing else."""
+    known = words()
+    plain = [w for w in segments if w not in known.tunings]
+    if same := known.same.get("-".join(plain)):
+        return tuple(same.split("-"))
+    size = next((word for word in plain if SIZE.fullmatch(word)), "")
+    family = "".join(word for word in plain if word.isalpha())
+    version = next((word.lstrip("v") for word in plain if _VERSION.fullmatch(word)), "")
+    if not size or not all(w.isalpha() or w == size or _MARK.fullmatch(w) for w in plain):
+        return ()
+    keys = (f"{family}-{version}-{size}", f"{family}-{version}", f"{family}-{size}", family)
+    base = next((known.built_on[key] for key in keys if key in known.built_on), "")
     return tuple(base.format(size=size).split("-")) if base else ()
+
+
+_VERSION: Final = re.compile(r"v?\d(?:\.\d+)?")
+_MARK: Final = re.compile(r"v?\d(?:\.\d+)?|\d+k|\d{4}")
+"""Of a release: its version, context, date."""
 
 
 def publisher_words(publisher: str) -> Sequence[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Final
@@ -93,7 +94,12 @@ def bare_key(name: str) -> str:
 
 def places() -> Sequence[Path]:
     """Give the lists there may be, in the order in which they count."""
-    return user_data_dir() / FILE, data_dir("knowledge") / FILE
+    return user_data_dir() / FILE, _built_in()
+
+
+@cache
+def _built_in() -> Path:
+    return data_dir("knowledge") / FILE
 
 
 def find_public(text: str) -> PublicModel | None:

@@ -50,6 +50,8 @@ _LETTER_O = re.compile(r"(?<=\d)o+|o+(?=[0-9o]*\d)", re.IGNORECASE)
 _LETTER_L = re.compile(r"(?<=\d)[li]+|[li](?=\d)", re.IGNORECASE)
 _MEMORY = re.compile(r"(?:lp|g)?ddr\w+|hbm\w*")
 _CORES = re.compile(r"\d+core")
+_CHIP = re.compile(r"gfx\d{3,4}[a-f]?")
+"""AMD's name of a chip, as its drivers print it; the card's own name says which."""
 _YEAR = re.compile(r"20[12]\d")
 _PORTABLE = frozenset({"mobile", "maxq", "refresh"})
 
@@ -261,6 +263,8 @@ def _is_figure(word: str, gpu: Gpu) -> bool:
     forms = [w for w in gpu_words(gpu.name) if w.startswith(("sxm", "nvl", "pcie"))]
     if word == "mobile":
         return gpu.stands_alone
+    if _CHIP.fullmatch(word):
+        return gpu.compute_capability is None
     if word == "sxm":
         return any(form.startswith(word) for form in forms)
     if word == "pcie":
@@ -340,12 +344,15 @@ def _noise(knowledge: Knowledge) -> Mapping[str, Sequence[tuple[str, ...]]]:
 def _machine_in(
     knowledge: Knowledge, words: Sequence[str]
 ) -> tuple[Machine | None, tuple[str, ...]]:
-    """Find the machine that is named, and give the words beside it."""
+    """Find the machine that is named, by product and chip maybe, and give the words beside it."""
+    found: Machine | None = None
     for phrase, machine in _machines(knowledge):
         at = _place(phrase, words)
-        if at is not None:
-            return machine, (*words[:at], *words[at + len(phrase) :])
-    return None, tuple(words)
+        shared = [name for name in machine.cards if found is None or name in found.cards]
+        if at is not None and shared:
+            words = (*words[:at], *words[at + len(phrase) :])
+            found = replace(found or machine, cards=tuple(shared))
+    return found, tuple(words)
 
 
 def _place(phrase: tuple[str, ...], words: Sequence[str]) -> int | None:

@@ -28,6 +28,10 @@ class Words(Struct, frozen=True):
     tuned: frozenset[str]
     """Words of fine-tunes: what bears one has the sizes of its base."""
     filler: frozenset[str]
+    short: Mapping[str, str]
+    """A word that stands for a base within names of fine-tunes (``l3``) -> the base."""
+    same: Mapping[str, str]
+    """A whole name -> the model whose sizes it has."""
     built_on: Mapping[str, str]
     """A family of fine-tunes that does not name its base -> the base, less its size."""
 
@@ -48,5 +52,7 @@ def words() -> Words:
         packers=frozenset(kinds["packer"]),
         tuned=frozenset(kinds["tuned"]),
         filler=frozenset(kinds["filler"]),
+        short=kinds["short"],
+        same=kinds["same"],
         built_on=kinds["built-on"],
     )

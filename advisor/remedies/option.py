@@ -240,11 +240,11 @@ def _choice_changes(
     """Name the framework and the format where the defaults would choose others."""
     if full.keys().isdisjoint(_CHOSEN_BY) and not _moved(base, scenario):
         return {}
-    text = str(full.get("precision") or precision_asked(base.request, scenario.model))
     framework, added = scenario.framework, dict[str, object]()
     stated = framework if "framework" in full else None
     if stated is None and base.request.framework:
         stated = base.scenario.framework
+    text = str(full.get("precision") or precision_asked(base.request, scenario.model, stated))
     choices = choices_for(base.knowledge, scenario.gpu, scenario.model)
     stated_split = [full.get(k, getattr(base.request, k)) for k in ("gpu_layers", "cpu_experts")]
     split = asks_for_split(*stated_split)

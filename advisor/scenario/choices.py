@@ -70,8 +70,12 @@ def precision_said(
     return read_format(knowledge, text).said(text, chosen)
 
 
-def precision_asked(request: Request, model: Model | None) -> str:
-    """The precision stated, else what name or files say it holds or was published, else FP16.
+def precision_asked(
+    request: Request, model: Model | None, framework: Framework | None = None
+) -> str:
+    """The precision stated, else what name or files hold or was published, else the usual one.
+
+    The usual one is what users of the stated framework get where they name none, else FP16.
 
     Raises:
         RequestError: The files hold a mix that has no name here.
@@ -83,13 +87,23 @@ def precision_asked(request: Request, model: Model | None) -> str:
     if model.held_format:
         return model.held_format
     if model.stored is None:
-        return PUBLISHED if model.native_formats else DEFAULT_PRECISION
+        usual = usual_format(framework) if framework else ""
+        return PUBLISHED if model.native_formats else usual or DEFAULT_PRECISION
     if model.stored.format_name is None:
         raise RequestError(
             f"the files of {model.name} hold a mix of types that has no name here",
             hint="State the precision to size it as: --precision.",
         )
     return model.stored.format_name
+
+
+def usual_format(framework: Framework) -> str:
+    """Name the quantised format that a program for GGUF files prefers; empty where it has none.
+
+    Ollama's library and LM Studio's downloads hold it where no other is named.
+    """
+    first = framework.formats[0] if framework.formats else DEFAULT_PRECISION
+    return first if framework.places_layers and first != DEFAULT_PRECISION else ""
 
 
 class Choices:

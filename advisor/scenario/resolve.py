@@ -61,7 +61,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         else None
     )
     kv_types = problems.attempt(lambda: _kv_types(request, knowledge, framework))
-    asked = problems.attempt(lambda: precision_asked(request, model))
+    asked = problems.attempt(lambda: precision_asked(request, model, framework))
     formats = problems.attempt(lambda: formats_for(asked, model, knowledge)) if asked else None
     backend = problems.attempt(lambda: _backend(request, gpu))
     draft = (
