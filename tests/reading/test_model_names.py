@@ -202,9 +202,7 @@ def test_bases_of_fine_tunes_are_models_that_are_read() -> None:
     for base in (*known.same.values(), *known.short.values()):
         assert any(read(base + size) for size in sizes), base
     for family, base in known.built_on.items():
-        tried = [
-            base.format(size=size) for size in (family.rpartition("-")[2], *"7b 8b 13b".split())
-        ]
+        tried = [base.format(size=s) for s in (family.rpartition("-")[2], "7b", "8b", "13b")]
         assert any(read(one) for one in tried), (family, base)
 
 
