@@ -77,9 +77,20 @@ def _first(
                 except UserError as error:
                     several.append(error)
                     continue
-                if found is not None:
+                if found is not None and (not several or _is_wide_as(rests[0], found)):
                     return Match(found, tuned=tuned)
     return None
+
+
+def _is_wide_as(rest: Segments, base: Model) -> bool:
+    """Whether a listed repository that cannot be sized has the widths of what may be its base."""
+    from advisor.reading.public_list import every_named  # noqa: PLC0415  what is known does without
+
+    own = next(iter(every_named("-".join(rest))), None)
+    shape = base.shape
+    return own is not None and (own.num_hidden_layers, own.hidden_size, own.vocab_size) == (
+        shape.layers, shape.hidden, shape.vocab,
+    )  # fmt: skip
 
 
 def _just_so(knowledge: Knowledge, rest: Segments, parts: NameParts) -> Model | None:
@@ -193,7 +204,7 @@ def _tells_family(spelling: str, tokens: set[str]) -> bool:
 
 def listed_whole(knowledge: Knowledge, parts: NameParts) -> Model | None:
     """Give the repository of the public list that is named just so."""
-    if parts.tag or not parts.publisher:
+    if not parts.publisher:
         return None
     return _public(knowledge, f"{parts.publisher}/{parts.name}")
 

@@ -88,7 +88,7 @@ def _read(
     listed: bool = False,
 ) -> ModelRead:
     model = found.model
-    plain = listed and not parts.file and not parts.is_gguf
+    plain = listed and not parts.file and not parts.tag and not parts.is_gguf
     told = said.precision or parts.is_gguf or found.tuned or parts.publisher
     if plain or not (told or model_key(text) != model_key(model.name)):
         return ModelRead(model)
