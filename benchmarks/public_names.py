@@ -11,8 +11,8 @@ import argparse
 import sys
 from collections import Counter
 
-from advisor.reading.public_list import exact
-from benchmarks.public_list import BUILT_IN
+from advisor.files import data_dir
+from advisor.reading.public_list import FILE, exact
 from tests.reading.test_public_names import is_right, read, sizes, spellings
 
 
@@ -21,7 +21,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int, default=1)
     every = parser.parse_args().every
-    lines = BUILT_IN.read_text("ascii").splitlines()[2::every]
+    lines = (data_dir("knowledge") / FILE).read_text("ascii").splitlines()[2::every]
     count, wrong = Counter[str](), list[str]()
     for public in filter(None, (exact(line.partition("\t")[0]) for line in lines)):
         right = sizes(public)

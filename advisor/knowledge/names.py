@@ -20,7 +20,7 @@ from advisor.knowledge.index import (
 )
 from advisor.knowledge.types import Format, Framework, Knowledge, KvType, ModelRecord
 from advisor.memo import by_identity
-from advisor.suggest import by_letters, most_alike, nearest
+from advisor.suggest import by_letters, did_you_mean, most_alike, nearest
 
 _MOST_LISTED = 8
 
@@ -170,10 +170,14 @@ def _model_spellings(knowledge: Knowledge) -> Mapping[str, Sequence[str]]:
     return by_letters(spellings.values())
 
 
+def _near_models(knowledge: Knowledge, text: str) -> list[str]:
+    choices = most_alike(text, _model_spellings(knowledge))
+    return [name for name in nearest(text, choices) if of_one_family(text, name)]
+
+
 def unknown_model(knowledge: Knowledge, text: str) -> RequestError:
     """Say that no model is called this; a near name shares more than a size or a tuning with it."""
-    choices = most_alike(text, _model_spellings(knowledge))
-    found = [name for name in nearest(text, choices) if of_one_family(text, name)]
+    found = _near_models(knowledge, text)
     otherwise = "'advisor knowledge find WORD', or give the model's config.json or .gguf file"
     return RequestError(f"unknown model '{text}'.", hint=_hint(found, otherwise))
 
@@ -193,13 +197,15 @@ def _same_publisher(knowledge: Knowledge, text: str) -> ModelRecord:
 
 
 def unknown_repository(knowledge: Knowledge, text: str) -> RequestError:
-    """Say that this Hugging Face id is not known; its last part may be."""
+    """Say that this Hugging Face id is not known; its last part may be, or be near one that is."""
     hint = "Give a local folder with its config.json, or let 'advisor advise --hub' look it up."
+    name = text.rpartition("/")[2]
     try:
-        same = find_model(knowledge, text.rpartition("/")[2])
+        same = find_model(knowledge, name)
     except RequestError:
-        same = None
-    if same is not None:
+        near = _near_models(knowledge, name)
+        hint = f"{did_you_mean(name, near)} {hint}" if near else hint
+    else:
         hint = f"Did you mean '{same.hf_id or same.name}'?"
     return RequestError(f"unknown model '{text}'.", hint=hint)
 

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from advisor.errors import RequestError
+from advisor.errors import RequestError, UserError
 from advisor.knowledge.cards import TOGETHER
-from advisor.knowledge.names import find_format_candidates, find_framework, find_model
-from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
-from advisor.models.resolution import model_from_record
+from advisor.knowledge.names import find_format_candidates, find_framework
+from advisor.knowledge.types import Gpu, Knowledge
+from advisor.models.stored_tensors import Model
 from advisor.reading.cards import find_gpu
+from advisor.reading.known_models import ModelRead
 from advisor.reading.logs import Log
+from advisor.reading.model_names import read_model
 from advisor.reading.pasted_request import Asked, asked_by, read_pasted
 from advisor.units import GIB
 
@@ -157,9 +159,10 @@ def _model(log: Log, knowledge: Knowledge) -> tuple[str, str, str]:
     said = [text for text in (log.text("model"), log.text("name")) if text]
     for text in [*said, *filter(None, [log.text("told_model")])]:
         for name in _spellings(text):
-            found = _known(name, knowledge)
-            if found and _same_size(log, found[0], knowledge):
-                return found[0].name, "", found[1]
+            read = _known(name, knowledge)
+            if read and _same_size(log, read.model):
+                own = read.model.name if read.model.origin == "knowledge" else name
+                return own, "", read.precision
     shown = [text for text in said if not _BLOB.match(text)]
     return "", shown[0] if shown else "", ""
 
@@ -179,32 +182,23 @@ def _spellings(text: str) -> Iterator[str]:
     yield _TAGGED.sub("", last)
 
 
-def _known(name: str, knowledge: Knowledge) -> tuple[ModelRecord, str] | None:
-    """Divide a name into a model and the format behind it, if any."""
+def _known(name: str, knowledge: Knowledge) -> ModelRead | None:
     try:
-        return find_model(knowledge, name), ""
-    except RequestError:
-        pass
-    for at in (at for at, sign in enumerate(name) if sign in "-_.:"):
-        try:
-            model = find_model(knowledge, name[:at])
-            return model, find_format_candidates(knowledge, name[at + 1 :])[0].name
-        except RequestError:
-            continue
-    return None
+        return read_model(knowledge, name)
+    except UserError:
+        return None
 
 
 def _published_in(settings: Mapping[str, object], knowledge: Knowledge) -> bool:
     """Whether the model comes in a format of its own, which is then taken."""
     found = _known(str(settings.get("model", "")), knowledge)
-    return bool(found and model_from_record(found[0], knowledge).native_formats)
+    return bool(found and found.model.native_formats)
 
 
-def _same_size(log: Log, record: ModelRecord, knowledge: Knowledge) -> bool:
+def _same_size(log: Log, model: Model) -> bool:
     counted = log.figure("parameters")
     if not counted:
         return True
-    model = model_from_record(record, knowledge)
     sizes = (model.parameters, model.parameters - model.vision_parameters)
     return any(abs(counted / size - 1) <= _SAME_SIZE for size in sizes)
 
