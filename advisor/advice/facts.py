@@ -33,6 +33,7 @@ from advisor.scenario.figures import (
     certainty_of,
     fullest_usable,
     headroom_percent,
+    tight_below_percent,
 )
 from advisor.scenario.scenario import Scenario, offloads, split_of
 from advisor.scenario.settings import STATED, Request
@@ -50,7 +51,7 @@ def scenario_facts(
     scenario = base.scenario
     groups: Iterable[Pairs] = (
         _request(base.request, scenario),
-        (("policy.tight_below", base.knowledge.policy["tight_below_percent"]),),
+        (("policy.tight_below", tight_below_percent(base.memory, base.knowledge.policy)),),
         _gpu(scenario.gpu) if scenario.gpu else (),
         _model(scenario.model, scenario),
         _weights(base),

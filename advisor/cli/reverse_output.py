@@ -215,7 +215,7 @@ def _table(columns: Sequence[Column], found: Found, knowledge: Knowledge) -> Tab
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
     for column in columns:
         table.add_column(column.name, justify="right" if column.right else "left")
-    tight = tight_rows(found, knowledge.policy["tight_below_percent"])
+    tight = tight_rows(found, knowledge.policy)
     for cells, little in zip(zip(*(c.cells for c in columns), strict=True), tight, strict=True):
         styled = (
             Text(cell, style=("yellow" if little else "green") if column.name == USED else "")

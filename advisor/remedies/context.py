@@ -14,7 +14,7 @@ from advisor.remedies.offload import moves_experts
 from advisor.remedies.option import Base, Option, Remedy, make_option
 from advisor.remedies.search import Bounds, Degree
 from advisor.runtimes.commands import can_tell
-from advisor.scenario.figures import Limits, headroom_percent
+from advisor.scenario.figures import Limits, margin_of
 from advisor.scenario.scenario import Scenario
 
 _STEP_TOKENS = 256
@@ -35,8 +35,8 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
 
 def _wants_room(base: Base) -> bool:
     """Whether it fits so tightly that a shorter context is worth a look."""
-    share, least = headroom_percent(base.memory), base.knowledge.policy["tight_below_percent"]
-    return share is not None and share < least and base.memory.kv_cache_bytes > 0
+    tight = margin_of(base.memory, base.knowledge.policy) in {"thin", "narrow"}
+    return tight and base.memory.kv_cache_bytes > 0
 
 
 def _shorter(scenario: Scenario, knowledge: Knowledge, margin: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from advisor.report.clauses import named
 from advisor.report.situation import WRITES
 from advisor.reverse.documents import user_entries_of
 from advisor.reverse.questions import power_w, price_usd
-from advisor.scenario.figures import headroom_percent
+from advisor.scenario.figures import headroom_percent, margin_of
 from advisor.units import plain
 
 if TYPE_CHECKING:
@@ -92,11 +92,9 @@ def _bar(row: Row) -> str:
     return "█" * filled + "░" * (_BAR_CELLS - filled)
 
 
-def tight_rows(found: Found, tight_below_percent: float) -> list[bool]:
+def tight_rows(found: Found, policy: Mapping[str, float]) -> list[bool]:
     """Say for every row whether little of the card is left."""
-    return [
-        (headroom_percent(row.answer.memory) or 0.0) < tight_below_percent for row in found.rows
-    ]
+    return [margin_of(row.answer.memory, policy) != "ample" for row in found.rows]
 
 
 def lines(columns: Sequence[Column]) -> Iterator[str]:

@@ -212,9 +212,16 @@ def margin_of(memory: Memory, policy: Mapping[str, float]) -> Margin | None:
     share = headroom_percent(memory)
     if share is None or memory.deficit_bytes:
         return None
-    if share < policy["thin_below_percent"]:
+    tight = tight_below_percent(memory, policy)
+    if share < min(policy["thin_below_percent"], tight):
         return "thin"
-    return "narrow" if share < policy["tight_below_percent"] else "ample"
+    return "narrow" if share < tight else "ample"
+
+
+def tight_below_percent(memory: Memory, policy: Mapping[str, float]) -> float:
+    """The share of the usable memory below which a fit is tight: less on a card with much of it."""
+    share, usable = policy["tight_below_percent"], fullest_usable(memory)
+    return min(share, 100.0 * policy["ample_from_bytes"] / usable) if usable else share
 
 
 Certainty = Literal["sure", "unverified", "may_exceed", "may_fit", "beyond"]
