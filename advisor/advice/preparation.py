@@ -34,7 +34,7 @@ from advisor.scenario.figures import BreakEven, Limits
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request
-from advisor.units import GIB
+from advisor.units import GIB, gib
 
 
 class Prepared(Struct, frozen=True):
@@ -124,6 +124,7 @@ def request_warnings(base: Base) -> tuple[str, ...]:
     found += variant_warnings(base.request, scenario, base.knowledge)
     if not any(line.startswith(f"'{base.request.model}'") for line in scenario.read_as):
         found += published_warnings(base.request, scenario)
+    found += context_warnings(base)
     speeds = base.knowledge.user_speeds
     if speeds and scenario.gpu and any(scenario.gpu.name == key.gpu for key in speeds.factors):
         found.append(
@@ -193,11 +194,8 @@ def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
     if request.precision or model.stored is not None:
         return
     if not model.native_formats and not model.held_format:
-        if request.framework and precision.name == usual_format(scenario.framework):
-            yield (
-                f"No format is named: {precision.name} is sized, which users of "
-                f"{scenario.framework.name} get."
-            )
+        if scenario.gpu and model.hf_id:
+            yield usual_said(scenario)
         return
     published = model.held_format or model.native_formats[0].partition("_")[0]
     if support.is_published(precision, model) or precision.name == model.held_format:
@@ -207,6 +205,50 @@ def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
             f"{model.name} is published in {published}, which does not run here; "
             f"{precision.name} is sized instead."
         )
+
+
+def usual_said(scenario: Scenario) -> str:
+    """Say where the format comes from that nobody stated."""
+    name, precision = scenario.framework.name, scenario.precision.name
+    if scenario.own_dtype:
+        return f"No precision is stated: {name} takes the published checkpoint, 16 bits a weight."
+    if scenario.framework.library_tags:
+        return f"No precision is stated: {precision} is what {name} takes where nobody names one."
+    return f"No precision is stated: {precision} is what {name} takes from a GGUF repository."
+
+
+def context_warnings(base: Base) -> Iterator[str]:
+    """Say what a stated runtime itself takes where no context is stated, and whether it starts."""
+    scenario, framework = base.scenario, base.scenario.framework
+    trained = scenario.model.trained_context_tokens
+    taken = usual_context(scenario)
+    if base.request.context or not base.request.framework or not taken or not trained:
+        return
+    tokens = trained if not taken.isdigit() else min(int(taken), trained)
+    if tokens == scenario.context_tokens:
+        return
+    alone = replace(scenario, context_tokens=tokens, batch=1, logits_rows=1)
+    missing = outlook_of(alone, base.knowledge).memory.deficit_bytes
+    began = f"No context is stated, so {scenario.context_tokens:,} tokens are sized. "
+    began += f"{framework.name} {framework.version} itself takes {tokens:,}"
+    if missing is None:
+        yield f"{began}."
+    elif not missing:
+        yield f"{began}, which fits here too."
+    elif taken == "lowered":
+        yield f"{began} and lowers them until they fit."
+    elif framework.cpu_offload and framework.places_layers:
+        yield f"{began}, for which {gib(missing)} is missing: layers then stay in system RAM."
+    else:
+        yield f"{began} and does not start here: {gib(missing)} is missing."
+
+
+def usual_context(scenario: Scenario) -> str:
+    """Give what a framework takes by the memory of the cards; empty where it is not known."""
+    cards = scenario.cards or (scenario.gpu,) * scenario.gpus
+    total = sum(card.vram_bytes or 0 for card in cards if card)
+    steps = [tokens for least, tokens in scenario.framework.usual_context if total >= least]
+    return steps[-1] if steps else ""
 
 
 def card_warnings(knowledge: Knowledge, text: str, gpu: Gpu) -> Iterator[str]:

@@ -111,7 +111,7 @@ def _vectors(shape: Shape, layout: Layout | None) -> tuple[int, ...]:
 _GGUF_SUFFIX = " (GGUF)"
 _PLAIN_FILE_TYPES = {"FP16": "F16", "F16": "F16", "BF16": "BF16", "FP32": "F32", "F32": "F32"}
 _FULL_WIDTH = frozenset({"unquantized"})
-_EXPERTS_ONLY = frozenset({"mxfp4"})
+_EXPERTS_ONLY = frozenset({"mxfp4", "int4-experts"})
 _HEAD_TOO = frozenset({"exl2", "exl3"})
 _EVERYTHING = frozenset({"mlx"})
 _VISION_TOO = frozenset({"bnb", "mlx"})

@@ -28,9 +28,8 @@ from advisor.units import (
 if TYPE_CHECKING:
     from advisor.yamlfile import Node
 
-_DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?")
+_TOKENS = "Write {0 GiB: 4096}, or trained or lowered for the tokens."
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_FIRST_OF_YEAR = "-01-01"
 _LEAVE_OUT = "Leave the key out where it is unknown."
 _T = TypeVar("_T")
 
@@ -267,10 +266,10 @@ def day(node: Node) -> str:
 
 def is_date(found: str) -> bool:
     """Tell ``2024``, ``2024-05`` and ``2024-05-07``, if the calendar has them."""
-    if not _DATE.fullmatch(found):
+    if not re.fullmatch(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?", found):
         return False
     try:
-        date.fromisoformat(found + _FIRST_OF_YEAR[len(found) - 4 :])
+        date.fromisoformat(found + "-01-01"[len(found) - 4 :])
     except ValueError:
         return False
     return True
@@ -325,6 +324,17 @@ def losses(node: Node) -> tuple[tuple[float, float], ...]:
             flaws.append(Flaw(message, value.source, "Write {8 B: 0.5 %}."))
     if flaws:
         raise FlawedError(*flaws)
+    return tuple(sorted(found))
+
+
+def contexts(node: Node) -> tuple[tuple[float, str], ...]:
+    """Read tokens by memory of the cards: a number, ``trained`` or ``lowered``."""
+    found = []
+    for size, value in nodes(node).items():
+        read = re.fullmatch(r"(\d{1,6}) GiB (\d{1,9}|trained|lowered)", f"{size} {value.value}")
+        if not read:
+            raise FlawedError(Flaw("'{key}' holds tokens for each memory", value.source, _TOKENS))
+        found.append((int(read[1]) * 2.0**30, read[2]))
     return tuple(sorted(found))
 
 
@@ -385,5 +395,6 @@ Loss = Annotated[float, Kind(quantity("share", zero=True))]
 """In %."""
 Losses = Annotated[tuple[tuple[float, float], ...], Kind(losses)]
 """In %, by the parameters of the model they were measured on."""
+Contexts = Annotated[tuple[tuple[float, str], ...], Kind(contexts)]
 Words = Annotated[Mapping[str, str], Kind(mapping(written))]
 """Name -> text."""

@@ -100,6 +100,7 @@ def link_frameworks(
             message = "'memory_fraction' is above 100 %"
             entry.problem(message, at=entry.at("memory_fraction"))
         _check_known(entry, "formats", "weight format", formats)
+        _check_known(entry, "usual_formats", "weight format", formats)
         _check_known(entry, "kv_types", "KV-cache type", kinds)
         _check_known(entry, "model_types_of", "framework before it", earlier)
         types = earlier.get(read.record.model_types_of or "", read.record.model_types)

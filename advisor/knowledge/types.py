@@ -16,6 +16,7 @@ from advisor.knowledge.field_kinds import (
     Bits,
     Bytes,
     BytesPerSecond,
+    Contexts,
     Count,
     Day,
     Dollars,
@@ -55,7 +56,7 @@ TensorHeads = Literal["copied", "whole", "uneven"]
 """Heads in a split of every tensor: KV heads on several cards, on one each, or uneven numbers."""
 FAMILIES = (
     "unquantized", "gguf-k", "gguf-i", "gguf-legacy", "gguf-mxfp4", "gguf-nvfp4", "awq", "gptq",
-    "bnb", "int8", "fp8", "mxfp4", "nvfp4", "exl2", "exl3", "hqq", "mlx",
+    "bnb", "int8", "int4-experts", "fp8", "mxfp4", "nvfp4", "exl2", "exl3", "hqq", "mlx",
 )  # fmt: skip
 _DISPUTED = dict.fromkeys(
     ("fp16_tensor", "fp16_tensor_fp32acc", "fp16_shader", "int8", "fp8", "fp4"), "compute"
@@ -244,6 +245,9 @@ class Framework(Struct, frozen=True):
     memory_model: Text
     """Which runtime of ``advisor.runtimes`` sizes it; ``none``: not modelled, never a default."""
     min_compute_capability: Number | None = None
+    usual_formats: Texts = ()  # where nobody names one, the first that runs; empty: as published
+    library_tags: Flag = False  # Ollama's library says which format it takes of the models there
+    usual_context: Contexts = ()  # from which memory of the cards how many tokens it takes
     not_on: Texts = ()
     """Architectures of its vendors that it does not run on (Gaudi for llama.cpp)."""
     cpu_offload: Flag | None = None
@@ -264,10 +268,8 @@ class Framework(Struct, frozen=True):
     """Ways it has that are not sized here, each with why in one clause."""
     format_limits: Annotated[Mapping[str, FormatLimit], Kind(nodes)] = field(default_factory=dict)
     """Family of weight formats -> where they run."""
-    embedding_in_ram: Flag | None = None
-    """The input embedding stays in system RAM unless it is also the output."""
-    lookups_on_card: Flag = False
-    """Other tables looked up by token lie with the output."""
+    embedding_in_ram: Flag | None = None  # unless the input embedding is also the output
+    lookups_on_card: Flag = False  # other tables looked up by token lie with the output
     flash_attention: Flag | None = None
     paged_kv: Flag | None = None
     speculative: Flag | None = None
@@ -276,8 +278,7 @@ class Framework(Struct, frozen=True):
     vision: Flag | None = None
     serves_batches: Flag | None = None
     """Built for many users: new requests join the batch while others are answered."""
-    card_free: Flag = False
-    """Its buffers are known apart from any card."""
+    card_free: Flag = False  # its buffers are known apart from any card
     memory_checked: Flag = False
     """What its memory model gives was compared with memory that it printed."""
     places_layers: Flag = False
@@ -290,8 +291,7 @@ class Framework(Struct, frozen=True):
     """An encoder computes an input at once."""
     one_latent_type: Flag = False
     """A latent cache has one type for K and V."""
-    draft_padding: Count = 0
-    """Tokens by which the vocabulary of a draft model may differ."""
+    draft_padding: Count = 0  # tokens by which the vocabulary of a draft model may differ
     memory_fraction: Annotated[float, Kind(quantity("share", per=100))] | None = None
     """Share of the card it claims by default (vLLM 0.92); None: it takes what it needs."""
     commands: tuple[Program, ...] = ()

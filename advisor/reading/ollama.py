@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
 from msgspec import Struct
 
 from advisor.files import data_dir
+from advisor.knowledge.index import model_words
 from advisor.reading.format_patterns import said_in
 from advisor.reading.name_parts import NameParts
 
@@ -58,3 +59,15 @@ def tag_named(parts: NameParts) -> Tag | None:
 def default_tag(parts: NameParts) -> Tag | None:
     """Find the tag that a bare name stands for."""
     return next(iter(_family(parts.name).values()), None)
+
+
+def library_format(model: str) -> str | None:
+    """Give the format in which the library holds a model, by the words of its name."""
+    asked = _told(model)
+    tags = (tag for family in _tags().values() for tag in family.values())
+    return next((tag.precision for tag in tags if _told(tag.model) == asked), None)
+
+
+def _told(name: str) -> Sequence[str]:
+    words = model_words(name.rpartition("/")[2])
+    return [word for word in words if word not in _TUNED and word != "meta"]

@@ -244,14 +244,18 @@ def _choice_changes(
     stated = framework if "framework" in full else None
     if stated is None and base.request.framework:
         stated = base.scenario.framework
-    text = str(full.get("precision") or precision_asked(base.request, scenario.model, stated))
+
+    def text() -> str:
+        return str(full.get("precision") or precision_asked(base.request, scenario.model, stated))
+
     choices = choices_for(base.knowledge, scenario.gpu, scenario.model)
     stated_split = [full.get(k, getattr(base.request, k)) for k in ("gpu_layers", "cpu_experts")]
     split = asks_for_split(*stated_split)
-    expected = choices.default_pair(text, stated, split=split)
+    expected = choices.default_pair(text(), stated, split=split)
     if expected is None or expected[1] is not framework:
         added["framework"] = framework.name
-        expected = choices.default_pair(text, framework, split=split)
+        stated = framework
+        expected = choices.default_pair(text(), stated, split=split)
     if expected is None or expected[0] is not scenario.precision:
         added["precision"] = scenario.precision.name
     return added

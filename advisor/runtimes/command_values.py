@@ -19,6 +19,7 @@ from advisor.scenario.scenario import Scenario, claimed_share, is_usual_split, s
 
 _PLAIN_CACHE = frozenset({"f16", "auto"})
 _CACHE_PAGE = 256
+_HELD = ("fp8", "mxfp4", "nvfp4", "int4-experts", "packed")
 _NOT_WORD = re.compile(r"[^A-Za-z0-9.]+")
 
 
@@ -39,8 +40,10 @@ class Started(Struct, frozen=True):
     """None where the card's memory is its own."""
 
     def word(self, name: str) -> str | None:
-        """The program's word for the weight format under this placeholder."""
+        """The program's word for the weight format; none for a checkpoint's own 16 bits."""
         precision = self.scenario.precision
+        if self.scenario.own_dtype:
+            return None
         if self.makes_format:
             found = _of_format(self.program.on_load.get(name), precision)
             if found is not None:
@@ -96,9 +99,7 @@ def _logical_batch(scenario: Scenario) -> str | None:
 def holds_family(model: Model) -> str:
     """The family of the format in the model's repository, as far as it is stated."""
     text = (model.native_dtype or "").casefold()
-    return next(
-        (family for family in ("fp8", "mxfp4", "nvfp4", "packed") if family in text), "unquantized"
-    )
+    return next((family for family in _HELD if family in text), "unquantized")
 
 
 def needed_settings(scenario: Scenario) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -21,6 +22,11 @@ Pair = tuple[Format, Framework]
 DEFAULT_PRECISION = "FP16"
 PUBLISHED = "the published format"
 """Stands for the formats that hold what was released, those of as many bits, then FP16."""
+USUAL = "the usual format"
+"""Stands for what a runtime takes where nobody names a format (``Framework.usual_formats``)."""
+_OWN = {"bfloat16": "BF16", "float16": "FP16"}
+"""The format of a checkpoint's own 16 bits."""
+_SIXTEEN = re.compile(r"16[ -]?bits?")
 
 
 def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
@@ -41,6 +47,8 @@ def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[F
     Raises:
         RequestError: Unknown.
     """
+    if text == USUAL:
+        return formats_named(DEFAULT_PRECISION, knowledge)
     if text != PUBLISHED or model is None:
         return formats_named(text, knowledge)
     released = [knowledge.formats[name] for name in model.native_formats]
@@ -73,9 +81,12 @@ def precision_said(
 def precision_asked(
     request: Request, model: Model | None, framework: Framework | None = None
 ) -> str:
-    """The precision stated, else what name or files hold or was published, else the usual one.
+    """The precision stated, else what the model's name, files, library or publisher say, or usual.
 
-    The usual one is what users of the stated framework get where they name none, else FP16.
+    Args:
+        request: What was typed.
+        model: What it names.
+        framework: The one that is stated.
 
     Raises:
         RequestError: The files hold a mix that has no name here.
@@ -87,8 +98,7 @@ def precision_asked(
     if model.held_format:
         return model.held_format
     if model.stored is None:
-        usual = usual_format(framework) if framework else ""
-        return PUBLISHED if model.native_formats else usual or DEFAULT_PRECISION
+        return _asked_by_none(model, framework)
     if model.stored.format_name is None:
         raise RequestError(
             f"the files of {model.name} hold a mix of types that has no name here",
@@ -97,13 +107,23 @@ def precision_asked(
     return model.stored.format_name
 
 
-def usual_format(framework: Framework) -> str:
-    """Name the quantised format that a program for GGUF files prefers; empty where it has none.
+def _asked_by_none(model: Model, framework: Framework | None) -> str:
+    """Say what a model is taken in whose files are not here; a config.json alone is 16 bits."""
+    if framework and framework.library_tags:
+        from advisor.reading.ollama import library_format  # noqa: PLC0415  of one framework
 
-    Ollama's library and LM Studio's downloads hold it where no other is named.
-    """
-    first = framework.formats[0] if framework.formats else DEFAULT_PRECISION
-    return first if framework.places_layers and first != DEFAULT_PRECISION else ""
+        if held := library_format(model.name):
+            return held
+    readable = set(framework.formats if framework and framework.usual_formats else ())
+    if model.native_formats and (not readable or readable.intersection(model.native_formats)):
+        return PUBLISHED
+    return USUAL if model.hf_id else DEFAULT_PRECISION
+
+
+def is_own_dtype(asked: str, chosen: Format) -> bool:
+    """Whether 16 bits were taken as the checkpoint's own type, which no command need name."""
+    own = asked == USUAL or _SIXTEEN.fullmatch(asked.strip().casefold())
+    return bool(own) and chosen.family == "unquantized"
 
 
 class Choices:
@@ -145,9 +165,25 @@ class Choices:
         key = (text, framework.name if framework else "", split)
         if key not in self._pairs:
             tried = candidates(self._knowledge, framework, split=split)
-            formats = formats_for(text, self._sample[1], self._knowledge)
-            self._pairs[key] = self.first_pair(tried, formats)
+            self._pairs[key] = self.asked_pair(text, tried)
         return self._pairs[key]
+
+    def asked_pair(self, text: str, candidates: Iterable[Framework]) -> Pair | None:
+        """Find the first framework that runs what ``precision_asked`` gives, and its best format.
+
+        What is usual is each framework's own, and 16 bits where it has none that runs.
+        """
+        tried = tuple(candidates)
+        if text == USUAL:
+            for candidate in tried:
+                for name in self._usual(candidate):
+                    if self.runs(candidate, self._knowledge.formats[name]):
+                        return self._knowledge.formats[name], candidate
+        return self.first_pair(tried, formats_for(text, self._sample[1], self._knowledge))
+
+    def _usual(self, framework: Framework) -> Sequence[str]:
+        own = _OWN.get(self._sample[1].native_dtype or "", DEFAULT_PRECISION)
+        return framework.usual_formats or (own, DEFAULT_PRECISION)
 
     def first_pair(self, candidates: Iterable[Framework], formats: Sequence[Format]) -> Pair | None:
         """Find the first framework that runs one of the formats, and its best one.
@@ -177,6 +213,7 @@ def choices_for(knowledge: Knowledge, gpu: Gpu | None, model: Model) -> Choices:
         model.shape.outer_type or model.shape.model_type,
         bool(model.vision_parameters),
         model.native_formats,
+        model.native_dtype,
     )
     found = _kept.get(key)
     if found is None:
@@ -238,7 +275,10 @@ def choose(
     if framework is None and gpu is None:
         found = _card_free(knowledge, formats, model)
     chosen = candidates(knowledge, framework, split=split)
-    found = found or choices_for(knowledge, gpu, model).first_pair(chosen, formats)
+    choices = choices_for(knowledge, gpu, model)
+    if asked == USUAL:
+        found = found or choices.asked_pair(asked, chosen)
+    found = found or choices.first_pair(chosen, formats)
     found = found or (_beyond(formats, framework, gpu, model) if framework else None)
     if found:
         return found

@@ -20,7 +20,13 @@ from advisor.reading.cards import find_cards
 from advisor.reading.known_models import ModelRead
 from advisor.scenario import support
 from advisor.scenario.asked_model import find_model_named, model_named
-from advisor.scenario.choices import choose, formats_for, precision_asked, precision_said
+from advisor.scenario.choices import (
+    choose,
+    formats_for,
+    is_own_dtype,
+    precision_asked,
+    precision_said,
+)
 from advisor.scenario.scenario import Scenario, impossible_split, offloads
 from advisor.scenario.settings import STATED, Request, number_problems
 from advisor.suggest import did_you_mean
@@ -90,6 +96,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         kv_types=kv_types,
         backend=backend,
         draft=draft,
+        own_dtype=is_own_dtype(asked or "", precision),
         read_as=(*_said(cards, read, draft), *told),
     )
     raise_problems(list(_impossible(request, scenario, knowledge)))
@@ -205,6 +212,7 @@ def assembled(
     kv_types: tuple[KvType, KvType],
     backend: str | None,
     draft: Model | None = None,
+    own_dtype: bool = False,
     read_as: tuple[str, ...] = (),
 ) -> Scenario:
     """Apply the documented defaults to what was looked up."""
@@ -239,6 +247,7 @@ def assembled(
         mtp=request.mtp or 0,
         use=request.use or "interactive",
         cards=cards.each if cards else (),
+        own_dtype=own_dtype,
         read_as=read_as,
         **{one.name: getattr(request, one.name) for one in STATED},
     )

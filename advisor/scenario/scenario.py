@@ -55,6 +55,8 @@ class Scenario(Stated, frozen=True):
     cards: tuple[Gpu, ...] = ()
     """Every card in order where they are unequal; then ``gpu`` is the least of them in every
     figure. Empty: ``gpus`` equal cards."""
+    own_dtype: bool = False
+    """The 16 bits are the checkpoint's own type, so no command names it."""
     read_as: tuple[str, ...] = ()
     """How what was typed was understood, a sentence each; empty where it stands there plainly."""
 

@@ -127,7 +127,7 @@ class Request(Stated, frozen=True):
     )] = None
     precision: Annotated[str | None, Setting(
         "Weight format: FP16, Q4_K_M, AWQ ..., or INT8 or INT4 for the best that runs.", _RUN,
-        "FP16", fixed=False, effort=2,
+        "as the runtime takes it", fixed=False, effort=2,
         called=("quant", "quantization", "dtype", "weights", "bits"),
     )] = None
     context: Annotated[int | None, Setting(

@@ -100,5 +100,5 @@ def test_the_help_names_the_defaults(capsys: Capture, monkeypatch: pytest.Monkey
     monkeypatch.setenv("TERMINAL_WIDTH", "200")
     outcome = run(capsys, "advise", "--help")
     text = " ".join(outcome.out.replace("│", " ").split())
-    assert "(default: FP16)" in text
+    assert "(default: as the runtime takes it)" in text
     assert "(default: 4096 or the trained length)" in text

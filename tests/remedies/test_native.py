@@ -23,7 +23,8 @@ from tests.remedies.asking import advised, advisor, run_again
         ({"gpu": "RTX 4080", "model": "gpt-oss-20b", "precision": "FP16"}, "FP16", "llama.cpp"),
         ({"gpu": "H100 SXM5 80 GB", "model": "deepseek-v3"}, "FP8", "vLLM"),
         ({"gpu": "H100 SXM5 80 GB", "model": "deepseek-v3", "gpu_layers": 20}, "Q8_0", "llama.cpp"),
-        ({"gpu": "RTX 4090", "model": "llama-3-8b"}, "FP16", "llama.cpp"),
+        ({"gpu": "H200", "model": "deepseek-v3", "framework": "Ollama"}, "Q4_K_M", "Ollama"),
+        ({"gpu": "8x H200", "model": "kimi-k2.5"}, "INT4 (experts)", "vLLM"),
         ({"model": "gpt-oss-120b"}, "MXFP4_MOE", "llama.cpp"),
     ],
 )

@@ -32,7 +32,6 @@ from advisor.scenario.choices import (
     DEFAULT_PRECISION,
     candidates,
     choices_for,
-    formats_for,
     precision_asked,
 )
 from advisor.scenario.resolve import resolve
@@ -221,7 +220,8 @@ class _Expansion(Struct):
         kind = model.shape.outer_type or model.shape.model_type
         stored = id(model) if model.stored else 0
         card = (gpu.vendor, gpu.architecture, gpu.compute_capability)
-        own = (*model.native_formats, model.held_format)
+        own = (*model.native_formats, model.held_format, model.native_dtype)
+        own += (model.name,) if framework else ()
         key = (precision, framework, kind, bool(model.vision_parameters), stored, own, *card)
         if key not in self.chosen:
             self.chosen[key] = self._choose(model, precision, framework, gpu)
@@ -229,15 +229,15 @@ class _Expansion(Struct):
 
     def _choose(self, model: Model, precision: str, framework: str, gpu: Gpu) -> Framework | str:
         known = self.knowledge
-        held = model.stored.format_name if model.stored else precision_asked(Request(), model)
-        asked = precision or held or DEFAULT_PRECISION
         stated = names.find_framework(known, framework) if framework else None
-        formats = formats_for(asked, model, known)
+        stored = model.stored
+        held = stored.format_name if stored else precision_asked(Request(), model, stated)
+        asked = precision or held or DEFAULT_PRECISION
         tried = candidates(known, stated, split=False)
-        if found := choices_for(known, gpu, model).first_pair(tried, formats):
+        if found := choices_for(known, gpu, model).asked_pair(asked, tried):
             return found[1]
         subject = f"{framework} does not run" if framework else "no framework runs"
-        if choices_for(known, None, model).first_pair(tried, formats):
+        if choices_for(known, None, model).asked_pair(asked, tried):
             return f"{subject} {asked} on {_kind_of(gpu)}"
         kind = model.shape.outer_type or model.shape.model_type
         return f"{subject} {asked} of the architecture '{kind}'"

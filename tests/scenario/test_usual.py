@@ -1,0 +1,119 @@
+"""What is taken where nobody states a precision or a context: what the user would get."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import UserError
+from advisor.knowledge.load import load_knowledge
+from advisor.runtimes.commands import command_for
+from advisor.scenario.settings import Request
+from tests.remedies.asking import advised, advisor, run_again
+
+CARD = "RTX 4090"
+
+
+@pytest.mark.parametrize(
+    ("framework", "model", "precision"),
+    [
+        (None, "llama-3.1-8b", "Q4_K_M"),
+        ("llama.cpp", "llama-3.1-8b", "Q4_K_M"),
+        ("koboldcpp", "llama-3.1-8b", "Q4_K_M"),
+        ("LM Studio", "llama-3.1-8b", "Q4_K_M"),
+        ("Ollama", "llama-3.1-8b", "Q4_K_M"),
+        ("Ollama", "gemma-2-2b", "Q4_0"),
+        ("Ollama", "google/gemma-2-2b-it", "Q4_0"),
+        ("Ollama", "gpt-oss-20b", "MXFP4_MOE"),
+        ("vLLM", "llama-3.1-8b", "FP16"),
+        ("vLLM", "Qwen3-32B", "BF16"),
+        ("SGLang", "llama-3.1-8b", "FP16"),
+        ("transformers", "llama-3.1-8b", "FP16"),
+    ],
+)
+def test_every_runtime_has_its_own_default(
+    framework: str | None, model: str, precision: str
+) -> None:
+    asked = Request(gpu=CARD, model=model, framework=framework)
+    assert advisor().estimate(asked).scenario.precision.name == precision
+
+
+def test_sizes_alone_are_in_16_bits(tmp_path: Path) -> None:
+    assert advisor().estimate(Request(model="llama-3.1-8b")).scenario.precision.name == "FP16"
+    config = tmp_path / "config.json"
+    config.write_text(
+        '{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100,'
+        '"num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 512}'
+    )
+    asked = Request(gpu=CARD, config=str(config))
+    assert advisor().estimate(asked).scenario.precision.name == "FP16"
+
+
+@pytest.mark.parametrize(
+    ("framework", "said"),
+    [
+        (None, "Q4_K_M is what llama.cpp takes from a GGUF repository."),
+        ("Ollama", "Q4_K_M is what Ollama takes where nobody names one."),
+        ("vLLM", "vLLM takes the published checkpoint, 16 bits a weight."),
+    ],
+)
+def test_the_report_says_where_it_comes_from(framework: str | None, said: str) -> None:
+    given = {"framework": framework} if framework else {}
+    found = advised(gpu=CARD, model="llama-3.1-8b", **given).warnings
+    assert f"No precision is stated: {said}" in found
+    stated = advised(gpu=CARD, model="llama-3.1-8b", precision="Q4_K_M").warnings
+    assert not any("precision is stated" in line for line in stated)
+
+
+@pytest.mark.parametrize("framework", ["vLLM", "SGLang", "TGI", "transformers"])
+@pytest.mark.parametrize("precision", [None, "16-bit", "16 bits"])
+def test_own_16_bits_are_not_named_in_commands(framework: str, precision: str | None) -> None:
+    asked = Request(gpu=CARD, model="llama-3.2-1b", framework=framework, precision=precision)
+    own = command_for(advisor().estimate(asked).scenario)
+    stated = command_for(
+        advisor()
+        .estimate(Request(gpu=CARD, model="llama-3.2-1b", framework=framework, precision="FP16"))
+        .scenario
+    )
+    assert "float16" not in own
+    assert "float16" in stated
+
+
+def test_changes_are_complete_without_a_precision() -> None:
+    advice = advised(gpu="RTX 3060:12GB", model="qwen3-32b", framework="vLLM")
+    for option in advice.options:
+        again = run_again(advice, option)
+        assert again.scenario.precision is option.scenario.precision, option.change
+        assert again.memory.required_bytes == option.memory.required_bytes, option.change
+
+
+@pytest.mark.parametrize(
+    ("gpu", "framework", "said"),
+    [
+        ("RTX 4090", "vLLM", "vLLM 0.33.0 itself takes 131,072 and does not start here"),
+        ("H100 SXM5 80 GB", "SGLang", "itself takes 131,072, which fits here too."),
+        ("RTX 3060:12GB", "llama.cpp", "itself takes 131,072 and lowers them until they fit."),
+        ("RTX 4090", "Ollama", "itself takes 32,768, which fits here too."),
+        ("2x RTX 4090", "Ollama", "itself takes 131,072, which fits here too."),
+    ],
+)
+def test_what_a_server_takes_without_a_context(gpu: str, framework: str, said: str) -> None:
+    warnings = advised(gpu=gpu, model="llama-3.1-8b", framework=framework).warnings
+    assert any(said in line for line in warnings)
+
+
+@pytest.mark.parametrize(
+    "given", [{"context": 4096, "framework": "vLLM"}, {"framework": "transformers"}, {}]
+)
+def test_no_word_on_contexts_that_are_stated_or_nobody_s(given: dict[str, object]) -> None:
+    warnings = advised(gpu=CARD, model="llama-3.1-8b", **given).warnings
+    assert not any("No context is stated" in line for line in warnings)
+
+
+def test_a_context_that_is_none_is_refused_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "frameworks-own.yaml").write_text(
+        "- framework: llama.cpp\n  usual_context: {many: 4096}\n  source: advisor-policy\n"
+    )
+    with pytest.raises(UserError, match=r"frameworks-own.yaml:2:.*holds tokens for each memory"):
+        load_knowledge(tmp_path)
