@@ -211,10 +211,8 @@ def usual_said(scenario: Scenario) -> str:
     """Say where the format comes from that nobody stated."""
     name, precision = scenario.framework.name, scenario.precision.name
     if scenario.own_dtype:
-        return f"No precision is stated: {name} takes the published checkpoint, 16 bits a weight."
-    if scenario.framework.library_tags:
-        return f"No precision is stated: {precision} is what {name} takes where nobody names one."
-    return f"No precision is stated: {precision} is what {name} takes from a GGUF repository."
+        return f"No precision is stated: {name} takes the 16 bits published."
+    return f"No precision is stated: {name} takes {precision}."
 
 
 def context_warnings(base: Base) -> Iterator[str]:

@@ -317,4 +317,4 @@ def test_a_plan_takes_each_repository_in_the_format_that_it_holds(
     told = run(capsys, "batch", str(tmp_path / "plan.yaml"), "--out", str(out), "--workers", "1")
     assert told.code == 0, told.err
     lines = (out / "index.jsonl").read_text("utf-8").splitlines()
-    assert [json.loads(line)["precision"] for line in lines] == ["FP16", "AWQ 4-bit", "Q4_K_M"]
+    assert [json.loads(line)["precision"] for line in lines] == ["Q4_K_M", "AWQ 4-bit", "Q4_K_M"]

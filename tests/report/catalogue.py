@@ -31,7 +31,7 @@ def sampled() -> tuple[tuple[Advice, Views], ...]:
 def _advised(given: Given) -> Conclusions | None:
     for easier in eased(given):
         try:
-            return advisor().advise(request_from(easier))
+            return advisor().advise(request_from({"precision": "FP16", **easier}))
         except UserError:
             continue
     return None

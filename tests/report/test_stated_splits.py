@@ -18,8 +18,10 @@ from tests.report.catalogue import advisor
 EXPERTS_SHORT = Request(
     gpu="RTX 4090", model="qwen3-30b-a3b", precision="Q8_0", cpu_experts="all", ram_gib=16
 )
-LAYERS_SHORT = Request(gpu="RTX 4090 Laptop", model="llama-3-8b", gpu_layers=10, ram_gib=4)
-LAYERS = Request(gpu="RTX 4090 Laptop", model="llama-3-8b", gpu_layers=10)
+LAYERS_SHORT = Request(
+    gpu="RTX 4090 Laptop", model="llama-3-8b", precision="FP16", gpu_layers=10, ram_gib=4
+)
+LAYERS = Request(gpu="RTX 4090 Laptop", model="llama-3-8b", precision="FP16", gpu_layers=10)
 EXPERTS = Request(
     gpu="RTX 4090",
     model="qwen3-30b-a3b",
@@ -97,7 +99,7 @@ def test_every_figure_in_the_words_is_in_the_document(request_: Request) -> None
 @pytest.mark.parametrize(("layers", "host"), [(0, "15.6 GiB"), (10, "10.8 GiB"), (32, "1.5 GiB")])
 def test_the_verdict_names_what_lies_in_system_ram(layers: int, host: str) -> None:
     sentence = told(
-        Request(gpu="RTX 4090 Laptop", model="llama-3-8b", gpu_layers=layers)
+        Request(gpu="RTX 4090 Laptop", model="llama-3-8b", precision="FP16", gpu_layers=layers)
     ).verdict.sentence
     assert f"with {host} of it left in system RAM" in sentence
     assert "room to spare" not in sentence

@@ -53,9 +53,9 @@ def test_sizes_alone_are_in_16_bits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("framework", "said"),
     [
-        (None, "Q4_K_M is what llama.cpp takes from a GGUF repository."),
-        ("Ollama", "Q4_K_M is what Ollama takes where nobody names one."),
-        ("vLLM", "vLLM takes the published checkpoint, 16 bits a weight."),
+        (None, "llama.cpp takes Q4_K_M."),
+        ("Ollama", "Ollama takes Q4_K_M."),
+        ("vLLM", "vLLM takes the 16 bits published."),
     ],
 )
 def test_the_report_says_where_it_comes_from(framework: str | None, said: str) -> None:
