@@ -29,7 +29,6 @@ from advisor.remedies.quantize import largest_format
 from advisor.remedies.registry import build_options
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import support
-from advisor.scenario.choices import usual_format
 from advisor.scenario.figures import BreakEven, Limits
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario
