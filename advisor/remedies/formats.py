@@ -75,7 +75,8 @@ def sized_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
         and runs(knowledge, framework, precision, scenario.gpu, model)
         and (model.shape.moe or precision.family not in support.EXPERTS_ONLY)
     ]
-    sized.sort(key=lambda one: (one[1], support.quality_order(one[0])))
+    gpu = scenario.gpu
+    sized.sort(key=lambda one: (one[1], support.quality_order(one[0]), _has_units(one[0], gpu)))
     kept: list[Sized] = []
     best = float("inf")
     for precision, size in sized:
@@ -85,7 +86,34 @@ def sized_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
         if (loss is None and best > 0) or (loss is not None and loss < best):
             kept.append((precision, size))
             best = best if loss is None else loss
-    return kept[::-1]
+    return [one for one in kept[::-1] if not _outdone(one, kept, scenario)]
+
+
+def _has_units(precision: Format, gpu: Gpu | None) -> bool:
+    """Whether the card multiplies these floats itself; of equal sizes that one is named first."""
+    if precision.family not in _FLOAT_UNITS or gpu is None:
+        return False
+    return support.is_native(precision, gpu) is True
+
+
+def _outdone(one: Sized, others: Sequence[Sized], scenario: Scenario) -> bool:
+    """Whether a server has a format of as many bits, no larger, with units of its own on this card.
+
+    Where nobody measured what either loses, and the publisher did not release this one.
+    """
+    (precision, size), model, gpu = one, scenario.model, scenario.gpu
+    if gpu is None or not scenario.framework.serves_batches or support.is_native(precision, gpu):
+        return False
+    if support.format_loss(precision, model) is not None:
+        return False
+    return any(
+        other.class_bits == precision.class_bits
+        and stored <= size
+        and support.is_native(other, gpu) is True
+        and support.format_loss(other, model) is None
+        for other, stored in others
+        if other is not precision
+    )
 
 
 @_once("model")

@@ -13,6 +13,7 @@ from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Model
 from advisor.reading.known_models import ModelRead
+from advisor.remedies.formats import sized_formats
 from advisor.runtimes.commands import command_for
 from advisor.scenario import support
 from advisor.scenario.asked_model import model_named
@@ -191,3 +192,16 @@ def test_a_row_about_an_unknown_runtime_is_told() -> None:
 def test_servers_whose_time_is_over_are_not_proposed(knowledge: Knowledge) -> None:
     ended = {n for n, f in knowledge.frameworks.items() if support.upkeep(f)}
     assert ended == {"TGI", "ExLlamaV2"}
+
+
+@pytest.mark.parametrize("card", ["RTX A6000", "L40S", "H100", "B200"])
+@pytest.mark.parametrize("framework", ["vLLM", "SGLang"])
+def test_no_gptq_in_eight_bits_where_the_card_has_units_for_another(
+    knowledge: Knowledge, card: str, framework: str
+) -> None:
+    """FP8 comes first where the card multiplies it, INT8 W8A8 on Ampere."""
+    request = Request(gpu=card, model="qwen2.5-14b", precision="BF16", framework=framework)
+    listed = [f.name for f, _ in sized_formats(resolve(request, knowledge), knowledge)]
+    assert "GPTQ 8-bit" not in listed
+    first = next(name for name in listed if name in {"FP8", "INT8 W8A8"})
+    assert first == ("INT8 W8A8" if card == "RTX A6000" else "FP8")
