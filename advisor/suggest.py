@@ -34,6 +34,7 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 
 _LETTERS = 3
+_SEPARATORS = str.maketrans("-_", "  ")
 _MOST_COMPARED = 20
 """Comparing letter by letter takes a hundred times as long as counting groups in common."""
 
@@ -54,5 +55,5 @@ def most_alike(word: str, keyed: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _groups(text: str) -> set[str]:
-    folded = text.casefold()
+    folded = text.casefold().translate(_SEPARATORS)
     return {folded[at : at + _LETTERS] for at in range(len(folded) - _LETTERS + 1)}

@@ -113,6 +113,13 @@ def test_a_tuning_that_is_asked_for_is_served() -> None:
         assert {"instruct", "it"} & set(served.casefold().split("-")), (text, served)
 
 
+def test_the_nearest_name_counts_words_whatever_separates_them() -> None:
+    for text, near in (("deepsek r1", "DeepSeek-R1"), ("Qwen/Qwen3-9B", "Qwen3.5-9B")):
+        with pytest.raises(RequestError) as refused:
+            read_model(KNOWN, text)
+        assert near in str(refused.value)
+
+
 def test_what_people_type_is_understood() -> None:
     wrong, understood = [], 0
     spoken = rows("spellings.tsv")
