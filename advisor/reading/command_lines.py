@@ -209,6 +209,8 @@ def _flagged(tool: str, word: str, rest: list[str]) -> Item:
         return Item((name, value), flag, value)
     taken = _taken(tool, flag, rest)
     value = taken[0] if taken else "on" if flag.sets == "flash" else ""
+    if flag.kind == "many" and taken:
+        value = ",".join(taken)
     return Item((word, *taken), flag, value)
 
 

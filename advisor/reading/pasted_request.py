@@ -111,7 +111,8 @@ def _fits_context(pasted: Pasted) -> bool:
 
 def _places_itself(pasted: Pasted, said: Mapping[str, str]) -> bool:
     places = any(unsaid(pasted.tool, meaning) for meaning in ("gpu_layers", "layers_share"))
-    stated = {"gpu_layers", "layers_share", "cpu_experts", "override_tensor"} & said.keys()
+    told = {i.sets for i in pasted.items if i.flag and i.flag.values.get(i.value, i.value)}
+    stated = {"gpu_layers", "layers_share", "cpu_experts", "override_tensor"} & told
     return said.get("placing") == "auto" or (places and not stated)
 
 
@@ -120,6 +121,10 @@ def _program(tool: str, knowledge: Knowledge) -> tuple[Framework, str]:
         for program in framework.commands:
             if program.name == tool:
                 return framework, program.version
+    for framework in knowledge.frameworks.values():
+        if tool in framework.variants and tool in framework.aliases:
+            source = next(iter(flags_of(tool).values())).source
+            return framework, source.partition(" ")[0].removeprefix(f"{tool}-")
     raise RequestError(f"no runtime is known for '{tool}'")
 
 
@@ -167,7 +172,8 @@ def named_model(text: str, knowledge: Knowledge, framework: Framework) -> tuple[
     for name in _names_in(text):
         if found := _with_format(name, knowledge, framework):
             return found
-    return text, None
+    is_file = text.casefold().endswith(_ON_DISK)
+    return (text.replace("\\", "/").rpartition("/")[2] if is_file else text), None
 
 
 def _names_in(text: str) -> Iterator[str]:
