@@ -118,8 +118,8 @@ def diff(
     """Show which reports an edit of rules, templates or knowledge changes.
 
     Every scenario of the sample is decided on both sides. Compared are the verdict, the
-    recommendations and their order, the notes, what is barred and, where templates differ, the
-    words.
+    recommendations and their order, the notes, what is barred and the words. Each change is told
+    under its cause, found by running again with one edit left out or alone.
     """
     folders = Folders(rules, templates, knowledge)
     new = load_side(folders)

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import unified_diff
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import UserError
 from advisor.knowledge.types import Knowledge
-from advisor.report.assembly import document
-from advisor.report.pages import render_markdown
-from advisor.rules.language.model import RuleSet
-from advisor.scenario.settings import request_from
+from advisor.workbench.attribution import Tried, attributed
 from advisor.workbench.bulk import Evaluation, evaluate_all
-from advisor.workbench.diff import Change, Difference, Edit, change_between, compare
+from advisor.workbench.causes import causes_between, entry_causes
+from advisor.workbench.diff import (
+    Change,
+    Difference,
+    Edit,
+    change_between,
+    compare,
+    identity,
+)
 from advisor.workbench.fact_store import FactStore, Given
 from advisor.workbench.fact_store_files import Progress, facts_of, sampled_facts, store_of
 from advisor.workbench.layout import request_line
 from advisor.workbench.outcomes import Standing, standings
+from advisor.workbench.rewording import Prose, compare_prose
 from advisor.workbench.sides import Side
 
-_TABLES = {
-    "gpus": "card",
-    "models": "model",
-    "formats": "format",
-    "kv_types": "cache type",
-    "frameworks": "framework",
-}
 _NOT_ANSWERED = Standing("", (), (), ())
 
 
@@ -76,20 +74,21 @@ def beside_the_sample(old: Side, new: Side, difference: Difference, after: Evalu
 def entries_between(old: Knowledge, new: Knowledge) -> Sequence[Edit]:
     """List the entries of knowledge that differ."""
     found = []
-    for table, kind in _TABLES.items():
-        before, after = getattr(old, table), getattr(new, table)
-        for name in dict.fromkeys([*before, *after]):
-            if name not in before or name not in after:
-                what = "removed" if name in before else "added"
-                found.append(Edit(f"{kind} {name}", what))
-            elif before[name] != after[name]:
-                found.append(Edit(f"{kind} {name}", "edited", _fields(before[name], after[name])))
+    for cause in entry_causes(old, new):
+        name = next(iter(cause.ids), None)
+        before, after = (getattr(side, cause.table) for side in (old, new))
+        if name is not None and (name not in before or name not in after):
+            found.append(Edit(cause.name, "removed" if name in before else "added"))
+        else:
+            parts = _fields(before[name], after[name]) if name is not None else ()
+            found.append(Edit(cause.name, "edited", parts))
     return found
 
 
-def _fields(before: Struct, after: Struct) -> tuple[str, ...]:
-    names = before.__struct_fields__
-    return tuple(name for name in names if getattr(before, name) != getattr(after, name))
+def _fields(before: object, after: object) -> tuple[str, ...]:
+    names = before.__struct_fields__ if isinstance(before, Struct) else ()
+    changed = (name for name in names if getattr(before, name) != getattr(after, name))
+    return tuple(name for name in changed if name != "sources")
 
 
 def _requests(new: Side, edited: Sequence[str]) -> Mapping[str, tuple[str, Given]]:
@@ -128,77 +127,6 @@ def _answers(side: Side, requests: Sequence[Given]) -> Mapping[str, Standing]:
     return {request_line(store.requests[number]): standing for number, standing in found.items()}
 
 
-MOST_READ = 200
-"""Reports that are written out on both sides."""
-_MOST_LINES = 12
-
-
-class Reworded(Struct, frozen=True):
-    """A report whose words differ."""
-
-    request: Given
-    lines: Sequence[str]
-    """The first lines that differ, as a diff."""
-
-
-class Prose(Struct, frozen=True):
-    """What changed templates do."""
-
-    templates: Sequence[str]
-    """Files that differ."""
-    concerned: int
-    """Reports of the sample that use one of them."""
-    read: int
-    """Of those, how many were written out."""
-    reworded: Sequence[Reworded]
-
-
-def changed_templates(old: Side, new: Side) -> Sequence[str]:
-    """Name the templates that differ."""
-    names = sorted(old.templates.keys() | new.templates.keys())
-    return [name for name in names if old.templates.get(name) != new.templates.get(name)]
-
-
-def compare_prose(
-    old: Side, new: Side, requests: Sequence[Given], reports: Mapping[int, Standing]
-) -> Prose:
-    """Write reports out on both sides and compare the words.
-
-    Args:
-        old: The base.
-        new: What is there now.
-        requests: The sample.
-        reports: What the new side says in each scenario.
-    """
-    names = changed_templates(old, new)
-    numbers = [n for n, report in reports.items() if _uses(names, report, new.advisor.ruleset)]
-    step = max(1, len(numbers) // MOST_READ)
-    read = numbers[::step][:MOST_READ]
-    reworded = []
-    for number in read:
-        before, after = _written(old, requests[number]), _written(new, requests[number])
-        if before != after:
-            lines = [*unified_diff(before, after, "before", "after", n=0, lineterm="")][2:]
-            wanted = [line for line in lines if not line.startswith("@@")]
-            reworded.append(Reworded(requests[number], wanted[:_MOST_LINES]))
-    return Prose(names, len(numbers), len(read), reworded)
-
-
-def _uses(names: Sequence[str], report: Standing, ruleset: RuleSet) -> bool:
-    """Whether a report uses one of these files; a skeleton or macro is used by all."""
-    rules = [said.rule for said in report.recommended] + list(report.notes)
-    own = {ruleset.by_id[rule].text for rule in rules}
-    folders = {"actions", "notes"}
-    return any(n.split("/")[0] not in folders or n.split("/")[-1] in own for n in names)
-
-
-def _written(side: Side, given: Given) -> list[str]:
-    advice = side.advisor.advise(request_from(given))
-    same = replace(advice.provenance, rules_sha256="", knowledge_sha256="", templates_sha256="")
-    doc = document(replace(advice, provenance=same), templates=side.folders.templates)
-    return render_markdown(doc, length="full", templates=side.folders.templates).splitlines()
-
-
 def compare_sides(
     old: Side,
     new: Side,
@@ -221,11 +149,12 @@ def compare_sides(
     if old.advisor.knowledge.sha256 != new.advisor.knowledge.sha256:
         own = facts_of(store.requests, replace(old.origin, workers=workers), progress=progress)
     before = _before(old, own, after)
-    difference = compare(before, after)
-    prose = None
-    if changed_templates(old, new):
-        same = _same_words_expected(difference, store, before)
-        prose = compare_prose(old, new, store.requests, standings(after, same))
+    found = compare(before, after)
+    causes = causes_between(old, new, found.edits)
+    sides = Tried(before, old.advisor.knowledge), Tried(after, new.advisor.knowledge)
+    difference = attributed(found, *sides, causes)
+    same = _same_words_expected(difference, store, before)
+    prose = compare_prose(old, new, store.requests, standings(after, same), causes)
     return difference, prose, beside_the_sample(old, new, difference, after)
 
 
@@ -238,7 +167,6 @@ def _before(old: Side, store: FactStore, after: Evaluation) -> Evaluation:
 
 def _same_words_expected(difference: Difference, store: FactStore, before: Evaluation) -> list[int]:
     """The scenarios whose reports differ in words at most."""
-    if before.store is not store:
-        return []
-    changed = {id(change.request) for change in difference.changes}
-    return [n for n, given in enumerate(store.requests) if id(given) not in changed]
+    changed = {identity(change.request) for change in difference.changes}
+    asked = {identity(given) for given in before.store.requests} - changed
+    return [n for n, given in enumerate(store.requests) if identity(given) in asked]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -44,9 +44,10 @@ class Change(Struct, frozen=True):
 
 
 class Group(Struct, frozen=True):
-    """The changed reports that one rule has a part in."""
+    """The changed reports that one thing has a part in."""
 
-    rule: str
+    cause: str
+    """``rule fit-is-tight``, ``card GeForce RTX 4090``, ``policy ...``."""
     changes: Sequence[Change]
 
     @property
@@ -67,6 +68,8 @@ class Difference(Struct, frozen=True):
     rescored: int
     """Reports in which nothing but scores changed."""
     knowledge_changed: bool = False
+    tried: int | None = None
+    """Of the changed reports, so many were run again to find the causes; None: causes are sure."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -151,17 +154,7 @@ def _compared(old: Evaluation, new: Evaluation, edits: Sequence[Edit]) -> Differ
             found[number] = change
         elif before[number] != after[number]:
             rescored += 1
-    edited = {edit.rule for edit in edits}
-    groups = []
-    claimed: set[int] = set()
-    for rule_id in sorted(edited & touched.keys()):
-        own = [n for n in row_numbers(touched[rule_id], len(store)) if n in found]
-        claimed.update(own)
-        if own:
-            groups.append(Group(rule_id, [found[n] for n in own]))
-    rest = [change for number, change in found.items() if number not in claimed]
-    groups += _by_saying(rest)
-    return Difference(len(store), 0, edits, list(found.values()), groups, rescored)
+    return Difference(len(store), 0, edits, list(found.values()), (), rescored)
 
 
 def touched_by_rule(old: Evaluation, new: Evaluation, edits: Sequence[Edit]) -> Mapping[str, Mask]:
@@ -209,11 +202,11 @@ def _concluded_otherwise(old: Evaluation, new: Evaluation) -> Mask:
 
 def _compared_stores(old: Evaluation, new: Evaluation, edits: Sequence[Edit]) -> Difference:
     """Compare where the facts differ too: every scenario that both sides can answer."""
-    places = {_identity(given): n for n, given in enumerate(old.store.requests)}
+    places = {identity(given): n for n, given in enumerate(old.store.requests)}
     pairs = [
         (places[key], n)
         for n, given in enumerate(new.store.requests)
-        if (key := _identity(given)) in places
+        if (key := identity(given)) in places
     ]
     before = standings(old, [a for a, _ in pairs])
     after = standings(new, [b for _, b in pairs])
@@ -225,12 +218,11 @@ def _compared_stores(old: Evaluation, new: Evaluation, edits: Sequence[Edit]) ->
         elif before[a] != after[b]:
             rescored += 1
     refused = len(new.store) - len(pairs)
-    return Difference(
-        len(pairs), refused, edits, changes, _by_saying(changes), rescored, knowledge_changed=True
-    )
+    return Difference(len(pairs), refused, edits, changes, (), rescored, knowledge_changed=True)
 
 
-def _identity(given: Given) -> str:
+def identity(given: Given) -> str:
+    """Name a request, the same in every store."""
     return json.dumps(dict(given), sort_keys=True)
 
 
@@ -258,18 +250,3 @@ _DIFFERS: Mapping[str, Callable[[Standing, Standing], bool]] = {
     "notes": lambda b, a: b.notes != a.notes,
     "barred": lambda b, a: {o for _, o in b.barred} != {o for _, o in a.barred},
 }
-
-
-def _by_saying(changes: Iterable[Change]) -> Sequence[Group]:
-    """Group changes by the rules that speak on one side only, or for another option."""
-    found: dict[str, list[Change]] = defaultdict(list)
-    for change in changes:
-        before, after = _spoken(change.before), _spoken(change.after)
-        for rule_id in sorted({rule for rule, _ in before ^ after}):
-            found[rule_id].append(change)
-    return [Group(rule_id, own) for rule_id, own in sorted(found.items())]
-
-
-def _spoken(standing: Standing) -> set[tuple[str, str]]:
-    said = {(s.rule, s.option) for s in standing.recommended}
-    return said | {(note, "") for note in standing.notes} | set(standing.barred)

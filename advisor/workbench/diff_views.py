@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from advisor.report.figures import aligned
-from advisor.workbench.comparison import Beside, Prose
+from advisor.workbench.comparison import Beside
 from advisor.workbench.diff import CHANGES, Change, Difference, Edit, Group
 from advisor.workbench.fact_store import Given
 from advisor.workbench.layout import count, request_line, share
 from advisor.workbench.outcomes import Standing
+from advisor.workbench.rewording import Prose
 
 _SAYS: Mapping[str, str] = {
     "verdict": "another verdict",
@@ -50,9 +51,10 @@ def _text(
     yield from (f"  {line}" for line in _counts(d.counts, d.compared))
     if d.rescored:
         yield f"  ({count(d.rescored, 'report')} more with other scores and nothing else)"
-    for group in sorted(d.groups, key=lambda g: (-len(g.changes), g.rule)):
+    yield from (f"  {line}" for line in _tried(d))
+    for group in sorted(d.groups, key=lambda g: (-len(g.changes), g.cause)):
         yield ""
-        yield f"{group.rule}: {count(len(group.changes), 'report')}"
+        yield f"{group.cause}: {count(len(group.changes), 'report')}"
         yield from (f"  {line}" for line in _counts(group.counts, d.compared))
         for change in _plainest(group, examples):
             yield ""
@@ -60,6 +62,14 @@ def _text(
             yield from (f"    {line}" for line in _side_by_side(change))
     yield from _of_cases(beside, base, examples)
     yield from _prose(prose, examples)
+
+
+def _tried(d: Difference) -> Iterator[str]:
+    """Say how causes were found where they are not sure of themselves."""
+    if d.tried is None:
+        return
+    some = f"{d.tried:,} of them" if d.tried < len(d.changes) else "each of them"
+    yield f"(causes: {some} decided again with one change left out, or alone)"
 
 
 def _of_cases(beside: Beside | None, base: str, examples: int) -> Iterator[str]:
@@ -169,14 +179,18 @@ _READ: Mapping[str, Callable[[Standing], Sequence[str]]] = {
 
 
 def _prose(prose: Prose | None, examples: int) -> Iterator[str]:
-    if prose is None:
+    if prose is None or not (prose.templates or prose.reworded):
         return
     yield ""
-    yield f"Templates that differ: {', '.join(prose.templates)}"
+    if prose.templates:
+        yield f"Templates that differ: {', '.join(prose.templates)}"
+    which = "use them" if prose.templates else "are decided as before"
     yield (
-        f"{count(prose.concerned, 'report')} use them; of {prose.read:,} written out on both sides "
+        f"{count(prose.concerned, 'report')} {which}; of {prose.read:,} written out on both sides "
         f"{len(prose.reworded):,} read otherwise"
     )
+    some = f" (of the {prose.tried:,} looked at)" if prose.tried < len(prose.reworded) else ""
+    yield from (f"  {name}: {count(n, 'report')}{some}" for name, n in prose.causes.items())
     for item in prose.reworded[:examples]:
         yield ""
         yield f"  advisor advise {request_line(item.request)}"
@@ -207,10 +221,10 @@ def _markdown(
         yield f"- {count(d.refused, 'scenario')} cannot be asked there and are left out"
     if d.changes:
         yield ""
-        yield "| rule | reports | " + " | ".join(_SAYS.values()) + " |"
+        yield "| cause | reports | " + " | ".join(_SAYS.values()) + " |"
         yield "|---|" + "---:|" * (len(_SAYS) + 1)
         for name, changes, counts in [
-            *((f"`{g.rule}`", len(g.changes), g.counts) for g in d.groups),
+            *((f"`{g.cause}`", len(g.changes), g.counts) for g in d.groups),
             ("**all**", len(d.changes), d.counts),
         ]:
             cells = " | ".join(f"{counts.get(kind, 0):,}" for kind in _SAYS)
@@ -218,7 +232,7 @@ def _markdown(
     for group in d.groups:
         for change in _plainest(group, examples):
             yield ""
-            yield f"`{group.rule}`: `advisor advise {request_line(change.request)}`"
+            yield f"`{group.cause}`: `advisor advise {request_line(change.request)}`"
             yield ""
             yield "```text"
             yield from _side_by_side(change)
@@ -247,14 +261,12 @@ def diff_json(
         "rescored_only": d.rescored,
         "knowledge_changed": d.knowledge_changed,
         "edits": [{"rule": e.rule, "what": e.what, "parts": list(e.parts)} for e in d.edits],
+        "tried": d.tried,
+        "causes": [{"cause": g.cause, **_group_object(g, examples)} for g in d.groups],
         "rules": [
-            {
-                "rule": g.rule,
-                "changed": len(g.changes),
-                "counts": dict(g.counts),
-                "examples": [_change_object(c) for c in _plainest(g, examples)],
-            }
+            {"rule": g.cause.removeprefix(_RULE), **_group_object(g, examples)}
             for g in d.groups
+            if g.cause.startswith(_RULE)
         ],
         "knowledge": [
             {"entry": e.rule, "what": e.what, "fields": list(e.parts)}
@@ -272,6 +284,17 @@ def diff_json(
         "prose": prose and _prose_object(prose, examples),
     }
     return json.dumps(made, indent=2) + "\n"
+
+
+_RULE = "rule "
+
+
+def _group_object(group: Group, examples: int) -> dict[str, object]:
+    return {
+        "changed": len(group.changes),
+        "counts": dict(group.counts),
+        "examples": [_change_object(c) for c in _plainest(group, examples)],
+    }
 
 
 def _change_object(change: Change) -> dict[str, object]:
@@ -304,5 +327,6 @@ def _prose_object(prose: Prose, examples: int) -> dict[str, object]:
         "reports_using_them": prose.concerned,
         "read": prose.read,
         "reworded": len(prose.reworded),
+        "causes": [{"cause": name, "reports": n} for name, n in prose.causes.items()],
         "examples": [{"request": dict(g), "lines": list(lines)} for g, lines in shown],
     }

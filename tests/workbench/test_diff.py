@@ -13,7 +13,9 @@ import pytest
 from advisor.errors import UserError
 from advisor.files import data_dir
 from advisor.scenario.settings import request_from
+from advisor.workbench.attribution import Tried, attributed
 from advisor.workbench.bulk import Evaluation, evaluate_all
+from advisor.workbench.causes import causes_between
 from advisor.workbench.comparison import compare_sides
 from advisor.workbench.diff import Difference, compare
 from advisor.workbench.diff_views import diff_json, diff_markdown, diff_text
@@ -28,7 +30,9 @@ NOW = Folders()
 def difference(evaluation: Evaluation, base: Path) -> Difference:
     with base_side(str(base), NOW) as side:
         old = evaluate_all(evaluation.store, side.advisor.ruleset, evaluation)
-    return compare(old, evaluation)
+        found = compare(old, evaluation)
+        causes = causes_between(side, load_side(NOW), found.edits)
+    return attributed(found, Tried(old), Tried(evaluation), causes)
 
 
 def test_the_same_rules_change_nothing(evaluation: Evaluation, rules_copy: Path) -> None:
@@ -58,7 +62,7 @@ def test_a_raised_threshold_changes_the_reports_it_should(
     assert [(e.rule, e.what, e.parts) for e in found.edits] == [
         ("cache-is-large", "edited", ("conditions",))
     ]
-    assert [group.rule for group in found.groups] == ["cache-is-large"]
+    assert [group.cause for group in found.groups] == ["rule cache-is-large"]
     assert found.fails("any")
     assert not found.fails("first")
     assert not found.fails("verdict")
@@ -102,7 +106,7 @@ def test_a_removed_and_an_added_rule_are_named(evaluation: Evaluation, rules_cop
         ("fit-is-tight", "added"),
         ("fit-is-narrow", "removed"),
     }
-    assert {g.rule for g in found.groups} == {"fit-is-tight", "fit-is-narrow"}
+    assert {g.cause for g in found.groups} == {"rule fit-is-tight", "rule fit-is-narrow"}
 
 
 def test_words_about_a_rule_change_no_report(evaluation: Evaluation, rules_copy: Path) -> None:
@@ -167,13 +171,16 @@ def test_changed_knowledge_is_compared_on_both_sides(tmp_path: Path) -> None:
     new = load_side(NOW)
     with base_side(str(base), NOW) as old:
         found, prose, _ = compare_sides(old, new, SAMPLE, workers=1)
-    assert prose is None
+    assert prose is not None
     assert found.knowledge_changed
+    assert [group.cause for group in found.groups] == ["policy tight_below_percent"]
     assert found.compared == SAMPLE
     assert {(c.before.verdict, c.after.verdict) for c in found.changes if "verdict" in c.kinds} == {
         ("tight", "fits")
     }
-    assert "knowledge changed" in diff_text(found, None, base="base", examples=1)
+    assert {*prose.causes} <= {"policy tight_below_percent"}
+    text = diff_text(found, prose, base="base", examples=1)
+    assert "\npolicy tight_below_percent: " in text
 
 
 def test_a_card_the_base_does_not_know_is_left_out(tmp_path: Path, store: FactStore) -> None:
