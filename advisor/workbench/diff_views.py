@@ -184,7 +184,7 @@ def _prose(prose: Prose | None, examples: int) -> Iterator[str]:
     yield ""
     if prose.templates:
         yield f"Templates that differ: {', '.join(prose.templates)}"
-    which = "use them" if prose.templates else "are decided as before"
+    which = "may read otherwise although they are decided as before"
     yield (
         f"{count(prose.concerned, 'report')} {which}; of {prose.read:,} written out on both sides "
         f"{len(prose.reworded):,} read otherwise"
