@@ -180,7 +180,8 @@ def test_changed_knowledge_is_compared_on_both_sides(tmp_path: Path) -> None:
     }
     assert {*prose.causes} <= {"policy tight_below_percent"}
     text = diff_text(found, prose, base="base", examples=1)
-    assert "  policy tight_below_percent: edited" in text
+    assert "knowledge changed" in text
+    assert "\npolicy tight_below_percent: " in text
 
 
 def test_a_card_the_base_does_not_know_is_left_out(tmp_path: Path, store: FactStore) -> None:
