@@ -311,12 +311,18 @@ def _approximate(public: PublicModel, best: _Fit) -> Model:
 
 def _made(public: PublicModel, fit: _Fit, knowledge: Knowledge) -> Model:
     counts, record = fit.shape.counts, fit.record
-    if record is not None and fit.same:
-        known = model_from_record(record, knowledge)
+    known = model_from_record(record, knowledge) if record is not None and fit.same else None
+    if record is not None and known and not (counts and _is_a_part(public, known)):
         told = f"{public.hf_id} is sized as {record.name}: the public list gives it that shape."
         return _of(public, known, known.notes, told)
     assert counts
     return _of(public, _own(public, fit.shape, record, counts.total, counts.active), ())
+
+
+def _is_a_part(public: PublicModel, known: Model) -> bool:
+    """Whether a repository holds the text part alone of a model with towers."""
+    stated = public.parameters_raw or 0
+    return known.parameters - stated > SAME_WITHIN * stated
 
 
 def _own(
