@@ -32,6 +32,11 @@ _MOST_BYTES = 32_000_000
 """Of a file of rules, texts, knowledge or a plan; the largest here has 0.2 MB."""
 
 
+def real(path: Path) -> Path:
+    """Where a path leads; a link to itself leads to itself, where ``resolve`` raises."""
+    return Path(os.path.realpath(path))
+
+
 def data_dir(kind: Kind) -> Path:
     """Find the built-in folder."""
     packaged = _PACKAGE / "data" / kind

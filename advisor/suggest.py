@@ -49,9 +49,9 @@ def by_letters(choices: Iterable[str]) -> Mapping[str, Sequence[str]]:
 
 
 def most_alike(word: str, keyed: Mapping[str, Sequence[str]]) -> list[str]:
-    """List the choices that share most groups of letters with a word, to compare closely."""
+    """List the choices that share most groups of letters with a word, of equals the shortest."""
     alike = Counter(choice for group in sorted(_groups(word)) for choice in keyed.get(group, ()))
-    return [choice for choice, _ in alike.most_common(_MOST_COMPARED)]
+    return sorted(alike, key=lambda one: (-alike[one], len(one)))[:_MOST_COMPARED]
 
 
 def _groups(text: str) -> set[str]:

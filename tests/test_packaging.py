@@ -66,7 +66,8 @@ def test_the_wheel_runs_from_another_folder_without_compiling(wheel: Path, tmp_p
         "import sys, advisor; assert advisor.__file__.startswith(sys.argv.pop(1)); "
         "from advisor.cli.main import main; main()"
     )
-    arguments = ["advise", "--gpu", "RTX 4090", "--model", "phi-3-medium", "--format", "json"]
+    arguments = ["advise", "--gpu", "RTX 4090", "--model", "phi-3-medium", "--precision", "fp16"]
+    arguments += ["--format", "json"]
     done = subprocess.run(
         [sys.executable, "-S", "-c", run, str(site), *arguments],
         cwd=tmp_path / "elsewhere",

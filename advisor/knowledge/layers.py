@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from advisor.errors import UserError
-from advisor.files import Kind, data_dir, read_tree
+from advisor.files import Kind, data_dir, read_tree, real
 
 SHORTER = "shorter-list"
 """The kind of warning that a list leaves out what lies below it."""
@@ -37,7 +37,7 @@ def stack(folders: Stack) -> tuple[Path, ...]:
 
 def named_twice(paths: Sequence[Path]) -> Path | None:
     """Give a folder that stands twice among these."""
-    whole = [path.resolve() for path in paths]
+    whole = [real(path) for path in paths]
     return next((path for n, path in enumerate(paths) if whole[n] in whole[:n]), None)
 
 
@@ -55,13 +55,13 @@ def layers(folders: Stack, alone: str) -> tuple[Layer, ...]:
 
 def _labels(paths: Sequence[Path]) -> list[str]:
     """Call each by as much of the end of its path as tells it from the others."""
-    parts = [path.resolve().parts for path in paths]
+    parts = [real(path).parts for path in paths]
     longest = max(map(len, parts), default=0)
     for length in range(1, longest + 1):
         found = ["/".join(part[-length:]) for part in parts]
         if len({*found}) == len(found) and not any(map(is_built_in, found)):
             return found
-    return [path.resolve().as_posix() for path in paths]
+    return [real(path).as_posix() for path in paths]
 
 
 def is_built_in(place: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from advisor.errors import KnowledgeError, Source, UserError
-from advisor.files import data_dir, digest, read_tree
+from advisor.files import data_dir, digest, read_tree, real
 from advisor.knowledge.file_names import is_single, unread
 from advisor.knowledge.layers import Layer, Stack, layers, stack
 
@@ -87,7 +87,7 @@ def read_files(
         KnowledgeError: A folder does not exist.
     """
     lowest = data_dir("knowledge")
-    own = [layer for layer in layers(folders, "") if layer.folder.resolve() != lowest.resolve()]
+    own = [layer for layer in layers(folders, "") if real(layer.folder) != real(lowest)]
     for layer in own:
         _check_folder(layer.folder)
     if not own or (alone and len(own) == 1):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 from msgspec import Struct
 
 from advisor.errors import KnowledgeError, Source, raise_problems
-from advisor.files import compiled, data_dir, read_whole
+from advisor.files import compiled, data_dir, read_whole, real
 from advisor.knowledge.layers import Stack, layers, stack
 from advisor.suggest import did_you_mean, nearest
 from advisor.units import UnitError, dimension_of, format_quantity, gib
@@ -178,8 +178,8 @@ def _layers(folders: Stack) -> Sequence[tuple[str, bytes]]:
     paths = stack(folders)
     return found + [
         (f"{layer.label}/{FILE}", _content(layer.folder / FILE))
-        for layer in layers(paths, paths[0].resolve().name if paths else "")
-        if (layer.folder / FILE).is_file() and layer.folder.resolve() != built_in
+        for layer in layers(paths, real(paths[0]).name if paths else "")
+        if (layer.folder / FILE).is_file() and real(layer.folder) != built_in
     ]
 
 

@@ -322,7 +322,7 @@ def _made(public: PublicModel, fit: _Fit, knowledge: Knowledge) -> Model:
 def _is_a_part(public: PublicModel, known: Model) -> bool:
     """Whether a repository holds the text part alone of a model with towers."""
     stated = public.parameters_raw or 0
-    return known.parameters - stated > SAME_WITHIN * stated
+    return not is_packed(public) and known.parameters - stated > SAME_WITHIN * stated
 
 
 def _own(

@@ -19,6 +19,7 @@ WITHOUT: Mapping[str, tuple[str, str]] = {
     "estimate": ("rules templates", KNOWLEDGE_ALONE),
     "models-for": ("rules templates", KNOWLEDGE_ALONE),
     "gpus-for": ("rules templates", KNOWLEDGE_ALONE),
+    "runtimes": ("rules templates", KNOWLEDGE_ALONE),
     "knowledge find": ("rules templates", KNOWLEDGE_ALONE),
     "knowledge check": ("rules templates", KNOWLEDGE_ALONE),
     "knowledge update": ("rules templates knowledge", "writes a list of the user's"),

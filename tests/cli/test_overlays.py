@@ -251,7 +251,7 @@ def test_a_report_without_own_files_says_nothing_of_them(capsys: Capture) -> Non
 
 
 def test_explain_and_facts_say_it_too(capsys: Capture, inside: Path) -> None:
-    given = ("--gpu", "RTX 4090", "--model", "phi-3-medium")
+    given = ("--gpu", "RTX 4090", "--model", "phi-3-medium", "--precision", "fp16")
     own = done(run(capsys, "rules", "explain", "our-quantize", *given)).out
     assert "\n  yours: rules/more.yaml:4, replaces the built-in quantize-to-fit (" in own
     off = done(run(capsys, "rules", "explain", "tune-a-smaller-model", *given)).out

@@ -19,7 +19,7 @@ def first_set(**given: object) -> dict[str, object]:
 
 def test_a_set_that_keeps_every_sequence_and_token_goes_first() -> None:
     assert first_set(**SERVING, model="qwen2.5-32b", batch=32) == {
-        "precision": "GPTQ 8-bit",
+        "precision": "FP8",
         "kv_cache": "fp8",
     }
     assert first_set(**SERVING, model="llama-3.1-70b", batch=16) == {

@@ -128,9 +128,8 @@ def test_a_run_of_the_tests_sees_the_same_silence(advisor: Advisor) -> None:
 
 def test_silence_about_a_change_notices_one_option_too_many(advisor: Advisor) -> None:
     rule = advisor.ruleset.rule("format-of-other-cards")
-    case = Case(
-        "x", {"gpu": "Apple M2 Pro", "model": "llama-3-8b"}, "silent", {"framework": "SGLang"}
-    )
+    given = {"gpu": "Apple M2 Pro", "model": "llama-3-8b", "precision": "FP16"}
+    case = Case("x", given, "silent", {"framework": "SGLang"})
     trial = trial_of(advisor, [(rule, case)], ())
     assert not trial.failing()
     rest = tuple(test for test in rule.when.tests if test.fact != "option.family")
