@@ -61,10 +61,7 @@ _BACKENDS = {
     "TRITON_MLA": ("mla/triton_mla.py", "TritonMLABackend"),
     "FLASHMLA_SPARSE": ("mla/flashmla_sparse.py", "FlashMLASparseBackend"),
     "FLASHINFER_MLA_SPARSE": (_SPARSE_FILE, "FlashInferMLASparseTRTLLMBackend"),
-    "FLASHINFER_MLA_SPARSE_SM120": (
-        "mla/flashinfer_mla_sparse.py",
-        "FlashInferMLASparseSM120Backend",
-    ),
+    "FLASHINFER_MLA_SPARSE_SM120": (_SPARSE_FILE, "FlashInferMLASparseSM120Backend"),
     "FLASHINFER_MLA_SPARSE_SM90": (
         "mla/flashinfer_mla_sparse_sm90.py",
         "FlashInferMLASparseSM90Backend",

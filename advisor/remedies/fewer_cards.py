@@ -17,9 +17,8 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
     them work on each token together.
     """
     scenario = base.scenario
-    if scenario.cards or scenario.split or split_of(scenario) != "layer":
-        return
-    if is_usual_split(scenario):
+    turns = split_of(scenario) == "layer" and not is_usual_split(scenario)
+    if scenario.cards or scenario.split or not turns:
         return
     for count in range(scenario.gpus - 1, 1, -1):
         other = replace(scenario, gpus=count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from advisor.errors import UserError
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge import catalogue
-from advisor.knowledge.types import Format, Knowledge
+from advisor.knowledge.types import Format, Knowledge, ModelRecord
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.remedies.formats import Sized, faithful_formats
@@ -48,12 +48,12 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
 def _smaller_relatives(base: Base) -> Iterator[Option]:
     for model in relatives(base.knowledge, base.scenario.model):
         if model.parameters <= base.scenario.model.parameters * _CLEARLY_SMALLER:
-            option = _in_best_format(base, model)
+            option = _in_best_format(base, model, REMEDY)
             if option:
                 yield option
 
 
-def _in_best_format(base: Base, model: Model, remedy: Remedy | None = None) -> Option | None:
+def _in_best_format(base: Base, model: Model, remedy: Remedy) -> Option | None:
     """The request with another model in its best format; None where none of them fits."""
     found = _placed(base, model)
     if found is None:
@@ -66,7 +66,7 @@ def _in_best_format(base: Base, model: Model, remedy: Remedy | None = None) -> O
         change["config"] = None
     other = replace(scenario, precision=precision)
     steps = 1 + ("precision" in change)
-    option = make_option(base, remedy or REMEDY, change, other, steps=steps)
+    option = make_option(base, remedy, change, other, steps=steps)
     return option if option.fits else None
 
 
@@ -149,7 +149,7 @@ def _peer_models(base: Base) -> Iterator[Option]:
         if record.family in families or tried == _MOST_PEERS_TRIED:
             continue
         model = _sized(name, base.knowledge)
-        option = _in_best_format(base, model) if model else None
+        option = _in_best_format(base, model, REMEDY) if model else None
         tried += 1
         if option:
             families.add(record.family)
@@ -203,15 +203,9 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
     own, slow = base.scenario.model, base.knowledge.policy["mixture_below_tok_s"]
     if own.shape.moe or not (base.fits and base.speed) or base.speed.decode_tok_s.estimate >= slow:
         return
-    least, most = own.parameters * _CLEARLY_SMALLER, own.parameters * _MOST_TIMES_LARGER
     families = {own.family}
-    found = _recent(base.knowledge, own.modality)
-    for size, name in sorted(found, key=_newest(base.knowledge), reverse=True):
-        record = base.knowledge.models[name]
-        fits_class = least <= size <= most and record.family not in families
-        if not fits_class or _purposes(name) - _purposes(own.name):
-            continue
-        model = _sized(name, base.knowledge)
+    for record in _of_its_size(base.knowledge, own):
+        model = _sized(record.name, base.knowledge) if record.family not in families else None
         if model and model.shape.moe and model.active_parameters <= own.parameters * _FEW_ACTIVE:
             option = _in_best_format(base, model, MIXTURE)
             if option:
@@ -221,12 +215,20 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
             return
 
 
+def _of_its_size(knowledge: Knowledge, own: Model) -> Sequence[ModelRecord]:
+    """Recent models about as large and made for nothing that this one is not, the newest first."""
+    least, most = own.parameters * _CLEARLY_SMALLER, own.parameters * _MOST_TIMES_LARGER
+    found = (
+        (record.released or "", size, record)
+        for size, name in _recent(knowledge, own.modality)
+        if least <= size <= most and not _purposes(name) - _purposes(own.name)
+        for record in (knowledge.models[name],)
+    )
+    return [record for *_, record in sorted(found, key=lambda row: row[:2], reverse=True)]
+
+
 def _purposes(name: str) -> set[str]:
     return {word for word in _PURPOSES if word in name.casefold()}
-
-
-def _newest(knowledge: Knowledge) -> Callable[[tuple[int, str]], tuple[str, int]]:
-    return lambda row: (knowledge.models[row[1]].released or "", row[0])
 
 
 def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:

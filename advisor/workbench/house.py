@@ -22,7 +22,7 @@ from advisor.bulk.batch.plan_file import preset_problems
 from advisor.calibration import file_of, with_measurements
 from advisor.errors import AdvisorError, Source, UserError
 from advisor.estimate.picture import memory_picture
-from advisor.files import read_tree
+from advisor.files import read_tree, real
 from advisor.knowledge.layers import Layer, Stack, holding, layers, stack
 from advisor.knowledge.load import check_knowledge, load_knowledge
 from advisor.knowledge.log_patterns import log_pattern_problems
@@ -68,7 +68,7 @@ class House(Struct, frozen=True):
             *map(Layer, stack(self.templates), repeat(_TEMPLATES)),
         ]
         paths = stack(self.knowledge)
-        known += layers(paths, paths[0].resolve().name if paths else "")
+        known += layers(paths, real(paths[0]).name if paths else "")
         for layer in reversed(known):
             path = layer.folder / found.source.file.removeprefix(f"{layer.label}/")
             if found.source.file.startswith(f"{layer.label}/") and path.is_file():

@@ -40,7 +40,7 @@ from advisor.bulk.site.tables import (
     versus_pages,
 )
 from advisor.errors import RequestError, UserError
-from advisor.files import __version__
+from advisor.files import __version__, real
 from advisor.knowledge.layers import Stack, overlaid, stack
 from advisor.report.prose import Length
 
@@ -54,7 +54,7 @@ Written = tuple[str, int, str]
 
 def place_for(batch: Path, asked: Path | None) -> Path:
     """Name the folder of a site: inside the batch, or wherever it was asked for."""
-    return Path(os.path.realpath(asked or batch / SITE))
+    return real(asked or batch / SITE)
 
 
 def check_place(root: Path, batch: Path) -> None:
