@@ -65,13 +65,20 @@ class Started(Struct, frozen=True):
         return next(iter(taken), word) if word in DTYPES and word not in taken else word
 
     @property
+    def as_held(self) -> bool:
+        """Whether the model's own files are in this very format."""
+        model, precision = self.scenario.model, self.scenario.precision
+        if model.held_format:
+            return precision.name == model.held_format
+        return holds_family(model) == precision.family
+
+    @property
     def repository(self) -> str | None:
         """The repository that holds the weights in this very format, where one is known."""
         model, precision = self.scenario.model, self.scenario.precision
-        held = model.held_format
-        if precision.name == held if held else holds_family(model) == precision.family:
+        if self.as_held or model.hf_id is None:
             return model.hf_id
-        if model.hf_id is None or held or precision.kind == "gguf" or precision.family == "bnb":
+        if model.held_format or precision.kind == "gguf" or precision.family == "bnb":
             return None
         from advisor.reading.published import packings_of  # noqa: PLC0415  formats of servers
 
@@ -177,7 +184,7 @@ def _model(started: Started) -> str:
         return started.repository
     if model.hf_id and started.makes_format:
         return model.hf_id
-    if model.held_format == precision.name and model.origin == "config":
+    if started.as_held and model.origin == "config":
         return f"./{_file_word(model.name)}"
     return f"./{_folder_name(model, precision)}"
 
