@@ -19,7 +19,7 @@ from advisor.knowledge.types import Knowledge
 from advisor.memo import by_identity
 from advisor.reading.cards import find_cards
 from advisor.reading.cpus import is_cpu
-from advisor.reading.public_list import find_public, is_repository
+from advisor.reading.public_list import find_public
 from advisor.reading.ram import read_ram
 from advisor.units import GIB, UnitError, parse_whole
 
@@ -94,6 +94,7 @@ _HOLE, _MODEL_WAS = "|", "|model|"
 """What stands where a name was taken out."""
 _EXAMPLE = 'Name a card and a model: "can I run llama 3.1 8b on an RTX 3060 12GB".'
 _PLURAL = re.compile(r"(?<=[0-9a-z])s\b", re.IGNORECASE)
+_TRAINS = re.compile(r"\bfine[\s-]?tun(?:e|ing)\b|\btrain(?:ing)?\b", re.IGNORECASE)
 _MEMORY = re.compile(r"\d{1,3}\s?(?:gi?b|go?)", re.IGNORECASE)
 _BITS = re.compile(r"([48])[\s-]?bits?|(?:q|int)([48])", re.IGNORECASE)
 _ENGLISH = frozenset({"full", "half"})
@@ -112,7 +113,7 @@ _STOP = frozenset(
     your possible enough fit fits big large me us was have has had got computer thanks which
     where while without than then only really quite well host hosting inference quantized quant
     quantised version format precision weights cache kv each per max maximum context window
-    length tokens token size long
+    length tokens token size long fine-tuned finetuned
     """.split()  # noqa: SIM905  a table of words
 )
 
@@ -130,6 +131,8 @@ def read_sentence(text: str, knowledge: Knowledge) -> Read:
     Raises:
         RequestError: Nothing in it is known, or two names say different things.
     """
+    if said := _TRAINS.search(text):
+        raise RequestError(f"'{said[0]}': training is not sized here, only what runs a model")
     read = Read()
     rest = _numbers(_without_cpu(_GLUED_COUNT.sub(r"\1 ", text), read), read)
     words: Sequence[str] = [word.strip(".:") for word in _WORD.findall(rest)]
@@ -328,12 +331,8 @@ def _model(text: str, knowledge: Knowledge) -> str | None:
     try:
         names.find_model(knowledge, text)
     except RequestError as error:
-        named = is_repository(text) or "/" in text or text.endswith(".gguf")
-        if "several models" in error.message:
-            return text
-        if named:
-            return text
-        return text if _is_listed(text) else None
+        known = "several models" in error.message or "/" in text or text.endswith(".gguf")
+        return text if known or _is_listed(text) else None
     return text
 
 

@@ -113,6 +113,7 @@ def test_what_is_not_understood_is_named() -> None:
         ("snorlax-7b on a 4090", "unknown model"),
         ("llama 3.1 8b on an RTX 9999", "unknown GPU"),
         ("minimax m2 on 2x dgx spark", "part of its machine"),
+        ("can I fine-tune llama 3 8b on a 3090", "training is not sized"),
         ("is 24gb vram enough for qwen3.6 35b a3b", "only 24gb of memory"),
         ("kimi k2 on two m3 ultra mac studios", "part of its machine"),
     ],
