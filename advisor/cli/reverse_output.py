@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.cli.report_output import write
-from advisor.knowledge.types import Gpu, Knowledge
+from advisor.knowledge.cards import Cards
+from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.report import figures as f
 from advisor.report.figures import wrapped
@@ -63,7 +64,7 @@ _BEST = {
 
 
 def write_models(
-    card: Gpu, found: Found, knowledge: Knowledge, *, form: str, output: Path | None
+    cards: Cards, found: Found, knowledge: Knowledge, *, form: str, output: Path | None
 ) -> None:
     """Write the answer to ``models-for`` as a table, ``json`` or ``csv``.
 
@@ -71,9 +72,9 @@ def write_models(
         UserError: The file cannot be written.
     """
     if form == "table":
-        _write_table(_model_head(card, found), model_columns(found), found, knowledge, output)
+        _write_table(_model_head(cards, found), model_columns(found), found, knowledge, output)
     else:
-        _write_data(reverse_doc("models-for", card.name, found, knowledge), form, output)
+        _write_data(reverse_doc("models-for", cards.gpu.name, found, knowledge), form, output)
 
 
 def write_cards(
@@ -120,13 +121,15 @@ def _plain(
     yield from _tail(found, knowledge)
 
 
-def _model_head(card: Gpu, found: Found) -> list[str]:
-    cards = f"{found.wish.gpus} x {card.name}" if found.wish.gpus > 1 else card.name
-    size = f.size(found.wish.gpus * (card.vram_bytes or 0))
+def _model_head(cards: Cards, found: Found) -> list[str]:
+    card, equal = cards.gpu, not cards.each
+    named = f"{cards.count} x {card.name}" if equal and cards.count > 1 else card.name
+    each = cards.each or (card,) * cards.count
+    size = f.size(sum(gpu.vram_bytes or 0 for gpu in each))
     shown = len({row.answer.scenario.model.name for row in found.rows})
     fit = f"{found.fitting} of {found.tried} models run"
     return [
-        f"{cards}, {size}: {fit}{_shown(shown, found.fitting)}",
+        f"{named}, {size}: {fit}{_shown(shown, found.fitting)}",
         *_notes(found),
         *_setup(found),
         ranking_words(found),

@@ -21,6 +21,8 @@ class Machine(Struct, frozen=True):
     """One of these; of several the chip has to be named too."""
     count: Count | None = None
     """How many equal ones it has, where that is fixed."""
+    usual: Texts = ()
+    """Of several chips those that are meant where none is named, the first that has the memory."""
     sizes: Annotated[tuple[int, ...], Kind(sizes)] = ()
     """Memory it is sold with where that is not what the chip is, the usual one first."""
     sources: Mapping[str, str] = field(default_factory=dict)

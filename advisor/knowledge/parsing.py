@@ -198,7 +198,7 @@ class _Reading(Struct):
         """Read the computers by their product names."""
         found = _unique(self.read("computers", Machine))
         for read in found:
-            for name in read.record.cards:
+            for name in (*read.record.cards, *read.record.usual):
                 self._check_card(read.entry, name, gpus)
         kept = ([name for name in read.record.cards if name in gpus] for read in found)
         pairs = zip(found, kept, strict=True)

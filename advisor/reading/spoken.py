@@ -227,7 +227,9 @@ class _Asked(Struct, frozen=True):
 
     def _usual(self, tier: Sequence[_Candidate]) -> _Candidate | None:
         by_name = {one.gpu.name: one for one in tier}
-        return next((by_name[n] for n in card_names(self.knowledge).usual if n in by_name), None)
+        of_machine = self.machine.usual if self.machine else ()
+        usual = (*of_machine, *card_names(self.knowledge).usual)
+        return next((by_name[name] for name in usual if name in by_name), None)
 
     def _with_memory(self, text: str, one: _Candidate) -> tuple[Gpu, str, str]:
         """Give the card with the memory said, else with the least that it is sold with."""

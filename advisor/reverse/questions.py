@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.advice.preparation import card_warnings, model_warnings
 from advisor.errors import RequestError, UserError, raise_problems
-from advisor.knowledge.cards import check_beside
+from advisor.knowledge.cards import Cards
 from advisor.knowledge.catalogue import MAKERS
 from advisor.models.resolution import model_from_record, text_alone
 from advisor.models.stored_tensors import Model
@@ -174,7 +174,7 @@ def _fewest(search: Search, gpu: Gpu, wanted: CardFilter, model: Model) -> Answe
     counts = _affordable(gpu, wanted, search.wish.gpus)
     for split in (False, True) if search.wish.may_split else (False,):
         for count in counts:
-            found = search.best(gpu, count, model, split=split)
+            found = search.best(Cards(gpu, count, (), counted=False), model, split=split)
             if isinstance(found, Answer):
                 return found
             reasons.append(found)
@@ -247,11 +247,11 @@ def models_for(
     *,
     limit: int | None = None,
     all_formats: bool = False,
-) -> tuple[Gpu, Found]:
+) -> tuple[Cards, Found]:
     """Find the models that run on a card, the best first.
 
     Args:
-        gpu: The card, as ``--gpu`` takes it.
+        gpu: The card or the cards of one machine, as ``--gpu`` takes them.
         settings: How they are to run.
         wanted: Which models are asked for.
         knowledge: The knowledge base.
@@ -262,26 +262,28 @@ def models_for(
         UserError: Names or numbers are wrong; all of them at once.
     """
     reader = Reader()
-    card = reader.attempt(lambda: _one_kind(gpu, settings.gpus, knowledge))
+    asked = Request(gpu=gpu, gpus=settings.gpus)
+    cards = reader.attempt(lambda: cards_asked(asked, knowledge))
+    settings = replace(settings, gpus=cards.count) if cards else settings
     wanted = _checked_models(wanted, knowledge, reader)
     wish = read_wish(settings, knowledge, reader)
-    if card and wish and wish.framework and card.vendor not in wish.framework.vendors:
-        reader.errors.append(_wrong_vendor(wish.framework, card))
+    if cards and wish and wish.framework and cards.gpu.vendor not in wish.framework.vendors:
+        reader.errors.append(_wrong_vendor(wish.framework, cards.gpu))
     raise_problems(reader.errors)
-    assert card
+    assert cards
     assert wish
     search = Search(knowledge, wish)
-    tried = [_tried_model(search, card, wanted, record) for record in knowledge.models.values()]
+    tried = [_tried_model(search, cards, wanted, record) for record in knowledge.models.values()]
     answers = [found for found in tried if isinstance(found, Answer)]
     answers.sort(key=lambda answer: _merit(answer, search))
     causes = [found for found in tried if not isinstance(found, Answer)]
     shown: Sequence[Answer] = answers[:limit]
     if all_formats:
-        shown = [each for best in shown for each in _formats(search, card, best)]
-    named = card.name if knowledge.gpus.get(card.name) == card else gpu
+        shown = [each for best in shown for each in _formats(search, cards, best)]
+    named = cards.gpu.name if knowledge.gpus.get(cards.gpu.name) == cards.gpu else gpu
     rows = [row_of(a, wish, named, a.scenario.model.name, knowledge) for a in shown]
-    said = tuple(card_warnings(knowledge, gpu, card))
-    return card, Found(wish, rows, len(answers), len(tried), counted(causes), warnings=said)
+    said = cards.read_as or _card_notes(knowledge, gpu, cards)
+    return cards, Found(wish, rows, len(answers), len(tried), counted(causes), warnings=said)
 
 
 def _wrong_vendor(framework: Framework, card: Gpu) -> RequestError:
@@ -291,14 +293,9 @@ def _wrong_vendor(framework: Framework, card: Gpu) -> RequestError:
     )
 
 
-def _one_kind(text: str, count: int | None, knowledge: Knowledge) -> Gpu:
-    cards = cards_asked(Request(gpu=text), knowledge)
-    if cards.counted:
-        raise RequestError(
-            f"'{text}' names several cards", hint="Name one card, and how many with --gpus."
-        )
-    check_beside([cards.gpu] * (2 if (count or 1) > 1 else 1))
-    return cards.gpu
+def _card_notes(knowledge: Knowledge, text: str, cards: Cards) -> tuple[str, ...]:
+    kinds = {gpu.name: gpu for gpu in cards.each or (cards.gpu,)}.values()
+    return tuple(line for gpu in kinds for line in card_warnings(knowledge, text, gpu))
 
 
 def _checked_models(wanted: ModelFilter, knowledge: Knowledge, reader: Reader) -> ModelFilter:
@@ -315,7 +312,7 @@ def _checked_models(wanted: ModelFilter, knowledge: Knowledge, reader: Reader) -
 
 
 def _tried_model(
-    search: Search, card: Gpu, wanted: ModelFilter, record: ModelRecord
+    search: Search, cards: Cards, wanted: ModelFilter, record: ModelRecord
 ) -> Answer | Cause:
     if wanted.family not in {None, record.family}:
         return "filtered"
@@ -336,7 +333,7 @@ def _tried_model(
     trained, context = model.trained_context_tokens, search.wish.request.context
     if trained and context and context > trained:
         return "short_training"
-    return search.best(card, search.wish.gpus, model, split=search.wish.may_split)
+    return search.best(cards, model, split=search.wish.may_split)
 
 
 def _is_of_size(model: Model, wanted: ModelFilter) -> bool:
@@ -344,10 +341,10 @@ def _is_of_size(model: Model, wanted: ModelFilter) -> bool:
     return model.parameters >= least and (most is None or model.parameters <= most)
 
 
-def _formats(search: Search, card: Gpu, best: Answer) -> Iterator[Answer]:
+def _formats(search: Search, cards: Cards, best: Answer) -> Iterator[Answer]:
     """Give every format of a model that fits, the best first."""
     yield best
-    for other in search.every(card, search.wish.gpus, best.scenario.model):
+    for other in search.every(cards, best.scenario.model):
         if other.scenario.precision is not best.scenario.precision:
             yield other
 

@@ -17,7 +17,7 @@ from advisor.estimate.memory import estimate_memory
 from advisor.estimate.placement import card_of, host_fits
 from advisor.estimate.speed import estimate_speed
 from advisor.knowledge.cards import Cards
-from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
+from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reverse.answers import Answer, Reason, Wish, with_cards
 from advisor.scenario import support
@@ -52,57 +52,56 @@ class Search(Struct):
     """Why the last model that could not be sized cannot be."""
     _pairs: dict[tuple[object, ...], _Pairs] = field(default_factory=dict)
 
-    def best(self, gpu: Gpu, gpus: int, model: Model, *, split: bool = False) -> Answer | Reason:
-        """Find the best format of a model on a number of equal cards, or say why none is.
+    def best(self, cards: Cards, model: Model, *, split: bool = False) -> Answer | Reason:
+        """Find the best format of a model on the cards of a machine, or say why none is.
 
         Args:
-            gpu: A card of known memory.
-            gpus: How many.
+            cards: Cards of known memory.
             model: The model.
             split: Whether a part may lie in system RAM where the whole does not fit.
         """
-        pairs = self._pairs_for(gpu, gpus, model)
+        pairs = self._pairs_for(cards, model)
         if not pairs.allowed and not pairs.beyond:
             return "cannot_run"
         try:
-            return self._best_of(pairs, gpu, gpus, model, split=split)
+            return self._best_of(pairs, cards, model, split=split)
         except UserError as error:
             self.error = error
             return "not_sizable"
 
-    def every(self, gpu: Gpu, gpus: int, model: Model) -> Iterator[Answer]:
+    def every(self, cards: Cards, model: Model) -> Iterator[Answer]:
         """Give all formats that may be taken and that fit, the best first."""
-        for precision, framework in self._pairs_for(gpu, gpus, model).allowed:
-            answer = self._sized(gpu, gpus, model, precision, framework)
+        for precision, framework in self._pairs_for(cards, model).allowed:
+            answer = self._sized(cards, model, precision, framework)
             if answer and self._refusal(answer) is None:
                 yield answer
 
     def _best_of(
-        self, pairs: _Pairs, gpu: Gpu, gpus: int, model: Model, *, split: bool
+        self, pairs: _Pairs, cards: Cards, model: Model, *, split: bool
     ) -> Answer | Reason:
         refusals: set[Reason] = set()
-        found = self._first(pairs.allowed, gpu, gpus, model, refusals)
+        found = self._first(pairs.allowed, cards, model, refusals)
         if found is None and split:
-            found = self._first_split(pairs.allowed, gpu, gpus, model, refusals)
+            found = self._first_split(pairs.allowed, cards, model, refusals)
         if found is not None:
             return found
         if refusals:
             return "too_slow" if "too_slow" in refusals else "speed_unknown"
         for precision, framework in pairs.beyond:
-            if self._sized(gpu, gpus, model, precision, framework):
+            if self._sized(cards, model, precision, framework):
                 return "larger_loss_only"
         return "does_not_fit"
 
     def _first(
-        self, pairs: Sequence[Pair], gpu: Gpu, gpus: int, model: Model, refusals: set[Reason]
+        self, pairs: Sequence[Pair], cards: Cards, model: Model, refusals: set[Reason]
     ) -> Answer | None:
         """Take the first that is good enough and leaves a margin; note why others are not."""
         hopeless, thin = [], None
         for pair in pairs:
-            if self._is_too_slow(pair, gpu, gpus, model):
+            if self._is_too_slow(pair, cards, model):
                 hopeless.append(pair)
                 continue
-            answer = self._sized(gpu, gpus, model, *pair)
+            answer = self._sized(cards, model, *pair)
             if answer and self._is_refused(answer, refusals):
                 continue
             if answer and margin_of(answer.memory, self.knowledge.policy) != "thin":
@@ -111,17 +110,17 @@ class Search(Struct):
         if thin:
             return thin
         for pair in reversed(hopeless):
-            answer = None if refusals else self._sized(gpu, gpus, model, *pair)
+            answer = None if refusals else self._sized(cards, model, *pair)
             if answer:
                 self._is_refused(answer, refusals)
         return None
 
-    def _is_too_slow(self, pair: Pair, gpu: Gpu, gpus: int, model: Model) -> bool:
+    def _is_too_slow(self, pair: Pair, cards: Cards, model: Model) -> bool:
         """Whether a format cannot be fast enough even if reading were all there is to it."""
-        least, bandwidth = self.wish.min_speed_tok_s, gpu.bandwidth_bytes_s
+        least, bandwidth = self.wish.min_speed_tok_s, cards.gpu.bandwidth_bytes_s
         if least is None or bandwidth is None:
             return False
-        together = gpus if pair[1].multi_gpu[:1] == ("tensor",) else 1
+        together = cards.count if pair[1].multi_gpu[:1] == ("tensor",) else 1
         reads = least_read_bytes(model, pair[0])
         return least * reads > _FASTER_THAN_BOARD * together * bandwidth
 
@@ -141,47 +140,54 @@ class Search(Struct):
         return "too_slow" if speed < least else None
 
     def _sized(
-        self, gpu: Gpu, gpus: int, model: Model, precision: Format, framework: Framework
+        self, cards: Cards, model: Model, precision: Format, framework: Framework
     ) -> Answer | None:
         """Estimate a format; None where it does not fit."""
-        card = card_of(gpu, default_backend(gpu), framework, self.knowledge)
-        free = (card.usable or 0) - card.overhead.central
-        if least_weight_bytes(model, precision) > gpus * free:
+        if least_weight_bytes(model, precision) > self._free(cards, framework):
             return None
-        scenario = self._scenario(gpu, gpus, model, precision, framework)
+        scenario = self._scenario(cards, model, precision, framework)
         memory = estimate_memory(scenario, self.knowledge)
         if memory.deficit_bytes != 0 or memory.held_sequences not in {None, scenario.batch}:
             return None
         return Answer(scenario, memory, estimate_speed(scenario, memory, self.knowledge))
 
+    def _free(self, cards: Cards, framework: Framework) -> float:
+        """Give what a framework finds free on all cards together, bytes."""
+        found = (
+            card_of(gpu, default_backend(gpu), framework, self.knowledge)
+            for gpu in cards.each or (cards.gpu,)
+        )
+        free = sum((card.usable or 0) - card.overhead.central for card in found)
+        return free if cards.each else cards.count * free
+
     def _scenario(
-        self, gpu: Gpu, gpus: int, model: Model, precision: Format, framework: Framework
+        self, cards: Cards, model: Model, precision: Format, framework: Framework
     ) -> Scenario:
         kv_type = self.wish.kv_type
         return assembled(
-            with_cards(self.wish.request, gpus),
-            cards=Cards(gpu, gpus, (), counted=False),
+            with_cards(self.wish.request, cards.count),
+            cards=cards,
             model=model,
             precision=precision,
             framework=framework,
             kv_types=(kv_type, kv_type),
-            backend=default_backend(gpu),
-            pace=ram_pace(self.wish.request, gpu, self.knowledge),
+            backend=default_backend(cards.gpu),
+            pace=ram_pace(self.wish.request, cards.gpu, self.knowledge),
         )
 
     def _first_split(
-        self, pairs: Sequence[Pair], gpu: Gpu, gpus: int, model: Model, refusals: set[Reason]
+        self, pairs: Sequence[Pair], cards: Cards, model: Model, refusals: set[Reason]
     ) -> Answer | None:
         """Take the smallest balanced format that fits with a part of it in system RAM.
 
         Every byte in system RAM costs speed, so a smaller format goes before a better one.
         """
-        if gpu.unified_memory:
+        if cards.gpu.unified_memory:
             return None
         for precision, framework in sorted(pairs, key=lambda pair: self._balance(pair[0], model)):
             if not framework.places_layers:
                 continue
-            answer = self._split(self._scenario(gpu, gpus, model, precision, framework))
+            answer = self._split(self._scenario(cards, model, precision, framework))
             if answer is None:
                 continue
             if not self._is_refused(answer, refusals):
@@ -196,8 +202,8 @@ class Search(Struct):
                 return Answer(scenario, memory, estimate_speed(scenario, memory, self.knowledge))
         return None
 
-    def _pairs_for(self, gpu: Gpu, gpus: int, model: Model) -> _Pairs:
-        shape = model.shape
+    def _pairs_for(self, cards: Cards, model: Model) -> _Pairs:
+        shape, gpu, gpus = model.shape, cards.gpu, cards.count
         key = (
             (gpu.vendor, gpu.compute_capability, gpu.architecture),
             (shape.outer_type or shape.model_type, bool(model.vision_parameters)),
@@ -205,14 +211,14 @@ class Search(Struct):
         )
         found = self._pairs.get(key)
         if found is None:
-            found = self._pairs[key] = self._made_pairs(gpu, gpus, model)
+            found = self._pairs[key] = self._made_pairs(cards, model)
         return found
 
-    def _made_pairs(self, gpu: Gpu, gpus: int, model: Model) -> _Pairs:
+    def _made_pairs(self, cards: Cards, model: Model) -> _Pairs:
         pairs = [
             (precision, framework)
             for precision in self.wish.formats
-            if (framework := self._framework(precision, gpu, gpus, model))
+            if (framework := self._framework(precision, cards, model))
         ]
         allowed = [pair for pair in pairs if self._is_allowed(pair[0], model)]
         beyond = [pair for pair in pairs if not self._is_allowed(pair[0], model)]
@@ -221,16 +227,16 @@ class Search(Struct):
         beyond.sort(key=lambda pair: _smallness(pair[0]))
         return _Pairs(allowed, beyond)
 
-    def _framework(self, precision: Format, gpu: Gpu, gpus: int, model: Model) -> Framework | None:
+    def _framework(self, precision: Format, cards: Cards, model: Model) -> Framework | None:
         """The framework asked for, or the first that runs the format with these settings."""
         if precision.family in support.EXPERTS_ONLY and model.shape.moe is None:
             return None
         stated = self.wish.framework
         for framework in [stated] if stated else self.knowledge.frameworks.values():
             if (
-                runs(self.knowledge, framework, precision, gpu, model)
-                and support.runs_kv(framework, self.wish.kv_type, gpu, model.shape)
-                and support.can_share(framework, precision, model, gpus)
+                runs(self.knowledge, framework, precision, cards.gpu, model)
+                and support.runs_kv(framework, self.wish.kv_type, cards.gpu, model.shape)
+                and support.can_share(framework, precision, model, cards.count)
                 and not _needs_flash(framework, self.wish)
             ):
                 return framework

@@ -139,6 +139,11 @@ def test_a_list_may_have_words_between_cards() -> None:
         ("MacBook Pro 16 M3 Max 64GB", "Apple M3 Max (40-core GPU)", 64),
         ("M3 Max", "Apple M3 Max (30-core GPU)", 36),
         ("mac mini m4", "Apple M4", 16),
+        ("Mac mini", "Apple M4", 16),
+        ("Mac mini 16GB", "Apple M4", 16),
+        ("mac mini 48 gb", "Apple M4 Pro", 48),
+        ("Mac mini 8GB M1", "Apple M1", 8),
+        ("iMac 24GB", "Apple M4", 24),
         ("NVIDIA GeForce RTX 4090, 24564MiB", "GeForce RTX 4090", 24),
         ("ASUS TUF Gaming RTX 4070 Ti Super OC 16GB", "GeForce RTX 4070 Ti SUPER", 16),
         ("MSI GeForce RTX 3060 Ventus 2X 12G", "GeForce RTX 3060 12 GB", 12),
@@ -162,7 +167,7 @@ def test_memory_makers_and_machines_are_read(text: str, name: str, gib: int) -> 
     [
         "RTX 4090 Ti", "RTX 5080 Super", "GTX 4090", "RX 4090", "H200 PCIe", "V100 SXM5",
         "M40 16GB", "RTX 3080 20GB", "mac studio", "MacBook Air M4 Max", "EPYC 9654",
-        "Mac mini M3",
+        "Mac mini M3", "Mac mini 8GB",
     ],
 )  # fmt: skip
 def test_a_word_that_no_card_explains_is_refused(text: str) -> None:

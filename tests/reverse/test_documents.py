@@ -24,8 +24,8 @@ SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "reverse.schema.json"
 def doc(question: str) -> ReverseDoc:
     settings = Settings(gpus=2, ram_gib=64, ram_bandwidth_gb_s=80)
     if question == "models-for":
-        card, found = models_for("RTX 3060 12GB", settings, ModelFilter(), knowledge(), limit=12)
-        return reverse_doc(question, card.name, found, knowledge())
+        cards, found = models_for("RTX 3060 12GB", settings, ModelFilter(), knowledge(), limit=12)
+        return reverse_doc(question, cards.gpu.name, found, knowledge())
     model, found = gpus_for("llama-3-70b", settings, CardFilter(), knowledge(), limit=12)
     return reverse_doc(question, model.name, found, knowledge())
 

@@ -12,6 +12,7 @@ from advisor.errors import UserError
 from advisor.estimate.limits import find_limits
 from advisor.estimate.memory import estimate_memory
 from advisor.estimate.weights import weights_of
+from advisor.knowledge.cards import Cards
 from advisor.knowledge.types import Gpu
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
@@ -74,6 +75,24 @@ def test_cards_have_the_figures_of_an_estimate(model: str) -> None:
     assert found.fitting + sum(found.left_out.values()) == found.tried == len(knowledge().gpus)
     assert found.rows or found.left_out.get("cannot_run")
     for row in sample(list(found.rows), random.Random(model)):
+        same_as_alone(row)
+
+
+@pytest.mark.parametrize(
+    ("text", "named", "count"),
+    [
+        ("2x RTX 3090", "GeForce RTX 3090", 2),
+        ("dual 3090", "GeForce RTX 3090", 2),
+        ("RTX 3090 + RTX 3060 12GB", "GeForce RTX 3090 + GeForce RTX 3060 12 GB", 2),
+        ("Mac mini 16GB", "Apple M4", 1),
+    ],
+)
+def test_cards_are_counted_and_read_as_everywhere(text: str, named: str, count: int) -> None:
+    """A row's request gives its figures by itself, whatever the cards were called."""
+    cards, found = models_for(text, Settings(), ModelFilter(family="Qwen3"), knowledge())
+    assert (cards.gpu.name, cards.count, found.wish.gpus) == (named, count, count)
+    assert found.rows
+    for row in found.rows[:2]:
         same_as_alone(row)
 
 
@@ -142,7 +161,7 @@ def test_what_is_left_out_is_what_trying_everything_leaves_out(seed: int) -> Non
     gpu = find_gpu(knowledge(), card)
     search = Search(knowledge(), wish)
     for model in sized_models(rng, 14):
-        found = search.best(gpu, wish.gpus, model)
+        found = search.best(Cards(gpu, wish.gpus, (), counted=False), model)
         if found == "not_sizable":
             continue
         try:
