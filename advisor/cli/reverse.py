@@ -35,7 +35,8 @@ _RUN = "How it is to run"
 _ENOUGH = "What is good enough"
 _HOST = "The computer around the card"
 _AS_STATED = (
-    "gpu_memory_utilization", "max_num_batched_tokens", "eager", "text_only", "reserve",
+    "gpu_memory_utilization", "max_num_batched_tokens", "eager", "text_only", "images",
+    "image_size", "reserve",
 )  # fmt: skip
 _FLAGS = ("ram", "ram_type", "ram_bandwidth", "cpu", *_AS_STATED)
 _WHICH = "Which ones"
@@ -82,6 +83,8 @@ class Given(Struct, frozen=True, kw_only=True):
     )
     eager: Annotated[str | None, flag_of("eager", panel=_RUN)] = None
     text_only: Annotated[str | None, flag_of("text_only", panel=_RUN)] = None
+    images: Annotated[int | None, flag_of("images", panel=_RUN)] = None
+    image_size: Annotated[str | None, flag_of("image_size", panel=_RUN)] = None
     reserve: Annotated[str | None, flag_of("reserve_gib", panel=_RUN)] = None
     min_speed: Annotated[
         str | None,

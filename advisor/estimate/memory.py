@@ -181,13 +181,14 @@ def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> 
     each = replace(scenario, batch=sequences_of_a_rank(scenario))
     cells = runtime.cells(each, cache.window, each.context_tokens, each.batch)
     found = runtime.compute(each, cache, cells, placement, knowledge.policy)
+    seen = runtime.image_compute(each, knowledge.policy)
     shares = _shares(scenario, fixed, cells)
     demand = _Demand(
         cards=shares,
         host_weights=placement.host,
         host_kv_cache=cells.bytes_of(cache, 0, placement.start) if placement.start else 0,
         host_compute=found.host,
-        approximate=weights.approximate + cache.approximate + found.approximate,
+        approximate=weights.approximate + cache.approximate + found.approximate + seen.approximate,
         weights=weights,
         shape=cache,
         cells=cells,
@@ -196,6 +197,8 @@ def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> 
     if not scenario.framework.memory_checked:
         demand.approximate += (UNCHECKED,)
     _add_compute(demand, scenario, found.device, knowledge)
+    for share in demand.cards[: 1 if splits_by_layer(scenario) else None]:
+        _hold(share, seen.device)
     if scenario.cards and len(placement.cards) > 1 and not is_pipeline(scenario):
         demand.approximate += (_SPLIT,)
     if cache.loose:
@@ -235,9 +238,7 @@ def _kept_heads(scenario: Scenario) -> int:
 
 def _add_compute(demand: _Demand, scenario: Scenario, found: Range, knowledge: Knowledge) -> None:
     for share in demand.cards:
-        share.compute = found.central
-        share.below += found.central - found.low
-        share.above += found.high - found.central
+        _hold(share, found)
     if scenario.gpus == 1:
         return
     if not splits_by_layer(scenario):
@@ -246,6 +247,12 @@ def _add_compute(demand: _Demand, scenario: Scenario, found: Range, knowledge: K
     if trades(scenario):
         known = communication(scenario.backend, knowledge.policy).central
         demand.approximate += (_COMMUNICATION if known else _COMMUNICATION_UNKNOWN,)
+
+
+def _hold(share: _Share, found: Range) -> None:
+    share.compute += found.central
+    share.below += found.central - found.low
+    share.above += found.high - found.central
 
 
 def _add_draft(

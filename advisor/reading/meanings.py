@@ -131,6 +131,27 @@ def _share(name: str) -> Callable[[Meant, str], None]:
     return apply
 
 
+def _images(meant: Meant, value: str) -> None:
+    """Read ``{"image": 4}``, ``{"image": {"count": 4, "width": 9, "height": 9}}``, ``image=4``."""
+    old = re.fullmatch(r"image=(\d+)(?:,.*)?", value)
+    stated = old[1] if old else _json(value).get("image")
+    limits = stated if isinstance(stated, dict) else {"count": stated}
+    count, width, height = (limits.get(key) for key in ("count", "width", "height"))
+    if count is not None and whole(f"{count}") == 0:
+        meant.settings["text_only"] = True
+    elif count is not None:
+        meant.settings["images"] = whole(f"{count}")
+    if width and height:
+        meant.settings["image_size"] = f"{width}x{height}"
+
+
+def _image_of(form: str) -> Callable[[Meant, str], None]:
+    def apply(meant: Meant, value: str) -> None:
+        meant.settings["image_size"] = form.format(whole(value))
+
+    return apply
+
+
 def _bytes_kept(meant: Meant, value: str) -> None:
     meant.settings["reserve_gib"] = whole(value) / GIB
 
@@ -219,6 +240,9 @@ _MEANINGS: Mapping[str, Callable[[Meant, str], None]] = {
     "batched_tokens": _number("max_num_batched_tokens"),
     "eager": _switch("eager"),
     "text_only": _switch("text_only"),
+    "images": _images,
+    "image_tokens": _image_of("{:.0f} tokens"),
+    "image_side": _image_of("{0:.0f}x{0:.0f}"),
     "reserve": _bytes_kept,
 }
 

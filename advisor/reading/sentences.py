@@ -18,80 +18,15 @@ from advisor.knowledge.catalogue import BACKEND_OF_WORD
 from advisor.knowledge.types import Knowledge
 from advisor.memo import by_identity
 from advisor.reading.cards import find_cards
-from advisor.reading.cpus import is_cpu
 from advisor.reading.public_list import find_public
-from advisor.reading.ram import read_ram
-from advisor.units import GIB, UnitError, parse_whole
+from advisor.reading.sentence_numbers import COUNTS, HOLE, read_numbers
+from advisor.units import GIB
 
 _LONGEST_NAME = 8
 """Words of a name; no card or model has more."""
-_COUNTS = {
-    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "eight": 8, "ten": 10, "dual": 2,
-    "twin": 2, "triple": 3, "quad": 4, "both": 2, "a": 1, "an": 1, "one": 1, "single": 1, "my": 1,
-}  # fmt: skip
-_N = r"(?P<n>\d[\d,_]*(?:\.\d+)?(?:e\d+)?)\s*(?P<k>[km])?"
-_COUNT = rf"(?P<n>\d+|{'|'.join(_COUNTS)})"
-_WINDOW = r"(?:context(?:[\s_-]+(?:window|length|size))?|ctx|seq(?:uence)?\s+length)"
-_AT_ONCE = r"(?:concurrent|parallel|simultaneous)"
-_USERS = r"(?:users?|people|persons?|sequences?|slots?|streams?|clients?|sessions?|conversations?)"
-_ASKED = r"(?:requests?|queries|prompts?)"
-_RAM = r"(?:system\s+|main\s+|of\s+)*(?:ddr\d\s+)?(?:ram|system\s+memory|main\s+memory)"
-_GB = r"(?P<n>\d+)\s*(?:gi?b|g|go)"
-_RATE = r"(?:[\s@-]*\d{1,2}\d(?:00|33|66|67)(?!\s*(?:xtx?|gre)\b)(?:\s*(?:mt/?s|mhz))?)"
-"""Rates of memory; numbers of cards end otherwise, or have a word behind them."""
-_CHANNELS = r"(?:[\s,]+(?:\d{1,2}|single|dual|triple|quad|six|octa|eight|twelve)[\s-]*channels?)"
-_WIDTH = rf"(?:{_CHANNELS}|\s*x\s*\d{{1,2}}(?=\s*(?:[,.;?!]|$)))?"
-_DDR = rf"(?:lp)?ddr[345][lx]?{_RATE}?{_WIDTH}"
-_SIZED = r"(?:\d+\s*x\s*)?\d+\s*(?:[gt]i?b|g|go)(?:\s*x\s*\d+)?"
-_KV = r"(?P<w>f16|bf16|q8_0|q8|q5_1|q5_0|q4_1|q4_0|q4|fp8(?:_e[45]m[23])?|int8)"
-_IS = r"\s*(?:of|=|:|at|in|as)?\s*"
-_PATTERNS: Sequence[tuple[str, str]] = (
-    ("batch", rf"\bbatch(?:\s+size)?{_IS}(?P<n>\d+)\b"),
-    ("batch", rf"\b{_COUNT}\s+(?:{_AT_ONCE}\s+)?{_USERS}\b"),
-    ("batch", rf"\b(?P<n>\d+)\s+{_AT_ONCE}(?:\s+{_ASKED})?\b"),
-    ("batch", rf"\b(?P<n>\d+)\s+{_ASKED}\s+(?:at\s+once|in\s+parallel|at\s+a\s+time)\b"),
-    ("context", rf"{_WINDOW}{_IS}{_N}(?:\s+tokens?)?\b"),
-    ("context", rf"\b{_N}[\s-]*(?:tokens?\s+(?:of\s+)?)?(?:{_WINDOW}|tokens?)\b"),
-    (
-        "ram",
-        rf"\b(?P<r>{_SIZED}[\s,]+(?:of\s+)?(?:(?:system|main)\s+)?(?:ram\s+)?{_DDR})(?:\s+ram)?\b",
-    ),
-    ("ram", rf"\b(?P<r>{_DDR}[\s,]+{_SIZED})(?:\s+ram)?\b"),
-    ("ram_type", rf"\b(?P<r>{_DDR})(?:\s+ram)?\b"),
-    ("ram", rf"\b{_GB}\s+{_RAM}\b"),
-    ("ram", rf"\b{_RAM}{_IS}{_GB}\b"),
-    ("gpu_layers", r"\b(?P<n>\d+)\s+layers\s+(?:on|in)\s+(?:the\s+)?(?:gpu|card|vram)\b"),
-    ("gpu_layers", r"(?<!\w)(?:-?ngl|gpu[\s-]layers)\s*=?\s*(?P<n>\d+)\b"),
-    ("kv_cache", rf"\b{_KV}\s+(?:kv|k/v|key[/-]value)(?:[\s-]?cache)?\b"),
-    ("kv_cache", rf"\b(?:kv|k/v)(?:[\s-]?cache)?{_IS}{_KV}\b"),
-    ("split", r"\b(?P<w>tensor|layer|row)[\s-](?:split|parallel(?:ism)?)\b"),
-    ("mtp", r"\b(?P<n>\d+)\s+(?:mtp|drafted)\s+tokens?\b|\bmtp\s*=?\s*(?P<m>\d+)\b"),
-    ("text_only", r"\b(?P<on>text[\s-]only|without\s+(?:vision|images|mmproj)|no[\s-]mmproj)\b"),
-    ("eager", r"\b(?P<on>(?:enforce[\s-])?eager(?:[\s-]mode)?)\b"),
-    (
-        "reserve",
-        r"\b(?:reserve|keep|leave)\s+(?P<s>\d+(?:\.\d+)?\s*gi?b)(?:\s+(?:free|for\s+other\s+programs))?\b",
-    ),
-    (
-        "reserve",
-        r"\b(?P<s>\d+(?:\.\d+)?\s*gi?b)\s+(?:reserved|taken|used)\s+(?:for|by)\s+other\s+programs\b",
-    ),
-    ("max_num_batched_tokens", rf"\bmax[\s_-]num[\s_-]batched[\s_-]tokens{_IS}{_N}"),
-    ("gpu_memory_utilization", rf"\b(?:gpu[\s-])?memory[\s-]utili[sz]ation{_IS}(?P<f>0?\.\d+)"),
-    ("context", r"\b(?:at|with|to|for)\s+(?P<n>\d+)\s*(?P<k>k)\b"),
-    ("context", r"(?<![\w.])(?P<n>\d+)(?P<k>k)\b"),
-)
-"""A key of a request, and how it is said; the first of a key counts. What waits beside a context,
-``16k context 8 users``, is taken before it."""
 _GLUED_COUNT = re.compile(r"\b(\d{1,2}x)(?=[a-z])", re.IGNORECASE)
-_CPU = re.compile(
-    r"\b(?:(?:amd|intel)\s+)?(?:(?:ryzen|threadripper|epyc|xeon|core\s+(?:ultra|i[3579]))\b"
-    r"|i[3579][\s-]?\d{4,5}|\d{4,5}(?:x3d|[xk]|kf|ks|wx)\b)",
-    re.IGNORECASE,
-)
-"""How a processor begins; whether it is one its list says, which is read only then."""
-_HOLE, _MODEL_WAS = "|", "|model|"
-"""What stands where a name was taken out."""
+_MODEL_WAS = "|model|"
+"""What stands where the model was taken out."""
 _EXAMPLE = 'Name a card and a model: "can I run llama 3.1 8b on an RTX 3060 12GB".'
 _PLURAL = re.compile(r"(?<=[0-9a-z])s\b", re.IGNORECASE)
 _TRAINS = re.compile(r"\bfine[\s-]?tun(?:e|ing)\b|\btrain(?:ing)?\b", re.IGNORECASE)
@@ -99,7 +34,6 @@ _MEMORY = re.compile(r"\d{1,3}\s?(?:gi?b|go?)", re.IGNORECASE)
 _BITS = re.compile(r"([48])[\s-]?bits?|(?:q|int)([48])", re.IGNORECASE)
 _ENGLISH = frozenset({"full", "half"})
 """Words for formats that mean other things in a sentence."""
-_KV_WORDS = {"q8": "q8_0", "q4": "q4_0"}
 _WORD = re.compile(r"[^\s,;?!()\"']+")
 _PIECE = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
 _SIZE = re.compile(r"\d+(?:\.\d+)?(?:gi?b|g|go|b|bit|bpw)?")
@@ -134,7 +68,7 @@ def read_sentence(text: str, knowledge: Knowledge) -> Read:
     if said := _TRAINS.search(text):
         raise RequestError(f"'{said[0]}': training is not sized here, only what runs a model")
     read = Read()
-    rest = _numbers(_without_cpu(_GLUED_COUNT.sub(r"\1 ", text), read), read)
+    rest = read_numbers(_GLUED_COUNT.sub(r"\1 ", text), read.settings)
     words: Sequence[str] = [word.strip(".:") for word in _WORD.findall(rest)]
     for name, find in _FINDERS.items():
         words = _taken(words, name, find, knowledge, read)
@@ -146,7 +80,7 @@ def read_sentence(text: str, knowledge: Knowledge) -> Read:
 
 
 def _means_something(word: str) -> bool:
-    known = word.casefold() in _STOP or word in {_HOLE, _MODEL_WAS}
+    known = word.casefold() in _STOP or word in {HOLE, _MODEL_WAS}
     return not known and any(map(str.isalnum, word))
 
 
@@ -189,68 +123,12 @@ def _no_card(size: str, knowledge: Knowledge) -> RequestError:
 def _counted(word: str) -> int:
     """How many a word says there are; 0 for a word that says none."""
     glued = re.fullmatch(r"(\d{1,2})x", word, re.IGNORECASE)
-    return int(glued[1]) if glued else _COUNTS.get(word.casefold(), 0)
+    return int(glued[1]) if glued else COUNTS.get(word.casefold(), 0)
 
 
 def _is_of_name(word: str, known: frozenset[str]) -> bool:
     """Whether a word is part of a name: it has a figure, a hyphen, or stands in known names."""
     return word.casefold() in known or "-" in word or any(map(str.isdigit, word))
-
-
-# ---- the processor, and numbers
-
-
-def _without_cpu(text: str, read: Read) -> str:
-    """Take out the processor: what is known of any stretch of words that begins with its brand."""
-    for begin in _CPU.finditer(text):
-        words = text[begin.start() :].split()[:_LONGEST_NAME]
-        for size in range(len(words), 0, -1):
-            said = " ".join(words[:size]).strip(",;.?!()")
-            if is_cpu(said):
-                read.settings["cpu"] = said
-                behind = text[begin.start() :].split(maxsplit=size)[size:]
-                return f"{text[: begin.start()]} {_HOLE} {' '.join(behind)}"
-    return text
-
-
-def _numbers(text: str, read: Read) -> str:
-    """Take the numbers that have a meaning out of the text, the first of each."""
-    for name, pattern in _PATTERNS:
-        matched = None if name in read.settings else re.search(pattern, text, re.IGNORECASE)
-        value = _value(name, matched.groupdict()) if matched else None
-        if matched and value is not None:
-            read.settings[name] = value
-            text = f"{text[: matched.start()]} | {text[matched.end() :]}"
-    return text
-
-
-def _value(name: str, found: Mapping[str, str | None]) -> object:
-    """Give what a pattern found as the value of a key; None for a number that is not whole."""
-    if said := found.get("r"):
-        return said if _is_ram(said) else None
-    if found.get("on"):
-        return "on"
-    if size := found.get("s"):
-        return size
-    if share := found.get("f"):
-        return float(share)
-    if word := found.get("w"):
-        return _KV_WORDS.get(word.casefold(), word.casefold())
-    number = found.get("n") or found.get("m") or "1"
-    if number.casefold() in _COUNTS:
-        return _COUNTS[number.casefold()]
-    try:
-        return f"{number}GB" if name == "ram" else parse_whole(number + (found.get("k") or ""))
-    except UnitError:
-        return None
-
-
-def _is_ram(text: str) -> bool:
-    try:
-        read_ram(text)
-    except (RequestError, UnitError):
-        return False
-    return True
 
 
 # ---- names
@@ -272,20 +150,20 @@ def _taken(
                 continue
             if found := find(" ".join(part), knowledge):
                 read.settings[name] = found
-                hole = _MODEL_WAS if name == "model" else _HOLE
+                hole = _MODEL_WAS if name == "model" else HOLE
                 return [*words[:at], hole, *words[at + size :]]
     return words
 
 
 def _may_name(part: Sequence[str], known: frozenset[str], name: str) -> bool:
     """Whether every word may belong to such a name, so that asking is worth it."""
-    if part[0].casefold() in _STOP - _COUNTS.keys() or part[-1].casefold() in _STOP:
+    if part[0].casefold() in _STOP - COUNTS.keys() or part[-1].casefold() in _STOP:
         return False
     return all(_belongs(word.casefold(), known, name) for word in part)
 
 
 def _belongs(word: str, known: frozenset[str], name: str) -> bool:
-    if word in known or (name == "gpu" and word in _COUNTS) or _SIZE.fullmatch(word):
+    if word in known or (name == "gpu" and word in COUNTS) or _SIZE.fullmatch(word):
         return True
     if name == "model" and ("/" in word or word.endswith(".gguf")):
         return True
@@ -317,7 +195,7 @@ def _singular(spelling: str, named: Cards, knowledge: Knowledge) -> str:
 
 def _spellings(text: str) -> Iterator[str]:
     first, _, rest = text.partition(" ")
-    count = _COUNTS.get(first.casefold())
+    count = COUNTS.get(first.casefold())
     glued = re.fullmatch(r"(\d+)\s*x\s*(.+)|(.+?)\s*x\s*(\d+)", text, re.IGNORECASE)
     if count and rest:
         for one in (rest, _PLURAL.sub("", rest)):

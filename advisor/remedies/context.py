@@ -15,6 +15,7 @@ from advisor.remedies.option import Base, Option, Remedy, make_option
 from advisor.remedies.search import Bounds, Degree
 from advisor.runtimes.commands import can_tell
 from advisor.scenario.figures import Limits, margin_of
+from advisor.scenario.images import least_context
 from advisor.scenario.scenario import Scenario
 
 _STEP_TOKENS = 256
@@ -26,7 +27,7 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
         return
     margin = "tight_below_percent" if base.card_fits else "thin_below_percent"
     context = _shorter(base.scenario, base.knowledge, margin)
-    if context is None or context <= base.scenario.depth_tokens:
+    if context is None or context < least_context(base.scenario):
         return
     other = replace(base.scenario, context_tokens=context)
     if can_tell(other, "context"):

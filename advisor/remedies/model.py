@@ -183,7 +183,7 @@ def _with_model(base: Base, scenario: Scenario, model: Model) -> Scenario | None
     if support.unsized(scenario.framework, model.shape):
         return None
     trained = model.trained_context_tokens
-    context = base.request.context or default_context(model)
+    context = base.request.context or default_context(model, base.request)
     context = min(context, trained) if trained else context
     if context <= scenario.depth_tokens or (scenario.cpu_experts and not model.shape.moe):
         return None

@@ -227,7 +227,7 @@ def _completed(
     stated = full.get("split", request.split)
     if stated and scenario.gpus > 1 and stated != (way := split_of(scenario)):
         full["split"] = way
-    stated_context = request.context or default_context(scenario.model)
+    stated_context = request.context or default_context(scenario.model, request)
     if "context" not in full and stated_context != scenario.context_tokens:
         full["context"] = scenario.context_tokens
     if scenario.gpu and "backend" not in full:

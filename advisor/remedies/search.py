@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from advisor.knowledge.types import Format, Knowledge, KvType
 from advisor.remedies.option import EFFORTS, Base, Effort, Option, Remedy, make_option
+from advisor.scenario.images import least_context
 from advisor.scenario.scenario import Scenario, offloads
 
 _GENTLE_CACHE_BITS = 8.0
@@ -43,7 +44,7 @@ class Bounds(Struct, frozen=True):
         """The shortest context to go down to, tokens; nobody needs more than was trained."""
         useful = min(scenario.context_tokens, scenario.model.trained_context_tokens or 2**62)
         kept = int(useful * self.context_kept)
-        shortest = max(kept, self.least_context_tokens, scenario.depth_tokens + 1)
+        shortest = max(kept, self.least_context_tokens, least_context(scenario))
         return min(shortest, scenario.context_tokens)
 
     def batch(self, scenario: Scenario) -> int:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
+from advisor.scenario.images import images_of, read_size, tokens_of_image, tower_bytes
 from advisor.scenario.scenario import split_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ _HIDDEN_STATES = 4
 _GATED_TENSORS = 3
 _PLAIN_TENSORS = 2
 _ACTIVATIONS = "activations: a rough formula, as no figure for them is held here"
+_IMAGES = "activations: those of the image tower by a rough formula"
+_IMAGES_UNKNOWN = "activations: without those of the image tower, whose sizes are not known"
 _RULES = "KV cache: this runtime's rules were read, not measured"
 
 
@@ -181,6 +184,8 @@ class Runtime:
     """Tokens of a prompt computed at once; None: all of it."""
     sees_card: ClassVar[bool] = False
     """What it holds while it computes follows from the card as well."""
+    image_bytes: ClassVar[int] = _HALF_BYTES
+    """Bytes of a number in which the tower that reads images computes."""
     most_sequences: ClassVar[int] = 2**16
     """Where a search for the largest batch ends: more may fit, how many is not known."""
 
@@ -256,6 +261,22 @@ class Runtime:
         chunk = self.chunk_tokens if told is None else told
         return held if chunk is None else min(held, chunk)
 
+    def image_compute(self, scenario: Scenario, policy: Mapping[str, float]) -> Compute:
+        """Size what the tower computes the images of prompts in; nothing where there are none."""
+        model = scenario.model
+        if not images_of(model, scenario) or scenario.framework.vision is False:
+            return Compute(NO_BYTES)
+        tokens = tokens_of_image(model, read_size(scenario.image_size)) or 0
+        at_once = self.images_at_once(scenario, tokens, policy)
+        held = tower_bytes(model, scenario, at_once, self.image_bytes)
+        if held is None:
+            return Compute(NO_BYTES, approximate=(_IMAGES_UNKNOWN,))
+        return Compute(Range(held, 0, 2 * held), approximate=(_IMAGES,))
+
+    def images_at_once(self, scenario: Scenario, _tokens: int, _policy: Mapping[str, float]) -> int:
+        """Count the images that the tower computes at once: those of every prompt."""
+        return images_of(scenario.model, scenario) * scenario.batch
+
     def inputs_at_once(self, scenario: Scenario) -> int:
         """Count the encoder inputs computed at once."""
         return scenario.batch
@@ -329,6 +350,11 @@ class Server(Runtime):
 
     claims_memory = True
     by_layer = False
+
+    def images_at_once(self, scenario: Scenario, tokens: int, policy: Mapping[str, float]) -> int:
+        """Count as many images of all prompts as one step has tokens for, one at least."""
+        every = super().images_at_once(scenario, tokens, policy)
+        return min(every, max(self.tokens_at_once(scenario, policy) // max(tokens, 1), 1))
 
     def index_bytes(self, mla: Mla, _key: KvType) -> int:
         """Size a key of the index: one byte an element, with a float32 scale for every block.

@@ -14,6 +14,7 @@ from advisor.models.stored_tensors import Model
 from advisor.runtimes.llamacpp import LOGICAL_BATCH
 from advisor.scenario.capability import DTYPES, dtypes
 from advisor.scenario.figures import Memory
+from advisor.scenario.images import image_limit, read_size
 from advisor.scenario.resolve import DEFAULT_UBATCH, default_backend
 from advisor.scenario.scenario import (
     Scenario,
@@ -344,6 +345,11 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "memory_fraction": _fraction,
     "memory_fraction_lowered": _lowered,
     "static_fraction": _static,
+    "image_limit": lambda s: image_limit(s.scenario, sized=True),
+    "image_count": lambda s: image_limit(s.scenario, sized=False),
+    "image_tokens": lambda s: _stated(
+        read_size(s.scenario.image_size).tokens if s.scenario.model.vision_parameters else None
+    ),
     "batched_tokens": lambda s: _stated(s.scenario.max_num_batched_tokens),
 }
 """Placeholder -> its value; None leaves the piece out."""

@@ -66,6 +66,7 @@ class LlamaCpp(Runtime):
     one_engine = True
     sizes_layers_in_ram = True
     overheads = ()
+    image_bytes = FLOAT_BYTES
     most_sequences = 256
 
     def uses_window(self, shape: Shape) -> bool:
@@ -120,6 +121,12 @@ class LlamaCpp(Runtime):
         elif _works_as_pipeline(scenario, graph, placement):
             central, high, why = central + found.pipeline, high + found.pipeline, (_PIPELINE,)
         return Compute(Range(central, low, high), found.host, why)
+
+    def images_at_once(
+        self, _scenario: Scenario, _tokens: int, _policy: Mapping[str, float]
+    ) -> int:
+        """Compute one image after the other (``tools/mtmd``)."""
+        return 1
 
     def keeps_draft_states(self, shape: Shape) -> bool:
         """Whether it can take a recurrent state back."""

@@ -27,6 +27,7 @@ from advisor.scenario.choices import (
     precision_asked,
     precision_said,
 )
+from advisor.scenario.images import images_said, least_context, prompt_tokens, read_size
 from advisor.scenario.ram import RamPace, pace_fields, ram_pace, said_of
 from advisor.scenario.scenario import Scenario, impossible_split, offloads
 from advisor.scenario.settings import STATED, Request, number_problems
@@ -35,6 +36,9 @@ from advisor.units import GIB
 
 DEFAULT_CONTEXT_TOKENS = 4096
 DEFAULT_UBATCH = 512
+_IMAGE_STEP = 256
+"""The tokens of images are rounded up to so many, where they make the context longer."""
+NOTHING_STATED = Request()
 _T = TypeVar("_T")
 
 
@@ -73,6 +77,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     backend = problems.attempt(lambda: _backend(request, gpu))
     draft = problems.given(request.draft_model, lambda one: find_model_named(one, knowledge))
     pace = problems.attempt(lambda: ram_pace(request, gpu, knowledge))
+    problems.given(request.image_size, read_size)
     raise_problems(problems.errors)
     assert model and read and formats and kv_types  # noqa: PT018
     precision, framework = choose(
@@ -127,6 +132,7 @@ def _settings_said(scenario: Scenario) -> Iterator[str]:
         yield f"{scenario.reserve_gib:g} GiB of each card is left to other programs, as stated."
     if scenario.text_only:
         yield "The part that reads images is left out, as stated."
+    yield from images_said(scenario)
     for name, sentence in _OF_SERVERS.items():
         value = getattr(scenario, name)
         if value and scenario.framework.memory_fraction is not None:
@@ -203,9 +209,11 @@ def _backend(request: Request, gpu: Gpu | None) -> str | None:
     )
 
 
-def default_context(model: Model) -> int:
-    """The context used when none is stated, tokens."""
-    return min(DEFAULT_CONTEXT_TOKENS, model.trained_context_tokens or DEFAULT_CONTEXT_TOKENS)
+def default_context(model: Model, request: Request = NOTHING_STATED) -> int:
+    """The context used when none is stated, tokens; images of a prompt come beside."""
+    beside = -(-(prompt_tokens(model, request) or 0) // _IMAGE_STEP) * _IMAGE_STEP
+    tokens = DEFAULT_CONTEXT_TOKENS + beside
+    return min(tokens, model.trained_context_tokens or tokens)
 
 
 def default_ubatch(model: Model, framework: Framework, context_tokens: int) -> int:
@@ -239,7 +247,7 @@ def assembled(
 ) -> Scenario:
     """Apply the documented defaults to what was looked up."""
     batch = request.batch or 1
-    context = request.context or default_context(model)
+    context = request.context or default_context(model, request)
     flash = request.flash_attention
     return Scenario(
         gpu=cards.gpu if cards else None,
@@ -320,6 +328,12 @@ def _impossible(request: Request, scenario: Scenario, knowledge: Knowledge) -> I
         yield RequestError(
             f"depth is {scenario.depth_tokens:,}, the context {scenario.context_tokens:,}",
             hint="Give a depth below the context.",
+        )
+    if least_context(scenario) > max(scenario.context_tokens, scenario.depth_tokens + 1):
+        yield RequestError(
+            f"the images of a prompt take {least_context(scenario) - 1:,} tokens, the context is "
+            f"{scenario.context_tokens:,}",
+            hint="Give a longer context, or fewer or smaller images.",
         )
     yield from impossible_split(scenario)
     yield from support.cache_problems(scenario)

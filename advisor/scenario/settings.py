@@ -85,8 +85,7 @@ class Stated(Struct, frozen=True, kw_only=True):
     cpu_cores: Annotated[int | None, Setting(
         "CPU cores.", _HOST, most=4096, effort=1, tried=(2, 4, 6, 8, 16, 32),
         drawn=(None, None, None, None, 4, 8, None, 7, 64), fact="host.cpu_cores",
-        counts=("cores", "core"), listed_before="draft_model",
-        called=("cores", "threads"),
+        counts=("cores", "core"), listed_before="draft_model", called=("cores", "threads"),
     )] = None
     gpu_memory_utilization: Annotated[float | None, Setting(
         "Share of each card that a server claims: 0.9 or 90%.", _MEMORY, "as the framework does",
@@ -101,9 +100,14 @@ class Stated(Struct, frozen=True, kw_only=True):
     text_only: Annotated[bool | None, Setting(
         "Leave the part that reads images out: on or off.", _MEMORY, "off",
     )] = None
+    images: Annotated[int | None, Setting("Images of a prompt.", _MEMORY, "none", most=4096)] = None
+    image_size: Annotated[str | None, Setting(
+        "Their size: 1024x768, 1080p, or the tokens of one: 1024 tokens.", _MEMORY,
+        "1024x1024, or as the model takes them", called=("resolution", "image-resolution"),
+    )] = None
     reserve_gib: Annotated[float | None, Setting(
-        "Memory of each card that other programs take, for example 2GB.", _MEMORY, "none",
-        least=0, most=1_048_576, unit="GiB", with_unit="reserve",
+        "Memory of each card that other programs take, for example 2GB.", _MEMORY, "none", least=0,
+        most=1_048_576, unit="GiB", with_unit="reserve",
     )] = None
     split: Annotated[Split | None, Setting(
         "How several cards share the model: whole layers, rows of every matrix (llama.cpp), every "
@@ -145,12 +149,10 @@ class Request(Stated, frozen=True):
         called=("kv", "kv-type", "kv-quant", "cache-type", "kv-cache-dtype", "kv-cache-type"),
     )] = None
     kv_cache_k: Annotated[str | None, Setting(
-        "Type of the K half alone.", _MEMORY, fixed=False,
-        called=("cache-type-k", "ctk"),
+        "Type of the K half alone.", _MEMORY, fixed=False, called=("cache-type-k", "ctk"),
     )] = None
     kv_cache_v: Annotated[str | None, Setting(
-        "Type of the V half alone.", _MEMORY, fixed=False,
-        called=("cache-type-v", "ctv"),
+        "Type of the V half alone.", _MEMORY, fixed=False, called=("cache-type-v", "ctv"),
     )] = None
     framework: Annotated[str | None, Setting(
         "llama.cpp, vLLM, transformers ...", _RUN, "the first that runs it", fixed=False, effort=3,
@@ -168,8 +170,7 @@ class Request(Stated, frozen=True):
         called=("flash-attn", "fa"),
     )] = None
     ubatch: Annotated[int | None, Setting(
-        "Tokens computed at once.", _MEMORY, "512", most=65_536,
-        called=("ubatch-size", "ub"),
+        "Tokens computed at once.", _MEMORY, "512", most=65_536, called=("ubatch-size", "ub"),
     )] = None
     kv_unified: Annotated[bool | None, Setting(
         "One cache for all sequences: on or off.", _MEMORY, "on",
@@ -179,13 +180,11 @@ class Request(Stated, frozen=True):
     )] = None
     gpu_layers: Annotated[int | str | None, Setting(
         "Layers on the card, a number or all.", _MEMORY, "all", fixed=False, effort=1,
-        shown_before="flash_attention",
-        called=("ngl", "n-gpu-layers", "layers"),
+        shown_before="flash_attention", called=("ngl", "n-gpu-layers", "layers"),
     )] = None
     cpu_experts: Annotated[int | str | None, Setting(
         "Layers whose experts stay in RAM, a number or all.", _MEMORY, "0", fixed=False, effort=1,
-        shown_before="flash_attention",
-        called=("n-cpu-moe", "cpu-moe", "ncmoe"),
+        shown_before="flash_attention", called=("n-cpu-moe", "cpu-moe", "ncmoe"),
     )] = None
     logits_rows: Annotated[int | None, Setting(
         "Rows of logits kept.", _MEMORY, "the batch", most=2**20, fixed=False,

@@ -1,0 +1,150 @@
+"""The numbers of a question and its processor: contexts, users, RAM, shares, images."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, MutableMapping, Sequence
+
+from advisor.errors import RequestError
+from advisor.reading.cpus import is_cpu
+from advisor.reading.ram import read_ram
+from advisor.units import UnitError, parse_whole
+
+HOLE = "|"
+"""What stands where something was taken out."""
+_LONGEST_NAME = 8
+COUNTS = {
+    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "eight": 8, "ten": 10, "dual": 2,
+    "twin": 2, "triple": 3, "quad": 4, "both": 2, "a": 1, "an": 1, "one": 1, "single": 1, "my": 1,
+}  # fmt: skip
+_N = r"(?P<n>\d[\d,_]*(?:\.\d+)?(?:e\d+)?)\s*(?P<k>[km])?"
+_COUNT = rf"(?P<n>\d+|{'|'.join(COUNTS)})"
+_WINDOW = r"(?:context(?:[\s_-]+(?:window|length|size))?|ctx|seq(?:uence)?\s+length)"
+_AT_ONCE = r"(?:concurrent|parallel|simultaneous)"
+_USERS = r"(?:users?|people|persons?|sequences?|slots?|streams?|clients?|sessions?|conversations?)"
+_ASKED = r"(?:requests?|queries|prompts?)"
+_RAM = r"(?:system\s+|main\s+|of\s+)*(?:ddr\d\s+)?(?:ram|system\s+memory|main\s+memory)"
+_GB = r"(?P<n>\d+)\s*(?:gi?b|g|go)"
+_RATE = r"(?:[\s@-]*\d{1,2}\d(?:00|33|66|67)(?!\s*(?:xtx?|gre)\b)(?:\s*(?:mt/?s|mhz))?)"
+"""Rates of memory; numbers of cards end otherwise, or have a word behind them."""
+_CHANNELS = r"(?:[\s,]+(?:\d{1,2}|single|dual|triple|quad|six|octa|eight|twelve)[\s-]*channels?)"
+_WIDTH = rf"(?:{_CHANNELS}|\s*x\s*\d{{1,2}}(?=\s*(?:[,.;?!]|$)))?"
+_DDR = rf"(?:lp)?ddr[345][lx]?{_RATE}?{_WIDTH}"
+_SIZED = r"(?:\d+\s*x\s*)?\d+\s*(?:[gt]i?b|g|go)(?:\s*x\s*\d+)?"
+_KV = r"(?P<w>f16|bf16|q8_0|q8|q5_1|q5_0|q4_1|q4_0|q4|fp8(?:_e[45]m[23])?|int8)"
+_IS = r"\s*(?:of|=|:|at|in|as)?\s*"
+_PATTERNS: Sequence[tuple[str, str]] = (
+    ("batch", rf"\bbatch(?:\s+size)?{_IS}(?P<n>\d+)\b"),
+    ("batch", rf"\b{_COUNT}\s+(?:{_AT_ONCE}\s+)?{_USERS}\b"),
+    ("batch", rf"\b(?P<n>\d+)\s+{_AT_ONCE}(?:\s+{_ASKED})?\b"),
+    ("batch", rf"\b(?P<n>\d+)\s+{_ASKED}\s+(?:at\s+once|in\s+parallel|at\s+a\s+time)\b"),
+    ("context", rf"{_WINDOW}{_IS}{_N}(?:\s+tokens?)?\b"),
+    ("context", rf"\b{_N}[\s-]*(?:tokens?\s+(?:of\s+)?)?(?:{_WINDOW}|tokens?)\b"),
+    (
+        "ram",
+        rf"\b(?P<r>{_SIZED}[\s,]+(?:of\s+)?(?:(?:system|main)\s+)?(?:ram\s+)?{_DDR})(?:\s+ram)?\b",
+    ),
+    ("ram", rf"\b(?P<r>{_DDR}[\s,]+{_SIZED})(?:\s+ram)?\b"),
+    ("ram_type", rf"\b(?P<r>{_DDR})(?:\s+ram)?\b"),
+    ("ram", rf"\b{_GB}\s+{_RAM}\b"),
+    ("ram", rf"\b{_RAM}{_IS}{_GB}\b"),
+    ("gpu_layers", r"\b(?P<n>\d+)\s+layers\s+(?:on|in)\s+(?:the\s+)?(?:gpu|card|vram)\b"),
+    ("gpu_layers", r"(?<!\w)(?:-?ngl|gpu[\s-]layers)\s*=?\s*(?P<n>\d+)\b"),
+    ("kv_cache", rf"\b{_KV}\s+(?:kv|k/v|key[/-]value)(?:[\s-]?cache)?\b"),
+    ("kv_cache", rf"\b(?:kv|k/v)(?:[\s-]?cache)?{_IS}{_KV}\b"),
+    ("split", r"\b(?P<w>tensor|layer|row)[\s-](?:split|parallel(?:ism)?)\b"),
+    ("mtp", r"\b(?P<n>\d+)\s+(?:mtp|drafted)\s+tokens?\b|\bmtp\s*=?\s*(?P<m>\d+)\b"),
+    (
+        "image_size",
+        r"\b(?P<s>\d{2,5}\s*[x\u00d7]\s*\d{2,5}|720p|1080p|4k(?=\s+(?:image|photo)))(?:\s*px)?\b",
+    ),
+    (
+        "images",
+        rf"\b{_COUNT}\s+(?:(?:large|small|big|\||px|full[\s-]hd)\s+)*(?:images?|photos?|pictures?|screenshots?)(?:\s+(?:per|in\s+each|each|a)\s+(?:prompt|request|message|query))?\b",
+    ),
+    ("text_only", r"\b(?P<on>text[\s-]only|without\s+(?:vision|images|mmproj)|no[\s-]mmproj)\b"),
+    ("eager", r"\b(?P<on>(?:enforce[\s-])?eager(?:[\s-]mode)?)\b"),
+    (
+        "reserve",
+        r"\b(?:reserve|keep|leave)\s+(?P<s>\d+(?:\.\d+)?\s*gi?b)(?:\s+(?:free|for\s+other\s+programs))?\b",
+    ),
+    (
+        "reserve",
+        r"\b(?P<s>\d+(?:\.\d+)?\s*gi?b)\s+(?:reserved|taken|used)\s+(?:for|by)\s+other\s+programs\b",
+    ),
+    ("max_num_batched_tokens", rf"\bmax[\s_-]num[\s_-]batched[\s_-]tokens{_IS}{_N}"),
+    ("gpu_memory_utilization", rf"\b(?:gpu[\s-])?memory[\s-]utili[sz]ation{_IS}(?P<f>0?\.\d+)"),
+    ("context", r"\b(?:at|with|to|for)\s+(?P<n>\d+)\s*(?P<k>k)\b"),
+    ("context", r"(?<![\w.])(?P<n>\d+)(?P<k>k)\b"),
+)
+"""A key of a request, and how it is said; the first of a key counts. What waits beside a context,
+``16k context 8 users``, is taken before it."""
+_CPU = re.compile(
+    r"\b(?:(?:amd|intel)\s+)?(?:(?:ryzen|threadripper|epyc|xeon|core\s+(?:ultra|i[3579]))\b"
+    r"|i[3579][\s-]?\d{4,5}|\d{4,5}(?:x3d|[xk]|kf|ks|wx)\b)",
+    re.IGNORECASE,
+)
+"""How a processor begins; whether it is one its list says, which is read only then."""
+_KV_WORDS = {"q8": "q8_0", "q4": "q4_0"}
+
+
+def read_numbers(text: str, settings: MutableMapping[str, object]) -> str:
+    """Take the processor, then the numbers that have a meaning, out of a text; the first of each.
+
+    Args:
+        text: The question.
+        settings: Takes the keys of a request that are found.
+
+    Returns:
+        The text with holes where they stood.
+    """
+    text = _without_cpu(text, settings)
+    for name, pattern in _PATTERNS:
+        matched = None if name in settings else re.search(pattern, text, re.IGNORECASE)
+        value = _value(name, matched.groupdict()) if matched else None
+        if matched and value is not None:
+            settings[name] = value
+            text = f"{text[: matched.start()]} {HOLE} {text[matched.end() :]}"
+    return text
+
+
+def _without_cpu(text: str, settings: MutableMapping[str, object]) -> str:
+    """Take out the processor: what is known of any stretch of words that begins with its brand."""
+    for begin in _CPU.finditer(text):
+        words = text[begin.start() :].split()[:_LONGEST_NAME]
+        for size in range(len(words), 0, -1):
+            said = " ".join(words[:size]).strip(",;.?!()")
+            if is_cpu(said):
+                settings["cpu"] = said
+                behind = text[begin.start() :].split(maxsplit=size)[size:]
+                return f"{text[: begin.start()]} {HOLE} {' '.join(behind)}"
+    return text
+
+
+def _value(name: str, found: Mapping[str, str | None]) -> object:
+    """Give what a pattern found as the value of a key; None for a number that is not whole."""
+    if said := found.get("r"):
+        return said if _is_ram(said) else None
+    if found.get("on"):
+        return "on"
+    if size := found.get("s"):
+        return size
+    if share := found.get("f"):
+        return float(share)
+    if word := found.get("w"):
+        return _KV_WORDS.get(word.casefold(), word.casefold())
+    number = found.get("n") or found.get("m") or "1"
+    if number.casefold() in COUNTS:
+        return COUNTS[number.casefold()]
+    try:
+        return f"{number}GB" if name == "ram" else parse_whole(number + (found.get("k") or ""))
+    except UnitError:
+        return None
+
+
+def _is_ram(text: str) -> bool:
+    try:
+        read_ram(text)
+    except (RequestError, UnitError):
+        return False
+    return True
