@@ -27,7 +27,8 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
 SWITCHES: Mapping[str, tuple[str, ...]] = {
     "shared_cache": ("kv_unified",), "separate_caches": ("kv_unified",),
     "flash_on": ("flash_attention",), "flash_off": ("flash_attention",),
-    "full_window_cache": ("swa_full",), "several_cards": (), "shares_layers": ("split",),
+    "full_window_cache": ("swa_full",), "several_cards": (), "not_the_makers": ("backend",),
+    "shares_layers": ("split",),
     "shares_tensors": ("split",), "shares_requests": ("split",), "in_file": (),
     "eager": (), "text_only": ("text_only",), "kv_set": (),
     "kv_plain": (), "makes_format": (),

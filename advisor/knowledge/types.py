@@ -260,6 +260,7 @@ class Framework(Struct, frozen=True):
     """How several cards can share a model, the preferred way first; empty: unknown or none."""
     variants: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)
     """Programs sized as it is -> what differs, in one clause."""
+    backends_beside: Texts = ()  # what it computes with beside the vendor's own
     beyond: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)
     """Formats and card architectures that only other releases or builds run -> a clause on it."""
     not_sized: Annotated[Mapping[str, str], Kind(mapping(written, SPLITS, "split"))] = field(
@@ -289,8 +290,7 @@ class Framework(Struct, frozen=True):
     sized_states: Annotated[tuple[str, ...], Kind(choices(("encoder", "rwkv", "index")))] = ()
     whole_inputs: Flag = False
     """An encoder computes an input at once."""
-    one_latent_type: Flag = False
-    """A latent cache has one type for K and V."""
+    one_latent_type: Flag = False  # a latent cache has one type for K and V
     draft_padding: Count = 0  # tokens by which the vocabulary of a draft model may differ
     memory_fraction: Annotated[float, Kind(quantity("share", per=100))] | None = None
     """Share of the card it claims by default (vLLM 0.92); None: it takes what it needs."""

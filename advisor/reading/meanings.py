@@ -205,6 +205,12 @@ def _devices(meant: Meant, value: str) -> None:
         meant.settings["gpu_layers"] = 0
 
 
+def _library(meant: Meant, value: str) -> None:
+    """Read the folder of libraries that Ollama loads: ``vulkan``, ``rocm``, ``cuda_v13``."""
+    if backend := BACKEND_OF_WORD.get(value.partition("_")[0].casefold()):
+        meant.settings["backend"] = backend
+
+
 def _tensors(meant: Meant, value: str) -> None:
     meant.cpu_tensors = value
 
@@ -231,6 +237,7 @@ _MEANINGS: Mapping[str, Callable[[Meant, str], None]] = {
     "split": _split,
     "shares": _shares,
     "devices": _devices,
+    "computes_with": _library,
     "load_format": _word("precision"),
     "quantization": _word("precision"),
     "double_quant": _twice,

@@ -154,6 +154,7 @@ def _put_speed(facts: dict[str, FactValue], speed: Speed | None) -> None:
     facts["option.speed_known"] = speed is not None
     if speed:
         put(facts, "option.decode_speed", speed.decode_tok_s.estimate)
+        facts["option.evidence"] = speed.decode_tok_s.evidence
         put(facts, "option.aggregate_speed", speed.total_tok_s)
 
 

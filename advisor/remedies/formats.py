@@ -21,6 +21,7 @@ from advisor.remedies.search import Bounds, Plan
 from advisor.runtimes import runtime_of
 from advisor.scenario import support
 from advisor.scenario.choices import Pair, choices_for, runs
+from advisor.scenario.resolve import backend_in
 from advisor.scenario.scenario import Scenario, can_split
 from advisor.scenario.support import without_lost_drafts
 
@@ -229,6 +230,7 @@ def in_framework(base: Base, framework: Framework, precision: Format) -> Scenari
         scenario,
         framework=framework,
         precision=precision,
+        backend=scenario.gpu and backend_in(framework, scenario.gpu, scenario.backend),
         flash_attention=framework.flash_attention is not False if flash is None else flash,
         gpu_layers=scenario.gpu_layers if places else None,
         cpu_experts=scenario.cpu_experts if places and framework.expert_offload else 0,

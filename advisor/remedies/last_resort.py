@@ -36,7 +36,7 @@ from advisor.remedies.search import (
 )
 from advisor.scenario import support
 from advisor.scenario.choices import runs
-from advisor.scenario.resolve import default_backend
+from advisor.scenario.resolve import backend_in
 from advisor.scenario.support import without_lost_drafts
 
 
@@ -141,7 +141,7 @@ def _moved(base: Base, framework: Framework, precision: Format, card: Gpu) -> Pl
         gpus=count,
         framework=framework,
         precision=precision,
-        backend=own.backend if base.request.backend else default_backend(card),
+        backend=backend_in(framework, card, base.request.backend and own.backend),
         flash_attention=framework.flash_attention is not False if flash is None else flash,
         gpu_layers=None,
         cpu_experts=0,

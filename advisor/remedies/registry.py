@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from advisor.knowledge.layers import Stack
 from advisor.knowledge.vocabulary import ACTION_FACT, Vocabulary, load_vocabulary
 from advisor.remedies import (
+    backend,
     batch,
     cards,
     combine,
@@ -41,6 +42,7 @@ REMEDIES: list[Remedy] = [
     framework.FLASH_ATTENTION,
     fewer_cards.REMEDY,
     split_requests.REMEDY,
+    backend.REMEDY,
     cards.MORE,
     cards.SECOND,
     cards.LARGER,

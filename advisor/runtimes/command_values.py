@@ -371,6 +371,7 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "flash_off": lambda s: not s.scenario.flash_attention,
     "full_window_cache": lambda s: s.scenario.swa_full,
     "several_cards": lambda s: s.scenario.gpus > 1,
+    "not_the_makers": lambda s: _devices(s.scenario) is not None,
     "shares_layers": lambda s: _shared(s) == "layer",
     "shares_tensors": lambda s: _shared(s) == "tensor",
     "shares_requests": lambda s: _shared(s) == "dp-attention",

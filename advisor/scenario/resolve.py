@@ -231,6 +231,17 @@ def default_backend(gpu: Gpu) -> str:
     return MAKERS[gpu.vendor].backends[0]
 
 
+def backend_in(framework: Framework, gpu: Gpu, asked: str | None) -> str:
+    """The back end that was asked for, or the vendor's own where the framework lacks it there."""
+    return asked if asked and asked in backends_of(gpu, framework) else default_backend(gpu)
+
+
+def backends_of(gpu: Gpu | None, framework: Framework) -> tuple[str, ...]:
+    """What a framework computes with on a card: the vendor's own, then what it has beside it."""
+    first, *rest = MAKERS[gpu.vendor].backends if gpu else BACKENDS
+    return (first, *(backend for backend in rest if backend in framework.backends_beside))
+
+
 def assembled(
     request: Request,
     *,
@@ -311,6 +322,12 @@ def _impossible(request: Request, scenario: Scenario, knowledge: Knowledge) -> I
             f"{scenario.gpu.name} shares one memory with the processor: parts kept off the GPU "
             "take the same memory",
             hint="Leave gpu_layers and cpu_experts out.",
+        )
+    known = backends_of(scenario.gpu, framework)
+    if scenario.gpu and scenario.backend not in known:
+        yield RequestError(
+            f"{framework.name} does not compute with {scenario.backend}",
+            hint=f"Use {' or '.join(known)}, or llama.cpp.",
         )
     if scenario.gpu_layers is not None and not framework.places_layers:
         yield RequestError(

@@ -113,7 +113,7 @@ SPELLED: dict[str, tuple[str, ...]] = {
     "mtp": ("draft-mtp", "num_speculative_tokens", "NEXTN"),
     "flash_attention": ("-fa off", "OLLAMA_FLASH_ATTENTION=0", "'eager'"),
     "text_only": ("--language-model-only", "--no-mmproj", "--vision false"),
-    "backend": ("-dev Vulkan0",), "kv_unified": ("--no-kv-unified",),
+    "backend": ("-dev Vulkan0", "OLLAMA_LLM_LIBRARY=vulkan"), "kv_unified": ("--no-kv-unified",),
     "kv_cache": ("-ctk ", "--kv-cache-dtype ", "KV_CACHE_TYPE=", "--cache-mode ", "--kv-bits ",
                  "dtype: "),
     "batch": ("-np ", "NUM_PARALLEL=", "--max-num-seqs ", "--max-running-requests ",

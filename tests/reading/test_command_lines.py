@@ -166,6 +166,8 @@ def test_ollama_with_its_variables_and_its_modelfile() -> None:
     )
     assert served.settings["kv_cache"] == "q8_0"
     assert (served.settings["batch"], served.settings["flash_attention"]) == (2, True)
+    vulkan = asked("OLLAMA_LLM_LIBRARY=vulkan ollama serve &\nollama run Qwen3-8B")
+    assert vulkan.settings["backend"] == "Vulkan"
     own = (
         "FROM ./Qwen3-8B-Q4_K_M.gguf\nPARAMETER num_ctx 8192\nPARAMETER num_gpu 20\nSYSTEM Be kind"
     )
