@@ -310,37 +310,13 @@ def layers_of_experts(stated: object, model: Model) -> int:
 
 
 def _impossible(request: Request, scenario: Scenario, knowledge: Knowledge) -> Iterator[UserError]:
-    framework = scenario.framework
-    for name in ("gpu_layers", "cpu_experts"):
-        value = getattr(request, name)
-        if isinstance(value, int) and value < 0:
-            yield RequestError(f"{name} is {value}", hint="Give 0 or more, or all.")
-        if isinstance(value, str) and value != "all":
-            yield RequestError(f"{name} is '{value}'", hint="Give a whole number or all.")
-    if scenario.gpu and scenario.gpu.unified_memory and offloads(scenario):
-        yield RequestError(
-            f"{scenario.gpu.name} shares one memory with the processor: parts kept off the GPU "
-            "take the same memory",
-            hint="Leave gpu_layers and cpu_experts out.",
-        )
-    known = backends_of(scenario.gpu, framework)
+    yield from _cannot_place(request, scenario)
+    known = backends_of(scenario.gpu, scenario.framework)
     if scenario.gpu and scenario.backend not in known:
         yield RequestError(
-            f"{framework.name} does not compute with {scenario.backend}",
+            f"{scenario.framework.name} does not compute with {scenario.backend}",
             hint=f"Use {' or '.join(known)}, or llama.cpp.",
         )
-    if scenario.gpu_layers is not None and not framework.places_layers:
-        yield RequestError(
-            f"{framework.name} does not place single layers",
-            hint="Leave gpu_layers out, or use llama.cpp.",
-        )
-    if scenario.cpu_experts and not framework.expert_offload:
-        yield RequestError(
-            f"{framework.name} cannot keep experts in system RAM",
-            hint="Leave cpu_experts out, or use llama.cpp.",
-        )
-    if scenario.cpu_experts and not scenario.model.shape.moe:
-        yield RequestError(f"{scenario.model.name} has no experts", hint="Leave cpu_experts out.")
     if scenario.depth_tokens >= scenario.context_tokens:
         yield RequestError(
             f"depth is {scenario.depth_tokens:,}, the context {scenario.context_tokens:,}",
@@ -355,6 +331,34 @@ def _impossible(request: Request, scenario: Scenario, knowledge: Knowledge) -> I
     yield from impossible_split(scenario)
     yield from support.cache_problems(scenario)
     yield from draft_problems(scenario, knowledge)
+
+
+def _cannot_place(request: Request, scenario: Scenario) -> Iterator[UserError]:
+    framework = scenario.framework
+    for name in ("gpu_layers", "cpu_experts"):
+        value = getattr(request, name)
+        if isinstance(value, int) and value < 0:
+            yield RequestError(f"{name} is {value}", hint="Give 0 or more, or all.")
+        if isinstance(value, str) and value != "all":
+            yield RequestError(f"{name} is '{value}'", hint="Give a whole number or all.")
+    if scenario.gpu and scenario.gpu.unified_memory and offloads(scenario):
+        yield RequestError(
+            f"{scenario.gpu.name} shares one memory with the processor: parts kept off the GPU "
+            "take the same memory",
+            hint="Leave gpu_layers and cpu_experts out.",
+        )
+    if scenario.gpu_layers is not None and not framework.places_layers:
+        yield RequestError(
+            f"{framework.name} does not place single layers",
+            hint="Leave gpu_layers out, or use llama.cpp.",
+        )
+    if scenario.cpu_experts and not framework.expert_offload:
+        yield RequestError(
+            f"{framework.name} cannot keep experts in system RAM",
+            hint="Leave cpu_experts out, or use llama.cpp.",
+        )
+    if scenario.cpu_experts and not scenario.model.shape.moe:
+        yield RequestError(f"{scenario.model.name} has no experts", hint="Leave cpu_experts out.")
 
 
 def apply_change(request: Request, change: dict[str, object]) -> Request:
