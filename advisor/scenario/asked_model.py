@@ -1,15 +1,18 @@
-"""The model that a request names: a known name, a name that is read, or files on disk."""
+"""The models that a request names: a known name, a name that is read, files; who may draft."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from advisor.errors import RequestError
 from advisor.knowledge.types import Knowledge
-from advisor.models.resolution import model_from_path
+from advisor.models.resolution import model_from_path, model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.known_models import ModelRead
 from advisor.reading.model_names import read_model
+from advisor.scenario import support
+from advisor.scenario.scenario import Scenario
 
 _MODEL_FILES = frozenset({".json", ".gguf", ".safetensors"})
 
@@ -86,3 +89,45 @@ def _is_folder(text: str) -> bool:
         return Path(text).is_dir()
     except (OSError, ValueError):
         return False
+
+
+_MOST_NAMED = 3
+
+
+def _usable_drafts(scenario: Scenario, knowledge: Knowledge) -> str:
+    """Name the smallest models of the family that could draft."""
+    model, found = scenario.model, list[Model]()
+    for record in knowledge.models.values():
+        if record.family != model.family or record.modality != model.modality:
+            continue
+        try:
+            other = model_from_record(record, knowledge)
+        except RequestError:
+            continue
+        fits = support.same_vocabulary(other, model, scenario.framework)
+        if fits and other.active_parameters <= model.active_parameters * support.DRAFT_SHARE:
+            found.append(other)
+    found.sort(key=lambda other: (other.parameters, other.name))
+    if not found:
+        return "No small model of its family has the same vocabulary: leave the draft out."
+    return f"Of its family these can: {', '.join(other.name for other in found[:_MOST_NAMED])}."
+
+
+def draft_problems(scenario: Scenario, knowledge: Knowledge) -> Iterator[RequestError]:
+    """Say what keeps a draft model, or the model's own head, from drafting as asked."""
+    draft, model = scenario.draft_model, scenario.model
+    if draft and not support.same_vocabulary(draft, model, scenario.framework):
+        yield RequestError(
+            f"{draft.name} cannot draft for {model.name}: its vocabulary has "
+            f"{draft.shape.vocab:,} tokens, not {model.shape.vocab:,}",
+            hint=_usable_drafts(scenario, knowledge),
+        )
+    if not scenario.mtp:
+        return
+    if scenario.draft_model:
+        yield RequestError(
+            "mtp and a draft model exclude each other", hint="Leave one of them out."
+        )
+    why = support.no_head(scenario.framework, scenario.model)
+    if why:
+        yield RequestError(why, hint="Leave mtp out, or name a --draft-model.")
