@@ -29,6 +29,7 @@ from advisor.remedies.quantize import largest_format
 from advisor.remedies.registry import build_options
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import support
+from advisor.scenario.asked_model import find_model_named, model_named
 from advisor.scenario.figures import BreakEven, Limits
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario, with_batch
@@ -124,6 +125,7 @@ def request_warnings(base: Base) -> tuple[str, ...]:
     if not any(line.startswith(f"'{base.request.model}'") for line in scenario.read_as):
         found += published_warnings(base.request, scenario)
     found += context_warnings(base)
+    found += model_meanings(base)
     speeds = base.knowledge.user_speeds
     if speeds and scenario.gpu and any(scenario.gpu.name == key.gpu for key in speeds.factors):
         found.append(
@@ -154,6 +156,23 @@ def meaning_warnings(base: Base, others: Sequence[Gpu]) -> Iterator[str]:
         yield (
             f"The name decides the verdict: it fits on {', '.join(fitting[True])}, and not on "
             f"{', '.join(fitting[False])}. Write the full name or NAME:SIZE."
+        )
+
+
+def model_meanings(base: Base) -> Iterator[str]:
+    """Say where the verdict depends on which model a name without its version means."""
+    if base.memory.usable_bytes is None or not base.scenario.read_as or not base.request.model:
+        return
+    others = model_named(base.request.model, base.knowledge).others[:_MOST_MEANT]
+    fitting: dict[bool, list[str]] = {True: [], False: []}
+    for name in (base.scenario.model.name, *others):
+        other = find_model_named(name, base.knowledge)
+        here = replace(base.scenario, model=other)
+        fitting[outlook_of(here, base.knowledge).fits].append(name)
+    if fitting[True] and fitting[False]:
+        yield (
+            f"The name decides the verdict: {', '.join(fitting[True])} fits, and "
+            f"{', '.join(fitting[False])} does not. Write the full name."
         )
 
 

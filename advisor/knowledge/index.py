@@ -146,7 +146,9 @@ def of_one_family(one: str, other: str) -> bool:
     True where one of them has no such word.
     """
     ours, theirs = ([w for w in model_core(name) if w.isalpha()] for name in (one, other))
-    return not (ours and theirs) or any(get_close_matches(word, theirs) for word in ours)
+    if not (ours and theirs) or not set(ours).isdisjoint(theirs):
+        return True
+    return any(get_close_matches(word, theirs) for word in ours)
 
 
 def plain_key(text: str) -> str:

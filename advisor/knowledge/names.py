@@ -20,7 +20,7 @@ from advisor.knowledge.index import (
 )
 from advisor.knowledge.types import Format, Framework, Knowledge, KvType, ModelRecord
 from advisor.memo import by_identity
-from advisor.suggest import by_letters, did_you_mean, most_alike, nearest
+from advisor.suggest import by_letters, most_alike, nearest
 
 _MOST_LISTED = 8
 
@@ -49,7 +49,7 @@ def find_model(knowledge: Knowledge, text: str) -> ModelRecord:
         return knowledge.models[index["hf"][text.casefold()]]
     if "/" in text:
         return _same_publisher(knowledge, text)
-    names = index["exact"].get(model_key(text)) or _models_with(index["cores"], model_core(text))
+    names = _models_called(knowledge, text)
     if len(names) > 1:
         raise RequestError(
             f"'{text}' names several models: {_listed(names)}.", hint="Write one of these."
@@ -57,6 +57,12 @@ def find_model(knowledge: Knowledge, text: str) -> ModelRecord:
     if not names:
         raise unknown_model(knowledge, text)
     return knowledge.models[names[0]]
+
+
+def _models_called(knowledge: Knowledge, text: str) -> Sequence[str]:
+    """Name the models of just this name, or else those that have all of its words."""
+    index = index_of(knowledge)["models"]
+    return index["exact"].get(model_key(text)) or _models_with(index["cores"], model_core(text))
 
 
 def is_known_repository(knowledge: Knowledge, text: str) -> bool:
@@ -187,11 +193,9 @@ def _same_publisher(knowledge: Knowledge, text: str) -> ModelRecord:
     publisher, _, name = text.partition("/")
     if "/" in name:
         raise unknown_repository(knowledge, text)
-    try:
-        found = find_model(knowledge, name)
-    except RequestError:
-        raise unknown_repository(knowledge, text) from None
-    if (found.hf_id or "").partition("/")[0].casefold() != publisher.casefold():
+    named = _models_called(knowledge, name)
+    found = knowledge.models[named[0]] if len(named) == 1 else None
+    if not found or (found.hf_id or "").partition("/")[0].casefold() != publisher.casefold():
         raise unknown_repository(knowledge, text)
     return found
 
@@ -200,13 +204,11 @@ def unknown_repository(knowledge: Knowledge, text: str) -> RequestError:
     """Say that this Hugging Face id is not known; its last part may be, or be near one that is."""
     hint = "Give a local folder with its config.json, or let 'advisor advise --hub' look it up."
     name = text.rpartition("/")[2]
-    try:
-        same = find_model(knowledge, name)
-    except RequestError:
-        near = _near_models(knowledge, name)
-        hint = f"{did_you_mean(name, near)} {hint}" if near else hint
-    else:
-        hint = f"Did you mean '{same.hf_id or same.name}'?"
+    named = _models_called(knowledge, name)
+    if len(named) == 1:
+        hint = f"Did you mean '{knowledge.models[named[0]].hf_id or named[0]}'?"
+    elif near := _near_models(knowledge, name):
+        hint = f"{_hint(near, '')} {hint}"
     return RequestError(f"unknown model '{text}'.", hint=hint)
 
 

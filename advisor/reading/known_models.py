@@ -22,6 +22,8 @@ class ModelRead(Struct, frozen=True):
     """The format that the name itself says; a tag's default stands in the model alone."""
     said: tuple[str, ...] = ()
     """How it was read, a sentence; nothing where the name is known just so."""
+    others: tuple[str, ...] = ()
+    """Known models that the name could mean too."""
 
 
 def known_model(knowledge: Knowledge, text: str) -> Model | None:

@@ -106,6 +106,9 @@ def _just_so(knowledge: Knowledge, rest: Segments, parts: NameParts) -> Model | 
 
 
 def _listed(knowledge: Knowledge, rest: Segments, _: NameParts) -> Model | None:
+    """Give the repository of this name; one that is called like a family alone is not meant."""
+    if len(rest) == 1 and rest[0] in _begun_by(knowledge):
+        return None
     return _public(knowledge, "-".join(rest))
 
 
@@ -150,10 +153,12 @@ def _release(knowledge: Knowledge, tokens: tuple[str, ...]) -> ModelRecord | Non
     """Find the one model that has just these words and the marks of its release."""
     if not any(SIZE.fullmatch(word) for word in tokens):
         return None
+    cores = _by_core(knowledge)["cores"]
+    begun = (one for word in tokens for one in _begun_by(knowledge).get(word, ()))
     found = {
-        names_[0]
-        for core, names_ in _by_core(knowledge)["cores"].items()
-        if len(names_) == 1 and len(core) > len(tokens) and _only_free(core, tokens)
+        record.name
+        for core, record in begun
+        if len(cores[core]) == 1 and len(core) > len(tokens) and _only_free(core, tokens)
     }
     return knowledge.models[found.pop()] if len(found) == 1 else None
 
@@ -176,6 +181,83 @@ def _by_core(knowledge: Knowledge) -> Mapping[str, Mapping[tuple[str, ...], Sequ
         for core in {_core(text) for text in (record.name, *record.aliases, short)} - {()}:
             keys.setdefault(core, []).append(record.name)
     return {"cores": keys}
+
+
+@by_identity
+def _begun_by(
+    knowledge: Knowledge,
+) -> Mapping[str, Sequence[tuple[tuple[str, ...], ModelRecord]]]:
+    """Key every spelling by the words with which a name of the model, or its family, begins."""
+    begins: dict[str, list[tuple[tuple[str, ...], ModelRecord]]] = {}
+    for core, names_ in _by_core(knowledge)["cores"].items():
+        for record in map(knowledge.models.__getitem__, names_):
+            spelled = map(model_words, (record.family, record.name, *record.aliases))
+            for word in {one[0] for one in spelled if one}:
+                begins.setdefault(word, []).append((core, record))
+    return begins
+
+
+_CLASS: Final = frozenset({"small", "medium", "large", "mini", "think", "thinking", "reasoning"})
+"""Words of a name that say of a size what its number says, or of a release how it answers."""
+_DATED: Final = re.compile(r"-(2\d)([01]\d)\b")
+_ONE_SIZE: Final = 0.15
+"""How far the parameters of releases may lie apart that are of one size without its number."""
+
+
+def releases(
+    knowledge: Knowledge, said: FormatSaid
+) -> tuple[Sequence[ModelRecord], Sequence[ModelRecord]]:
+    """List the models that are named by family and size without their version, newest first.
+
+    What these have beyond the words tells version, release or maker. Then those that are models of
+    another kind. Nothing where the words leave the size open.
+    """
+    wanted = _core(said.rest)
+    size = next((word for word in wanted if SIZE.fullmatch(word)), "")
+    plain, more = dict[str, ModelRecord](), dict[str, ModelRecord]()
+    for core, record in (one for word in wanted for one in _begun_by(knowledge).get(word, ())):
+        left = _left(core, wanted, size, record)
+        if left is not None:
+            (more if any(map(_tells_kind, left)) else plain)[record.name] = record
+    beside = [one for one in more.values() if one.name not in plain]
+    found = sorted(plain.values(), key=_when, reverse=True)
+    if not found and size and len(beside) == 1:
+        return beside, ()
+    named = sum(word.isalpha() for word in wanted)
+    if not found or not (size or (named > 1 and _of_one_size(found, knowledge))):
+        return (), ()
+    return found, beside
+
+
+def _when(record: ModelRecord) -> str:
+    """Tell the month of a release, by its name where it is not known."""
+    dated = _DATED.search(record.name)
+    return record.released or (f"20{dated[1]}-{dated[2]}" if dated else "")
+
+
+def _left(
+    core: Sequence[str], wanted: Sequence[str], size: str, record: ModelRecord
+) -> Sequence[str] | None:
+    """Give the words of a model beyond those wanted; None where it lacks one of them."""
+    left = list(core)
+    label = f"{record.label_parameters_b:g}b" if record.label_parameters_b else ""
+    for word in wanted:
+        if word in left:
+            left.remove(word)
+        elif word != size or label != size:
+            return None
+    publisher = (record.hf_id or "").partition("/")[0]
+    return [word for word in left if publisher not in words().makers.get(word, ())]
+
+
+def _tells_kind(word: str) -> bool:
+    """Whether a word tells another kind of model, not another release."""
+    return not (is_version(word) or _FREE.fullmatch(word) or SIZE.fullmatch(word) or word in _CLASS)
+
+
+def _of_one_size(records: Sequence[ModelRecord], knowledge: Knowledge) -> bool:
+    counts = [model_from_record(one, knowledge).parameters for one in records]
+    return min(counts) >= (1 - _ONE_SIZE) * max(counts)
 
 
 def loosely(knowledge: Knowledge, text: str, parts: NameParts, said: FormatSaid) -> ModelRecord:

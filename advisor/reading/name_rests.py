@@ -11,6 +11,8 @@ from advisor.reading.name_parts import NameParts
 from advisor.reading.words import words
 
 SIZE: Final = re.compile(r"\d+(?:\.\d+)?[bm]")
+_AROUND: Final = 0.1
+"""How far the parameters of models that are called by one size lie from it."""
 VERSION: Final = re.compile(r"(?<=(?<!\d)\d)_(?=\d(?!\d))")
 """What stands for the point of a version: ``2_2``."""
 SEGMENT: Final = re.compile(r"[a-z0-9.]*[a-z0-9]")
@@ -59,6 +61,12 @@ def _base(segments: Segments) -> Segments:
 _VERSION: Final = re.compile(r"v?\d(?:\.\d+)?")
 _MARK: Final = re.compile(r"v?\d(?:\.\d+)?|\d+k|\d{4}")
 """Of a release: its version, context, date."""
+
+
+def params_around(size: str) -> tuple[str, str]:
+    """Give the least and the most parameters of models that are called ``70b``."""
+    number, unit = float(size[:-1]), size[-1].upper()
+    return f"{(1 - _AROUND) * number:.3g}{unit}", f"{(1 + _AROUND) * number:.3g}{unit}"
 
 
 def publisher_words(publisher: str) -> Sequence[str]:

@@ -200,7 +200,7 @@ def _from(path: Path, key: tuple[str, str], part: str = "") -> Iterator[PublicMo
     """Give the models of a list from this key on, those whose name holds a part."""
     try:
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-            yours = path != places()[-1]
+            yours = path != _built_in()
             if yours:
                 refuse_shared(path)
             columns, low = _header(data, path)

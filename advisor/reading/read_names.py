@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.index import model_key
-from advisor.knowledge.types import Knowledge
+from advisor.knowledge.index import model_key, model_words
+from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import by_identity
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.format_names import read_format
 from advisor.reading.format_patterns import FormatSaid, said_in
-from advisor.reading.known_models import ModelRead, known_model
-from advisor.reading.name_match import Match, listed_whole, loosely, match
+from advisor.reading.known import listed
+from advisor.reading.known_models import ModelRead, as_tuned, known_model, tuning_of
+from advisor.reading.name_match import Match, listed_whole, loosely, match, releases
 from advisor.reading.name_parts import NameParts, parts_of
-from advisor.reading.name_rests import publisher_words
+from advisor.reading.name_rests import SIZE, params_around, publisher_words
 from advisor.reading.ollama import Tag, default_tag, tag_named
+from advisor.reading.words import words
 
 _GGUF_DEFAULT: Final = "Q4_K_M"
 """What llama.cpp takes from a GGUF repository where no file is named (common/arg.cpp)."""
+_MOST_SAID: Final = 4
 
 
 def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
@@ -33,9 +36,9 @@ def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
     """
     parts = _of_publisher(knowledge, parts_of(text))
     said = _format_of(parts)
-    listed = listed_whole(knowledge, parts)
-    if listed is not None:
-        return _read(knowledge, text, parts, said, Match(listed), listed=True)
+    whole = listed_whole(knowledge, parts)
+    if whole is not None:
+        return _read(knowledge, text, parts, said, Match(whole), listed=True)
     tag = tag_named(parts) if parts.may_be_ollama else None
     if tag is not None:
         return _tagged(knowledge, text, said, tag)
@@ -44,11 +47,53 @@ def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
         return ModelRead(known)
     found = match(knowledge, parts, said)
     if found is not None:
-        return _read(knowledge, text, parts, said, found)
+        read = _read(knowledge, text, parts, said, found)
+        return read if parts.publisher or found.tuned else _with_newer(knowledge, said, read)
     tag = default_tag(parts) if parts.may_be_ollama and not parts.tag else None
     if tag is not None:
         return _tagged(knowledge, text, said, tag)
-    return ModelRead(model_from_record(loosely(knowledge, text, parts, said), knowledge))
+    try:
+        return ModelRead(model_from_record(loosely(knowledge, text, parts, said), knowledge))
+    except RequestError:
+        newest, kinds = releases(knowledge, said)
+        if SIZE.fullmatch(said.rest.strip().casefold()):
+            raise _only_a_size(text, said.rest.strip()) from None
+        if parts.publisher or parts.tag or not newest:
+            raise
+        return _newest(knowledge, text, said, (*newest, *kinds))
+
+
+def _only_a_size(text: str, size: str) -> RequestError:
+    least, most = params_around(size)
+    return RequestError(
+        f"{_quoted(text)} is a size and names no model",
+        hint=f"Name the family too: 'llama {size}'. Which models of that size run on a card: "
+        f"advisor models-for --gpu CARD --min-params {least} --max-params {most}.",
+    )
+
+
+def _with_newer(knowledge: Knowledge, said: FormatSaid, read: ModelRead) -> ModelRead:
+    """Name the newer models of its family and size beside the first, which has no version."""
+    others = [one.name for one in releases(knowledge, said)[0]]
+    if not others or read.model.origin != "list":
+        return read
+    line = f"Newer of that family and size: {listed(others, _MOST_SAID)}."
+    return replace(read, said=(*read.said, line), others=tuple(others))
+
+
+def _newest(
+    knowledge: Knowledge, text: str, said: FormatSaid, records: Sequence[ModelRecord]
+) -> ModelRead:
+    """Take the newest of several releases, in the tuning that is asked for, and name the others."""
+    others = [record.name for record in records[1:]]
+    tuning = tuning_of(model_words(text), words().tunings)
+    model = as_tuned(knowledge, records[0], tuning)
+    line = f"{_quoted(text)} is read as {model.name}, the newest of that name that is known here"
+    held, remark = _held(knowledge, said.precision) if said.precision else ("", "")
+    if held:
+        model, line = _holding(model, held, own=False), f"{line}, in {held}{remark}"
+    also = f" It could also be {listed(others, _MOST_SAID)}." if others else ""
+    return ModelRead(model, held, (f"{line}.{also}",), tuple(others))
 
 
 def _of_publisher(knowledge: Knowledge, parts: NameParts) -> NameParts:

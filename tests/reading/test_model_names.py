@@ -8,17 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from advisor.advice.preparation import estimate, request_warnings
 from advisor.errors import RequestError, UserError
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.index import model_core, model_key
 from advisor.reading.known_models import ModelRead
 from advisor.reading.model_names import read_model
+from advisor.reading.name_rests import SIZE
 from advisor.reading.ollama import FILE as TAGS
 from advisor.reading.words import words
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
-from tests.reading.random_names import texts
+from tests.reading.random_names import LOOK_ALIKES, texts
 
 HERE = Path(__file__).parent
 KNOWN = load_knowledge()
@@ -240,11 +242,87 @@ def test_spelling_makes_no_other_model() -> None:
                 " ".join(shuffled),
                 f"{rng.choice(packers)} {spelling}",
                 f"{spelling} GGUF",
+                spelling.translate(LOOK_ALIKES),
+                f"{record.family} {spelling}",
             ):
                 found, own = read(text), read(spelling)
                 if found and own and found.model.parameters != own.model.parameters:
                     changed.append((text, found.model.name))
     assert changed == []
+
+
+def test_family_and_size_name_the_newest_of_them() -> None:
+    """It has every word that was said, none is newer, and the others are named in a line."""
+    named = 0
+    for record in KNOWN.models.values():
+        family = model_key(record.family).split()[0]
+        for size in {word for word in model_key(record.name).split() if SIZE.fullmatch(word)}:
+            found = read(f"{family} {size}")
+            if found is None or not found.said or "the newest" not in found.said[0]:
+                continue
+            named += 1
+            taken = KNOWN.models.get(found.model.name, record)
+            own = {*model_key(f"{taken.family} {taken.name}").split()}
+            assert family in own
+            assert size in own or f"{taken.label_parameters_b:g}b" == size
+            for other in map(KNOWN.models.get, found.others):
+                kind = {*model_key(other.name).split()} - own if other else set()
+                newer = other and (other.released or "") > (taken.released or "9")
+                assert not newer or any(map(str.isalpha, kind)), (family, size, other)
+    assert named > 40
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "other"),
+    [
+        ("llama 70b", "Llama-3.3-70B-Instruct", "Llama-3.1-70B"),
+        ("qwen 32b awq", "Qwen3-32B", "Qwen2.5-32B-Instruct"),
+        ("gemma 27b", "gemma-3-27b-it", "gemma-2-27b"),
+        ("phi 14b", "phi-4", "Phi-3-medium-4k-instruct"),
+        ("mistral small", "Mistral-Small-3.2-24B-Instruct-2506", "Mistral-Small-Instruct-2409"),
+        ("qwen coder 32b", "Qwen2.5-Coder-32B-Instruct", None),
+        ("llama 8b instruct", "Llama-3.1-8B-Instruct", "Meta-Llama-3-8B"),
+    ],
+)
+def test_a_name_without_its_version(text: str, model: str, other: str | None) -> None:
+    found = read_model(KNOWN, text)
+    assert found.model.name == model
+    assert "the newest of that name" in found.said[0]
+    assert other is None or other in found.others
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("70b", "is a size and names no model"),
+        ("8B", "--min-params 7.2B --max-params 8.8B"),
+        ("llama", "names several models"),
+        ("gpt oss", "names several models"),
+        ("qwen coder", "names several models"),
+        ("small 24b", "names several models"),
+        ("coder 7b", "unknown model"),
+    ],
+)
+def test_where_nothing_sensible_can_be_taken_it_is_refused(text: str, words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        read_model(KNOWN, text)
+
+
+def test_the_first_of_a_family_is_its_own_name_and_newer_ones_are_named() -> None:
+    found = read_model(KNOWN, "qwen 7b")
+    assert found.model.name == "Qwen-7B"
+    assert found.said == (
+        "Newer of that family and size: Qwen2.5-7B-Instruct, Qwen2-7B-Instruct, Qwen1.5-7B-Chat.",
+    )
+
+
+def test_a_verdict_that_hangs_on_the_version_is_said_louder() -> None:
+    def lines(card: str) -> str:
+        request = Request(gpu=card, model="qwen 14b", precision="Q4_K_M", context=8192)
+        return " ".join(request_warnings(estimate(request, KNOWN)))
+
+    assert "The name decides the verdict" in lines("RTX 3060 12 GB")
+    assert "The name decides" not in lines("RTX 3090")
 
 
 def test_a_word_more_never_makes_a_known_model() -> None:
