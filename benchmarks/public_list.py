@@ -21,14 +21,14 @@ from advisor.knowledge import load_knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reading.public_import import import_list
 from advisor.reading.public_list import FILE, PublicModel, exact
-from advisor.reading.public_sizing import SAME_WITHIN, model_of
+from advisor.reading.public_made import SAME_WITHIN
+from advisor.reading.public_sizing import model_of
 from advisor.reading.public_solved import stored_masks
 from advisor.reading.published import is_packed
 
 BUILT_IN = data_dir("knowledge") / FILE
 RECENT = "2026-05"
 SIZED = ("its own record", "a known shape or its own, proved", "packed", "approximate")
-ALONE = "parameters alone, its cache is not known here"
 
 
 def every() -> Iterator[PublicModel]:
@@ -50,11 +50,8 @@ def answer(public: PublicModel, model: Model | str) -> str:
     """Say how a repository was answered."""
     if isinstance(model, str):
         if not public.num_hidden_layers or not public.hidden_size:
-            return "refused: no shape in the list"
-        known = "architecture" not in model
-        return f"refused: {'too little is known' if known else 'architecture not known'}"
-    if model.shape.cache_unknown:
-        return ALONE
+            return "refused: packed, and no shape in the list"
+        return "refused: packed, or a part of a model"
     if model.origin == "knowledge":
         return SIZED[0]
     if any("approximate" in note for note in model.notes):
@@ -63,12 +60,15 @@ def answer(public: PublicModel, model: Model | str) -> str:
 
 
 def wrong(public: PublicModel, model: Model | str) -> bool:
-    """Whether it has other parameters than the list, head that drafts and old masks apart."""
+    """Whether it has other parameters than the list, less what files may hold besides."""
     if isinstance(model, str) or is_packed(public) or model.origin == "knowledge":
         return False
-    shape, stated = model.shape, public.parameters_raw or 0
+    shape, stated = model.shape, public.parameters_raw
+    if not stated:
+        return False
     layer = shape.counts.layers[-1] + 2 * shape.hidden**2 if shape.counts else 0
-    beside = (0, shape.mtp_layers * layer, stored_masks(shape))
+    twice = shape.counts.embedding if shape.counts and shape.tied else 0
+    beside = (0, shape.mtp_layers * layer, stored_masks(shape), twice)
     return all(abs(model.parameters + more - stated) > SAME_WITHIN * stated for more in beside)
 
 
@@ -81,14 +81,13 @@ def table(rows: list[tuple[PublicModel, str]]) -> Iterator[str]:
         downloads[how] += public.hf_downloads or 0
     yield "| answered by | repositories | downloads |"
     yield "|---|---:|---:|"
-    refused = sorted(how for how in count if how not in {*SIZED, ALONE})
-    for how in (*SIZED, ALONE, *refused):
+    refused = sorted(how for how in count if how not in SIZED)
+    for how in (*SIZED, *refused):
         yield f"| {how} | {count[how]:,} | {100 * downloads[how] / total:.1f} % |"
-    named = sum(count[how] for how in SIZED), sum(downloads[how] for how in SIZED)
-    more = named[0] + count[ALONE], named[1] + downloads[ALONE]
-    yield f"| **sized** | **{named[0]:,}** | **{100 * named[1] / total:.1f} %** |"
-    share = f"{100 * more[1] / total:.1f} %"
-    yield f"| **sized, or parameters alone** | **{more[0]:,}** | **{share}** |"
+    models, taken = sum(count[how] for how in SIZED), sum(downloads[how] for how in SIZED)
+    yield f"| **sized** | **{models:,}** | **{100 * taken / total:.1f} %** |"
+    proved = sum(downloads[how] for how in SIZED[:3])
+    yield f"| **of them exactly** | | **{100 * proved / total:.1f} %** |"
 
 
 def main() -> int:

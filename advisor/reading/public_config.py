@@ -22,6 +22,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """Size -> the keys that config files have for it."""
 _TEXT_PARTS: Final = ("text_config", "llm_config", "language_config", "text_model_config")
+_CONTEXT: Final = "max_position_embeddings"
 _USUAL_WIDTH: Final = 4
 """Times the hidden width, where the list states no feed-forward width; the count proves it."""
 
@@ -63,16 +64,19 @@ def plain_config(public: PublicModel, *, tied: bool | None) -> Mapping[str, obje
 
 
 def configs_of(
-    config: Mapping[str, object], own: Mapping[str, int]
+    config: Mapping[str, object], own: Mapping[str, int], context: int | None = None
 ) -> Iterator[tuple[Mapping[str, object], bool]]:
     """Give configs of these sizes made of a known one, each with whether nothing differs.
 
-    The matrices of embedding and output may be shared or not, and a tower may be left out.
+    The matrices of embedding and output may be shared or not, and a tower may be left out. Where
+    sizes differ, so may the context, by which some architectures hold learned positions.
     """
     part = next((name for name in _TEXT_PARTS if name in config), None)
     text = config[part] if part else config
     assert isinstance(text, Mapping)
     sized = _with_sizes(text, own)
+    if context and sized != text and _CONTEXT in sized:
+        sized[_CONTEXT] = context
     whole: dict[str, object] = {**config, part: sized} if part else dict(sized)
     yield whole, sized == text
     ties = whole.get("tie_word_embeddings", sized.get("tie_word_embeddings")) is True

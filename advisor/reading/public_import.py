@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from math import isqrt
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from advisor.reading.public_list import COLUMNS, NUMBERS, TEXTS, is_repository, 
 
 _PLAIN_FORMATS: Final = frozenset({"gguf", "safetensors"})
 """Words of the column ``format`` that say nothing of how the weights are stored."""
-_NEEDED: Final = ("hf_id", "architecture", "parameters_raw")
+_NEEDED: Final = ("hf_id", "architecture")
 _MOST: Final = 10**15
 _MOST_TOLD: Final = 20
 
@@ -84,11 +85,63 @@ def _checked(rows: Sequence[Mapping[str, str | None]], source: Path) -> list[dic
         problems += [RequestError(text, source=Source(str(source), line)) for text in wrong]
         if cells["format"] in _PLAIN_FORMATS:
             cells["format"] = ""
+        if not wrong:
+            _strike_estimates(cells)
         key = cells["hf_id"].lower()
         if key not in found or _downloads(found[key]) < _downloads(cells):
             found[key] = cells
     _raise(problems, source)
     return list(found.values())
+
+
+def _strike_estimates(cells: dict[str, str]) -> None:
+    """Take out a number of parameters that was counted nowhere: what the maker's formulas give.
+
+    llmfit writes the first where a repository states no count, the second where it counts less
+    than half of that (``_estimate_params_from_config`` and ``estimate_params_from_arch`` of its
+    scripts/scrape_hf_models.py). No model has exactly so many: both leave the norms out. The first
+    tells the hidden width where that stands under another key than the list's (``d_model``).
+    """
+    sizes = {name: int(cells[name] or 0) for name in NUMBERS}
+    stated, layers, vocab = (
+        sizes[n] for n in ("parameters_raw", "num_hidden_layers", "vocab_size")
+    )
+    if not layers or not vocab:
+        return
+    if not sizes["hidden_size"] and (hidden := _square_width(stated, layers, vocab)):
+        cells["hidden_size"] = f"{hidden}"
+        sizes["hidden_size"] = hidden
+    if sizes["hidden_size"] and stated in {*_plain_estimates(sizes), _estimate(sizes)}:
+        cells["parameters_raw"] = ""
+
+
+def _square_width(stated: int, layers: int, vocab: int) -> int:
+    """Solve ``12 x layers x width^2 + vocab x width = stated``; 0 where no whole width does."""
+    root = isqrt(vocab**2 + 48 * layers * stated)
+    width, rest = divmod(root - vocab, 24 * layers)
+    exact = 12 * layers * width**2 + vocab * width == stated
+    return width if rest == 0 and exact else 0
+
+
+def _plain_estimates(sizes: Mapping[str, int]) -> Iterator[int]:
+    hidden, layers = sizes["hidden_size"], sizes["num_hidden_layers"]
+    for width in (sizes["moe_intermediate_size"], 0):
+        factor = (width / hidden) if width else 4.0
+        whole = layers * hidden * hidden * (4 + 2 * factor) + sizes["vocab_size"] * hidden
+        yield int(whole)
+
+
+def _estimate(sizes: Mapping[str, int]) -> int:
+    hidden, width = sizes["hidden_size"], sizes["moe_intermediate_size"]
+    heads = sizes["num_attention_heads"] or 1
+    head = sizes["head_dim"] or hidden // heads
+    attention = 2 * hidden * head * (heads + (sizes["num_key_value_heads"] or heads))
+    experts, shared = sizes["num_experts"], sizes["shared_expert_intermediate_size"]
+    if experts and width:
+        blocks = 3 * hidden * (experts * width + shared) + experts * hidden
+    else:
+        blocks = 3 * hidden * width or 4 * hidden * hidden
+    return sizes["num_hidden_layers"] * (attention + blocks) + 2 * sizes["vocab_size"] * hidden
 
 
 def _downloads(cells: Mapping[str, str]) -> int:

@@ -165,6 +165,16 @@ def containing(text: str, most: int) -> list[PublicModel]:
     return sorted(found.values(), key=lambda one: (-(one.hf_downloads or 0), one.hf_id))[:most]
 
 
+def counting(parameters: int) -> Sequence[PublicModel]:
+    """List the repositories with exactly so many parameters, the most downloaded first."""
+    found: dict[str, PublicModel] = {}
+    for path in places() if parameters else ():
+        for one in _from(path, ("", ""), cell=f"\t{parameters}\t".encode()):
+            if one.parameters_raw == parameters:
+                found.setdefault(one.hf_id.lower(), one)
+    return sorted(found.values(), key=lambda one: (-(one.hf_downloads or 0), one.hf_id))
+
+
 def own_entry(hf_id: str) -> UserEntry | None:
     """Say that a repository stands in the user's own list; None for a built-in one."""
     found = exact(hf_id)
@@ -177,7 +187,13 @@ def same_model(one: PublicModel, other: PublicModel) -> bool:
     """Whether two repositories hold a model of the same sizes in the same form."""
     return all(
         getattr(one, column) == getattr(other, column)
-        for column in ("architecture", "format", "parameters_raw", "num_hidden_layers")
+        for column in (
+            "architecture",
+            "format",
+            "parameters_raw",
+            "num_hidden_layers",
+            "hidden_size",
+        )
     )
 
 
@@ -196,8 +212,10 @@ def _one_of(text: str, named: Sequence[PublicModel]) -> PublicModel | None:
     return first
 
 
-def _from(path: Path, key: tuple[str, str], part: str = "") -> Iterator[PublicModel]:
-    """Give the models of a list from this key on, those whose name holds a part."""
+def _from(
+    path: Path, key: tuple[str, str], part: str = "", cell: bytes = b""
+) -> Iterator[PublicModel]:
+    """Give the models of a list from this key on, whose name holds a part, whose line a cell."""
     try:
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             yours = path != _built_in()
@@ -206,6 +224,8 @@ def _from(path: Path, key: tuple[str, str], part: str = "") -> Iterator[PublicMo
             columns, low = _header(data, path)
             at = _first(data, low, key)
             while at < len(data):
+                if cell and (at := data.rfind(b"\n", 0, max(data.find(cell, at), 0)) + 1) == 0:
+                    break
                 end = _end(data, at)
                 if not part or part in bare_key(data[at : data.find(b"\t", at)].decode("ascii")):
                     yield _model(data[at:end], columns, yours=yours)

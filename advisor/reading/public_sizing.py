@@ -17,25 +17,24 @@ from advisor.errors import RequestError, UserError
 from advisor.knowledge.index import index_of, model_key
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import Kept
+from advisor.models.any_config import read_any
 from advisor.models.architectures import family_of, is_known
 from advisor.models.config import read_config
 from advisor.models.resolution import known_shape, model_from_record, stored_shapes
 from advisor.models.shape import Shape, in_layers
-from advisor.models.stored_tensors import PACKED, Model
+from advisor.models.stored_tensors import Model
 from advisor.reading.public_config import configs_of, own_sizes, plain_config
-from advisor.reading.public_list import PublicModel, every_named
-from advisor.reading.public_solved import solved, stored_masks
-from advisor.reading.published import (
-    GGUF_DEFAULT,
-    has_gguf,
-    is_draft,
-    is_packed,
-    published_format,
-    says_sixteen_bits,
-    unpacked_name,
+from advisor.reading.public_list import PublicModel, counting, every_named
+from advisor.reading.public_made import SAME_WITHIN, Fit, listed, made, own
+from advisor.reading.public_solved import (
+    MOST_KNOWN,
+    attending,
+    most_caching,
+    solved,
+    stored_masks,
 )
+from advisor.reading.published import is_draft, is_packed, unpacked_name
 
-SAME_WITHIN: Final = 0.01
 _LEAST_SHARE: Final = 0.8
 """Of the elements that the shape makes; with fewer, the files hold a part, or packed weights."""
 _EXACT: Final = 1e-4
@@ -43,7 +42,8 @@ _MOST_TRIED: Final = 6
 _MOST_KEPT: Final = 512
 _HINT: Final = "Give a folder with its config.json, or let 'advisor advise --hub' look it up."
 _NO_FORMULA: Final = "no formula counts the parameters of its architecture"
-_GGUF: Final = f"Of GGUF files llama.cpp takes {GGUF_DEFAULT} where none is named."
+_PACKED_OF: Final = "from which it was packed"
+_TWIN: Final = "which has exactly as many parameters"
 _UNSTATED: Final = "layer types, windows, biases, tied matrices and vision towers"
 
 
@@ -56,20 +56,6 @@ class _Known(Struct, frozen=True):
     total: int
     """Its parameters; 0 where they are not known."""
     latent: bool
-
-
-class _Fit(Struct, frozen=True):
-    """A shape that a repository may have."""
-
-    shape: Shape
-    record: ModelRecord | None
-    """The known model whose figures it has beside its own."""
-    same: bool
-    """Whether none of its own differ from that model's."""
-    off: float
-    """By how much its parameters differ from the list's, relative to those."""
-    total: int
-    """Its parameters; 0 where no formula counts them."""
 
 
 _kept: Kept[tuple[int, PublicModel], tuple[Knowledge, Model]] = Kept(_MOST_KEPT)
@@ -92,7 +78,7 @@ def model_of(public: PublicModel, knowledge: Knowledge) -> Model:
 
 def _sized(public: PublicModel, knowledge: Knowledge) -> Model:
     record = index_of(knowledge)["models"]["hf"].get(public.hf_id.casefold())
-    if record is not None:
+    if record is not None and isinstance(stored_shapes(knowledge)[record], Mapping):
         return model_from_record(knowledge.models[record], knowledge)
     alike = _alike(public, knowledge)
     if not public.num_hidden_layers or not public.hidden_size:
@@ -100,11 +86,11 @@ def _sized(public: PublicModel, knowledge: Knowledge) -> Model:
     fits = list(_fits(public, alike, knowledge))
     best = min(fits, key=lambda fit: (round(fit.off, 3), not fit.same), default=None)
     if best is None:
-        return _parameters_alone(public, _why_none(public, alike), knowledge)
+        return _undescribed(public, _why_none(public, alike), knowledge)
     if best.off <= SAME_WITHIN:
-        return _made(public, best, knowledge)
-    if is_packed(public):
-        return _unpacked(public, fits, knowledge)
+        return made(public, best, knowledge)
+    if is_packed(public) or not public.parameters_raw:
+        return _unproved(public, fits, knowledge)
     return _approximate(public, best)
 
 
@@ -139,12 +125,12 @@ def _distance(public: PublicModel, shape: Mapping[str, Any]) -> int:
     )
 
 
-def _fits(public: PublicModel, alike: Sequence[_Known], knowledge: Knowledge) -> Iterator[_Fit]:
+def _fits(public: PublicModel, alike: Sequence[_Known], knowledge: Knowledge) -> Iterator[Fit]:
     """Build what it may be, until one has as many parameters as the list says."""
     for known in alike[:_MOST_TRIED]:
         own = own_sizes(public, latent=known.latent)
         record = knowledge.models[known.name]
-        for config, same in configs_of(record.config, own):
+        for config, same in configs_of(record.config, own, public.context_length):
             fit = _fit(public, config, record, same=same)
             if fit is not None:
                 yield fit
@@ -158,7 +144,7 @@ def _fits(public: PublicModel, alike: Sequence[_Known], knowledge: Knowledge) ->
 
 def _fit(
     public: PublicModel, config: Mapping[str, object], record: ModelRecord | None, *, same: bool
-) -> _Fit | None:
+) -> Fit | None:
     try:
         shape = read_config(config, public.hf_id, whole=False)
     except UserError:
@@ -166,7 +152,7 @@ def _fit(
     total = shape.counts.total if shape.counts else 0
     if not total and record is not None and same:
         total = record.parameters or 0
-    return _Fit(shape, record, same, _off(public, shape, total), total)
+    return Fit(shape, record, same, _off(public, shape, total), total)
 
 
 def _off(public: PublicModel, shape: Shape, total: int) -> float:
@@ -188,43 +174,44 @@ def _why_none(public: PublicModel, alike: Sequence[_Known]) -> str:
     return why if not alike else f"the public list says too little of it ({why})"
 
 
-def _parameters_alone(public: PublicModel, why: str, knowledge: Knowledge) -> Model:
-    """Give a model of which the list states the parameters, and its cache as a range.
-
-    At most full attention in every layer is kept; without heads nothing is known of the cache.
+def _undescribed(public: PublicModel, why: str, knowledge: Knowledge) -> Model:
+    """Size what no table describes: by the list's parameters, else by its widths.
 
     Raises:
         RequestError: Its files hold packed weights of a model that nothing tells the size of.
     """
     if is_packed(public) and (base := next(_bases(public), None)) is not None:
         return _as_base(public, base, model_of(base, knowledge))
-    if is_packed(public) or not public.parameters_raw:
-        raise _refused(public, why)
-    layers, heads = public.num_hidden_layers or 1, public.num_attention_heads or 1
-    hidden, estimated = public.hidden_size or 1, bool(public.num_attention_heads)
-    shape = Shape(
-        model_type=public.architecture,
-        layers=layers,
-        hidden=hidden,
-        vocab=public.vocab_size or 0,
-        heads=heads,
-        kv_heads=public.num_key_value_heads or heads,
-        head_dim=public.head_dim or hidden // heads,
-        intermediate=public.moe_intermediate_size or 0,
-        tied=False,
-        layer_kinds="F" * layers,
-        ffn_kinds="D" * layers,
-        cache_unknown="" if estimated else why,
-        described=False,
-        cache_loose=1.0,
-    )
-    total = public.parameters_raw
+    stated = public.parameters_raw
+    if is_packed(public) or not stated:
+        return _estimated(public, why)
     note = (
         f"{public.hf_id} is approximate: {why}. Its parameters are those of the public list; its "
-        "cache is at most that of full attention in every layer."
+        "cache is at most "
     )
-    model = _own(public, shape, None, total, public.active_parameters or total)
-    return _of(public, model, (note,) if estimated else ())
+    if public.num_attention_heads:
+        shape, most = attending(public), "that of full attention in every layer."
+    else:
+        shape, most = most_caching(public), f"what {MOST_KNOWN} keep."
+    model = own(public, shape, None, stated, public.active_parameters or stated)
+    return listed(public, model, (note + most,))
+
+
+def _estimated(public: PublicModel, why: str) -> Model:
+    """Take parameters and cache from the widths, as of a config that no table describes."""
+    try:
+        shape = read_any(plain_config(public, tied=None), public.hf_id)
+    except UserError:
+        raise _refused(public, why) from None
+    counts = shape.counts
+    if counts is None or not public.num_attention_heads:
+        raise _refused(public, why)
+    note = (
+        f"{public.hf_id} is approximate: {why}, and the public list does not count its "
+        "parameters. They are estimated from its widths."
+    )
+    model = own(public, shape, None, counts.total, counts.active)
+    return listed(public, model, (note,))
 
 
 def _refused(public: PublicModel, why: str) -> RequestError:
@@ -235,7 +222,7 @@ def _refused(public: PublicModel, why: str) -> RequestError:
 
 
 def _without_shape(public: PublicModel, alike: Sequence[_Known], knowledge: Knowledge) -> Model:
-    """Take the known model with the same name, or with exactly as many parameters."""
+    """Take the model with the same name, or with exactly as many parameters."""
     named = _record_named(public, knowledge)
     stated, packed = public.parameters_raw or 0, is_packed(public)
     found = [one for one in alike if abs(one.total - stated) <= _EXACT * stated]
@@ -244,16 +231,37 @@ def _without_shape(public: PublicModel, alike: Sequence[_Known], knowledge: Know
     if found:
         best = max(found, key=lambda one: (one.name == named, _shared(one.name, public.name)))
         record = knowledge.models[best.name]
-        fit = _Fit(known_shape(record, knowledge), record, same=True, off=0.0, total=best.total)
-        return _made(public, fit, knowledge)
+        fit = Fit(known_shape(record, knowledge), record, same=True, off=0.0, total=best.total)
+        return made(public, fit, knowledge)
+    if (twin := _twin(public)) is not None:
+        return _as_base(public, twin, model_of(twin, knowledge), _TWIN)
     if (shaped := solved(public)) is not None:
         return _sized(shaped, knowledge)
     missing = "layers and widths are" if not public.num_hidden_layers else "widths are"
-    raise _refused(
-        public,
-        f"its {missing} not in the public list, and no known model of architecture "
-        f"'{public.architecture}' has {public.parameters_raw or 0:,} parameters",
+    why = f"its {missing} not in the public list, and {_none_counts(public)}"
+    return _undescribed(public, why, knowledge)
+
+
+def _none_counts(public: PublicModel) -> str:
+    return (
+        f"no known model of architecture '{public.architecture}' has "
+        f"{public.parameters_raw or 0:,} parameters"
     )
+
+
+def _twin(public: PublicModel) -> PublicModel | None:
+    """Find the most downloaded repository with a shape, of as many parameters exactly."""
+    if public.architecture == "unknown":
+        return None
+    alike = counting(public.parameters_raw or 0)
+    return next((one for one in alike if _may_be(public, one)), None)
+
+
+def _may_be(public: PublicModel, other: PublicModel) -> bool:
+    shaped = bool(other.hidden_size and other.num_hidden_layers)
+    mine, its = own_sizes(public), own_sizes(other)
+    same = other.architecture == public.architecture
+    return same and shaped and all(its.get(size) == value for size, value in mine.items())
 
 
 def _record_named(public: PublicModel, knowledge: Knowledge) -> str | None:
@@ -268,28 +276,27 @@ def _shared(one: str, other: str) -> int:
 # ---- what does not have as many parameters as its shape
 
 
-def _unpacked(public: PublicModel, fits: Sequence[_Fit], knowledge: Knowledge) -> Model:
-    """Size a packed repository as the one it was made from; else by its shape, unproved."""
+def _unproved(public: PublicModel, fits: Sequence[Fit], knowledge: Knowledge) -> Model:
+    """Size a repository whose parameters nobody counted: as a known model, else by its shape."""
     same = next((fit for fit in fits if fit.same), None)
     if same is not None:
-        return _made(public, same, knowledge)
+        return made(public, same, knowledge)
     base = next(_bases(public), None)
     if base is not None:
         return _as_base(public, base, model_of(base, knowledge))
     if not fits[0].total:
-        raise _refused(public, f"{_NO_FORMULA}, and its files hold packed weights")
-    note = (
-        f"{public.hf_id} is approximate: its files hold packed weights, so their number does not "
-        f"prove its shape. The public list does not state {_UNSTATED}."
-    )
-    return _of(public, _made(public, fits[0], knowledge), (note,))
+        return _estimated(public, _NO_FORMULA)
+    packed = "its files hold packed weights, so their number does not prove its shape"
+    why = packed if is_packed(public) else "the public list does not count its parameters"
+    note = f"{public.hf_id} is approximate: {why}. Not in the list: {_UNSTATED}."
+    return listed(public, made(public, fits[0], knowledge), (note,))
 
 
-def _as_base(public: PublicModel, base: PublicModel, model: Model) -> Model:
-    """Give a packed repository the size of the one that it was made from."""
+def _as_base(public: PublicModel, base: PublicModel, model: Model, why: str = _PACKED_OF) -> Model:
+    """Give a repository the size of the one that it was packed from, or that counts as it does."""
     notes = (note.replace(base.hf_id, public.hf_id) for note in model.notes)
-    told = f"{public.hf_id} is sized as {base.hf_id}, from which it was packed."
-    return _of(public, model, tuple(notes), told)
+    told = f"{public.hf_id} is sized as {base.hf_id}, {why}."
+    return listed(public, model, tuple(notes), told)
 
 
 def _bases(public: PublicModel) -> Iterator[PublicModel]:
@@ -302,7 +309,7 @@ def _bases(public: PublicModel) -> Iterator[PublicModel]:
             yield other
 
 
-def _approximate(public: PublicModel, best: _Fit) -> Model:
+def _approximate(public: PublicModel, best: Fit) -> Model:
     """Take the list's number of parameters where it is near what the shape makes, and say so."""
     stated, built, counts = public.parameters_raw or 0, best.total, best.shape.counts
     lent = counts.embedding + counts.output if counts and is_draft(public) else 0
@@ -321,77 +328,5 @@ def _approximate(public: PublicModel, best: _Fit) -> Model:
         note += " It is a head that drafts, and takes embedding and output from its main model."
     active = round(stated * counts.active / built) if counts else public.active_parameters
     shape = replace(best.shape, counts=in_layers(stated, best.shape.layers) if lent else None)
-    model = _own(public, shape, best.record, stated, active or stated)
-    return _of(public, model, (note,))
-
-
-# ---- the model that is made of it
-
-
-def _made(public: PublicModel, fit: _Fit, knowledge: Knowledge) -> Model:
-    counts, record = fit.shape.counts, fit.record
-    known = model_from_record(record, knowledge) if record is not None and fit.same else None
-    if record is not None and known and not (counts and _is_a_part(public, known)):
-        told = f"{public.hf_id} is sized as {record.name}: the public list gives it that shape."
-        return _of(public, known, known.notes, told)
-    assert counts
-    return _of(public, _own(public, fit.shape, record, counts.total, counts.active), ())
-
-
-def _is_a_part(public: PublicModel, known: Model) -> bool:
-    """Whether a repository holds the text part alone of a model with towers."""
-    stated = public.parameters_raw or 0
-    return not is_packed(public) and known.parameters - stated > SAME_WITHIN * stated
-
-
-def _own(
-    public: PublicModel, shape: Shape, record: ModelRecord | None, total: int, active: int
-) -> Model:
-    vision = shape.counts.vision if shape.counts else 0
-    modality = record.modality if record and record.modality != "vision" else "text"
-    return Model(
-        name=public.name,
-        family=record.family if record else shape.model_type,
-        modality="vision" if vision else modality,
-        shape=shape,
-        parameters=total,
-        active_parameters=active,
-        vision_parameters=vision,
-        label_parameters_b=None,
-        trained_context_tokens=_context(public),
-        native_formats=record.native_formats if record else (),
-        native_dtype=record.native_dtype if record else None,
-    )
-
-
-_USUAL_FALLBACK: Final = 4096
-
-
-def _context(public: PublicModel) -> int | None:
-    """The trained context; 4096 is what the list's maker wrote where nothing was stated."""
-    context = public.context_length
-    return context if context and context != _USUAL_FALLBACK else None
-
-
-def _of(public: PublicModel, model: Model, notes: tuple[str, ...], told: str = "") -> Model:
-    """Give the sized model the repository's own name, licence, date and format."""
-    told = told or f"{public.hf_id} is sized by its own figures in the public list."
-    held = published_format(public)
-    if is_packed(public) and held is None:
-        notes += (f"{public.hf_id} holds packed weights in a form that has no name here.",)
-    if has_gguf(public):
-        told += f" {_GGUF}"
-    plain = is_packed(public) or says_sixteen_bits(public)
-    return replace(
-        model,
-        name=unpacked_name(public.name) if has_gguf(public) else public.name,
-        hf_id=public.hf_id,
-        licence=public.license or None,
-        released=public.release_date or None,
-        native_formats=() if plain else model.native_formats,
-        native_dtype=PACKED if is_packed(public) else (None if plain else model.native_dtype),
-        held_format=held,
-        sized_as=told,
-        origin="list",
-        notes=notes,
-    )
+    model = own(public, shape, best.record, stated, active or stated)
+    return listed(public, model, (note,))

@@ -19,6 +19,11 @@ _HEAD: Final = 64
 same whatever it is."""
 _WIDEST: Final = 8192
 _MOST_LAYERS: Final = 128
+_WIDTHS_PER_LAYER: Final = 64
+"""So many elements wide for each layer: what makes the most cache of all models known here."""
+MOST_KNOWN: Final = "models of as many parameters"
+_BLOCK: Final = 12
+"""Squares of the hidden width in a plain block: four in attention, eight behind it."""
 _MASKED: Final = frozenset({"gpt2", "gpt_neox", "gptj"})
 
 
@@ -68,3 +73,48 @@ def _counted(public: PublicModel) -> tuple[int, int] | None:
 def _sized(public: PublicModel, layers: int, hidden: int) -> PublicModel:
     heads = public.num_attention_heads or hidden // _HEAD
     return replace(public, num_hidden_layers=layers, hidden_size=hidden, num_attention_heads=heads)
+
+
+def attending(public: PublicModel) -> Shape:
+    """Give the sizes that the list states, with full attention in every layer; at most that."""
+    layers, heads = public.num_hidden_layers or 1, public.num_attention_heads or 1
+    hidden = public.hidden_size or 1
+    return Shape(
+        model_type=public.architecture,
+        layers=layers,
+        hidden=hidden,
+        vocab=public.vocab_size or 0,
+        heads=heads,
+        kv_heads=public.num_key_value_heads or heads,
+        head_dim=public.head_dim or hidden // heads,
+        intermediate=public.moe_intermediate_size or 0,
+        tied=False,
+        layer_kinds="F" * layers,
+        ffn_kinds="D" * layers,
+        described=False,
+        cache_loose=1.0,
+    )
+
+
+def most_caching(public: PublicModel) -> Shape:
+    """Give plain blocks of as many parameters as the list counts, as deep as models are.
+
+    None of the models known here caches more for its size; a test holds it.
+    """
+    layers, stated = public.num_hidden_layers, public.parameters_raw or 0
+    hidden = public.hidden_size or round(
+        (stated / _BLOCK / layers) ** (1 / 2)
+        if layers
+        else (_WIDTHS_PER_LAYER * stated / _BLOCK) ** (1 / 3)
+    )
+    heads = max(1, hidden // _HEAD)
+    return attending(
+        replace(
+            public,
+            num_hidden_layers=layers or max(1, round(hidden / _WIDTHS_PER_LAYER)),
+            hidden_size=heads * _HEAD,
+            num_attention_heads=heads,
+            num_key_value_heads=heads,
+            head_dim=_HEAD,
+        )
+    )

@@ -126,7 +126,7 @@ def test_all_that_is_wrong_with_a_list_is_told_and_nothing_is_written(
     bad = [
         row("no-publisher"),
         row("me/x", hidden_size="4k"),
-        row("me/y", parameters_raw=""),
+        row("me/y", architecture=""),
         row("me/é"),
     ]
     told = run(capsys, "knowledge", "update", str(written(tmp_path / "bad.csv", *bad)))
@@ -134,7 +134,7 @@ def test_all_that_is_wrong_with_a_list_is_told_and_nothing_is_written(
     for line, what in (
         (2, "publisher/name"),
         (3, "hidden_size is '4k'"),
-        (4, "parameters_raw is missing"),
+        (4, "architecture is missing"),
         (5, "me/é"),
     ):
         assert any(f"bad.csv:{line}:" in one and what in one for one in told.err.splitlines())
@@ -192,3 +192,31 @@ def test_find_names_repositories_of_the_list(capsys: Capture) -> None:
     assert "public list" in told
     assert "NousResearch/Hermes-3-Llama-3.1-8B" in told
     assert len(told.splitlines()) <= 10
+
+
+SHAPE = {
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "vocab_size": 50272,
+    "moe_intermediate_size": 3072,
+}
+
+
+@pytest.mark.parametrize(
+    ("stated", "hidden", "kept"),
+    [
+        (123_543_552, 768, (None, 768)),
+        (209_338_368, 768, (None, 768)),
+        (125_239_296, 768, (125_239_296, 768)),
+        (123_543_552, "", (None, 768)),
+        (123_543_553, "", (123_543_553, None)),
+    ],
+)
+def test_a_number_that_its_makers_formula_gives_is_not_taken_over(
+    own: Path, tmp_path: Path, stated: int, hidden: object, kept: tuple[int | None, int | None]
+) -> None:
+    one = row("me/opt-8B", **SHAPE, hidden_size=hidden, parameters_raw=stated)
+    import_list(written(tmp_path / "l.csv", one), own, "a test")
+    found = exact("me/opt-8B")
+    assert found is not None
+    assert (found.parameters_raw, found.hidden_size) == kept

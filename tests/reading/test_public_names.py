@@ -11,7 +11,8 @@ from advisor.models.stored_tensors import Model
 from advisor.reading.known_models import known_model
 from advisor.reading.model_names import read_model
 from advisor.reading.public_list import PublicModel
-from advisor.reading.public_sizing import SAME_WITHIN, model_of
+from advisor.reading.public_made import SAME_WITHIN
+from advisor.reading.public_sizing import model_of
 from advisor.reading.published import is_packed, unpacked_name
 from tests.reading.test_public_sizing import sampled
 

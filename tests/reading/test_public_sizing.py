@@ -12,9 +12,12 @@ from msgspec.structs import replace
 from advisor.errors import RequestError, UserError
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
+from advisor.models.resolution import stored_shapes
 from advisor.models.stored_tensors import Model
 from advisor.reading.public_list import FILE, PublicModel, exact
-from advisor.reading.public_sizing import SAME_WITHIN, model_of
+from advisor.reading.public_made import SAME_WITHIN
+from advisor.reading.public_sizing import model_of
+from advisor.reading.public_solved import most_caching
 from advisor.reading.published import is_packed, published_format, unpacked_name
 from advisor.reverse import CardFilter, Settings, gpus_for
 from advisor.scenario.asked_model import find_model_named
@@ -52,7 +55,8 @@ def stored_with(model: Model) -> set[int]:
     layer = counts.layers[-1] + 2 * shape.hidden**2 if counts else 0
     masked = shape.model_type in {"gpt2", "gpt_neox"}
     masks = shape.layers * (shape.trained_context or 0) ** 2 if masked else 0
-    return {model.parameters + more for more in (0, masks, shape.mtp_layers * layer)}
+    twice = counts.embedding if counts and shape.tied else 0
+    return {model.parameters + more for more in (0, masks, shape.mtp_layers * layer, twice)}
 
 
 def test_no_repository_is_taken_for_another_model() -> None:
@@ -61,7 +65,8 @@ def test_no_repository_is_taken_for_another_model() -> None:
         model = sized(public)
         if isinstance(model, str) or model.origin == "knowledge" or is_packed(public):
             continue
-        stated = public.parameters_raw or 0
+        if not (stated := public.parameters_raw):
+            continue
         near = [abs(n - stated) <= SAME_WITHIN * stated for n in stored_with(model)]
         assert any(near), public.hf_id
         assert model.hf_id == public.hf_id
@@ -200,16 +205,65 @@ def test_of_an_unknown_architecture_the_cache_is_a_range() -> None:
     assert "at most that of full attention in every layer" in model.notes[0]
 
 
-def test_without_heads_the_parameters_alone_are_known() -> None:
-    model = sized(changed(architecture="novel", num_attention_heads=None))
+@pytest.mark.parametrize(
+    "unstated",
+    [
+        ("num_attention_heads",),
+        ("num_attention_heads", "hidden_size"),
+        ("num_attention_heads", "hidden_size", "num_hidden_layers"),
+    ],
+)
+def test_without_heads_the_cache_is_at_most_that_of_models_as_large(unstated: list[str]) -> None:
+    model = sized(changed(architecture="novel", **dict.fromkeys(unstated)))
     assert isinstance(model, Model)
-    assert "architecture 'novel'" in model.shape.cache_unknown
+    assert model.parameters == 8_190_735_360
+    assert (model.shape.described, model.shape.cache_loose) == (False, 1.0)
+    assert "what models of as many parameters keep" in model.notes[0]
+    scenario = resolve(Request(gpu="RTX 4090", model="hexgrad/Kokoro-82M"), load_knowledge())
+    assert scenario.model.parameters == 82_000_000
 
 
-def test_a_packed_repository_of_an_unknown_architecture_is_refused_by_its_name() -> None:
-    told = sized(changed(architecture="nothing_yet", format="awq"))
-    assert isinstance(told, str)
-    assert "'nothing_yet'" in told
+def test_no_known_model_caches_more_than_the_most_that_is_assumed() -> None:
+    knowledge = load_knowledge()
+    sizable = (name for name, one in stored_shapes(knowledge).items() if not isinstance(one, str))
+    for name in sizable:
+        shape = find_model_named(name, knowledge).shape
+        if shape.role == "encoder" or shape.mla or shape.cells or not shape.counts:
+            continue
+        blank = dict.fromkeys(("num_hidden_layers", "hidden_size", "num_attention_heads"))
+        most = most_caching(changed(parameters_raw=shape.counts.total, **blank))
+        heads = shape.kv_heads_by_layer or (shape.kv_heads,) * shape.layers
+        kept = sum(n for n, kind in zip(heads, shape.layer_kinds, strict=True) if kind in "FSHC")
+        assert kept * shape.head_dim <= most.layers * most.hidden, name
+
+
+def test_a_packed_repository_of_an_unknown_architecture_is_estimated_from_its_widths() -> None:
+    model = sized(changed(architecture="nothing_yet", format="awq"))
+    assert isinstance(model, Model)
+    assert abs(model.parameters / 8_190_735_360 - 1) <= model.shape.spread
+    assert "'nothing_yet'" in model.notes[0]
+    assert "estimated from its widths" in model.notes[0]
+
+
+@pytest.mark.parametrize("packed", ["", "awq"])
+def test_a_number_that_nobody_counted_proves_nothing(packed: str) -> None:
+    model = sized(changed(parameters_raw=None, hidden_size=4160, format=packed))
+    assert isinstance(model, Model)
+    assert model.shape.counts
+    assert model.parameters == model.shape.counts.total
+    assert "approximate" in model.notes[0]
+    assert sized(changed(parameters_raw=None)).sized_as.endswith(  # type: ignore[union-attr]
+        "is sized as Qwen3-8B: the public list gives it that shape."
+    )
+
+
+def test_a_repository_without_a_shape_has_that_of_one_that_counts_the_same() -> None:
+    blank = dict.fromkeys(("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size"))
+    flash = listed("zai-org/GLM-5.3-Flash")
+    model = sized(replace(flash, hf_id="me/tuned-9", **blank))
+    assert isinstance(model, Model)
+    assert model.shape.layer_kinds == "RRRF" * 11 + "R"
+    assert "has exactly as many parameters" in model.sized_as
 
 
 def test_a_repository_is_the_same_model_whenever_it_is_asked_for() -> None:
@@ -241,9 +295,12 @@ def test_a_shape_that_only_one_number_of_layers_makes_is_solved(
     assert model.parameters == parameters
 
 
-def test_a_number_of_parameters_that_no_shape_makes_is_refused() -> None:
+def test_a_number_of_parameters_that_no_shape_makes_is_approximate() -> None:
     odd = replace(listed("openai-community/gpt2"), hf_id="me/odd", parameters_raw=124_439_809)
-    assert "no known model" in str(sized(odd))
+    model = sized(odd)
+    assert isinstance(model, Model)
+    assert model.parameters == 124_439_809
+    assert "no known model" in model.notes[0]
 
 
 @pytest.mark.parametrize(
