@@ -3,7 +3,8 @@
     python benchmarks/class_defaults.py > knowledge/class_defaults.tsv
 
 Needs transformers, which the product does not: run it where that is installed. Only keys that may
-shape a model are kept; a wrapper's line says by ``sub_configs`` what its parts are by default.
+shape a model are kept; a wrapper's line says by ``sub_configs`` what its parts are by default, and
+``caches`` is false where the code of a class never speaks of a cache.
 """
 
 from __future__ import annotations
@@ -63,6 +64,13 @@ def _fields(one: type[PretrainedConfig]) -> dict[str, Any]:
     return found
 
 
+def _caches(one: type[PretrainedConfig]) -> bool:
+    """Whether the modelling code of a class speaks of a cache at all; an encoder's does not."""
+    folder = Path(str(importlib.import_module(one.__module__).__file__)).parent
+    code = "".join(file.read_text("utf-8") for file in folder.glob("modeling_*.py"))
+    return not code or re.search(r"past_key_values|cache_params|\bCache\b", code) is not None
+
+
 def _parts(one: type[PretrainedConfig]) -> dict[str, Any]:
     """What the parts of a wrapper are by default, as differences from the parts' own classes."""
     try:
@@ -87,6 +95,8 @@ def main() -> None:
     lines: dict[str, str] = {}
     for one in _classes():
         fields = _fields(one)
+        if not _caches(one):
+            fields["caches"] = False
         parts = _parts(one)
         if parts:
             fields["sub_configs"] = parts

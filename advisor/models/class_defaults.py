@@ -50,6 +50,11 @@ def part_defaults(model_type: str, part: str) -> Defaults:
     return found if isinstance(found, Mapping) else _NONE
 
 
+def keeps_nothing(model_type: str) -> bool:
+    """Whether the code of a class never speaks of a cache, as an encoder's does not."""
+    return class_defaults(model_type).get("caches") is False
+
+
 def is_size(key: str) -> bool:
     """Whether a key states a size of the model, by its name."""
     return _SIZES.search(key) is not None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.models.architecture import INTERMEDIATE
+from advisor.models.class_defaults import class_defaults, part_defaults
 from advisor.reading.public_list import PublicModel
 
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -48,6 +49,23 @@ def own_sizes(public: PublicModel, *, latent: bool = False) -> Mapping[str, int]
         "intermediate_size": None if experts else width,
     }
     return {name: value for name, value in stated.items() if value}
+
+
+def is_the_class(public: PublicModel) -> bool:
+    """Whether it has the sizes that its class in transformers has by default: its first model."""
+    usual = class_defaults(public.architecture)
+    part = next((name for name in _TEXT_PARTS if part_defaults(public.architecture, name)), None)
+    text = (
+        {
+            **class_defaults(f"{part_defaults(public.architecture, part).get('model_type')}"),
+            **part_defaults(public.architecture, part),
+        }
+        if part
+        else usual
+    )
+    own = own_sizes(public)
+    sizes = ("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size")
+    return all(own.get(size, 0) == text.get(size) for size in sizes)
 
 
 def plain_config(public: PublicModel, *, tied: bool | None) -> Mapping[str, object]:

@@ -7,14 +7,17 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.errors import RequestError
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.models.resolution import model_from_record
-from advisor.models.shape import Shape
+from advisor.models.shape import Counts, Shape, in_layers
 from advisor.models.stored_tensors import PACKED, Model
+from advisor.reading.public_config import is_the_class
 from advisor.reading.public_list import PublicModel
 from advisor.reading.published import (
     GGUF_DEFAULT,
     has_gguf,
+    is_draft,
     is_packed,
     published_format,
     says_sixteen_bits,
@@ -22,6 +25,14 @@ from advisor.reading.published import (
 )
 
 SAME_WITHIN: Final = 0.01
+_MOST_TOWERS: Final = 0.6
+_MOST_BESIDE: Final = 0.1
+"""Share of the parameters that may be towers, or a head that drafts, where nothing counts them."""
+_LEAST_SHARE: Final = 0.8
+"""Of the elements that the shape makes; with fewer, the files hold a part, or packed weights."""
+_HINT: Final = "Give a folder with its config.json, or let 'advisor advise --hub' look it up."
+NO_FORMULA: Final = "no formula counts the parameters of its architecture"
+UNSTATED: Final = "layer types, windows, biases, tied matrices and vision towers"
 _GGUF: Final = f"Of GGUF files llama.cpp takes {GGUF_DEFAULT} where none is named."
 
 
@@ -43,6 +54,8 @@ def made(public: PublicModel, fit: Fit, knowledge: Knowledge) -> Model:
     """Make the model of a shape that was proved."""
     counts, record = fit.shape.counts, fit.record
     known = model_from_record(record, knowledge) if record is not None and fit.same else None
+    if known and known.shape.mtp_layers != fit.shape.mtp_layers:
+        known = replace(known, shape=replace(known.shape, mtp_layers=fit.shape.mtp_layers))
     if record is not None and known and not (counts and _is_a_part(public, known)):
         told = f"{public.hf_id} is sized as {record.name}: the public list gives it that shape."
         return listed(public, known, known.notes, told)
@@ -108,3 +121,72 @@ def listed(public: PublicModel, model: Model, notes: tuple[str, ...], told: str 
         origin="list",
         notes=notes,
     )
+
+
+def refused(public: PublicModel, why: str) -> RequestError:
+    """Say why a repository cannot be sized, and what to give instead."""
+    return RequestError(f"{public.hf_id} cannot be sized: {why}.", hint=_HINT)
+
+
+# ---- what does not have as many parameters as its shape
+
+
+def counted(public: PublicModel, best: Fit) -> Model:
+    """Take the list's number of parameters, where it is not what the shape makes.
+
+    Weights are as many as the files hold. Where the cache follows from what the list states, or
+    is that of the known model of this shape, the rest is towers or a head that drafts; else the
+    report says that the model is approximate.
+
+    Raises:
+        RequestError: The files hold too few: they are packed, or a part of a model.
+    """
+    stated, built, counts = public.parameters_raw or 0, best.total, best.shape.counts
+    lent = counts.embedding + counts.output if counts and is_draft(public) else 0
+    if stated < _LEAST_SHARE * (built - lent) and best.shape.role != "encoder":
+        raise refused(
+            public,
+            f"the public list counts {stated:,} elements in its files, and its shape has "
+            f"{built:,}: they are packed, in a form that nothing tells, or a part of a model",
+        )
+    active = round(stated * counts.active / built) if counts else public.active_parameters
+    borrows = bool(lent) and stated < built
+    held = in_layers(stated, best.shape.layers) if borrows else _with_towers(best.shape, stated)
+    blocks = None if borrows else best.shape.blocks
+    shape = replace(best.shape, counts=held, blocks=blocks)
+    model = own(public, shape, best.record, stated, active or stated)
+    return listed(public, model, (_told_of(public, best, borrows=borrows),))
+
+
+def _with_towers(shape: Shape, stated: int) -> Counts | None:
+    """Take what the files of a wrapper hold beside the text model for its towers."""
+    counts, outer = shape.counts, shape.outer_type
+    more = stated - counts.total if counts and outer else 0
+    if counts is None or more <= 0:
+        return counts
+    return replace(counts, total=stated, active=counts.active + more, vision=counts.vision + more)
+
+
+def _told_of(public: PublicModel, fit: Fit, *, borrows: bool) -> str:
+    """Say what its files hold besides the shape, or that this is not known."""
+    stated, built = public.parameters_raw or 0, fit.total
+    holds = f"{stated / 1e9:.2f} billion parameters"
+    if borrows:
+        return (
+            f"{public.hf_id} is a head that drafts: its files hold {holds}, and it takes embedding "
+            "and output from its main model."
+        )
+    more = (stated - built) / stated
+    most = _MOST_TOWERS if fit.shape.outer_type else _MOST_BESIDE
+    if fit.shape.role == "encoder" or (built and 0 < more <= most and _cache_told(public, fit)):
+        text = "" if fit.shape.role == "encoder" else f", {more:.0%} of them beside its layers"
+        return f"{public.hf_id} is sized by what its files hold: {holds}{text}."
+    makes = f"the shape in the public list makes {built / 1e9:.2f}" if built else NO_FORMULA
+    note = f"{public.hf_id} is approximate: its files hold {holds}, and {makes}."
+    return f"{note} Not in the list: {UNSTATED}."
+
+
+def _cache_told(public: PublicModel, fit: Fit) -> bool:
+    """Whether the cache follows from the list: all layers alike, or a known model's sizes."""
+    plain = set(fit.shape.layer_kinds) == {"F"} and fit.shape.mla is None
+    return fit.same or plain or is_the_class(public)

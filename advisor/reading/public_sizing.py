@@ -13,19 +13,30 @@ from typing import Any, Final, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.errors import RequestError, UserError
+from advisor.errors import UserError
 from advisor.knowledge.index import index_of, model_key
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import Kept
 from advisor.models.any_config import read_any
 from advisor.models.architectures import family_of, is_known
+from advisor.models.class_defaults import keeps_nothing
 from advisor.models.config import read_config
 from advisor.models.resolution import known_shape, model_from_record, stored_shapes
-from advisor.models.shape import Shape, in_layers
+from advisor.models.shape import Counts, Shape
 from advisor.models.stored_tensors import Model
 from advisor.reading.public_config import configs_of, own_sizes, plain_config
 from advisor.reading.public_list import PublicModel, counting, every_named
-from advisor.reading.public_made import SAME_WITHIN, Fit, listed, made, own
+from advisor.reading.public_made import (
+    NO_FORMULA,
+    SAME_WITHIN,
+    UNSTATED,
+    Fit,
+    counted,
+    listed,
+    made,
+    own,
+    refused,
+)
 from advisor.reading.public_solved import (
     MOST_KNOWN,
     attending,
@@ -33,18 +44,18 @@ from advisor.reading.public_solved import (
     solved,
     stored_masks,
 )
-from advisor.reading.published import is_draft, is_packed, unpacked_name
+from advisor.reading.published import is_packed, unpacked_name
 
-_LEAST_SHARE: Final = 0.8
-"""Of the elements that the shape makes; with fewer, the files hold a part, or packed weights."""
+_SHAPE: Final = (
+    "num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim",
+    "vocab_size", "num_experts", "active_experts", "moe_intermediate_size",
+    "shared_expert_intermediate_size", "context_length",
+)  # fmt: skip
 _EXACT: Final = 1e-4
 _MOST_TRIED: Final = 6
+_MOST_DRAFTING: Final = 3
+_DRAFT_WITHIN: Final = 1e-3
 _MOST_KEPT: Final = 512
-_HINT: Final = "Give a folder with its config.json, or let 'advisor advise --hub' look it up."
-_NO_FORMULA: Final = "no formula counts the parameters of its architecture"
-_PACKED_OF: Final = "from which it was packed"
-_TWIN: Final = "which has exactly as many parameters"
-_UNSTATED: Final = "layer types, windows, biases, tied matrices and vision towers"
 
 
 class _Known(Struct, frozen=True):
@@ -91,7 +102,7 @@ def _sized(public: PublicModel, knowledge: Knowledge) -> Model:
         return made(public, best, knowledge)
     if is_packed(public) or not public.parameters_raw:
         return _unproved(public, fits, knowledge)
-    return _approximate(public, best)
+    return counted(public, best)
 
 
 def _alike(public: PublicModel, knowledge: Knowledge) -> Sequence[_Known]:
@@ -149,19 +160,37 @@ def _fit(
         shape = read_config(config, public.hf_id, whole=False)
     except UserError:
         return None
+    if shape.counts is None and shape.outer_type:
+        shape = replace(shape, counts=_text_counts(public, shape))
     total = shape.counts.total if shape.counts else 0
     if not total and record is not None and same:
         total = record.parameters or 0
-    return Fit(shape, record, same, _off(public, shape, total), total)
+    return _near(public, Fit(shape, record, same, 1.0, total))
 
 
-def _off(public: PublicModel, shape: Shape, total: int) -> float:
-    """Compare parameters; a head that drafts, and stored masks, may be in the files or not."""
-    stated = max(public.parameters_raw or 0, 1)
-    beside = {0, stored_masks(shape)}
+def _text_counts(public: PublicModel, shape: Shape) -> Counts | None:
+    """Count the text model of a wrapper whose towers no formula counts."""
+    text = replace(public, architecture=shape.model_type)
+    try:
+        return read_config(plain_config(text, tied=None), public.hf_id, whole=False).counts
+    except UserError:
+        return None
+
+
+def _near(public: PublicModel, fit: Fit) -> Fit:
+    """Compare parameters; heads that draft, and stored masks, may be in the files or not.
+
+    Where the list's sizes leave out how many layers draft, only their exact number tells.
+    """
+    shape, stated = fit.shape, max(public.parameters_raw or 0, 1)
+    beside = {(0, shape.mtp_layers), (stored_masks(shape), shape.mtp_layers)}
     if shape.counts:
-        beside.add(shape.mtp_layers * (shape.counts.layers[-1] + 2 * shape.hidden**2))
-    return min(abs(stated - total - more) / stated for more in beside)
+        head = shape.counts.layers[-1] + 2 * shape.hidden**2
+        heads = range(1, _MOST_DRAFTING + 1)
+        near = (n for n in heads if abs(stated - fit.total - n * head) <= _DRAFT_WITHIN * stated)
+        beside |= {(n * head, n) for n in {shape.mtp_layers, *near}}
+    off, drafting = min((abs(stated - fit.total - more) / stated, n) for more, n in beside)
+    return replace(fit, off=off, shape=replace(shape, mtp_layers=drafting))
 
 
 def _why_none(public: PublicModel, alike: Sequence[_Known]) -> str:
@@ -185,6 +214,10 @@ def _undescribed(public: PublicModel, why: str, knowledge: Knowledge) -> Model:
     stated = public.parameters_raw
     if is_packed(public) or not stated:
         return _estimated(public, why)
+    if keeps_nothing(public.architecture):
+        shape = replace(attending(public), role="encoder")
+        note = f"{public.hf_id} is sized by what its files hold; its class keeps no cache."
+        return listed(public, own(public, shape, None, stated, stated), (note,))
     note = (
         f"{public.hf_id} is approximate: {why}. Its parameters are those of the public list; its "
         "cache is at most "
@@ -202,20 +235,16 @@ def _estimated(public: PublicModel, why: str) -> Model:
     try:
         shape = read_any(plain_config(public, tied=None), public.hf_id)
     except UserError:
-        raise _refused(public, why) from None
+        raise refused(public, why) from None
     counts = shape.counts
     if counts is None or not public.num_attention_heads:
-        raise _refused(public, why)
+        raise refused(public, why)
     note = (
         f"{public.hf_id} is approximate: {why}, and the public list does not count its "
         "parameters. They are estimated from its widths."
     )
     model = own(public, shape, None, counts.total, counts.active)
     return listed(public, model, (note,))
-
-
-def _refused(public: PublicModel, why: str) -> RequestError:
-    return RequestError(f"{public.hf_id} cannot be sized: {why}.", hint=_HINT)
 
 
 # ---- what the list gives no shape of
@@ -233,8 +262,8 @@ def _without_shape(public: PublicModel, alike: Sequence[_Known], knowledge: Know
         record = knowledge.models[best.name]
         fit = Fit(known_shape(record, knowledge), record, same=True, off=0.0, total=best.total)
         return made(public, fit, knowledge)
-    if (twin := _twin(public)) is not None:
-        return _as_base(public, twin, model_of(twin, knowledge), _TWIN)
+    if (shaped := _twin(public)) is not None:
+        return _sized(shaped, knowledge)
     if (shaped := solved(public)) is not None:
         return _sized(shaped, knowledge)
     missing = "layers and widths are" if not public.num_hidden_layers else "widths are"
@@ -250,18 +279,19 @@ def _none_counts(public: PublicModel) -> str:
 
 
 def _twin(public: PublicModel) -> PublicModel | None:
-    """Find the most downloaded repository with a shape, of as many parameters exactly."""
+    """Give it the shape of the most downloaded repository with exactly as many parameters."""
     if public.architecture == "unknown":
         return None
-    alike = counting(public.parameters_raw or 0)
-    return next((one for one in alike if _may_be(public, one)), None)
+    alike = (one for one in counting(public.parameters_raw or 0) if _may_be(public, one))
+    twin = next(alike, None)
+    return twin and replace(public, **{size: getattr(twin, size) for size in _SHAPE})
 
 
 def _may_be(public: PublicModel, other: PublicModel) -> bool:
     shaped = bool(other.hidden_size and other.num_hidden_layers)
-    mine, its = own_sizes(public), own_sizes(other)
     same = other.architecture == public.architecture
-    return same and shaped and all(its.get(size) == value for size, value in mine.items())
+    stated = ((getattr(public, size), getattr(other, size)) for size in _SHAPE[:-1])
+    return same and shaped and all(mine in {None, its} for mine, its in stated)
 
 
 def _record_named(public: PublicModel, knowledge: Knowledge) -> str | None:
@@ -285,17 +315,17 @@ def _unproved(public: PublicModel, fits: Sequence[Fit], knowledge: Knowledge) ->
     if base is not None:
         return _as_base(public, base, model_of(base, knowledge))
     if not fits[0].total:
-        return _estimated(public, _NO_FORMULA)
+        return _estimated(public, NO_FORMULA)
     packed = "its files hold packed weights, so their number does not prove its shape"
     why = packed if is_packed(public) else "the public list does not count its parameters"
-    note = f"{public.hf_id} is approximate: {why}. Not in the list: {_UNSTATED}."
+    note = f"{public.hf_id} is approximate: {why}. Not in the list: {UNSTATED}."
     return listed(public, made(public, fits[0], knowledge), (note,))
 
 
-def _as_base(public: PublicModel, base: PublicModel, model: Model, why: str = _PACKED_OF) -> Model:
-    """Give a repository the size of the one that it was packed from, or that counts as it does."""
+def _as_base(public: PublicModel, base: PublicModel, model: Model) -> Model:
+    """Give a packed repository the size of the one that it was made from."""
     notes = (note.replace(base.hf_id, public.hf_id) for note in model.notes)
-    told = f"{public.hf_id} is sized as {base.hf_id}, {why}."
+    told = f"{public.hf_id} is sized as {base.hf_id}, from which it was packed."
     return listed(public, model, tuple(notes), told)
 
 
@@ -307,26 +337,3 @@ def _bases(public: PublicModel) -> Iterator[PublicModel]:
     for other in every_named(name):
         if not is_packed(other) and own_sizes(other) == own_sizes(public):
             yield other
-
-
-def _approximate(public: PublicModel, best: Fit) -> Model:
-    """Take the list's number of parameters where it is near what the shape makes, and say so."""
-    stated, built, counts = public.parameters_raw or 0, best.total, best.shape.counts
-    lent = counts.embedding + counts.output if counts and is_draft(public) else 0
-    if stated < _LEAST_SHARE * (built - lent):
-        raise _refused(
-            public,
-            f"the public list counts {stated:,} elements in its files, and its shape has "
-            f"{built:,}: they are packed, in a form that nothing tells, or a part of a model",
-        )
-    makes = f"the shape in the public list makes {built / 1e9:.2f}" if built else _NO_FORMULA
-    note = (
-        f"{public.hf_id} is approximate: its files hold {stated / 1e9:.2f} billion parameters, and "
-        f"{makes}. Not in the list: {_UNSTATED}."
-    )
-    if stated < _LEAST_SHARE * built:
-        note += " It is a head that drafts, and takes embedding and output from its main model."
-    active = round(stated * counts.active / built) if counts else public.active_parameters
-    shape = replace(best.shape, counts=in_layers(stated, best.shape.layers) if lent else None)
-    model = own(public, shape, best.record, stated, active or stated)
-    return listed(public, model, (note,))

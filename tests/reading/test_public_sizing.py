@@ -182,11 +182,48 @@ def changed(**fields: object) -> PublicModel:
     return replace(listed("Qwen/Qwen3-8B"), **{"hf_id": "me/tuned-8z", **fields})
 
 
-def test_more_parameters_than_the_shape_makes_are_told_as_approximate() -> None:
+def test_more_parameters_than_the_shape_makes_are_taken_and_told() -> None:
     model = sized(changed(parameters_raw=8_600_000_000))
     assert isinstance(model, Model)
     assert model.parameters == 8_600_000_000
-    assert "approximate" in model.notes[0]
+    assert "what its files hold: 8.60 billion parameters, 5% of them" in model.notes[0]
+    model = sized(changed(parameters_raw=9_600_000_000))
+    assert "approximate" in model.notes[0]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("hf_id", "text", "vision"),
+    [
+        ("dots-studio/dots.ocr", "qwen2", 1_262_091_264),
+        ("HuggingFaceTB/SmolVLM2-500M-Video-Instruct", "llama", 98_229_504),
+    ],
+)
+def test_towers_are_what_files_hold_beside_the_text_model(
+    hf_id: str, text: str, vision: int
+) -> None:
+    model = sized(listed(hf_id))
+    assert isinstance(model, Model)
+    assert model.shape.counts
+    assert (model.shape.model_type, model.vision_parameters) == (text, vision)
+    assert model.parameters == listed(hf_id).parameters_raw == model.shape.counts.total
+    assert not any("approximate" in note for note in model.notes)
+
+
+@pytest.mark.parametrize(
+    ("hf_id", "drafting"), [("deepseek-ai/DeepSeek-V4-Flash-0731", 3), ("tencent/Hy3", 1)]
+)
+def test_layers_that_draft_are_told_by_the_number_of_parameters(hf_id: str, drafting: int) -> None:
+    model = sized(listed(hf_id))
+    assert isinstance(model, Model)
+    assert (model.shape.mtp_layers, list(model.notes)) == (drafting, [])
+
+
+@pytest.mark.parametrize("hf_id", ["facebook/w2v-bert-2.0", "facebook/mms-tts-eng"])
+def test_a_class_that_keeps_no_cache_is_sized_by_what_its_files_hold(hf_id: str) -> None:
+    model = sized(listed(hf_id))
+    assert isinstance(model, Model)
+    assert (model.parameters, model.shape.role) == (listed(hf_id).parameters_raw, "encoder")
+    assert "its class keeps no cache" in model.notes[0]
 
 
 def test_far_fewer_elements_than_the_shape_makes_are_refused() -> None:
@@ -263,7 +300,7 @@ def test_a_repository_without_a_shape_has_that_of_one_that_counts_the_same() -> 
     model = sized(replace(flash, hf_id="me/tuned-9", **blank))
     assert isinstance(model, Model)
     assert model.shape.layer_kinds == "RRRF" * 11 + "R"
-    assert "has exactly as many parameters" in model.sized_as
+    assert model.hf_id == "me/tuned-9"
 
 
 def test_a_repository_is_the_same_model_whenever_it_is_asked_for() -> None:

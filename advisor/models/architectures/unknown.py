@@ -20,6 +20,7 @@ from advisor.models.architecture import (
     kv_heads_or_all,
     projections,
 )
+from advisor.models.class_defaults import keeps_nothing
 from advisor.models.config_keys import Keys
 from advisor.models.layer_patterns import experts_after, sparse_steps, stated_window
 from advisor.models.parameter_terms import (
@@ -87,9 +88,10 @@ def described(keys: Keys, model_type: str) -> Family:
     """Make a family of what the keys of a text model say."""
     named = " ".join(f"{name}" for name in keys.items("architectures") or ())
     both = keys.flag("is_encoder_decoder") or keys.stated("decoder_layers") is not None
-    encodes = bool(_ENCODES.search(named)) or ("bert" in model_type and not _SPEAKS.search(named))
+    bert = "bert" in model_type and not _SPEAKS.search(named)
+    encodes = bool(_ENCODES.search(named)) or bert or keeps_nothing(model_type)
     role: Role = "encoder-decoder" if both else "encoder" if encodes else "decoder"
-    plain = _is_plain(keys)
+    plain = _is_plain(keys) or (encodes and keys.stated("hidden_act") is None)
     return Family(
         attention=(_mixing,),
         mixers={"N": (_mixing,)} if role == "encoder" else {"N": (), "R": (_recurring,)},
