@@ -56,6 +56,8 @@ QUOTED_FACTS = (
     "headroom.class",
     "host.ram_needed",
     "model.attention",
+    "model.draft_head",
+    "model.four_bit_files",
     "options.combination_fits",
     "options.dominated",
     "options.fitting",

@@ -54,6 +54,7 @@ Split = Literal["layer", "row", "tensor", "dp-attention"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 TensorHeads = Literal["copied", "whole", "uneven"]
 """Heads in a split of every tensor: KV heads on several cards, on one each, or uneven numbers."""
+_COMPANIONS = Kind(mapping(written, ("eagle3", "qat"), "companion"))
 FAMILIES = (
     "unquantized", "gguf-k", "gguf-i", "gguf-legacy", "gguf-mxfp4", "gguf-nvfp4", "awq", "gptq",
     "bnb", "int8", "int4-experts", "fp8", "mxfp4", "nvfp4", "exl2", "exl3", "hqq", "mlx",
@@ -138,8 +139,7 @@ class ModelRecord(Struct, frozen=True):
     """Architecture facts under config.json keys, for the reader of such files."""
     verified: Text
     """How far the totals were checked; starts with ``exact`` when proven to the parameter."""
-    parameters: Parameters | None = None
-    """Stated total (to 1000 parameters); used where no formula covers the architecture."""
+    parameters: Parameters | None = None  # as stated, where no formula covers the architecture
     active_parameters: Parameters | None = None
     label_parameters_b: Annotated[float, Kind(quantity("parameters", per=1e9))] | None = field(
         default=None, name="label_parameters"
@@ -151,6 +151,7 @@ class ModelRecord(Struct, frozen=True):
     native_dtype: Text | None = None
     native_formats: Texts = ()
     """Weight formats that hold what the publisher released, where that is less than 16 bits."""
+    companions: Annotated[Mapping[str, str], _COMPANIONS] = field(default_factory=dict)
     licence: Text | None = None
     released: Day | None = None
     notes: Text = ""
@@ -288,8 +289,7 @@ class Framework(Struct, frozen=True):
     """A split by layer is a pipeline of ranks, each of which needs a layer."""
     tensor_heads: Annotated[TensorHeads, Kind(choice(get_args(TensorHeads)))] = "copied"
     sized_states: Annotated[tuple[str, ...], Kind(choices(("encoder", "rwkv", "index")))] = ()
-    whole_inputs: Flag = False
-    """An encoder computes an input at once."""
+    whole_inputs: Flag = False  # an encoder computes an input at once
     one_latent_type: Flag = False  # a latent cache has one type for K and V
     draft_padding: Count = 0  # tokens by which the vocabulary of a draft model may differ
     memory_fraction: Annotated[float, Kind(quantity("share", per=100))] | None = None

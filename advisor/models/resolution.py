@@ -133,6 +133,7 @@ def _built(record: ModelRecord, shape: Shape) -> Model:
         licence=record.licence,
         released=record.released,
         native_dtype=record.native_dtype,
+        companions=record.companions,
         native_formats=record.native_formats,
     )
 

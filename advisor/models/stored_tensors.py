@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NoReturn
@@ -260,6 +260,8 @@ class Model(Struct, frozen=True):
     released: str | None = None
     native_dtype: str | None = None
     """What its repository holds, where that is stated; else a 16-bit checkpoint."""
+    companions: Mapping[str, str] = {}
+    """Repositories that belong to it, as in its record."""
     native_formats: tuple[str, ...] = ()
     """Weight formats that hold exactly what was released, where that is less than 16 bits."""
     held_format: str | None = None

@@ -26,6 +26,7 @@ from advisor.remedies import (
     quantize,
     speculative,
     split_requests,
+    ubatch,
 )
 from advisor.remedies.option import Base, Option, Remedy
 from advisor.scenario.figures import Limits
@@ -43,6 +44,7 @@ REMEDIES: list[Remedy] = [
     fewer_cards.REMEDY,
     split_requests.REMEDY,
     backend.REMEDY,
+    ubatch.REMEDY,
     cards.MORE,
     cards.SECOND,
     cards.LARGER,

@@ -249,6 +249,7 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.second_gpu": lambda d, i: _second(d, i.setup),
     "option.same_family": lambda d, i: flag(i.setup.model_family == d.scenario.model.family),
     "option.new_framework": lambda d, i: _new(i.setup.framework, d.scenario.framework),
+    "option.step": lambda _, i: f"{step:,}" if (step := i.change.get("ubatch")) else "",
     "option.backend": lambda _, i: str(i.change.get("backend", "")),
     "option.besides": lambda d, i: f.listed(_besides(d, i)),
     "option.extra_cards": lambda d, i: _extra_cards(i.setup.gpus - _owned(d, i.setup)),

@@ -301,6 +301,8 @@ WRITERS: Mapping[str, Writer] = {
         d.scenario.model.image_tokens, d.scenario.context_tokens
     ),
     "model.licence": lambda d: plain(d.scenario.model.licence or ""),
+    "model.draft_head": lambda d: plain(str(d.facts.get("model.draft_head", ""))),
+    "model.four_bit_files": lambda d: plain(str(d.facts.get("model.four_bit_files", ""))),
     "weights.published": lambda d: str(d.facts.get("weights.published", "")).partition("_")[0],
     "weights.nominal_why": _nominal_why,
     "weights.nominal_above": lambda d: flag(_nominal_above(d)),
