@@ -225,7 +225,7 @@ def test_what_the_user_may_not_have_meant_is_said() -> None:
 
 def test_a_model_whose_memory_is_unknown_is_refused_with_the_reason() -> None:
     with pytest.raises(UserError, match="cannot be computed"):
-        cards(model="fla-hub/transformer-1.3B-100B")
+        cards(model="bigscience/bloomz-p3")
 
 
 def test_a_card_of_a_stated_size_is_asked_for_again_with_it() -> None:
