@@ -26,7 +26,7 @@ _MOST_SHAPES = 8_192
 _ENCODER = "KV cache: the encoder's input is taken to be as long as the context"
 _RWKV = "KV cache: the recurrent state of RWKV-4 was read, not measured"
 _ESTIMATED = "KV cache: architecture not described: cache estimated"
-_COMPRESSED = "KV cache: compressed attention as transformers keeps it, read and not measured"
+_COMPRESSED = "KV cache: with index or compression as transformers keeps it, read and not measured"
 _CROSS_ATTENTION = "KV cache: what cross-attention layers keep of an image is left out"
 
 
@@ -130,7 +130,8 @@ def _cache_shape(model: Model, key: KvType, value: KvType, framework: Framework)
     for index, letter in enumerate(layers):
         if shape.cells:
             whole, kept = (int(count * key.bits / 8) for count in shape.cells[index])
-            full, slide, state = [*full, whole], [*slide, kept], [*state, 0]
+            held = recurrent if letter in "RH" else 0
+            full, slide, state = [*full, whole], [*slide, kept], [*state, held]
             continue
         cell = _cell_bytes(shape, index, key, value, runtime) if letter in "FHSC" else 0
         slides = letter in sliding

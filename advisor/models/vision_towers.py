@@ -248,8 +248,7 @@ TOWERS: Final[Mapping[str, VisionFamily]] = MappingProxyType(
         ),
         "qwen3_vl_vision": _QWEN3,
         "qwen3_vl_moe_vision": _QWEN3,
-        "qwen3_5_vision": _QWEN35,
-        "qwen3_5_moe_vision": _QWEN35,
+        **dict.fromkeys(("qwen3_5_vision", "qwen3_5_moe_vision", "qwen4_exp_vision"), _QWEN35),
         "llama4_vision_model": VisionFamily(
             llama4,
             {
@@ -376,6 +375,7 @@ OTHER_WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
         "qwen3_vl_moe": Wrapper("qwen3_vl_moe", "qwen3_vl_moe_vision"),
         "qwen3_5": Wrapper("qwen3_5", "qwen3_5_vision"),
         "qwen3_5_moe": Wrapper("qwen3_5_moe", "qwen3_5_moe_vision"),
+        "qwen4_exp": Wrapper("qwen4_exp", "qwen4_exp_vision"),
         "llama4": Wrapper("llama4", "llama4_vision_model", _llama4, text_may_tie=True),
         "glm4v": Wrapper("glm4v", "glm4v_vision", text_may_tie=True),
         "glmga": Wrapper("glm4v", "glm4v_vision", text_may_tie=True),

@@ -319,6 +319,8 @@ def _unproved(public: PublicModel, fits: Sequence[Fit], knowledge: Knowledge) ->
     packed = "its files hold packed weights, so their number does not prove its shape"
     why = packed if is_packed(public) else "the public list does not count its parameters"
     note = f"{public.hf_id} is approximate: {why}. Not in the list: {UNSTATED}."
+    if fits[0].shape.role == "encoder" and not is_packed(public):
+        note = f"{public.hf_id} is counted by its shape, since {why}."
     return listed(public, made(public, fits[0], knowledge), (note,))
 
 

@@ -294,6 +294,19 @@ def test_a_number_that_nobody_counted_proves_nothing(packed: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("hf_id", "parameters"),
+    [("BAAI/bge-base-zh-v1.5", 102_267_648), ("Xenova/all-MiniLM-L6-v2", 22_713_216)],
+)
+def test_an_encoder_that_nobody_counted_is_counted_by_its_shape(
+    hf_id: str, parameters: int
+) -> None:
+    model = sized(listed(hf_id))
+    assert isinstance(model, Model)
+    assert model.parameters == parameters
+    assert not any("approximate" in note for note in model.notes)
+
+
 def test_a_repository_without_a_shape_has_that_of_one_that_counts_the_same() -> None:
     blank = dict.fromkeys(("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size"))
     flash = listed("zai-org/GLM-5.3-Flash")

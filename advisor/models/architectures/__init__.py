@@ -10,22 +10,24 @@ from advisor.models.architectures.compressed import COMPRESSED
 from advisor.models.architectures.dense import DENSE
 from advisor.models.architectures.encoders import ENCODERS
 from advisor.models.architectures.gemma import GEMMA, GEMMA_WRAPPERS
+from advisor.models.architectures.hashed import HASHED
 from advisor.models.architectures.hybrid import HYBRID
 from advisor.models.architectures.latent import LATENT
 from advisor.models.architectures.mixtures import MIXTURES
 from advisor.models.vision_towers import OTHER_WRAPPERS, Wrapper
 
 FAMILIES: Final[dict[str, Family]] = {
-    **DENSE, **CLASSIC, **GEMMA, **MIXTURES, **LATENT, **COMPRESSED, **HYBRID, **ENCODERS,
+    **DENSE, **CLASSIC, **GEMMA, **MIXTURES, **LATENT, **COMPRESSED, **HYBRID, **HASHED, **ENCODERS,
 }  # fmt: skip
 _TEXT_ALONE: Final = {
     "deepseek_vl_v2": "deepseek",
     "dots_ocr": "qwen2",
     "glm5_next": "glm5_next",
+    "glm_ocr": "glm_ocr",
     "hunyuan_vl": "hunyuan_v1_dense",
     "inkling_mm_model": "inkling",
+    "moondream1": "phi",
     "muse_glimmer": "muse_glimmer",
-    "qwen4_exp": "qwen4_exp",
     "unlimited-ocr": "deepseek",
 }
 """Multimodal ``model_type`` -> its text model, where no formula counts the towers."""

@@ -95,6 +95,7 @@ _GLM = Family(
     attention=(projections, when("attention_bias", qkv_bias)),
     defaults={"head_dim": 128, "attention_bias": True},
 )
+_GLM4_BLOCKS = Blocks("glm4", qkv_bias=True, norms=FOUR_NORMS, fused_up=True)
 _GLM4 = Family(
     attention=(projections, when("attention_bias", qkv_bias)),
     norms=(four_hidden,),
@@ -297,27 +298,12 @@ DENSE: Final[Mapping[str, Family]] = MappingProxyType(
         "glm": replace(
             _GLM, gguf=(Gguf("chatglm", blocks=Blocks("chatglm", qkv_bias=True, fused_up=True)),)
         ),
-        "glm4": replace(
-            _GLM4,
-            gguf=(
-                Gguf(
-                    "glm4",
-                    blocks=Blocks(
-                        "glm4", exact=True, qkv_bias=True, norms=FOUR_NORMS, fused_up=True
-                    ),
-                ),
-            ),
-        ),
+        "glm4": replace(_GLM4, gguf=(Gguf("glm4", blocks=replace(_GLM4_BLOCKS, exact=True)),)),
+        "glm_ocr": Family(norms=(four_hidden,), also=("glm_ocr_text",)),
         "glm4v": Family(
             attention=(projections, qkv_bias),
             norms=(four_hidden,),
-            gguf=(
-                Gguf(
-                    "glm4",
-                    blocks=Blocks("glm4", qkv_bias=True, norms=FOUR_NORMS, fused_up=True),
-                    reads=False,
-                ),
-            ),
+            gguf=(Gguf("glm4", blocks=_GLM4_BLOCKS, reads=False),),
             also=("glm4v_text",),
         ),
         "exaone4": Family(

@@ -107,6 +107,11 @@ _BERT = Family(
     role="encoder",
 )
 
+
+def _sounding(_: Arch) -> str:
+    return "its vocoder is not modelled"
+
+
 _CROSS = "its cross-attention is not modelled"
 ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
     {
@@ -171,6 +176,9 @@ ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
             kinds=_BERT.kinds,
             tied=True,
             role="encoder",
+        ),
+        "styletts2": Family(
+            mixers=_BERT.mixers, kinds=_BERT.kinds, role="encoder", uncounted=_sounding
         ),
         "whisper": Family(
             attention=(_whisper_attention,),

@@ -139,10 +139,6 @@ def _nemotron_expert(a: Arch) -> int:
     return 2 * (_latent(a) or a.hidden) * (a.moe.width if a.moe else 0)
 
 
-def _hashed_embeddings(_: Arch) -> str:
-    return "the sizes of its n-gram embeddings follow from prime numbers"
-
-
 _PURE = Family(
     attends=False,
     norms=(one_hidden,),
@@ -153,7 +149,7 @@ _PURE = Family(
     tied=True,
     defaults={"state_size": 16, "expand": 2, "conv_kernel": 4},
 )
-_QWEN3_NEXT = Family(
+QWEN3_NEXT: Final = Family(
     attention=(projections, double_query, head_norms, when("attention_bias", _gated_bias)),
     mixers={"R": (deltanet_terms,)},
     experts=(router, shared, shared_gate),
@@ -298,19 +294,18 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
             ),
             also=("nemotron_h_v2",),
         ),
-        "qwen3_next": replace(_QWEN3_NEXT, gguf=(Gguf("qwen3next", recurrent="deltanet"),)),
+        "qwen3_next": replace(QWEN3_NEXT, gguf=(Gguf("qwen3next", recurrent="deltanet"),)),
         "qwen3_5_moe": replace(
-            _QWEN3_NEXT, gguf=(Gguf("qwen35moe", recurrent="deltanet"),), also=("qwen3_5_moe_text",)
+            QWEN3_NEXT, gguf=(Gguf("qwen35moe", recurrent="deltanet"),), also=("qwen3_5_moe_text",)
         ),
         "qwen3_5": replace(
-            _QWEN3_NEXT,
+            QWEN3_NEXT,
             experts=(),
             moe=no_experts,
             ffn_kinds=all_dense,
             gguf=(Gguf("qwen35", recurrent="deltanet"),),
             also=("qwen3_5_text",),
         ),
-        "qwen4_exp": replace(_QWEN3_NEXT, uncounted=_hashed_embeddings, also=("qwen4_exp_text",)),
         "lfm2": replace(_LFM2, gguf=(Gguf("lfm2", recurrent="conv"),)),
         "lfm2_moe": replace(
             _LFM2,
