@@ -27,6 +27,7 @@ from advisor.cli.reverse_output import write_cards, write_models
 from advisor.errors import RequestError, raise_problems
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.field_kinds import is_date
+from advisor.knowledge.merit import USES
 from advisor.reverse import Settings
 from advisor.reverse.answers import NO_LIMIT, Reader
 from advisor.units import UnitError, parse_quantity
@@ -43,8 +44,8 @@ _WHICH = "Which ones"
 _HUB = "Models that are not in the knowledge base"
 _OUTPUT = "The answer"
 _PREFER = (
-    "quality: the least measured loss that fits. balanced and speed: the smallest format that "
-    "loses little. Models are ranked by parameters, or with speed by tokens/s."
+    "quality: the least measured loss that fits and is fast enough. balanced and speed: the "
+    "smallest format that loses little. Models are ranked by merit, or with speed by tokens/s."
 )
 _PANELS = (None, _RUN, _ENOUGH, _HOST, _WHICH, _HUB, _OUTPUT)
 
@@ -86,6 +87,15 @@ class Given(Struct, frozen=True, kw_only=True):
     images: Annotated[int | None, flag_of("images", panel=_RUN)] = None
     image_size: Annotated[str | None, flag_of("image_size", panel=_RUN)] = None
     reserve: Annotated[str | None, flag_of("reserve_gib", panel=_RUN)] = None
+    for_: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            help=f"What the model is for: {', '.join(USES)}. Sets the context and the speed that "
+            "suffice, and for models the leaderboards that count. (default: chat for models)",
+            rich_help_panel=_ENOUGH,
+        ),
+    ] = None
     min_speed: Annotated[
         str | None,
         typer.Option(help="Tokens/s of one sequence, at least.", rich_help_panel=_ENOUGH),
@@ -127,7 +137,7 @@ class Given(Struct, frozen=True, kw_only=True):
     ] = None
     limit: Annotated[
         str, typer.Option(help="Most rows, or all.", metavar="N|all", rich_help_panel=_OUTPUT)
-    ] = "20"
+    ] = "10"
     format_: Annotated[
         Form, typer.Option("--format", help="How the answer is written.", rich_help_panel=_OUTPUT)
     ] = Form.table
@@ -159,6 +169,13 @@ class GivenModels(Given, frozen=True, kw_only=True):
     modality: Annotated[
         str | None,
         typer.Option(help="text, vision, audio or embedding.", rich_help_panel=_WHICH),
+    ] = None
+    licence: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only models of this licence: apache-2.0, mit ...; repeatable.",
+            rich_help_panel=_WHICH,
+        ),
     ] = None
     all_formats: Annotated[
         bool,
@@ -237,12 +254,11 @@ def _takes_given(command: Callable[..., None]) -> Callable[..., None]:
 
 @_takes_given
 def models_for(given: GivenModels) -> None:
-    """List the best models and formats that run on a card.
+    """List the best models and formats that run on a card or cards.
 
-    Quality here is only what the knowledge base holds: parameters, and how
-    much a weight format raises perplexity, where that was measured. No
-    benchmark scores are used: compare like with like by --released-after,
-    --family and --modality.
+    The best are those that public leaderboards rate highest for the use
+    (--for), less what the weight format costs, with room for the context
+    and the speed that the use takes.
     """
     reader, known = Reader(), load_knowledge(given.knowledge)
     settings = _settings(given, given.gpus, given.prefer, reader)
@@ -253,6 +269,7 @@ def models_for(given: GivenModels) -> None:
         min_parameters=_number(reader, "--min-params", given.min_params, "parameters", 1e9),
         max_parameters=_number(reader, "--max-params", given.max_params, "parameters", 1e9),
         released_from=_date(reader, given.released_after),
+        licences=given.licence or (),
     )
     answer = reader.attempt(
         lambda: reverse.models_for(
@@ -318,6 +335,7 @@ def _settings(given: Given, gpus: int | None, prefer: str, reader: Reader) -> Se
         max_loss_percent=NO_LIMIT if any_loss else _number(reader, "--max-loss", loss, "share"),
         unmeasured=given.unmeasured,
         prefer=prefer,
+        use=given.for_,
     )
 
 

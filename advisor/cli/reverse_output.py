@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _USUAL_CONTEXT = f"{DEFAULT_CONTEXT_TOKENS:,} tokens of context, or the trained length if shorter"
-_WIDTH = 100
-"""Columns of prose in a pipe; the table takes what it needs."""
+_WIDTH = 80
+"""Columns in a pipe; names stay whole whatever they take."""
 _UNJUDGED: dict[Cause, str] = {
     "price_unknown": "price left out",
     "power_unknown": "power left out",
@@ -72,7 +72,9 @@ def write_models(
         UserError: The file cannot be written.
     """
     if form == "table":
-        _write_table(_model_head(cards, found), model_columns(found), found, knowledge, output)
+        _write_table(
+            _model_head(cards, found, knowledge), model_columns(found), found, knowledge, output
+        )
     else:
         _write_data(reverse_doc("models-for", cards.gpu.name, found, knowledge), form, output)
 
@@ -86,7 +88,9 @@ def write_cards(
         UserError: The file cannot be written.
     """
     if form == "table":
-        _write_table(_card_head(model, found), card_columns(found), found, knowledge, output)
+        _write_table(
+            _card_head(model, found, knowledge), card_columns(found), found, knowledge, output
+        )
     else:
         _write_data(reverse_doc("gpus-for", model.name, found, knowledge), form, output)
 
@@ -116,12 +120,14 @@ def _plain(
         yield from wrapped(line, _WIDTH)
     yield ""
     if found.rows:
-        yield from lines(columns)
+        kept, dropped = narrowed(columns, _WIDTH)
+        yield from lines(kept)
         yield ""
+        yield from _dropped_words(dropped)
     yield from _tail(found, knowledge)
 
 
-def _model_head(cards: Cards, found: Found) -> list[str]:
+def _model_head(cards: Cards, found: Found, knowledge: Knowledge) -> list[str]:
     card, equal = cards.gpu, not cards.each
     named = f"{cards.count} x {card.name}" if equal and cards.count > 1 else card.name
     each = cards.each or (card,) * cards.count
@@ -132,11 +138,11 @@ def _model_head(cards: Cards, found: Found) -> list[str]:
         f"{named}, {size}: {fit}{_shown(shown, found.fitting)}",
         *_notes(found),
         *_setup(found),
-        ranking_words(found),
+        ranking_words(found, knowledge),
     ]
 
 
-def _card_head(model: Model, found: Found) -> list[str]:
+def _card_head(model: Model, found: Found, knowledge: Knowledge) -> list[str]:
     name, size = plain(model.name), f.billions(model.parameters)
     unknown = {cause: found.left_out.get(cause, 0) for cause in _UNJUDGED}
     fit = f"{found.fitting} of {found.tried - sum(unknown.values())} cards run it"
@@ -145,7 +151,7 @@ def _card_head(model: Model, found: Found) -> list[str]:
         f"{name}, {size} parameters: {fit}{_shown(len(found.rows), found.fitting)}",
         *_notes(found),
         *_setup(found, default_context(model)),
-        ranking_words(found),
+        ranking_words(found, knowledge),
         *_firsts(found),
     ]
 
@@ -157,7 +163,7 @@ def _shown(shown: int, fitting: int) -> str:
 def _setup(found: Found, usual: int | None = None) -> Iterator[str]:
     """Say how everything runs; what differs between rows has a column."""
     wish = found.wish
-    context, batch = wish.request.context or usual, wish.request.batch or 1
+    context, batch = found.context or usual, wish.request.batch or 1
     parts = [
         f"{context:,} tokens of context" if context else _USUAL_CONTEXT,
         f"{batch} sequences" if batch > 1 else "one sequence",
@@ -167,7 +173,7 @@ def _setup(found: Found, usual: int | None = None) -> Iterator[str]:
     used = frameworks(found)
     if len(used) == 1:
         parts.append(used[0])
-    speed = "; speed of one sequence with an empty cache, in brackets its 80 % range"
+    speed = "; tok/s of one sequence with an empty cache"
     yield f"With {', '.join(parts)}{speed if writes(found) else ''}."
 
 
@@ -183,9 +189,9 @@ def _firsts(found: Found) -> Iterator[str]:
 
 def _tail(found: Found, knowledge: Knowledge) -> Iterator[str]:
     if found.left_out:
-        yield f"Left out, {sum(found.left_out.values())} of {found.tried}:"
-    rows = [(str(count), why) for count, why in left_out_words(found)]
-    yield from f.aligned(rows, "  ", right=(0,))
+        words = "; ".join(f"{count} {why}" for count, why in left_out_words(found))
+        total = sum(found.left_out.values())
+        yield from wrapped(f"Left out, {total} of {found.tried}: {words}.", _WIDTH)
     yield from whose(found, knowledge)
 
 
@@ -203,12 +209,16 @@ def _print_rich(
     if found.rows:
         kept, dropped = narrowed(with_bars(columns, found), console.width)
         console.print(_table(kept, found, knowledge))
-        if dropped:
-            left = f"Left out for want of width: {', '.join(dropped)}. --format csv has them."
+        for left in _dropped_words(dropped):
             console.print(Text(left, style="dim"))
         console.print()
     for line in _tail(found, knowledge):
         console.print(Text(line, style="dim"))
+
+
+def _dropped_words(dropped: Sequence[str]) -> Iterator[str]:
+    if dropped:
+        yield f"Not shown: {', '.join(dropped)} (--format csv)."
 
 
 def _table(columns: Sequence[Column], found: Found, knowledge: Knowledge) -> Table:

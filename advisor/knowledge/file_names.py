@@ -22,6 +22,7 @@ TABLES = {
     "compute_capabilities": "compute_capability",
     "card_words": "card_words",
     "computers": "machine",
+    "boards": "board",
 }
 """Name of the file, which may go on after a hyphen -> kind of its records."""
 SINGLE = (
@@ -31,6 +32,7 @@ SINGLE = (
     "calibration.yaml",
     "calibration-fitted.yaml",
     "measured.csv",
+    "merit.csv",
     "second_cards.yaml",
     "usual_cards.yaml",
     "measurements.csv",

@@ -30,6 +30,8 @@ from advisor.knowledge.file_records import (
 )
 from advisor.knowledge.index import build_index, named
 from advisor.knowledge.machines import CardNames, Machine
+from advisor.knowledge.merit import Board
+from advisor.knowledge.merit_scale import FILE, stored_merits
 from advisor.knowledge.plausibility import check_cards, check_models, check_stored
 from advisor.knowledge.record_links import (
     Read,
@@ -90,6 +92,7 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
         reading.card_words(),
         reading.machines(gpus),
     )
+    policy = reading.policy()
     return Knowledge(
         gpus,
         known,
@@ -97,13 +100,14 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
         runtime.formats,
         runtime.kv_types,
         runtime.frameworks,
-        reading.policy(),
+        policy,
         reading.calibration(),
         "",
         {
             **names,
             **catalogue.groups(gpus.values(), known.values()),
             "card_names": to_builtins(said),
+            "merit": reading.merit(known, policy),
         },
         files.replaced if isinstance(files, Files) else {},
         files.off if isinstance(files, Files) else {},
@@ -176,6 +180,11 @@ class _Reading(Struct):
         found = self.read("policy", Policy)
         self._report_duplicates(found)
         return link_policies(found, files_of_user(self.files))
+
+    def merit(self, models: Mapping[str, ModelRecord], policy: Mapping[str, float]) -> str:
+        """Read the boards and their figures, put on one scale for each use."""
+        boards = _table(_unique(self.read("boards", Board)))
+        return stored_merits(self.files.get(FILE), boards, models, policy, self.problems)
 
     def listed_cards(
         self, where: str, kind: type[Struct], key: str, gpus: Mapping[str, Gpu]

@@ -31,6 +31,12 @@ NUMBERS: Final = (
 COLUMNS: Final = ("hf_id", *TEXTS, *NUMBERS, "gguf_repos")
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,120}", re.ASCII)
 _SEPARATORS: Final = re.compile(r"[-_\s]+")
+_MODALITY_OF: Final = {
+    "image-text-to-text": "vision",
+    "any-to-any": "vision",
+    "feature-extraction": "embedding",
+    "sentence-similarity": "embedding",
+}
 _LONGEST: Final = 200
 _MOST_NAMED: Final = 4
 _MOST_OTHERS: Final = 0.1
@@ -74,6 +80,11 @@ class PublicModel(Struct, frozen=True):
     def name(self) -> str:
         """The repository without its publisher."""
         return self.hf_id.partition("/")[2]
+
+    @property
+    def modality(self) -> str:
+        """What the hub's word for its purpose says that it is: text where it says nothing else."""
+        return _MODALITY_OF.get(self.pipeline_tag, "text")
 
 
 def is_repository(text: str) -> bool:

@@ -112,6 +112,7 @@ def listed(public: PublicModel, model: Model, notes: tuple[str, ...], told: str 
         model,
         name=unpacked_name(public.name) if has_gguf(public) else public.name,
         hf_id=public.hf_id,
+        modality="embedding" if public.modality == "embedding" else model.modality,
         licence=public.license or None,
         released=public.release_date or None,
         native_formats=() if plain else model.native_formats,

@@ -1,7 +1,8 @@
 """The reverse questions: which models run on a card, which cards run a model."""
 
 from advisor.reverse.answers import Answer, Found, Row, Settings
-from advisor.reverse.questions import CardFilter, ModelFilter, gpus_for, models_for
+from advisor.reverse.cards import CardFilter, gpus_for
+from advisor.reverse.models import ModelFilter, models_for
 from advisor.reverse.search import Search
 
 __all__ = [

@@ -12,11 +12,13 @@ from msgspec.structs import replace
 from advisor.errors import RequestError, UserError
 from advisor.estimate.limits import find_limits
 from advisor.knowledge import names
+from advisor.knowledge.merit import USES, Merit, Use
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.scenario import support
 from advisor.scenario.choices import formats_named
 from advisor.scenario.figures import Limits, Margin, Memory, Speed, margin_of
 from advisor.scenario.ram import ram_pace
+from advisor.scenario.resolve import default_context
 from advisor.scenario.scenario import Scenario, offloads
 from advisor.scenario.settings import Request, number_problems
 from advisor.suggest import did_you_mean
@@ -46,6 +48,8 @@ class Settings(Struct, frozen=True):
     max_loss_percent: float | None = None
     unmeasured: bool = False
     prefer: str = "quality"
+    use: str | None = None
+    """What the model is for; None: for models the one that their kind is for, for cards none."""
 
 
 class Wish(Struct, frozen=True):
@@ -63,6 +67,8 @@ class Wish(Struct, frozen=True):
     unmeasured: bool
     """Whether formats without a measured loss are taken."""
     prefer: Prefer
+    use: Use | None = None
+    """What the model is for."""
 
     @property
     def gpus(self) -> int:
@@ -140,6 +146,7 @@ def read_wish(settings: Settings, knowledge: Knowledge, reader: Reader) -> Wish 
     reader.not_below("--min-speed", settings.min_speed_tok_s)
     reader.not_below("--max-loss", settings.max_loss_percent)
     prefer = reader.one_of("preference", settings.prefer, PREFERENCES)
+    use = reader.one_of("use", settings.use, USES)
     framework = reader.attempt(lambda: _framework(settings, knowledge))
     kv_type = reader.attempt(lambda: names.find_kv_type(knowledge, settings.kv_cache or "f16"))
     formats = list(_formats(settings.precisions, knowledge, reader))
@@ -161,6 +168,7 @@ def read_wish(settings: Settings, knowledge: Knowledge, reader: Reader) -> Wish 
         max_loss_percent=loss,
         unmeasured=settings.unmeasured or named,
         prefer=prefer,  # type: ignore[arg-type]  # one of PREFERENCES
+        use=use,  # type: ignore[arg-type]  # one of USES
     )
 
 
@@ -215,8 +223,9 @@ Reason = Literal[
     "too_slow",
     "speed_unknown",
 ]
-Cause = Reason | Literal["filtered", "release_unknown", "price_unknown", "power_unknown",
-                         "memory_unknown", "short_training", "not_for_sale"]  # fmt: skip
+Cause = Reason | Literal["filtered", "release_unknown", "licence_unknown", "price_unknown",
+                         "power_unknown", "memory_unknown", "short_training",
+                         "not_for_sale"]  # fmt: skip
 CAUSES: Sequence[Cause] = (
     "does_not_fit",
     "larger_loss_only",
@@ -229,6 +238,7 @@ CAUSES: Sequence[Cause] = (
     "price_unknown",
     "power_unknown",
     "release_unknown",
+    "licence_unknown",
     "not_for_sale",
     "filtered",
 )
@@ -272,8 +282,12 @@ class Answer(Struct, frozen=True):
             model: The model, as ``--model`` takes it.
         """
         scenario = self.scenario
+        context = wish.request.context
+        if wish.use is not None and scenario.context_tokens != default_context(scenario.model):
+            context = scenario.context_tokens
         return replace(
             with_cards(wish.request, scenario.gpus),
+            context=context,
             gpu=gpu,
             model=model,
             precision=scenario.precision.name,
@@ -281,6 +295,14 @@ class Answer(Struct, frozen=True):
             gpu_layers=scenario.gpu_layers,
             cpu_experts=scenario.cpu_experts or None,
         )
+
+
+class RatedModel(Struct, frozen=True):
+    """A model's merit, and what is left of it in a format."""
+
+    merit: Merit
+    points: float
+    """In the format; what models are ranked by."""
 
 
 class Row(Struct, frozen=True):
@@ -292,6 +314,8 @@ class Row(Struct, frozen=True):
     """Gives the same figures when it is estimated by itself."""
     margin: Margin | None = None
     """How far one may rely on what stays free."""
+    merit: RatedModel | None = None
+    """What leaderboards say of the model, where models were asked for."""
 
 
 class Found(Struct, frozen=True):
@@ -311,6 +335,8 @@ class Found(Struct, frozen=True):
     """The first of all cards by each order, where its figure is known."""
     warnings: Sequence[str] = ()
     """Plain sentences about what was asked."""
+    context: int | None = None
+    """Tokens that were stated, or that the use takes."""
 
 
 def row_of(answer: Answer, wish: Wish, gpu: str, model: str, knowledge: Knowledge) -> Row:

@@ -19,8 +19,9 @@ from advisor.advice.document import MemoryDoc, ScenarioDoc, SpeedDoc
 from advisor.advice.projection import memory_doc, read_as, scenario_doc, speed_doc
 from advisor.errors import visible
 from advisor.files import __version__
+from advisor.knowledge.merit import figures_for, merits
 from advisor.knowledge.provenance import UserEntry
-from advisor.reverse.questions import form_of, power_w, price_usd, value_of
+from advisor.reverse.cards import form_of, power_w, price_usd, value_of
 from advisor.runtimes.commands import command_for
 from advisor.scenario.figures import headroom_percent
 from advisor.units import format_quantity, plain
@@ -30,18 +31,14 @@ if TYPE_CHECKING:
     from advisor.reverse.answers import Cause, Found, Row, Wish
 
 
-_BY_PARAMETERS = (
-    "most parameters first, then the least measured loss of the weight format, then the newest, "
-    "with models for embeddings and speech at the end"
+_BY_MERIT = (
+    "Ranked by merit for {use}, in points of the {board} (boards up to {as_of}), less what the "
+    "format loses"
 )
-_MODELS = {
-    "quality": f"Ranked by quality as far as it is known here: {_BY_PARAMETERS}. "
-    "No benchmark scores are used.",
-    "balanced": f"Ranked by quality as far as it is known here: {_BY_PARAMETERS}; "
-    "models slower than reading speed come last. No benchmark scores are used.",
-    "speed": "Ranked by decode speed, the fastest first; models of unknown speed come last, then "
-    "those for embeddings and speech.",
-}
+_BY_DATE = "No leaderboard is known for this kind: the newest come first, then the largest."
+_BY_SPEED = "Ranked by decode speed, the fastest first; models of unknown speed come last."
+_SLOWER = "; too slow for it, or over {years:g} years old: after the others"
+_UNSURE = " ~: a relative's or an estimated figure, at its low end; -: none, the newest first."
 _CARDS = {
     "price": "Sorted by launch price of all cards together, the cheapest first; cards whose price "
     "no source states come last. Street prices differ.",
@@ -52,6 +49,8 @@ _CARDS = {
 }
 _FORMATS = {
     "quality": "The format of each is the one with the least measured loss that fits.",
+    "use": "Formats: the smallest that loses at most {barely:g} %, else the least loss that fits "
+    "and is fast enough.",
     "balanced": "The format of each is the smallest that loses little, or else the one with the "
     "least measured loss that fits.",
 }
@@ -63,39 +62,57 @@ _CAUSES: dict[Cause, str] = {
     "too_slow": "slower than {speed}",
     "speed_unknown": "speed not known, so --min-speed cannot be judged",
     "cannot_run": "no framework known here runs it with these settings",
-    "short_training": "trained on less than {context} tokens of context",
+    "short_training": "trained on less context than {context} tokens",
     "not_sizable": "size or architecture not known well enough",
     "memory_unknown": "sold with several memory sizes; ask as NAME:SIZE with models-for",
     "price_unknown": "price not known, so --max-price cannot be judged",
     "power_unknown": "power not known, so --max-power cannot be judged",
     "release_unknown": "release date not known",
+    "licence_unknown": "licence not known, so --licence cannot be judged",
     "not_for_sale": "not on sale: virtual profiles, closed markets, cards of one cloud, used cards",
     "filtered": "not asked for",
 }
 
 
-def ranking_words(found: Found) -> str:
+def ranking_words(found: Found, knowledge: Knowledge) -> str:
     """Say how the rows are ordered, and which format each has."""
-    order = _CARDS[found.sort] if found.sort else _MODELS[found.wish.prefer]
+    order = _CARDS[found.sort] if found.sort else _models_words(found, knowledge)
     chosen = "quality" if found.wish.prefer == "quality" else "balanced"
+    if chosen == "quality" and found.wish.use:
+        chosen = "use"
+    barely = knowledge.policy["barely_lossy_percent"]
     thin = f" {_THIN}" if any(row.margin == "thin" for row in found.rows) else ""
-    return f"{order} {_FORMATS[chosen]}{thin}"
+    return f"{order} {_FORMATS[chosen].format(barely=barely)}{thin}"
+
+
+def _models_words(found: Found, knowledge: Knowledge) -> str:
+    use, kept = found.wish.use, merits(knowledge)
+    if found.wish.prefer == "speed":
+        return _BY_SPEED
+    if use is None or use not in kept.scales:
+        return _BY_DATE
+    board = kept.boards[kept.scales[use]].metric.partition(",")[0].partition(" as run")[0]
+    words = _BY_MERIT.format(use=use, board=board, as_of=kept.as_of)
+    if use != "embedding":
+        words += _SLOWER.format(years=knowledge.policy["merit_oldest_years"])
+    unsure = any(row.merit is None or row.merit.merit.unsure for row in found.rows)
+    return f"{words}.{_UNSURE if unsure else ''}"
 
 
 def left_out_words(found: Found) -> Iterator[tuple[int, str]]:
     """Say for every cause how many were left out because of it."""
     for cause, count in found.left_out.items():
-        yield count, _cause(cause, found.wish)
+        yield count, _cause(cause, found.wish, found.context)
 
 
-def _cause(cause: Cause, wish: Wish) -> str:
+def _cause(cause: Cause, wish: Wish, context: int | None) -> str:
     if cause == "larger_loss_only":
         return _loss_words(wish)
     if cause == "cannot_run" and wish.framework:
         return f"{wish.framework.name} does not run it with these settings"
     return _CAUSES[cause].format(
         speed=format_quantity(wish.min_speed_tok_s or 0.0, "tok/s"),
-        context=f"{wish.request.context or 0:,}",
+        context=f"{context or 0:,}",
     )
 
 
@@ -115,8 +132,40 @@ COLUMNS = (
     "gpu_layers", "cpu_experts", "required_bytes", "usable_bytes", "headroom_bytes",
     "headroom_percent", "margin", "max_context_tokens", "max_batch", "decode_tok_s",
     "decode_low_tok_s", "decode_high_tok_s", "decode_evidence", "price_usd", "power_w",
+    "merit", "merit_band", "merit_in_format", "merit_of",
 )  # fmt: skip
 """Of the CSV; an empty cell is a figure that is not known."""
+
+
+class FigureDoc(Struct, frozen=True):
+    """What a leaderboard says of a model."""
+
+    board: str
+    metric: str
+    value: float
+    low: float | None
+    """With ``high`` its interval, where the board gives one."""
+    high: float | None
+    seen: str
+    thinks: bool
+    """Whether the model thought before it answered."""
+
+
+class MeritDoc(Struct, frozen=True):
+    """How good a model is for the use, in points of one leaderboard (docs/merit.md)."""
+
+    points: float
+    """Unquantised."""
+    band: float
+    """How far boards differ about such a model, in points."""
+    in_format: float
+    """What the format leaves, of a relative's figure the low end; models are ranked by it."""
+    relative: str | None
+    """The model whose figure this is; null: its own."""
+    estimated: bool
+    """Whether its boards estimated it from a part of their tests."""
+    figures: Sequence[FigureDoc]
+    """Of the boards that count for the use, as they state them."""
 
 
 class RowDoc(Struct, frozen=True):
@@ -143,6 +192,8 @@ class RowDoc(Struct, frozen=True):
     """Board power of all cards together; null: no source states it."""
     command: str
     """How to run it; empty where no sourced command is known."""
+    merit: MeritDoc | None = None
+    """Null: no board names the model or a relative; always so with ``gpus-for``."""
 
 
 class BestDoc(Struct, frozen=True):
@@ -171,6 +222,8 @@ class AskedDoc(Struct, frozen=True):
     unmeasured: bool
     prefer: str
     sort: str | None
+    use: str | None = None
+    """What the model is for; null: not said."""
 
 
 class ReverseDoc(Struct, frozen=True):
@@ -216,8 +269,8 @@ def reverse_doc(question: str, subject: str, found: Found, knowledge: Knowledge)
         question=question,
         subject=subject,
         asked=_asked(found.wish, found.sort),
-        ranking=ranking_words(found),
-        rows=[_row(rank, row) for rank, row in enumerate(found.rows, start=1)],
+        ranking=ranking_words(found, knowledge),
+        rows=[_row(rank, row, found, knowledge) for rank, row in enumerate(found.rows, start=1)],
         best={name: _best(name, row) for name, row in found.best.items()},
         left_out={str(cause): count for cause, count in found.left_out.items()},
         yours=user_entries_of(found, knowledge),
@@ -266,7 +319,7 @@ def _best(name: str, row: Row) -> BestDoc:
     return BestDoc(scenario.gpu.name, scenario.gpus, scenario.precision.name, value)
 
 
-def _row(rank: int, row: Row) -> RowDoc:
+def _row(rank: int, row: Row, found: Found, knowledge: Knowledge) -> RowDoc:
     answer = row.answer
     scenario, gpu = answer.scenario, answer.gpu
     return RowDoc(
@@ -283,6 +336,26 @@ def _row(rank: int, row: Row) -> RowDoc:
         price_usd=price_usd(gpu, scenario.gpus),
         power_w=power_w(gpu, scenario.gpus),
         command=command_for(scenario, answer.memory),
+        merit=_merit(row, found.wish.use, knowledge),
+    )
+
+
+def _merit(row: Row, use: str | None, knowledge: Knowledge) -> MeritDoc | None:
+    if row.merit is None or use is None:
+        return None
+    merit, model = row.merit.merit, row.answer.scenario.model
+    return MeritDoc(
+        points=merit.points,
+        band=merit.band,
+        in_format=round(row.merit.points, 2),
+        relative=merit.relative,
+        estimated=merit.estimated,
+        figures=[
+            read_as(FigureDoc, figure, metric=board.metric)
+            for figure, board in figures_for(
+                knowledge, (merit.relative or model.name, model.hf_id or ""), use
+            )
+        ],
     )
 
 
@@ -302,6 +375,10 @@ def _flat(row: RowDoc) -> dict[str, object]:
         "decode_low_tok_s": decode.low if decode else None,
         "decode_high_tok_s": decode.high if decode else None,
         "decode_evidence": decode.evidence if decode else None,
+        "merit": row.merit.points if row.merit else None,
+        "merit_band": row.merit.band if row.merit else None,
+        "merit_in_format": row.merit.in_format if row.merit else None,
+        "merit_of": row.merit.relative if row.merit else None,
     }
     return {name: _cell(given[name]) for name in COLUMNS}
 

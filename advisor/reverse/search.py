@@ -20,6 +20,7 @@ from advisor.knowledge.cards import Cards
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reverse.answers import Answer, Reason, Wish, with_cards
+from advisor.reverse.ranking import context_for
 from advisor.scenario import support
 from advisor.scenario.choices import runs
 from advisor.scenario.figures import margin_of
@@ -163,9 +164,11 @@ class Search(Struct):
     def _scenario(
         self, cards: Cards, model: Model, precision: Format, framework: Framework
     ) -> Scenario:
-        kv_type = self.wish.kv_type
+        kv_type, context = self.wish.kv_type, context_for(self.wish, self.knowledge.policy)
+        if context and model.trained_context_tokens and self.wish.request.context is None:
+            context = min(context, model.trained_context_tokens)
         return assembled(
-            with_cards(self.wish.request, cards.count),
+            replace(with_cards(self.wish.request, cards.count), context=context),
             cards=cards,
             model=model,
             precision=precision,
@@ -222,7 +225,8 @@ class Search(Struct):
         ]
         allowed = [pair for pair in pairs if self._is_allowed(pair[0], model)]
         beyond = [pair for pair in pairs if not self._is_allowed(pair[0], model)]
-        order = self._gentleness if self.wish.prefer == "quality" else self._balance
+        exact = self.wish.prefer == "quality" and self.wish.use is None
+        order = self._gentleness if exact else self._balance
         allowed.sort(key=lambda pair: order(pair[0], model))
         beyond.sort(key=lambda pair: _smallness(pair[0]))
         return _Pairs(allowed, beyond)
@@ -259,7 +263,8 @@ class Search(Struct):
     def _balance(self, precision: Format, model: Model) -> tuple[float, ...]:
         """The smallest that still loses little, then by loss."""
         loss = support.format_loss(precision, model)
-        if loss is not None and loss <= self.knowledge.policy["balanced_up_to_percent"]:
+        name = "barely_lossy" if self.wish.prefer == "quality" else "balanced_up_to"
+        if loss is not None and loss <= self.knowledge.policy[f"{name}_percent"]:
             return (0.0, *_smallness(precision), loss)
         return (1.0, *self._gentleness(precision, model))
 

@@ -11,8 +11,8 @@ from advisor.knowledge.provenance import user_record
 from advisor.report import figures as f
 from advisor.report.clauses import named
 from advisor.report.situation import WRITES
+from advisor.reverse.cards import power_w, price_usd
 from advisor.reverse.documents import user_entries_of
-from advisor.reverse.questions import power_w, price_usd
 from advisor.scenario.figures import headroom_percent, margin_of
 from advisor.units import plain
 
@@ -44,8 +44,11 @@ class Column(Struct, frozen=True):
 
 
 _BAR_CELLS = 8
-_DISPENSABLE = ("needs", "max context", "power", "evidence", "framework", USED)
-"""What a narrow terminal goes without, the first of them first."""
+_RANGE = "80 % range"
+_DISPENSABLE = (
+    "evidence", USED, _RANGE, "framework", "power", "free", "loss", "max context", "size (active)",
+)  # fmt: skip
+"""What narrow lines go without, the first of them first."""
 
 
 def model_columns(found: Found) -> list[Column]:
@@ -53,6 +56,7 @@ def model_columns(found: Found) -> list[Column]:
     return [
         _column("model", found, lambda row: plain(row.answer.scenario.model.name)),
         _column("size (active)", found, _parameters, right=True),
+        *([_column("merit", found, _merit, right=True)] if found.wish.use else ()),
         *_shared(found),
     ]
 
@@ -121,7 +125,8 @@ def _shared(found: Found) -> Iterator[Column]:
     yield _column("free", found, _free, right=True)
     yield _column("max context", found, _context, right=True)
     if writes(found):
-        yield _column("tok/s (range)", found, _speed, right=True)
+        yield _column("tok/s", found, _speed, right=True)
+        yield _column(_RANGE, found, _range, right=True)
         yield _column("evidence", found, _evidence)
 
 
@@ -191,11 +196,18 @@ def _context(row: Row) -> str:
 
 
 def _speed(row: Row) -> str:
-    if row.answer.speed is None:
-        return UNKNOWN
-    figure = row.answer.speed.decode_tok_s
-    span = f.speed_span(figure)
-    return f"{f.rate(figure.estimate)}{f' ({span})' if span else ''}"
+    return UNKNOWN if row.answer.speed is None else f.rate(row.answer.speed.decode_tok_s.estimate)
+
+
+def _range(row: Row) -> str:
+    return "" if row.answer.speed is None else f.speed_span(row.answer.speed.decode_tok_s) or ""
+
+
+def _merit(row: Row) -> str:
+    """Write what a format leaves of a model's merit; a relative's figure is marked."""
+    if row.merit is None:
+        return "-"
+    return f"{'~' if row.merit.merit.unsure else ''}{row.merit.points:.1f}"
 
 
 def _evidence(row: Row) -> str:

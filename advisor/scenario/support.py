@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -212,6 +212,17 @@ def is_published(precision: Format, model: Model) -> bool:
 def format_loss(precision: Format, model: Model) -> float | None:
     """Perplexity increase of a format over what was published, %; None: not measured."""
     return 0.0 if is_published(precision, model) else precision.quality_loss_percent
+
+
+def after_loss(points: float, loss: float | None, policy: Mapping[str, float]) -> float:
+    """Take from a model's merit what its weight format costs.
+
+    Args:
+        points: Its merit, in any unit.
+        loss: Perplexity increase of the format, %; None where nobody measured it: nothing is taken.
+        policy: The named numbers.
+    """
+    return points * (1 - (loss or 0.0) / 100 * policy["merit_loss_share"] / 100)
 
 
 def quality_order(precision: Format) -> tuple[bool, float]:

@@ -45,6 +45,7 @@ def drawn_settings(rng: random.Random) -> Settings:
         max_loss_percent=rng.choice((None, None, 3.0)),
         unmeasured=rng.choice((False, True)),
         prefer=rng.choice(("quality", "speed", "balanced")),
+        use=rng.choice((None, "chat", "code", "agents")),
     )
 
 

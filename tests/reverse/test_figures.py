@@ -63,7 +63,7 @@ def test_models_have_the_figures_of_an_estimate(seed: int) -> None:
     settings = drawn_settings(rng)
     card = drawn_card(rng, settings.framework, settings.gpus)
     _, found = models_for(card, settings, ModelFilter(), knowledge())
-    assert found.fitting + sum(found.left_out.values()) == found.tried == len(knowledge().models)
+    assert found.fitting + sum(found.left_out.values()) == found.tried > len(knowledge().models)
     assert found.rows or found.left_out.get("cannot_run")
     for row in sample(list(found.rows), rng):
         same_as_alone(row)

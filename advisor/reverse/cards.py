@@ -1,4 +1,4 @@
-"""``gpus-for``, the cards that run a model, and ``models-for``, the models that run on a card."""
+"""``gpus-for``: the cards that run a model."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.advice.preparation import card_warnings, model_warnings
-from advisor.errors import RequestError, UserError, raise_problems
+from advisor.advice.preparation import model_warnings
+from advisor.errors import raise_problems
 from advisor.knowledge.cards import Cards
 from advisor.knowledge.catalogue import MAKERS
-from advisor.models.resolution import model_from_record, text_alone
+from advisor.models.resolution import text_alone
 from advisor.models.stored_tensors import Model
 from advisor.reverse.answers import (
     Answer,
@@ -27,14 +27,15 @@ from advisor.reverse.answers import (
     read_wish,
     row_of,
 )
+from advisor.reverse.ranking import context_for
 from advisor.reverse.search import Search
 from advisor.scenario.asked_model import find_model_named
 from advisor.scenario.choices import precision_asked
-from advisor.scenario.resolve import cards_asked, default_context
+from advisor.scenario.resolve import default_context
 from advisor.scenario.settings import Request
 
 if TYPE_CHECKING:
-    from advisor.knowledge.types import Framework, Gpu, Knowledge, ModelRecord
+    from advisor.knowledge.types import Gpu, Knowledge
     from advisor.models.stored_tensors import Model
 
 
@@ -123,7 +124,9 @@ def gpus_for(
     rows = [row_of(a, wish, a.gpu.name, model, knowledge) for a in answers[:limit]]
     best = {name: row_of(a, wish, a.gpu.name, model, knowledge) for name, a in _firsts(answers)}
     said = tuple(model_warnings(known, wish.request.context or default_context(known)))
-    return known, Found(wish, rows, len(answers), len(tried), counted(causes), by, best, said)
+    context = context_for(wish, knowledge.policy)
+    found = Found(wish, rows, len(answers), len(tried), counted(causes), by, best, said, context)
+    return known, found
 
 
 def _as_stored(settings: Settings, model: Model | None) -> Settings:
@@ -223,149 +226,3 @@ def _firsts(answers: Sequence[Answer]) -> Iterator[tuple[str, Answer]]:
         known = [answer for answer in answers if value_of(name, answer) is not None]
         if known:
             yield name, min(known, key=lambda answer: _order(name, answer))
-
-
-MODALITIES = ("text", "vision", "audio", "embedding")
-
-
-class ModelFilter(Struct, frozen=True):
-    """Which models are asked for; None: all."""
-
-    family: str | None = None
-    modality: str | None = None
-    min_parameters: float | None = None
-    max_parameters: float | None = None
-    released_from: str | None = None
-    """ISO date or the beginning of one; a model of unknown date is left out."""
-
-
-def models_for(
-    gpu: str,
-    settings: Settings,
-    wanted: ModelFilter,
-    knowledge: Knowledge,
-    *,
-    limit: int | None = None,
-    all_formats: bool = False,
-) -> tuple[Cards, Found]:
-    """Find the models that run on a card, the best first.
-
-    Args:
-        gpu: The card or the cards of one machine, as ``--gpu`` takes them.
-        settings: How they are to run.
-        wanted: Which models are asked for.
-        knowledge: The knowledge base.
-        limit: Most models given; None: all.
-        all_formats: Whether every format that fits has a row of its own.
-
-    Raises:
-        UserError: Names or numbers are wrong; all of them at once.
-    """
-    reader = Reader()
-    asked = Request(gpu=gpu, gpus=settings.gpus)
-    cards = reader.attempt(lambda: cards_asked(asked, knowledge))
-    settings = replace(settings, gpus=cards.count) if cards else settings
-    wanted = _checked_models(wanted, knowledge, reader)
-    wish = read_wish(settings, knowledge, reader)
-    if cards and wish and wish.framework and cards.gpu.vendor not in wish.framework.vendors:
-        reader.errors.append(_wrong_vendor(wish.framework, cards.gpu))
-    raise_problems(reader.errors)
-    assert cards
-    assert wish
-    search = Search(knowledge, wish)
-    tried = [_tried_model(search, cards, wanted, record) for record in knowledge.models.values()]
-    answers = [found for found in tried if isinstance(found, Answer)]
-    answers.sort(key=lambda answer: _merit(answer, search))
-    causes = [found for found in tried if not isinstance(found, Answer)]
-    shown: Sequence[Answer] = answers[:limit]
-    if all_formats:
-        shown = [each for best in shown for each in _formats(search, cards, best)]
-    named = cards.gpu.name if knowledge.gpus.get(cards.gpu.name) == cards.gpu else gpu
-    rows = [row_of(a, wish, named, a.scenario.model.name, knowledge) for a in shown]
-    said = cards.read_as or _card_notes(knowledge, gpu, cards)
-    return cards, Found(wish, rows, len(answers), len(tried), counted(causes), warnings=said)
-
-
-def _wrong_vendor(framework: Framework, card: Gpu) -> RequestError:
-    return RequestError(
-        f"{framework.name} does not run on {card.vendor} cards",
-        hint=f"It runs on: {', '.join(framework.vendors)}.",
-    )
-
-
-def _card_notes(knowledge: Knowledge, text: str, cards: Cards) -> tuple[str, ...]:
-    kinds = {gpu.name: gpu for gpu in cards.each or (cards.gpu,)}.values()
-    return tuple(line for gpu in kinds for line in card_warnings(knowledge, text, gpu))
-
-
-def _checked_models(wanted: ModelFilter, knowledge: Knowledge, reader: Reader) -> ModelFilter:
-    families = sorted({record.family for record in knowledge.models.values()})
-    least, most = wanted.min_parameters, wanted.max_parameters
-    reader.not_below("--min-params", least)
-    reader.not_below("--max-params", most)
-    reader.in_order(("--min-params", least), ("--max-params", most))
-    return replace(
-        wanted,
-        family=reader.one_of("model family", wanted.family, families),
-        modality=reader.one_of("modality", wanted.modality, MODALITIES),
-    )
-
-
-def _tried_model(
-    search: Search, cards: Cards, wanted: ModelFilter, record: ModelRecord
-) -> Answer | Cause:
-    if wanted.family not in {None, record.family}:
-        return "filtered"
-    if wanted.modality not in {None, record.modality}:
-        return "filtered"
-    if wanted.released_from and not record.released:
-        return "release_unknown"
-    if wanted.released_from and (record.released or "") < wanted.released_from:
-        return "filtered"
-    try:
-        model = model_from_record(record, search.knowledge)
-    except UserError:
-        return "not_sizable"
-    if search.wish.request.text_only:
-        model = text_alone(model)
-    if not _is_of_size(model, wanted):
-        return "filtered"
-    trained, context = model.trained_context_tokens, search.wish.request.context
-    if trained and context and context > trained:
-        return "short_training"
-    return search.best(cards, model, split=search.wish.may_split)
-
-
-def _is_of_size(model: Model, wanted: ModelFilter) -> bool:
-    least, most = wanted.min_parameters or 0.0, wanted.max_parameters
-    return model.parameters >= least and (most is None or model.parameters <= most)
-
-
-def _formats(search: Search, cards: Cards, best: Answer) -> Iterator[Answer]:
-    """Give every format of a model that fits, the best first."""
-    yield best
-    for other in search.every(cards, best.scenario.model):
-        if other.scenario.precision is not best.scenario.precision:
-            yield other
-
-
-def _merit(answer: Answer, search: Search) -> tuple[object, ...]:
-    """More parameters first, then less loss, then the newer; asked for speed, the fastest.
-
-    Models that write come before those for embeddings and speech: their sizes do not compare.
-    """
-    model, speed = answer.scenario.model, answer.decode_tok_s
-    writes = model.modality in {"text", "vision"}
-    by_quality = (-model.parameters, ascending(answer.loss_percent), _age(model), model.name)
-    if search.wish.prefer == "speed":
-        return (not writes, descending(speed), *by_quality)
-    if search.wish.prefer == "balanced":
-        readable = speed is not None and speed >= search.knowledge.policy["reading_speed"]
-        return (not writes, not readable, *by_quality)
-    return (not writes, *by_quality)
-
-
-def _age(model: Model) -> tuple[bool, int]:
-    """Sort the newest first and those of unknown date last."""
-    day = int((model.released or "0").replace("-", ""))
-    return (not day, -day)
