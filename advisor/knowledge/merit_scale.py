@@ -35,15 +35,21 @@ def stored_merits(
     """Compile the table of figures; gives ``Merits`` as JSON, for the index of the knowledge.
 
     Args:
-        content: The table, CSV in UTF-8; None where there is none.
+        content: The table, CSV in UTF-8; None where there is none, and then nothing is given.
         boards: By name.
         models: The records, which take a relative's figure where they have none.
         policy: The named numbers.
         problems: Collects what is wrong.
     """
-    figures = _read(content or b"", boards, problems)
-    uses = {use: _for_use(use, figures, boards, models, policy) for use in USES}
-    scales = {use: one.name for use in USES for one in boards.values() if _sets(one, use)}
+    if content is None:
+        return ""
+    figures = _read(content, boards, problems)
+    uses: dict[str, dict[str, Merit]] = {
+        use: _for_use(use, figures, boards, models, policy) for use in USES
+    }
+    scales: dict[str, str] = {
+        use: one.name for use in USES for one in boards.values() if _sets(one, use)
+    }
     seen = (one.seen for many in figures.values() for one in many)
     return json.encode(Merits(uses, figures, boards, scales, max(seen, default=""))).decode()
 
@@ -66,7 +72,7 @@ def _rows(content: bytes, problems: list[UserError]) -> Iterator[tuple[int, dict
         problems.append(KnowledgeError("the file is not UTF-8", source=Source(FILE)))
         return
     missing = [column for column in _NEEDED if column not in (reader.fieldnames or ())]
-    if content and missing:
+    if missing:
         message = f"the table has no column {', '.join(missing)}"
         problems.append(KnowledgeError(message, source=Source(FILE, 1)))
         return

@@ -21,6 +21,7 @@ from advisor.reverse.answers import (
     Cause,
     Found,
     Reader,
+    Row,
     Settings,
     Wish,
     counted,
@@ -91,35 +92,46 @@ def models_for(
     reader = Reader()
     asked = Request(gpu=gpu, gpus=settings.gpus)
     cards = reader.attempt(lambda: cards_asked(asked, knowledge))
-    settings = replace(settings, gpus=cards.count) if cards else settings
     wanted = _checked(wanted, knowledge, reader)
-    if settings.use is None:
-        settings = replace(settings, use=_USE_OF.get(wanted.modality or "", USES[0]))
-    wish = read_wish(settings, knowledge, reader)
+    wish = read_wish(_completed(settings, wanted, cards), knowledge, reader)
     if cards and wish and wish.framework and cards.gpu.vendor not in wish.framework.vendors:
         reader.errors.append(_wrong_vendor(wish.framework, cards.gpu.vendor))
     raise_problems(reader.errors)
     assert cards
     assert wish
-    ranking = Ranking(knowledge, wish)
-    searches = _Searches(ranking)
+    searches = _Searches(Ranking(knowledge, wish))
     tried = [_tried(searches, cards, wanted, one) for one in _candidates(knowledge, wish)]
     answers = [found for found in tried if isinstance(found, Answer)]
-    answers.sort(key=ranking.key)
-    causes = [found for found in tried if not isinstance(found, Answer)]
+    answers.sort(key=searches.ranking.key)
     shown: Sequence[Answer] = answers[:limit]
     if all_formats:
         shown = [each for best in shown for each in searches.formats(cards, best)]
-    named = cards.gpu.name if knowledge.gpus.get(cards.gpu.name) == cards.gpu else gpu
-    rows = [row_of(a, wish, named, _called(a.scenario.model), knowledge) for a in shown]
-    rows = [replace(row, merit=ranking.merit(row.answer)) for row in rows]
-    said = cards.read_as or _card_notes(knowledge, gpu, cards)
-    context = context_for(wish, knowledge.policy)
-    causes_counted = counted(causes)
     found = Found(
-        wish, rows, len(answers), len(tried), causes_counted, warnings=said, context=context
+        wish,
+        list(_rows(shown, searches.ranking, gpu, cards)),
+        len(answers),
+        len(tried),
+        counted([found for found in tried if not isinstance(found, Answer)]),
+        warnings=cards.read_as or _card_notes(knowledge, gpu, cards),
+        context=context_for(wish, knowledge.policy),
     )
     return cards, found
+
+
+def _completed(settings: Settings, wanted: ModelFilter, cards: Cards | None) -> Settings:
+    """State how many cards there are, and the use that the kind of model is for."""
+    settings = replace(settings, gpus=cards.count) if cards else settings
+    usual = _USE_OF.get(wanted.modality or "", USES[0])
+    return replace(settings, use=usual if settings.use is None else settings.use)
+
+
+def _rows(answers: Sequence[Answer], ranking: Ranking, text: str, cards: Cards) -> Iterator[Row]:
+    """Complete the answers that are shown; a card that is no record is called as it was typed."""
+    wish, known = ranking.wish, ranking.knowledge
+    gpu = cards.gpu.name if known.gpus.get(cards.gpu.name) == cards.gpu else text
+    for answer in answers:
+        row = row_of(answer, wish, gpu, _called(answer.scenario.model), known)
+        yield replace(row, merit=ranking.merit(answer))
 
 
 def _called(model: Model) -> str:
