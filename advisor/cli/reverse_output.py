@@ -157,7 +157,7 @@ def _card_head(model: Model, found: Found, knowledge: Knowledge) -> list[str]:
 
 
 def _shown(shown: int, fitting: int) -> str:
-    return "" if shown == fitting else f", {shown} shown (--limit all for the rest)"
+    return "" if shown == fitting else f", {shown} shown (--limit all)"
 
 
 def _setup(found: Found, usual: int | None = None) -> Iterator[str]:

@@ -20,7 +20,7 @@ def test_models_for_lists_models_and_says_how_they_are_ranked(capsys: Capture) -
     assert done.out.startswith("GeForce RTX 4090, 24 GiB: ")
     assert "Ranked by merit for chat" in done.out
     assert all(len(line) <= 80 for line in done.out.splitlines())
-    assert "5 shown (--limit all for the rest)" in done.out
+    assert "5 shown (--limit all)" in done.out
     assert "Left out, " in done.out
     assert "\x1b" not in done.out
 
