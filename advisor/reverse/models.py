@@ -14,7 +14,7 @@ from advisor.knowledge.cards import Cards
 from advisor.knowledge.merit import USES, merits
 from advisor.models.resolution import model_from_record, text_alone
 from advisor.models.stored_tensors import Model
-from advisor.reading.public_list import exact
+from advisor.reading.public_list import PublicModel, exact
 from advisor.reading.public_sizing import model_of
 from advisor.reverse.answers import (
     Answer,
@@ -189,8 +189,20 @@ def _candidates(knowledge: Knowledge, wish: Wish) -> Iterator[_Candidate]:
             listed.modality,
             listed.release_date or None,
             listed.license or None,
-            lambda listed=listed: model_of(listed, knowledge),  # type: ignore[misc]
+            lambda listed=listed: _listed(listed, knowledge),  # type: ignore[misc]
         )
+
+
+def _listed(public: PublicModel, knowledge: Knowledge) -> Model:
+    """Size a repository; one of which neither list nor architecture tells the layers is refused.
+
+    Raises:
+        RequestError: It cannot be sized well enough to be compared.
+    """
+    model = model_of(public, knowledge)
+    if not (model.shape.described or public.num_hidden_layers):
+        raise RequestError(f"the layers of {public.hf_id} are not known.")
+    return model
 
 
 _Early = Literal["filtered", "release_unknown", "licence_unknown"]
