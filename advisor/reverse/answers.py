@@ -69,6 +69,8 @@ class Wish(Struct, frozen=True):
     prefer: Prefer
     use: Use | None = None
     """What the model is for."""
+    named: bool = False
+    """Whether the formats were named, so that all of them are tried."""
 
     @property
     def gpus(self) -> int:
@@ -169,6 +171,7 @@ def read_wish(settings: Settings, knowledge: Knowledge, reader: Reader) -> Wish 
         unmeasured=settings.unmeasured or named,
         prefer=prefer,  # type: ignore[arg-type]  # one of PREFERENCES
         use=use,  # type: ignore[arg-type]  # one of USES
+        named=bool(settings.precisions),
     )
 
 

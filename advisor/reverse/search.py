@@ -221,7 +221,8 @@ class Search(Struct):
         pairs = [
             (precision, framework)
             for precision in self.wish.formats
-            if (framework := self._framework(precision, cards, model))
+            if (self.wish.named or not support.keeps_experts(precision, model))
+            and (framework := self._framework(precision, cards, model))
         ]
         allowed = [pair for pair in pairs if self._is_allowed(pair[0], model)]
         beyond = [pair for pair in pairs if not self._is_allowed(pair[0], model)]
@@ -295,6 +296,8 @@ def least_read_bytes(model: Model, precision: Format) -> int:
 
 def _least_bytes(model: Model, precision: Format, parameters: int) -> int:
     if model.stored is not None or precision.bits_per_weight is None:
+        return 0
+    if support.KEPT_EXPERTS in model.native_formats:
         return 0
     shape = model.shape
     lookup = shape.lookup + (0 if shape.tied else shape.vocab * shape.hidden)
