@@ -242,10 +242,10 @@ def config_file(folder: Path, content: object) -> str:
 def test_an_architecture_of_unknown_memory_still_has_parameters(
     knowledge: Knowledge,
 ) -> None:
-    doc = line(knowledge, model="fla-hub/transformer-1.3B-100B")
+    doc = line(knowledge, model="bigscience/bloomz-p3")
     assert part(doc, "parameters")["total"] > 0
     assert (doc["memory"], doc["speed"], doc["error"]) == (None, None, None)
-    told = line(knowledge, model="fla-hub/transformer-1.3B-100B", framework="TGI")["error"]
+    told = line(knowledge, model="bigscience/bloomz-p3", framework="TGI")["error"]
     assert "cannot be computed" in str(told)
 
 

@@ -80,6 +80,8 @@ class Conclusions(Struct, frozen=True):
     memory: Memory
     limits: Limits
     speed: Speed | None
+    speed_full: Speed | None
+    """With the whole context in use, where that is long."""
     state: State
     facts: Mapping[str, FactValue]
     """Scenario facts by name in base units, concluded ones included; unknown ones absent."""

@@ -332,6 +332,8 @@ class Advice(Struct):
     memory: MemoryDoc
     break_even: BreakEven
     speed: SpeedDoc | None
+    speed_full: SpeedDoc | None
+    """The same with the whole context in use; null for a short one, or with a stated depth."""
     speculative_tok_s: Span | None
     verdict: Verdict
     commands: Sequence[Command]

@@ -19,7 +19,13 @@ from advisor.advice.conclusions import (
     user_rule,
 )
 from advisor.advice.document import Because, Provenance
-from advisor.advice.preparation import Prepared, estimate, prepare, request_warnings
+from advisor.advice.preparation import (
+    Prepared,
+    estimate,
+    prepare,
+    request_warnings,
+    speed_when_full,
+)
 from advisor.advice.ranking import (
     Ranking,
     Scored,
@@ -188,6 +194,7 @@ class Advisor(Struct, frozen=True):
             memory=run.base.memory,
             limits=run.limits,
             speed=run.base.speed,
+            speed_full=speed_when_full(run.base),
             state=_state(run.facts),
             facts=run.facts,
             recommendations=self._recommendations(run),

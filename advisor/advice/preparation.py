@@ -30,7 +30,7 @@ from advisor.remedies.registry import build_options
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import support
 from advisor.scenario.asked_model import find_model_named, model_named
-from advisor.scenario.figures import BreakEven, Limits
+from advisor.scenario.figures import BreakEven, Limits, Speed
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario, with_batch
 from advisor.scenario.settings import Request
@@ -111,6 +111,16 @@ def estimate(request: Request, knowledge: Knowledge) -> Base:
     if not now.fits and host_fits(scenario, now.memory):
         speed = estimate_speed(scenario, now.memory, knowledge)
     return Base(request, scenario, now.memory, speed, knowledge)
+
+
+def speed_when_full(base: Base) -> Speed | None:
+    """The speed with the whole context in use; None where it is short or a depth is stated."""
+    scenario = base.scenario
+    last = scenario.context_tokens - 1
+    short = scenario.context_tokens < base.knowledge.policy["both_ends_from_tokens"]
+    if base.speed is None or scenario.depth_tokens or short:
+        return None
+    return estimate_speed(replace(scenario, depth_tokens=last), base.memory, base.knowledge)
 
 
 _MOST_MEANT = 8

@@ -88,6 +88,7 @@ def numbers_of(found: Conclusions, picture: MemoryPicture | None = None) -> Advi
         memory=memory_doc(found.memory, found.limits),
         break_even=found.break_even,
         speed=speed,
+        speed_full=speed_doc(found.speed_full) if speed else None,
         speculative_tok_s=_span(found.speed),
         verdict=Verdict(found.state, ""),
         commands=_commands(found.scenario, found.memory) if found.state in _RUNS else [],

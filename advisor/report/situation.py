@@ -230,6 +230,11 @@ _OF_SPEED: Mapping[str, Callable[[SpeedDoc], str]] = {
 """What is said of a speed; nothing of one that needs more memory than there is."""
 
 
+def _of_full(way: Callable[[SpeedDoc], str]) -> Writer:
+    """Write about the speed with a full context, nothing where that is not given."""
+    return lambda doc: way(doc.speed_full) if doc.speed_full and _speed(doc) else ""
+
+
 def _of_speed(way: Callable[[SpeedDoc], str]) -> Writer:
     """Write about the speed, nothing without one."""
     return lambda doc: way(speed) if (speed := _speed(doc)) else ""
@@ -317,6 +322,9 @@ WRITERS: Mapping[str, Writer] = {
     "speed.modelled": _modelled,
     "speed.few_cards": _few_cards,
     "speed.aggregate": _aggregate,
+    "speed.full": _of_full(lambda full: f.speed_range(full.decode_tok_s)),
+    "speed.first_token_full": _of_full(lambda full: f.wait(full.first_token_s)),
+    "speed.prompt_full": _of_full(lambda full: f.count(full.prompt_tokens)),
     "speed.speculative": lambda d: f.span(d.speculative_tok_s) if _decode(d) else "",
     "speed.class": lambda d: known("feel", d.facts.get("speed.class")) if _decode(d) else "",
     "host.ram_needed": lambda d: (

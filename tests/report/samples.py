@@ -324,6 +324,7 @@ def advice(
         memory=held,
         limits=limits or Limits(None, None),
         speed=pace,
+        speed_full=None,
         state=state,  # type: ignore[arg-type]  # test data
         facts=facts or {},
         recommendations=recommend(*options),
