@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import fields
 
 from advisor.cli.advise import Format, advise
 from advisor.cli.options import KnowledgeFolder, Length, Output, RulesFolder, TemplatesFolder
+from advisor.cli.reverse import Form, GivenCards, GivenModels, gpus_for, models_for
 from advisor.errors import RequestError
 from advisor.knowledge import load_knowledge
 from advisor.reading.sentences import Read, read_sentence
@@ -15,10 +19,6 @@ from advisor.scenario.settings import FLAGS, KEYS, SETTINGS, WITH_UNITS
 from advisor.units import shell_word
 
 _TEXT = next(iter(Format))
-_NEEDED = {
-    "gpu": ("no card is named", "gpus-for --model"),
-    "model": ("no model is named", "models-for --gpu"),
-}
 
 
 def ask(
@@ -44,12 +44,10 @@ def ask(
     The words decide, not a language model: the same sentence is always read in the same way.
     """
     read = read_sentence(" ".join(sentence), load_knowledge(knowledge))
-    _refuse_without(read)
-    aside = format_ is not _TEXT
-    typer.echo(f"read as: {_as_flags(read)}", err=aside)
-    if read.left:
-        typer.echo(f"left out: {', '.join(read.left)}", err=aside)
-    typer.echo("", err=aside)
+    if read.asks != "advise":
+        _list(read, format_.value, output, knowledge)
+        return
+    _show(read, _as_flags(read.settings), aside=format_ is not _TEXT)
     advise(
         **_values(read),
         format_=format_,
@@ -62,24 +60,45 @@ def ask(
     )
 
 
-def _refuse_without(read: Read) -> None:
-    """Say what is missing, and which command answers without it.
+def _show(read: Read, flags: str, *, aside: bool) -> None:
+    """Say how it was read; beside the answer where that is for machines."""
+    typer.echo(f"read as: {flags}", err=aside)
+    if read.assumed:
+        typer.echo(read.assumed, err=aside)
+    if read.left:
+        typer.echo(f"left out: {', '.join(read.left)}", err=aside)
+    typer.echo("", err=aside)
+
+
+def _list(read: Read, form: str, output: Path | None, knowledge: list[Path] | None) -> None:
+    """Answer a question without a card or without a model by the reverse command.
 
     Raises:
-        RequestError: No card, or no model, is named.
+        RequestError: It is to be written in a form that a list does not have.
     """
-    for name, (message, command) in _NEEDED.items():
-        if name not in read.settings:
-            other = next((key for key in _NEEDED if key != name and key in read.settings), "")
-            named = shell_word(str(read.settings.get(other, "")))
-            hint = f"For all that would do: advisor {command} {named}." if other else ""
-            raise RequestError(f"{message} in this question", hint=hint)
+    if form not in {"text", "json"}:
+        raise RequestError(f"a list is not written as {form}", hint="Write --format json.")
+    kind = GivenModels if read.asks == "models-for" else GivenCards
+    said = {(WITH_UNITS.get(k) or SETTINGS[k]).typed_name: v for k, v in read.settings.items()}
+    taken: dict[str, object] = {}
+    for key, value in {**said, **read.wanted}.items():
+        if key in kind.__struct_fields__:
+            taken[key] = value if isinstance(value, int) else str(value)
+        else:
+            read.left.append(f"{key.replace('_', '-')} {value}")
+    _show(read, f"{read.asks} {_as_flags(taken)}", aside=form != "text")
+    if "precision" in taken:
+        taken["precision"] = [taken["precision"]]
+    written = Form.table if form == "text" else Form.json
+    usual = {one.name: one.default for one in fields(kind)}
+    answer = models_for if read.asks == "models-for" else gpus_for
+    answer(**{**usual, **taken, "format_": written, "output": output, "knowledge": knowledge})
 
 
-def _as_flags(read: Read) -> str:
-    order = [key for key in ("gpu", "model", *KEYS) if key in read.settings]
-    parts = [f"--{key.replace('_', '-')} {shell_word(str(read.settings[key]))}" for key in order]
-    return " ".join(dict.fromkeys(parts))
+def _as_flags(said: Mapping[str, object]) -> str:
+    order = dict.fromkeys(("gpu", "model", *KEYS, *said))
+    flags = ((key, shell_word(str(said[key]))) for key in order if key in said)
+    return " ".join(dict.fromkeys(f"--{key.replace('_', '-')} {value}" for key, value in flags))
 
 
 def _values(read: Read) -> dict[str, object]:

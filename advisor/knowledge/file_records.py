@@ -161,6 +161,8 @@ class UsualCard(Struct, frozen=True):
 
     name: Text = field(name="usual_card")
     why: Text
+    of_memory: Flag = False
+    """Whether it is taken, too, where nothing but its memory is said."""
     sources: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -33,6 +33,8 @@ class CardNames(Struct, frozen=True):
 
     usual: tuple[str, ...] = ()
     """Names of cards that are meant where a name stands for several (usual_cards.yaml)."""
+    of_memory: tuple[str, ...] = ()
+    """Those that are taken where nothing but their memory is said."""
     words: tuple[str, ...] = ()
     """Words beside a card's name that mean nothing (card_words.yaml)."""
     machines: tuple[Machine, ...] = ()

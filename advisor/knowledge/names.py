@@ -65,6 +65,17 @@ def _models_called(knowledge: Knowledge, text: str) -> Sequence[str]:
     return index["exact"].get(model_key(text)) or _models_with(index["cores"], model_core(text))
 
 
+def family_called(knowledge: Knowledge, text: str) -> str | None:
+    """Give the family that a text names, where several models are called so: all of it."""
+    named = _models_called(knowledge, text)
+    families = {knowledge.models[name].family for name in named}
+    if len(named) < 2 or len(families) != 1:  # noqa: PLR2004
+        return None
+    family = families.pop()
+    whole = sum(one.family == family for one in knowledge.models.values())
+    return family if whole == len(named) else None
+
+
 def is_known_repository(knowledge: Knowledge, text: str) -> bool:
     """Whether a model of the knowledge base is published under just this name."""
     return text.casefold() in index_of(knowledge)["models"]["hf"]

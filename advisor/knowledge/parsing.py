@@ -87,8 +87,10 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
     check_models(models, runtime.runners, user)
     gpus, known = _table(cards), _table(models)
     names = build_index(map(named, gpus.values()), map(named, known.values()))
+    usual = reading.listed_cards("usual_cards.yaml", UsualCard, "usual_card", gpus)
     said = CardNames(
-        reading.listed_cards("usual_cards.yaml", UsualCard, "usual_card", gpus),
+        tuple(one.name for one in usual),
+        tuple(one.name for one in usual if one.of_memory),
         reading.card_words(),
         reading.machines(gpus),
     )
@@ -111,7 +113,10 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
         },
         files.replaced if isinstance(files, Files) else {},
         files.off if isinstance(files, Files) else {},
-        reading.listed_cards("second_cards.yaml", SecondCard, "second_card", gpus),
+        tuple(
+            one.name
+            for one in reading.listed_cards("second_cards.yaml", SecondCard, "second_card", gpus)
+        ),
     )
 
 
@@ -187,17 +192,17 @@ class _Reading(Struct):
         return stored_merits(self.files.get(FILE), boards, models, policy, self.problems)
 
     def listed_cards(
-        self, where: str, kind: type[Struct], key: str, gpus: Mapping[str, Gpu]
-    ) -> tuple[str, ...]:
-        """Read a list of names of cards, in file order."""
+        self, where: str, kind: type[_R], key: str, gpus: Mapping[str, Gpu]
+    ) -> Sequence[_R]:
+        """Read a list of cards, in file order."""
         content = self.files.get(where)
         if content is None:
             return ()
         entries = list(overlay.entries_in(content, where, key, self.problems))
+        read = [(entry, record_of(kind, entry, self.ids)) for entry in entries]
         for entry in entries:
-            record_of(kind, entry, self.ids)
             self._check_card(entry, entry.name, gpus)
-        return tuple(entry.name for entry in entries if entry.name in gpus)
+        return [record for entry, record in read if entry.name in gpus]
 
     def card_words(self) -> tuple[str, ...]:
         """Read the words beside a card's name that mean nothing."""

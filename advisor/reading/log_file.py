@@ -21,6 +21,8 @@ _LONGEST_LINE = 16_000
 _BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"\xef\xbb\xbf", "utf-8"))
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
+_SERVICE = re.compile(r"[\w.-]{1,80}[-_]\d{1,3} +\| ")
+"""What docker compose writes before each line: ``tabbyapi-1  | ``."""
 _MOST_ODD = 0.05
 """Share of characters that are none, above which this is no text."""
 
@@ -104,4 +106,6 @@ def _odd(text: str) -> bool:
 
 def _plain(line: str) -> str:
     cut = line[:_LONGEST_LINE]
+    if service := _SERVICE.match(cut):
+        cut = cut[service.end() :]
     return visible(_ESCAPES.sub("", cut)) if not cut.isascii() or not cut.isprintable() else cut

@@ -235,6 +235,11 @@ def _when(record: ModelRecord) -> str:
     return record.released or (f"20{dated[1]}-{dated[2]}" if dated else "")
 
 
+def names_family(knowledge: Knowledge, text: str) -> bool:
+    """Whether a word of a text is one with which names of models begin."""
+    return not _begun_by(knowledge).keys().isdisjoint(model_words(text))
+
+
 def _left(
     core: Sequence[str], wanted: Sequence[str], size: str, record: ModelRecord
 ) -> Sequence[str] | None:
@@ -242,8 +247,9 @@ def _left(
     left = list(core)
     label = f"{record.label_parameters_b:g}b" if record.label_parameters_b else ""
     for word in wanted:
-        if word in left:
-            left.remove(word)
+        same = next((one for one in (word, f"{word}.0") if one in left), None)
+        if same:
+            left.remove(same)
         elif word != size or label != size:
             return None
     publisher = (record.hf_id or "").partition("/")[0]

@@ -58,7 +58,7 @@ def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
         newest, kinds = releases(knowledge, said)
         if SIZE.fullmatch(said.rest.strip().casefold()):
             raise _only_a_size(text, said.rest.strip()) from None
-        if parts.publisher or parts.tag or not newest:
+        if parts.publisher or not newest:
             raise
         return _newest(knowledge, text, said, (*newest, *kinds))
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 
 from advisor.errors import RequestError
 from advisor.reading.cpus import is_cpu
+from advisor.reading.name_rests import params_around
 from advisor.reading.ram import read_ram
 from advisor.units import UnitError, parse_whole
 
@@ -17,7 +18,9 @@ COUNTS = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "eight": 8, "ten": 10, "dual": 2,
     "twin": 2, "triple": 3, "quad": 4, "both": 2, "a": 1, "an": 1, "one": 1, "single": 1, "my": 1,
 }  # fmt: skip
-_N = r"(?P<n>\d[\d,_]*(?:\.\d+)?(?:e\d+)?)\s*(?P<k>[km])?"
+_N = r"(?P<n>\d{1,3}(?:[ \u00a0\u202f]\d{3})+|\d[\d,_]*(?:\.\d+)*(?:e\d+)?)\s*(?P<k>[km])?"
+_GROUPED = re.compile(r"\d{1,3}(?:[. \u00a0\u202f]\d{3})+")
+"""A whole number as it is written in Europe: ``128.000``, ``32 768``."""
 _COUNT = rf"(?P<n>\d+|{'|'.join(COUNTS)})"
 _WINDOW = r"(?:context(?:[\s_-]+(?:window|length|size))?|ctx|seq(?:uence)?\s+length)"
 _AT_ONCE = r"(?:concurrent|parallel|simultaneous)"
@@ -52,6 +55,8 @@ _PATTERNS: Sequence[tuple[str, str]] = (
     ("gpu_layers", r"(?<!\w)(?:-?ngl|gpu[\s-]layers)\s*=?\s*(?P<n>\d+)\b"),
     ("kv_cache", rf"\b{_KV}\s+(?:kv|k/v|key[/-]value)(?:[\s-]?cache)?\b"),
     ("kv_cache", rf"\b(?:kv|k/v)(?:[\s-]?cache)?{_IS}{_KV}\b"),
+    ("kv_cache", rf"\b{_KV}\s+cache\b"),
+    ("gpus", r"\btp\s?=?\s?(?P<n>\d{1,2})\b"),
     ("split", r"\b(?P<w>tensor|layer|row)[\s-](?:split|parallel(?:ism)?)\b"),
     ("mtp", r"\b(?P<n>\d+)\s+(?:mtp|drafted)\s+tokens?\b|\bmtp\s*=?\s*(?P<m>\d+)\b"),
     (
@@ -85,6 +90,42 @@ _CPU = re.compile(
     re.IGNORECASE,
 )
 """How a processor begins; whether it is one its list says, which is read only then."""
+_UNDER = (
+    r"(?<!\w)(?:under|below|less\s+than|fewer\s+than|up\s+to|at\s+most|max(?:imum)?|smaller\s+than"
+    r"|<=?)\s*"
+)
+_OVER = (
+    r"(?<!\w)(?:over|above|more\s+than|at\s+least|min(?:imum)?|bigger\s+than|larger\s+than|>=?)\s*"
+)
+_B = r"\d+(?:\.\d+)?"
+_Wishes = Sequence[tuple[str, Mapping[str, str]]]
+_LIMITS: _Wishes = (
+    (
+        rf"(?:{_OVER}|\bat\s+)?(?<![\w.])(?P<n>{_B})\s*\+?\s*(?:tok(?:en)?s?\s*(?:/|per|a)\s*s(?:ec(?:ond)?)?|t/s|tps)\b",
+        {"min_speed": "{n}"},
+    ),
+    (
+        rf"(?:{_UNDER}|\bfor\s+|\bbudget\s+(?:of\s+|is\s+)?)?(?:\$\s?(?P<n>\d[\d,]*(?:\.\d+)?k?)\b(?:\s*(?:usd|dollars?|bucks))?)",
+        {"max_price": "{n}"},
+    ),
+    (
+        rf"(?:{_UNDER}|\bfor\s+)?\b(?P<n>\d[\d,]*k?)\s*(?:usd|dollars?|bucks)\b",
+        {"max_price": "{n}"},
+    ),
+)
+_WISHES: _Wishes = (
+    (
+        rf"(?<![\w.-])(?P<n>{_B})\s*b?\s*(?:-|to|\u2013)\s*(?P<m>{_B})\s*b\b",
+        {"min_params": "{n}B", "max_params": "{m}B"},
+    ),
+    (rf"{_UNDER}(?P<n>{_B})\s*b\b", {"max_params": "{n}B"}),
+    (rf"{_OVER}(?P<n>{_B})\s*b\b", {"min_params": "{n}B"}),
+    (r"\b(?:vision|multimodal|vlm|image)\b(?:\s+(?=(?:llms?|models?)\b))?", {"modality": "vision"}),
+    (r"\bembeddings?\b", {"modality": "embedding"}),
+    (r"\bfastest\b", {"prefer": "speed"}),
+    (r"\b(?:speech|transcription|whisper|audio)\b", {"modality": "audio"}),
+)
+"""How flags of the reverse questions are said; of two for one flag the first counts."""
 _KV_WORDS = {"q8": "q8_0", "q4": "q4_0"}
 
 
@@ -104,6 +145,45 @@ def read_numbers(text: str, settings: MutableMapping[str, object]) -> str:
         value = _value(name, matched.groupdict()) if matched else None
         if matched and value is not None:
             settings[name] = value
+            text = f"{text[: matched.start()]} {HOLE} {text[matched.end() :]}"
+    return text
+
+
+def counted(word: str) -> int:
+    """How many a word says there are; 0 for a word that says none."""
+    glued = re.fullmatch(r"(\d{1,2})x", word, re.IGNORECASE)
+    return int(glued[1]) if glued else COUNTS.get(word.casefold(), 0)
+
+
+def read_limits(text: str, wanted: MutableMapping[str, str]) -> str:
+    """Take a speed and a price that are wished for out of a question, see ``read_wishes``."""
+    return _flags(text, _LIMITS, wanted)
+
+
+def read_wishes(text: str, wanted: MutableMapping[str, str]) -> str:
+    """Take what is wished of models out of a text: their sizes and what they read.
+
+    Args:
+        text: The words that are no name.
+        wanted: Takes flags of ``models-for`` and ``gpus-for``, with underscores.
+
+    Returns:
+        The text with holes where they stood.
+    """
+    text = _flags(text, _WISHES, wanted)
+    size = re.search(r"(?<![\w.-])(\d+(?:\.\d+)?[bm])(?![\w-])", text, re.IGNORECASE)
+    if size and wanted.keys().isdisjoint({"min_params", "max_params"}):
+        wanted["min_params"], wanted["max_params"] = params_around(size[1])
+        text = f"{text[: size.start()]} {HOLE} {text[size.end() :]}"
+    return text
+
+
+def _flags(text: str, patterns: _Wishes, wanted: MutableMapping[str, str]) -> str:
+    for pattern, flags in patterns:
+        matched = re.search(pattern, text, re.IGNORECASE)
+        if matched and wanted.keys().isdisjoint(flags):
+            said = matched.groupdict()
+            wanted.update((flag, form.format_map(said)) for flag, form in flags.items())
             text = f"{text[: matched.start()]} {HOLE} {text[matched.end() :]}"
     return text
 
@@ -136,6 +216,8 @@ def _value(name: str, found: Mapping[str, str | None]) -> object:
     number = found.get("n") or found.get("m") or "1"
     if number.casefold() in COUNTS:
         return COUNTS[number.casefold()]
+    if _GROUPED.fullmatch(number) and not found.get("k"):
+        number = re.sub(r"\D", "", number)
     try:
         return f"{number}GB" if name == "ram" else parse_whole(number + (found.get("k") or ""))
     except UnitError:

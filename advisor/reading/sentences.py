@@ -7,33 +7,62 @@ that the knowledge base has, the longest stretch of words first. What is left ov
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from msgspec import Struct, field
 
-from advisor.errors import RequestError, UserError
+from advisor.errors import RequestError
 from advisor.knowledge import names
-from advisor.knowledge.cards import Cards
 from advisor.knowledge.catalogue import BACKEND_OF_WORD
+from advisor.knowledge.machines import card_names
 from advisor.knowledge.types import Knowledge
 from advisor.memo import by_identity
 from advisor.reading.cards import find_cards
+from advisor.reading.model_names import is_read, read_model
+from advisor.reading.name_match import names_family
+from advisor.reading.name_rests import SIZE
 from advisor.reading.public_list import find_public
-from advisor.reading.sentence_numbers import COUNTS, HOLE, read_numbers
-from advisor.units import GIB
+from advisor.reading.sentence_cards import EXAMPLE, assume_card, card_in, memory_of_ram
+from advisor.reading.sentence_numbers import (
+    COUNTS,
+    HOLE,
+    counted,
+    read_limits,
+    read_numbers,
+    read_wishes,
+)
+from advisor.reading.words import words as name_words
+from advisor.units import shell_word
 
 _LONGEST_NAME = 8
 """Words of a name; no card or model has more."""
-_GLUED_COUNT = re.compile(r"\b(\d{1,2}x)(?=[a-z])", re.IGNORECASE)
+_GLUED_COUNT = re.compile(r"(?<![\w.])(\d{1,2}x)(?=[a-z]|\d{1,3}\s?g)", re.IGNORECASE)
 _MODEL_WAS = "|model|"
 """What stands where the model was taken out."""
-_EXAMPLE = 'Name a card and a model: "can I run llama 3.1 8b on an RTX 3060 12GB".'
-_PLURAL = re.compile(r"(?<=[0-9a-z])s\b", re.IGNORECASE)
 _TRAINS = re.compile(r"\bfine[\s-]?tun(?:e|ing)\b|\btrain(?:ing)?\b", re.IGNORECASE)
-_MEMORY = re.compile(r"\d{1,3}\s?(?:gi?b|go?)", re.IGNORECASE)
+_SIZE_APART = re.compile(r"(\d)\s[bB](?![\w-])")
+_ON_CPU = re.compile(r"\bcpu[\s-]only\b|\b(?:on|with)\s+(?:a\s+|the\s+|my\s+)?cpu\b", re.IGNORECASE)
+_ELSEWHERE = (
+    r"welche\w*|wie\s?viele?|beste\w*|quel(?:le)?s?|combien|meilleure?s?|qu[e\u00e9]|cu[a\u00e1]l(?:es)?"
+    r"|cu[a\u00e1]nt[ao]s?|mejor|quale|quanta|\u0447\u0442\u043e|\u043a\u0430\u043a\w+|\u0441\u043a\u043e\u043b\u044c\u043a\u043e"
+)
+"""What asks in German, French, Spanish, Italian and Russian."""
+_ASKS_MODELS = re.compile(
+    r"\b(?:what|which|best|good|biggest|largest|smartest|strongest|fastest|recommend\w*|suggest\w*"
+    rf"|any|{_ELSEWHERE})\b",
+    re.IGNORECASE,
+)
+_ASKS_CARDS = re.compile(
+    r"\b(?:what|which|best|cheapest|smallest|fastest|minimum|how\s+much|recommend\w*|suggest\w*|need"
+    rf"|buy|required?|requirements?|hardware|{_ELSEWHERE})\b",
+    re.IGNORECASE,
+)
+_BESIDE_CARDS = frozenset({"gb", "gib", "g", "go", "laptop", "notebook", "mobile"})
 _BITS = re.compile(r"([48])[\s-]?bits?|(?:q|int)([48])", re.IGNORECASE)
 _ENGLISH = frozenset({"full", "half"})
 """Words for formats that mean other things in a sentence."""
+_GB = re.compile(r"\d{1,3}(?:gi?b|go?)", re.IGNORECASE)
 _WORD = re.compile(r"[^\s,;?!()\"']+")
 _PIECE = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
 _SIZE = re.compile(r"\d+(?:\.\d+)?(?:gi?b|g|go|b|bit|bpw)?")
@@ -47,9 +76,20 @@ _STOP = frozenset(
     your possible enough fit fits big large me us was have has had got computer thanks which
     where while without than then only really quite well host hosting inference quantized quant
     quantised version format precision weights cache kv each per max maximum context window
-    length tokens token size long fine-tuned finetuned
+    length tokens token size long fine-tuned finetuned best better biggest largest smartest smarter
+    strongest powerful cheapest recommend recommended recommendation recommendations suggest
+    suggestions decent minimum needed required requirements require requires hardware graphic buy
+    buying get getting budget most any many much more there's what's whats here now currently today
+    still new newest llms ai home own owner people someone thing things anything something option
+    options choice handle afford build s re ll ve t fastest smallest
+    auf mit mein meine meiner einer einem eine ein kann ich man braucht brauche brauch f\u00fcr und
+    oder modell modelle karte kontext l\u00e4uft laufen welche welches welcher wie viel viele sur
+    avec mon ma une pour peut je puis-je faire tourner carte mod\u00e8le modele quel quelle con en
+    mi una para puedo correr modelo tarjeta cu\u00e1l cual que qu\u00e9
     """.split()  # noqa: SIM905  a table of words
 )
+_OF_NAMES = frozenset({"ai", "max"})
+"""Those of them that names begin or end with."""
 
 
 class Read(Struct):
@@ -57,6 +97,12 @@ class Read(Struct):
 
     settings: dict[str, object] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
+    wanted: dict[str, str] = field(default_factory=dict)
+    """Flags of ``models-for`` and ``gpus-for`` that are none of a request."""
+    asks: Literal["advise", "models-for", "gpus-for"] = "advise"
+    """The command that answers it."""
+    assumed: str = ""
+    """What was taken for granted, a sentence."""
 
 
 def read_sentence(text: str, knowledge: Knowledge) -> Read:
@@ -68,15 +114,89 @@ def read_sentence(text: str, knowledge: Knowledge) -> Read:
     if said := _TRAINS.search(text):
         raise RequestError(f"'{said[0]}': training is not sized here, only what runs a model")
     read = Read()
-    rest = read_numbers(_GLUED_COUNT.sub(r"\1 ", text), read.settings)
+    rest = read_limits(_apart(text), read.wanted)
+    rest = read_numbers(rest, read.settings)
     words: Sequence[str] = [word.strip(".:") for word in _WORD.findall(rest)]
     for name, find in _FINDERS.items():
         words = _taken(words, name, find, knowledge, read)
+    others = _vocabulary(knowledge)["gpu"] - _STOP
+    words, read.assumed = assume_card(words, others, knowledge, read.settings)
+    memory_of_ram(knowledge, read.settings)
+    _refuse_unknown_sized(words, knowledge, read)
+    words = _wishes(words, read)
     read.left = [word for word in words if _means_something(word)]
-    if not read.settings:
-        raise RequestError(f"nothing is understood in '{text[:80]}'", hint=_EXAMPLE)
     _refuse_half_names(words, knowledge, read)
+    if not read.settings:
+        raise RequestError(f"nothing is understood in '{text[:80]}'", hint=EXAMPLE)
+    _family(knowledge, read)
+    read.asks = _command(text, read)
     return read
+
+
+def _apart(text: str) -> str:
+    """Part ``2x16gb``, and put ``32 b`` together."""
+    return _SIZE_APART.sub(r"\1b", _GLUED_COUNT.sub(r"\1 ", text))
+
+
+def _command(text: str, read: Read) -> Literal["advise", "models-for", "gpus-for"]:
+    """Say which command answers: where a name is missing, what asks for it, or leaves no word over.
+
+    Raises:
+        RequestError: Neither a card nor a model is named, or a word may be the one that is missing.
+    """
+    has_card, has_model = "gpu" in read.settings, "model" in read.settings
+    if has_card and has_model:
+        read.left += [f"{flag.replace('_', '-')} {value}" for flag, value in read.wanted.items()]
+        return "advise"
+    if has_card and (_ASKS_MODELS.search(text) or read.wanted or not read.left):
+        return "models-for"
+    if (
+        has_model
+        and not _ON_CPU.search(text)
+        and (_ASKS_CARDS.search(text) or read.wanted or not read.left)
+    ):
+        return "gpus-for"
+    if not has_card and _ON_CPU.search(text):
+        raise RequestError("what runs on the processor alone is not sized here", hint=EXAMPLE)
+    missing, known = ("model", "gpu") if has_card else ("card", "model")
+    command = "models-for --gpu" if has_card else "gpus-for --model"
+    named = shell_word(str(read.settings.get(known, "")))
+    hint = f"For all that would do: advisor {command} {named}." if known in read.settings else ""
+    raise RequestError(f"no {missing} is named in this question", hint=hint)
+
+
+def _family(knowledge: Knowledge, read: Read) -> None:
+    """Ask for all of a family where a card is named and of the model nothing but that."""
+    said = str(read.settings.get("model", ""))
+    if "gpu" in read.settings and said and not is_read(knowledge, said):
+        family = names.family_called(knowledge, said)
+        if family:
+            del read.settings["model"]
+            read.wanted["family"] = family
+
+
+def _refuse_unknown_sized(words: Sequence[str], knowledge: Knowledge, read: Read) -> None:
+    """Refuse words that stand beside a size and are none of a known model's: ``mistarl 7b``.
+
+    Raises:
+        RequestError: The nearest names.
+    """
+    sized = (at for at, word in enumerate(words) if SIZE.fullmatch(word.casefold()))
+    for at in sized if "model" not in read.settings else ():
+        first = at
+        while first and _means_something(words[first - 1]) and at - first < _LONGEST_NAME:
+            first -= 1
+        if any(map(str.isalpha, words[first:at])):
+            name = " ".join(words[first : at + 1])
+            if read_wishes(name, {}).split() == [*words[first:at], HOLE]:
+                read_model(knowledge, name)
+
+
+def _wishes(words: Sequence[str], read: Read) -> Sequence[str]:
+    """Take out what is wished of models or cards, where one of them is not named."""
+    if {"gpu", "model"} <= read.settings.keys():
+        return words
+    return read_wishes(" ".join(words), read.wanted).split()
 
 
 def _means_something(word: str) -> bool:
@@ -91,39 +211,22 @@ def _refuse_half_names(words: Sequence[str], knowledge: Knowledge, read: Read) -
         RequestError: The nearest names, or the word or number that cannot be.
     """
     known = _vocabulary(knowledge)
-    counts = [number for word in read.left if (number := _counted(word)) > 1]
+    counts = [number for word in read.left if (number := counted(word)) > 1]
     if "gpu" in read.settings and counts:
         find_cards(knowledge, f"{counts[0]}x {read.settings['gpu']}")
     if "model" in read.settings:
         at = words.index(_MODEL_WAS)
         for word in filter(_means_something, (*words[at - 1 : at][:1], *words[at + 1 : at + 2])):
-            if _PIECE.search(word.casefold()) and _is_of_name(word, known["model"]):
+            sized = _GB.fullmatch(word)
+            if not sized and _PIECE.search(word.casefold()) and _is_of_name(word, known["model"]):
                 raise RequestError(
                     f"'{word}' beside '{read.settings['model']}' is not understood",
                     hint="Write the name of the model as it is published, or leave the word out.",
                 )
-    sizes = [word for word in read.left if _MEMORY.fullmatch(word)]
-    if "gpu" not in read.settings and sizes:
-        raise _no_card(sizes[0], knowledge)
     for name, find in (("gpu", find_cards), ("model", names.find_model)):
         unknown = [word for word in read.left if _is_of_name(word, known[name])]
         if name not in read.settings and unknown:
             find(knowledge, " ".join(unknown))
-
-
-def _no_card(size: str, knowledge: Knowledge) -> RequestError:
-    """Say that a size of memory is no card, and name the newest usual ones that have it."""
-    held = int(size[: -len(size.lstrip("0123456789"))]) * GIB
-    newest = sorted(knowledge.gpus.values(), key=lambda gpu: gpu.released or "", reverse=True)
-    named = [g.name for g in newest if g.segment == "consumer" and g.vram_bytes == held]
-    hint = f"Name yours; some with so much: {', '.join(named[:4])}." if named else _EXAMPLE
-    return RequestError(f"no card is named, only {size} of memory", hint=hint)
-
-
-def _counted(word: str) -> int:
-    """How many a word says there are; 0 for a word that says none."""
-    glued = re.fullmatch(r"(\d{1,2})x", word, re.IGNORECASE)
-    return int(glued[1]) if glued else COUNTS.get(word.casefold(), 0)
 
 
 def _is_of_name(word: str, known: frozenset[str]) -> bool:
@@ -143,6 +246,7 @@ def _taken(
 ) -> Sequence[str]:
     """Take the longest stretch of words that names something; give what is left."""
     known = _vocabulary(knowledge)[name]
+    known |= _beside_models(knowledge) if name == "model" else frozenset()
     for size in range(min(_LONGEST_NAME, len(words)), 0, -1):
         for at in range(len(words) - size + 1):
             part = words[at : at + size]
@@ -157,61 +261,52 @@ def _taken(
 
 def _may_name(part: Sequence[str], known: frozenset[str], name: str) -> bool:
     """Whether every word may belong to such a name, so that asking is worth it."""
-    if part[0].casefold() in _STOP - COUNTS.keys() or part[-1].casefold() in _STOP:
+    if (
+        part[0].casefold() in _STOP - COUNTS.keys() - _OF_NAMES
+        or part[-1].casefold() in _STOP - _OF_NAMES
+    ):
         return False
     return all(_belongs(word.casefold(), known, name) for word in part)
 
 
 def _belongs(word: str, known: frozenset[str], name: str) -> bool:
+    if name == "gpu" and word in _JOINED:
+        return True
     if word in known or (name == "gpu" and word in COUNTS) or _SIZE.fullmatch(word):
         return True
     if name == "model" and ("/" in word or word.endswith(".gguf")):
         return True
+    if name == "gpu" and any(map(str.isdigit, word)):
+        word = word.replace("o", "0")
     pieces = _PIECE.findall(word)
     return bool(pieces) and all(p in known or p in {"x", "s"} or p[0].isdigit() for p in pieces)
 
 
-def _card(text: str, knowledge: Knowledge) -> str | None:
-    """Give a card as ``find_cards`` takes it; a plural and a number in words are read too."""
-    for spelling in _spellings(text):
-        try:
-            named = find_cards(knowledge, spelling)
-        except UserError as error:
-            if "several cards" in error.message:
-                return spelling
-            continue
-        return _singular(spelling, named, knowledge)
-    return None
+_JOINED = frozenset({"+", "and", "plus", "&", "und", "et", "y"})
+"""What stands between cards that are used together."""
 
 
-def _singular(spelling: str, named: Cards, knowledge: Knowledge) -> str:
-    """Leave the s of ``3090s`` out, but not of ``L40S``, which is another card without it."""
-    try:
-        same = find_cards(knowledge, shorter := _PLURAL.sub("", spelling))
-    except UserError:
-        return spelling
-    return shorter if same.gpu is named.gpu else spelling
-
-
-def _spellings(text: str) -> Iterator[str]:
-    first, _, rest = text.partition(" ")
-    count = COUNTS.get(first.casefold())
-    glued = re.fullmatch(r"(\d+)\s*x\s*(.+)|(.+?)\s*x\s*(\d+)", text, re.IGNORECASE)
-    if count and rest:
-        for one in (rest, _PLURAL.sub("", rest)):
-            yield f"{count}x {one}" if count > 1 else one
-    if glued:
-        yield f"{glued[1] or glued[4]}x {glued[2] or glued[3]}"
-    yield from (text, _PLURAL.sub("", text))
+@by_identity
+def _beside_models(knowledge: Knowledge) -> frozenset[str]:
+    """Give what may stand in a name beside a model's own words: fine-tunes, tunings, formats."""
+    listed = name_words()
+    named = (*listed.same, *listed.built_on, *listed.short)
+    found = {word for name in named for word in name.split("-")}
+    found |= listed.tuned | listed.filler | listed.packers | set(listed.tunings)
+    return frozenset(found - _STOP) | _vocabulary(knowledge)["precision"]
 
 
 def _model(text: str, knowledge: Knowledge) -> str | None:
+    if SIZE.fullmatch(text.casefold()):
+        return None
+    if "/" in text or text.endswith(".gguf") or is_read(knowledge, text):
+        return text
     try:
         names.find_model(knowledge, text)
     except RequestError as error:
-        known = "several models" in error.message or "/" in text or text.endswith(".gguf")
-        return text if known or _is_listed(text) else None
-    return text
+        several = "several models" in error.message and names_family(knowledge, text)
+        return text if several or _is_listed(text) else None
+    return text if names_family(knowledge, text) else None
 
 
 def _is_listed(text: str) -> bool:
@@ -247,7 +342,7 @@ _FINDERS: Mapping[str, Callable[[str, Knowledge], str | None]] = {
     "precision": _format,
     "framework": _framework,
     "backend": _backend,
-    "gpu": _card,
+    "gpu": card_in,
     "model": _model,
 }
 """In this order: a format of two words may begin with the name of a framework."""
@@ -259,10 +354,15 @@ def _vocabulary(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
     return {
         "framework": _words_of(knowledge.frameworks.values()),
         "backend": frozenset(BACKEND_OF_WORD),
-        "gpu": _words_of(knowledge.gpus.values()) | {"gb", "gib", "g", "go"},
+        "gpu": _words_of(knowledge.gpus.values()) | _machine_words(knowledge) | _BESIDE_CARDS,
         "model": _words_of(knowledge.models.values()) | {"b", "m"},
         "precision": _words_of(knowledge.formats.values()) | {"bit", "bits"},
     }
+
+
+def _machine_words(knowledge: Knowledge) -> frozenset[str]:
+    products = (name for m in card_names(knowledge).machines for name in (m.name, *m.aliases))
+    return frozenset(word for name in products for word in name.casefold().split())
 
 
 def _words_of(records: object) -> frozenset[str]:

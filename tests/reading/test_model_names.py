@@ -189,7 +189,7 @@ def test_whole_questions_are_understood_at_the_first_try(name: str, least: float
 
 def test_a_family_of_fine_tunes_has_the_base_of_its_version() -> None:
     for text, base in (
-        ("vicuna 13b v1.5 16k", "Llama-2-13b-hf"),
+        ("vicuna 13b v1.5 16k", None),
         ("vicuna-13b", "llama-13b"),
         ("L3-8B-Lunaris", None),
         ("MythoMax-L2-13B", "Llama-2-13b-hf"),

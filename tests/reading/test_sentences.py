@@ -8,6 +8,7 @@ import random
 import pytest
 
 from advisor.errors import RequestError
+from advisor.knowledge.machines import card_names
 from advisor.reading.sentences import read_sentence
 from advisor.scenario.settings import KEYS
 from advisor.units import UnitError, parse_whole
@@ -114,7 +115,17 @@ def test_what_is_not_understood_is_named() -> None:
         ("llama 3.1 8b on an RTX 9999", "unknown GPU"),
         ("minimax m2 on 2x dgx spark", "part of its machine"),
         ("can I fine-tune llama 3 8b on a 3090", "training is not sized"),
-        ("is 24gb vram enough for qwen3.6 35b a3b", "only 24gb of memory"),
+        ("7900 24gb best model", "names several cards|unknown GPU"),
+        ("llama 3.3 70b on 17gb", "only 17 GB of memory"),
+        ("foobar on a 3090", "no model is named"),
+        ("k99 24gb llama 7b", "k99"),
+        ("qwen 9000b on a 3090", "'9000b' beside"),
+        ("snorlax for my 4090", "no model is named"),
+        ("mistarl 7b on a 3060", "Did you mean 'mistral-7b'"),
+        ("zorkmoon 8b on 3070 8gb", "unknown model 'zorkmoon 8b'"),
+        ("gema 3 27b 4090", "Did you mean 'gemma-3-27b'"),
+        ("how much ram for mixtral on cpu", "on the processor alone"),
+        ("llama 3.1 8b on a toaster", "no card is named"),
         ("kimi k2 on two m3 ultra mac studios", "part of its machine"),
     ],
 )
@@ -149,14 +160,126 @@ def test_the_command_shows_how_it_read_and_answers(capsys: pytest.CaptureFixture
     assert "read as:" in machine.err
 
 
-def test_without_a_card_or_a_model_the_other_question_is_named(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("4090 laptop mistral small 24b", {"gpu": "4090 laptop", "model": "mistral small 24b"}),
+        ("rtx4O9O llama 8b", {"gpu": "rtx4O9O", "model": "llama 8b"}),
+        ("llama 3 8b on an m3 max", {"gpu": "m3 max", "model": "llama 3 8b"}),
+        ("qwen 3 32 b on rtx3090", {"gpu": "rtx3090", "model": "qwen 3 32b"}),
+        (
+            "llama 3 8b auf einer rtx 3060 mit 12 GB",
+            {"gpu": "rtx 3060 12gb", "model": "llama 3 8b"},
+        ),
+        ("radeon 780m 32gb ram llama 8b", {"gpu": "radeon 780m:32GB", "model": "llama 8b"}),
+        (
+            "dolphin 2.9 llama 3 8b on 3080 10gb",
+            {"gpu": "3080 10gb", "model": "dolphin 2.9 llama 3 8b"},
+        ),
+        ("mythomax 13b on a 3060", {"gpu": "3060", "model": "mythomax 13b"}),
+        (
+            "llama 3 8b 16.384 tokens 3060",
+            {"gpu": "3060", "model": "llama 3 8b", "context": 16_384},
+        ),
+        (
+            "llama 3 8b, context of 128.000, 3060",
+            {"gpu": "3060", "model": "llama 3 8b", "context": 128_000},
+        ),
+        (
+            "llama 3 8b, 32 768 tokens, 3060",
+            {"gpu": "3060", "model": "llama 3 8b", "context": 32_768},
+        ),
+        ("qwen 72b on rtx 3090 + rtx 4090", {"gpu": "rtx 3090 + rtx 4090", "model": "qwen 72b"}),
+        ("gemma-3-12b-it-qat on 3060 12gb", {"gpu": "3060 12gb", "model": "gemma-3-12b-it-qat"}),
+        ("RTX-4090 QWEN3-32B-AWQ", {"gpu": "RTX-4090", "model": "QWEN3-32B-AWQ"}),
+        ("exaone 4 32b on 5090", {"gpu": "5090", "model": "exaone 4 32b"}),
+        ("phi4:14b-q8_0 on a 4080 super", {"gpu": "4080 super", "model": "phi4:14b-q8_0"}),
+        ("deepseek r1 on 8x h200 tp8", {"gpu": "8x h200", "model": "deepseek r1", "gpus": 8}),
+        (
+            "llama 3 8b on 3060, q8 cache",
+            {"gpu": "3060", "model": "llama 3 8b", "kv_cache": "q8_0"},
+        ),
+    ],
+)
+def test_cards_models_and_numbers_as_people_write_them(
+    text: str, wanted: dict[str, object]
 ) -> None:
-    card = run(capsys, "ask", "which card do I need for llama 3.3 70b")
-    assert card.code == 1
-    assert "advisor gpus-for --model 'llama 3.3 70b'" in card.err
-    model = run(capsys, "ask", "what can I run on an RTX 3060 12GB")
-    assert "advisor models-for --gpu 'RTX 3060 12GB'" in model.err
+    assert settings(text) == wanted
+
+
+SIXTEEN = "GeForce RTX 4060 Ti 16 GB"
+
+
+@pytest.mark.parametrize(
+    ("text", "asks", "said", "wanted"),
+    [
+        ("best model for 16gb vram", "models-for", {"gpu": SIXTEEN}, {}),
+        ("what LLM should I run with 16 GB of VRAM?", "models-for", {"gpu": SIXTEEN}, {}),
+        ("2x16gb, which model", "models-for", {"gpu": f"2x {SIXTEEN}"}, {}),
+        ("what can I run on a 3090", "models-for", {"gpu": "3090"}, {}),
+        ("3090", "models-for", {"gpu": "3090"}, {}),
+        ("recommend me a 7b model for a gtx 1070", "models-for", {"gpu": "gtx 1070"},
+         {"min_params": "6.3B", "max_params": "7.7B"}),
+        ("70b q4 on 2x3090", "models-for", {"gpu": "2x 3090", "precision": "INT4"},
+         {"min_params": "63B", "max_params": "77B"}),
+        ("best 7b-14b model for a 3060", "models-for", {"gpu": "3060"},
+         {"min_params": "7B", "max_params": "14B"}),
+        ("best vision model under 14b on a 3060", "models-for", {"gpu": "3060"},
+         {"modality": "vision", "max_params": "14B"}),
+        ("which embedding model for a t4", "models-for", {"gpu": "t4"}, {"modality": "embedding"}),
+        ("fastest model on a 4070 at 30 tok/s or more", "models-for", {"gpu": "4070"},
+         {"min_speed": "30", "prefer": "speed"}),
+        ("gpt oss on a 3090", "models-for", {"gpu": "3090"}, {"family": "gpt-oss"}),
+        ("welches Modell f\u00fcr 16 GB VRAM", "models-for", {"gpu": SIXTEEN}, {}),
+        ("which gpu for llama 3.3 70b q4", "gpus-for",
+         {"model": "llama 3.3 70b", "precision": "INT4"}, {}),
+        ("how much vram do I need for qwen3 32b at 32k", "gpus-for",
+         {"model": "qwen3 32b", "context": 32_768}, {}),
+        ("cheapest card for qwen3 32b under $1,000", "gpus-for", {"model": "qwen3 32b"},
+         {"max_price": "1,000"}),
+        ("can I run llama 3.3 70b", "gpus-for", {"model": "llama 3.3 70b"}, {}),
+        ("is 24gb vram enough for qwen3.6 35b a3b", "advise",
+         {"gpu": "GeForce RTX 3090", "model": "qwen3.6 35b a3b"}, {}),
+        ("64gb mac, llama 3.3 70b", "advise", {"gpu": "64gb mac", "model": "llama 3.3 70b"}, {}),
+    ],
+)  # fmt: skip
+def test_what_lacks_a_card_or_a_model_is_another_question(
+    text: str, asks: str, said: dict[str, object], wanted: dict[str, str]
+) -> None:
+    read = read_sentence(text, known())
+    assert (read.asks, read.settings, read.wanted) == (asks, said, wanted)
+    assert bool(read.assumed) == str(read.settings.get("gpu", "")).endswith((SIXTEEN, "RTX 3090"))
+
+
+def test_a_speed_or_a_price_beside_card_and_model_is_named_as_left_out() -> None:
+    read = read_sentence("llama 3.1 8b at 20 tokens per second on a 3060", known())
+    assert read.settings == {"gpu": "3060", "model": "llama 3.1 8b"}
+    assert read.left == ["min-speed 20"]
+
+
+def test_every_memory_that_is_said_alone_is_that_of_a_card() -> None:
+    for name in card_names(known()).of_memory:
+        held = (known().gpus[name].vram_bytes or 0) // 2**30
+        read = read_sentence(f"best model for {held} GB vram", known())
+        assert read.settings == {"gpu": name}
+        assert f"{held} GB are taken as those of a {name}" in read.assumed
+
+
+def test_the_reverse_commands_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    models = run(capsys, "ask", "best vision model for 16gb vram")
+    assert models.code == 0
+    first, second, *_ = models.out.splitlines()
+    assert first == f"read as: models-for --gpu '{SIXTEEN}' --modality vision"
+    assert second.startswith("No card is named: 16 GB")
+    asked = first.removeprefix("read as: ").replace("'", "").split(" --")
+    flags = [word for part in asked[1:] for word in (f"--{part}".split(" ", 1))]
+    assert run(capsys, asked[0], *flags).out in models.out
+    cards = run(capsys, "ask", "which card for llama 3.3 70b", "--format", "json")
+    assert cards.err.startswith("read as: gpus-for --model 'llama 3.3 70b'")
+    assert cards.out.startswith("{")
+    page = run(capsys, "ask", "what can I run on a 3090", "--format", "html")
+    assert page.code == 1
+    assert "a list is not written as html" in page.err
 
 
 @pytest.mark.parametrize(

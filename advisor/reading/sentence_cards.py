@@ -1,0 +1,121 @@
+"""The cards of a question: by name, counted in words, by memory alone, by the computer's RAM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from advisor.errors import RequestError, UserError
+from advisor.knowledge.cards import Cards
+from advisor.knowledge.machines import card_names
+from advisor.knowledge.types import Knowledge
+from advisor.reading.cards import find_cards
+from advisor.reading.name_rests import SIZE
+from advisor.reading.sentence_numbers import COUNTS, HOLE, counted
+from advisor.units import GIB
+
+EXAMPLE = 'Name a card and a model: "can I run llama 3.1 8b on an RTX 3060 12GB".'
+_PLURAL = re.compile(r"(?<=[0-9a-z])s\b", re.IGNORECASE)
+_MEMORY = re.compile(
+    rf"(?<![\w.])(?P<c>(?:\d{{1,2}}x|{'|'.join(COUNTS)})\s+)?(?P<n>\d{{1,3}})\s?(?:gi?b|go?)\b",
+    re.IGNORECASE,
+)
+
+
+def assume_card(
+    words: Sequence[str], names: frozenset[str], knowledge: Knowledge, settings: dict[str, object]
+) -> tuple[Sequence[str], str]:
+    """Take the usual card of a memory where nothing else is said of the card.
+
+    Args:
+        words: What is left of the question.
+        names: Words of cards; where one is left, the card is named and not understood.
+        knowledge: The cards.
+        settings: Takes the card; one that is named gets the memory.
+
+    Returns:
+        The words that are left then, and what was assumed, a sentence.
+
+    Raises:
+        RequestError: No usual card has so much.
+    """
+    said = _MEMORY.search(text := " ".join(words))
+    if not said:
+        return words, ""
+    rest = [*text[: said.start()].split(), HOLE, *text[said.end() :].split()]
+    if "gpu" in settings:
+        with_size = card_in(f"{settings['gpu']} {said['n']}gb", knowledge)
+        settings["gpu"] = with_size or settings["gpu"]
+        return (rest if with_size else words), ""
+    if any(word.casefold() in names or _has_figure(word) for word in rest):
+        return words, ""
+    usual = (knowledge.gpus[name] for name in card_names(knowledge).of_memory)
+    name = next((gpu.name for gpu in usual if gpu.vram_bytes == int(said["n"]) * GIB), None)
+    if name is None:
+        raise _no_card(int(said["n"]), knowledge)
+    count = counted(said["c"].split()[0]) if said["c"] else 1
+    settings["gpu"] = f"{count}x {name}" if count > 1 else name
+    return rest, (
+        f"No card is named: {said['n']} GB are taken as those of a {name}; what fits is alike on "
+        "others, speeds are not."
+    )
+
+
+def _has_figure(word: str) -> bool:
+    """Whether a word may name a card: it has a figure and is no size of a model."""
+    return any(map(str.isdigit, word)) and not SIZE.fullmatch(word.casefold())
+
+
+def memory_of_ram(knowledge: Knowledge, settings: dict[str, object]) -> None:
+    """Give a processor's graphics, which come with any memory, that of the computer."""
+    gpu, ram = settings.get("gpu"), settings.get("ram")
+    if gpu and ram:
+        try:
+            find_cards(knowledge, str(gpu))
+        except RequestError as error:
+            whole = f"{gpu}:{ram}"
+            if "several memory sizes" in error.message and card_in(whole, knowledge):
+                settings["gpu"] = whole
+                del settings["ram"]
+
+
+def card_in(text: str, knowledge: Knowledge) -> str | None:
+    """Give a card as ``find_cards`` takes it; a plural and a number in words are read too."""
+    for spelling in _spellings(text):
+        try:
+            named = find_cards(knowledge, spelling)
+        except UserError as error:
+            if "several cards" in error.message or "several memory sizes" in error.message:
+                return spelling
+            continue
+        return _singular(spelling, named, knowledge)
+    return None
+
+
+def _singular(spelling: str, named: Cards, knowledge: Knowledge) -> str:
+    """Leave the s of ``3090s`` out, but not of ``L40S``, which is another card without it."""
+    try:
+        same = find_cards(knowledge, shorter := _PLURAL.sub("", spelling))
+    except UserError:
+        return spelling
+    return shorter if same.gpu is named.gpu else spelling
+
+
+def _spellings(text: str) -> Iterator[str]:
+    first, _, rest = text.partition(" ")
+    count = COUNTS.get(first.casefold())
+    glued = re.fullmatch(r"(\d+)\s*x\s*(.+)|(.+?)\s*x\s*(\d+)", text, re.IGNORECASE)
+    if count and rest:
+        for one in (rest, _PLURAL.sub("", rest)):
+            yield f"{count}x {one}" if count > 1 else one
+    if glued:
+        yield f"{glued[1] or glued[4]}x {glued[2] or glued[3]}"
+    yield from (text, _PLURAL.sub("", text))
+
+
+def _no_card(size: int, knowledge: Knowledge) -> RequestError:
+    """Say that a size of memory is no card, and name the newest usual ones that have it."""
+    newest = sorted(knowledge.gpus.values(), key=lambda gpu: gpu.released or "", reverse=True)
+    named = [g.name for g in newest if g.segment == "consumer" and g.vram_bytes == size * GIB]
+    hint = f"Name yours; some with so much: {', '.join(named[:4])}." if named else EXAMPLE
+    return RequestError(f"no card is named, only {size} GB of memory", hint=hint)
