@@ -320,12 +320,16 @@ def _full_width(model: Model, split: ParameterSplit, bits: float) -> Weights:
 
 
 def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: float) -> Weights:
-    family = precision.family
+    family, own = precision.family, precision.name == model.held_format
+    bits = (model.held_bits if own else None) or bits
     size, full = bits / 8, _PLAIN_BITS / 8
     experts_only = family in _EXPERTS_ONLY and any(split.experts)
     known: dict[tuple[int, int], int] = {}
     layers = []
-    for count, kept in zip(split.layers, _kept(split, experts_only=experts_only), strict=True):
+    wide = _kept(split, experts_only=experts_only)
+    if own and model.held_wide:
+        wide = [*map(max, wide, map(min, model.held_wide, split.layers))]
+    for count, kept in zip(split.layers, wide, strict=True):
         found = known.get((count, kept))
         if found is None:
             found = known[count, kept] = round((count - kept) * size + kept * full)

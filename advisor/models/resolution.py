@@ -214,12 +214,24 @@ def _from_config(path: Path) -> Model:
 
 def _in_format(model: Model, stated: Mapping[str, object]) -> Model:
     """Give the model in the format that its config states."""
+    from advisor.models.kept_layers import kept_in_full  # noqa: PLC0415
     from advisor.models.stated_format import format_of  # noqa: PLC0415
 
     found = format_of(stated)
     notes = (*model.notes, *filter(None, (found.note,)))
     packed = None if found.name else PACKED
-    return replace(model, held_format=found.name, native_dtype=packed, notes=notes)
+    wide = kept_in_full(stated, model.shape)
+    if wide and model.parameters:
+        share = sum(wide) / model.parameters
+        notes += (f"Its config leaves {share:.0%} of the weights, in its layers, in 16 bits.",)
+    return replace(
+        model,
+        held_format=found.name,
+        held_bits=found.bits,
+        held_wide=wide,
+        native_dtype=packed,
+        notes=notes,
+    )
 
 
 def _of_shape(name: str, shape: Shape, counts: Counts) -> Model:

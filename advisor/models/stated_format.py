@@ -21,7 +21,7 @@ _ROUNDED: Final = {"mx_fp": "MXFP4", "nv_fp": "NVFP4", "fp": "FP8"}
 """Data types of AutoRound that are not whole numbers."""
 _MODELOPT: Final = "hf_quant_config.json"
 _EXPERTS_ALONE: Final = "INT4 (experts)"
-_MLX_BITS: Final = frozenset({3, 4, 6, 8})
+_MLX_BITS: Final = frozenset({3, 4, 5, 6, 8})
 _HALF_WIDTH: Final = 8
 _EXL: Final = frozenset(
     [
@@ -43,10 +43,17 @@ _EXL: Final = frozenset(
         "8.0",
     ]
 )
+_UNNAMED: Final = "The checkpoint has a fraction of bits that advisor has no name for"
+_NEAR_EXL: Final = 0.5
+"""A fraction has the name of the nearest format, and its own bits."""
 _ONLY: Final = {"EXL2": {"4.65"}, "EXL3": {"1.6", "2.0"}}
 _USUAL_GROUP: Final = {"AWQ": 128, "GPTQ": 128, "MLX": 64, "HQQ": 64}
 """Weights that share a scale, as the sizes of these formats in knowledge/ take it."""
-_SMALL_GROUP: Final = 32
+_SCALE: Final = 16
+_SCALE_AND_BIAS: Final = 32
+"""Bits beside the weights of a group; AWQ and GPTQ add a zero of the weights' own width."""
+_MLX_MODES: Final = {"mxfp4": 4.25, "nvfp4": 4.5, "mxfp8": 8.25}
+"""Bits per weight with the scales of their groups (mlx-lm 0.32.2)."""
 
 _Config = Mapping[str, object]
 
@@ -57,6 +64,8 @@ class Recognised(Struct, frozen=True):
     name: str | None
     quantised: bool
     note: str = ""
+    bits: float | None = None
+    """Bits per weight where they are not the usual ones of the format."""
 
 
 def recognise(stated: _Config | None, tensors: Iterable[StoredTensor]) -> Recognised:
@@ -69,6 +78,8 @@ def recognise(stated: _Config | None, tensors: Iterable[StoredTensor]) -> Recogn
     if not stated:
         return _by_dtype(tensors)
     found = format_of(stated)
+    if found.name and found.bits and found.name.partition(" ")[0] in _ONLY:
+        return Recognised(None, quantised=True, note=f"{_UNNAMED}; its sizes come from its files.")
     if found.name is None:
         return replace(found, note=f"{found.note}; its sizes come from its files.")
     return replace(found, note="")
@@ -87,14 +98,24 @@ def format_of(stated: Mapping[str, object]) -> Recognised:
         label = shown_name(method) if method else "an unnamed method"
         text = f"The checkpoint is quantised by {label} in a format advisor has no name for"
         return Recognised(None, quantised=True, note=text)
-    return Recognised(name, quantised=True, note=_of_group(stated, name))
+    bits = _own_bits(stated, name)
+    note = f"Its config makes {bits:.4g} bits per weight of it." if bits else ""
+    return Recognised(name, quantised=True, note=note, bits=bits)
 
 
-def _of_group(stated: _Config, name: str) -> str:
-    usual, group = _USUAL_GROUP.get(name.partition(" ")[0]), _bits(stated, "group_size")
-    if usual is None or group is None or group in {usual, -1}:
-        return ""
-    return f"Its groups hold {group} weights each; {name} is sized with groups of {usual}."
+def _own_bits(stated: _Config, name: str) -> float | None:
+    """Give the bits per weight of groups or fractions that the format's name does not tell."""
+    maker, group = name.partition(" ")[0], _bits(stated, "group_size")
+    if maker in _ONLY:
+        exact = stated["bits"]
+        assert isinstance(exact, int | float)
+        return None if name == f"{maker} {float(exact)}bpw" else float(exact)
+    if maker == "MLX" and (mode := _word(stated, "mode")) in _MLX_MODES:
+        return _MLX_MODES[mode]
+    usual, bits = _USUAL_GROUP.get(maker), _bits(stated, "bits", "w_bit")
+    if usual is None or bits is None or not group or group in {usual, -1}:
+        return None
+    return bits + (_SCALE_AND_BIAS if maker in {"MLX", "HQQ"} else _SCALE + bits) / group
 
 
 def stated_beside(config: Path, shape: Shape) -> Mapping[str, object] | None:
@@ -230,8 +251,8 @@ def _exl(label: str) -> Callable[[_Config], str | None]:
         bits = stated.get("bits")
         if isinstance(bits, bool) or not isinstance(bits, int | float):
             return None
-        name = f"{float(bits)}"
-        return f"{label} {name}bpw" if name in _EXL | _ONLY[label] else None
+        known = sorted(_EXL | _ONLY[label], key=lambda name: abs(float(name) - bits))
+        return f"{label} {known[0]}bpw" if abs(float(known[0]) - bits) <= _NEAR_EXL else None
 
     return read
 
@@ -240,7 +261,7 @@ def _mlx(stated: _Config) -> str | None:
     bits = _bits(stated, "bits")
     if any(isinstance(value, Mapping) for value in stated.values()):
         return "MLX mixed" if bits in _MLX_BITS else None
-    plain = _word(stated, "mode") in {"", "affine"} and "group_size" in stated
+    plain = _word(stated, "mode") in {"", "affine", *_MLX_MODES} and "group_size" in stated
     return f"MLX {bits}-bit" if plain and bits in _MLX_BITS else None
 
 

@@ -266,6 +266,10 @@ class Model(Struct, frozen=True):
     """Weight formats that hold exactly what was released, where that is less than 16 bits."""
     held_format: str | None = None
     """The weight format that its repository holds, where it is a packed copy of a model."""
+    held_bits: float | None = None
+    """Bits per weight of that format as the config states it, where they are not the usual."""
+    held_wide: tuple[int, ...] = ()
+    """Weights of every layer that the config leaves in 16 bits; empty where it names none."""
     sized_as: str = ""
     """How a repository of the public list was sized, one sentence."""
     origin: Literal["knowledge", "list", "config"] = "knowledge"

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import RequestError
+from advisor.estimate.weights import weights_of
 from advisor.knowledge import load_knowledge
+from advisor.models.config import read_config
+from advisor.models.kept_layers import kept_in_full
 from advisor.models.resolution import model_from_path
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
@@ -74,11 +77,88 @@ def test_modelopt_states_it_in_a_file_of_its_own(tmp_path: Path) -> None:
     assert taken(tmp_path) == "FP8"
 
 
-def test_other_groups_than_the_usual_are_said(tmp_path: Path) -> None:
-    model = model_from_path(folder(tmp_path, {"quant_method": "awq", "bits": 4, "group_size": 32}))
-    assert model.notes == (
-        "Its groups hold 32 weights each; AWQ 4-bit is sized with groups of 128.",
-    )
+def weights_gib(path: Path, framework: str = "vLLM") -> float:
+    knowledge = load_knowledge()
+    model = model_from_path(path)
+    precision = knowledge.formats[model.held_format or ""]
+    runtime = knowledge.frameworks[framework]
+    found = weights_of(model, precision, runtime, knowledge.ggml_types)
+    return found.profile.total_bytes / 2**30
+
+
+@pytest.mark.parametrize(
+    ("stated", "name", "bits"),
+    [
+        ({"quant_method": "awq", "bits": 4, "group_size": 32}, "AWQ 4-bit", 4.625),
+        ({"quant_method": "gptq", "bits": 8, "group_size": 64}, "GPTQ 8-bit", 8.375),
+        ({"group_size": 32, "bits": 4}, "MLX 4-bit", 5.0),
+        ({"group_size": 32, "bits": 4, "mode": "mxfp4"}, "MLX 4-bit", 4.25),
+        ({"group_size": 16, "bits": 4, "mode": "nvfp4"}, "MLX 4-bit", 4.5),
+        ({"group_size": 32, "bits": 8, "mode": "mxfp8"}, "MLX 8-bit", 8.25),
+        ({"quant_method": "exl3", "bits": 3.07}, "EXL3 3.0bpw", 3.07),
+        ({"group_size": 64, "bits": 5}, "MLX 5-bit", None),
+        ({"quant_method": "exl3", "bits": 4.25}, "EXL3 4.25bpw", None),
+    ],
+)
+def test_groups_and_fractions_are_sized_as_stated_and_said(
+    tmp_path: Path, stated: object, name: str, bits: float | None
+) -> None:
+    model = model_from_path(folder(tmp_path, stated))
+    assert (model.held_format, model.held_bits) == (name, bits)
+    told = (f"Its config makes {bits:.4g} bits per weight of it.",) if bits else ()
+    assert model.notes == told
+
+
+def test_other_groups_make_other_sizes(tmp_path: Path) -> None:
+    usual = weights_gib(folder(tmp_path, {"quant_method": "gptq", "bits": 4}))
+    fine = weights_gib(folder(tmp_path, {"quant_method": "gptq", "bits": 4, "group_size": 32}))
+    assert fine - usual == pytest.approx((4.625 - 4.15625) / 8 * 6.98e9 / 2**30, rel=0.01)
+
+
+LLAMA_405B = {
+    "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 16384,
+    "intermediate_size": 53248, "num_hidden_layers": 126, "num_attention_heads": 128,
+    "num_key_value_heads": 16, "vocab_size": 128256, "tie_word_embeddings": False,
+}  # fmt: skip
+"""As the repository of its FP8 states it: key-value heads are held twice."""
+
+
+def test_layers_that_the_config_leaves_in_16_bits_are_sized_so(tmp_path: Path) -> None:
+    """The published FP8 of Llama 3.1 405B keeps attention and its first and last block: 462 GiB."""
+    names = [f"model.layers.{n}.self_attn.{one}_proj" for n in range(126) for one in "qkvo"]
+    names += [
+        f"model.layers.{n}.mlp.{one}_proj" for n in (0, 125) for one in ("gate", "up", "down")
+    ]
+    stated = {"quant_method": "fbgemm_fp8", "modules_to_not_convert": names}
+    config = {**LLAMA_405B, "quantization_config": stated}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert weights_gib(tmp_path) == pytest.approx(462, rel=0.005)
+    assert "leaves" in model_from_path(tmp_path).notes[-1]
+
+
+LINEAR = 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336)
+ATTENTION = 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024)
+
+
+@pytest.mark.parametrize(
+    ("names", "kept"),
+    [
+        (["lm_head"], 0),
+        (["re:.*self_attn.*"], ATTENTION),
+        (["*self_attn*"], ATTENTION),
+        (["model.layers.*.self_attn.q_proj"], 32 * 4096 * 4096 * 0.4 / 0.4),
+        (["self_attn"], ATTENTION),
+        (["down_proj"], 32 * 4096 * 14336),
+        (["model.layers.3"], LINEAR // 32),
+        (["model.language_model.layers.3.mlp"], 3 * 4096 * 14336),
+        (["re:(a+)+b", "re:(", 7, "layers.31."], 0),
+    ],
+)
+def test_names_globs_and_patterns_are_read(names: list[object], kept: float) -> None:
+    config = reference_configs()["llama-3-8b"]
+    shape = read_config(config, "config.json")
+    found = sum(kept_in_full({"ignore": names}, shape))
+    assert found == pytest.approx(kept, rel=0.4 if "q_proj" in f"{names}" else 1e-3)
 
 
 def test_a_packing_without_a_name_is_not_taken_for_16_bits(tmp_path: Path) -> None:
