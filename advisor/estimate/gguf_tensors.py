@@ -6,12 +6,15 @@ Source: tensor lists of llama.cpp 0c1e57098 (``src/llama-model.cpp``, gguf 0.19.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from msgspec import Struct
 
 from advisor.models.shape import Blocks, Mla, Moe, Recurrent, Shape
 
 _LLAMA_3_VOCAB = 128_256
+_BALANCED: Final = frozenset({"deepseek_v3", "kimi_k2", "nemotron_h", "lfm2_moe"})
+_GATED_SHARED: Final = frozenset({"qwen2moe", "qwen3next", "qwen35moe"})
 
 
 class Tensor(Struct, frozen=True):
@@ -61,7 +64,7 @@ class Layout(Struct, frozen=True):
 def gguf_layout(shape: Shape) -> Layout | None:
     """List the tensors llama.cpp stores for a model; None for an architecture without a list."""
     traits = shape.blocks
-    if traits is None or not _covered(shape):
+    if traits is None or not _covered(shape, traits):
         return None
     vocab = _stored_vocab(shape, traits)
     kinds = tuple(
@@ -82,9 +85,11 @@ def gguf_layout(shape: Shape) -> Layout | None:
     )
 
 
-def _covered(shape: Shape) -> bool:
-    recurrent = shape.recurrent.kind == "mamba2" if shape.recurrent else True
-    return recurrent and set(shape.layer_kinds) <= set("FSCR") and not shape.kv_heads_by_layer
+def _covered(shape: Shape, traits: Blocks) -> bool:
+    listed = shape.recurrent.kind in _STATES if shape.recurrent else True
+    narrow = traits.architecture == "nemotron_h" and shape.config.get("moe_latent_size")
+    alike = not shape.kv_heads_by_layer and not narrow
+    return listed and set(shape.layer_kinds) <= set("FSCRN") and alike
 
 
 def _has_output(shape: Shape) -> bool:
@@ -109,14 +114,15 @@ def _scales_rope(shape: Shape) -> bool:
 
 
 def _mixers(shape: Shape) -> str:
-    return "".join("R" if kind == "R" else "F" for kind in shape.layer_kinds)
+    return "".join(kind if kind in "RN" else "F" for kind in shape.layer_kinds)
 
 
 def _block(shape: Shape, traits: Blocks, kind: str) -> tuple[Tensor, ...]:
+    found = [*_norms(shape, traits)]
     if kind[0] == "R" and shape.recurrent:
-        found = [*_mamba2(shape.hidden, shape.recurrent)]
-    else:
-        found = [*_norms(shape, traits), *_attention(shape, traits)]
+        found += _STATES[shape.recurrent.kind](shape, shape.recurrent)
+    elif kind[0] == "F":
+        found += _attention(shape, traits)
     if kind[1] == "D":
         found += _dense(shape, traits)
     elif kind[1] == "E" and shape.moe:
@@ -139,7 +145,7 @@ def _attention(shape: Shape, traits: Blocks) -> Iterator[Tensor]:
     if traits.fused_qkv:
         yield Tensor("attn_qkv.weight", h, q + 2 * kv)
     else:
-        yield Tensor("attn_q.weight", h, q)
+        yield Tensor("attn_q.weight", h, 2 * q if traits.gated_query else q)
         yield Tensor("attn_k.weight", h, kv)
         yield Tensor("attn_v.weight", h, kv)
     yield Tensor("attn_output.weight", q, h)
@@ -179,7 +185,8 @@ def _latent_attention(shape: Shape, mla: Mla) -> Iterator[Tensor]:
 
 
 def _dense(shape: Shape, traits: Blocks) -> Iterator[Tensor]:
-    h, ff = shape.hidden, shape.intermediate
+    own = shape.config.get("intermediate_size_mlp") if shape.model_type == "llama4" else None
+    h, ff = shape.hidden, own if isinstance(own, int) else shape.intermediate
     if shape.gated and not traits.fused_up:
         yield Tensor("ffn_gate.weight", h, ff)
     yield Tensor("ffn_up.weight", h, 2 * ff if traits.fused_up else ff)
@@ -192,7 +199,8 @@ def _dense(shape: Shape, traits: Blocks) -> Iterator[Tensor]:
 def _experts(shape: Shape, moe: Moe, traits: Blocks) -> Iterator[Tensor]:
     h, experts, width = shape.hidden, moe.experts, moe.width
     yield Tensor("ffn_gate_inp.weight", h, experts)
-    yield Tensor("ffn_gate_exps.weight", h, width, experts)
+    if shape.gated:
+        yield Tensor("ffn_gate_exps.weight", h, width, experts)
     yield Tensor("ffn_up_exps.weight", h, width, experts)
     yield Tensor("ffn_down_exps.weight", width, h, experts)
     if traits.architecture == "gpt-oss":
@@ -200,20 +208,20 @@ def _experts(shape: Shape, moe: Moe, traits: Blocks) -> Iterator[Tensor]:
         yield Tensor("ffn_gate_exps.bias", width, experts)
         yield Tensor("ffn_up_exps.bias", width, experts)
         yield Tensor("ffn_down_exps.bias", h, experts)
-    if shape.model_type in {"deepseek_v3", "kimi_k2"} or traits.architecture == "glm4moe":
+    if shape.model_type in _BALANCED or traits.architecture == "glm4moe":
         yield Tensor("exp_probs_b.bias", experts)
     if moe.shared_width:
-        yield Tensor("ffn_gate_shexp.weight", h, moe.shared_width)
+        if shape.gated:
+            yield Tensor("ffn_gate_shexp.weight", h, moe.shared_width)
         yield Tensor("ffn_up_shexp.weight", h, moe.shared_width)
         yield Tensor("ffn_down_shexp.weight", moe.shared_width, h)
-        if traits.architecture == "qwen2moe":
+        if traits.architecture in _GATED_SHARED:
             yield Tensor("ffn_gate_inp_shexp.weight", h)
 
 
-def _mamba2(hidden: int, state: Recurrent) -> Iterator[Tensor]:
-    inner, steps = state.inner, state.dt_rank or state.heads
+def _mamba2(shape: Shape, state: Recurrent) -> Iterator[Tensor]:
+    hidden, inner, steps = shape.hidden, state.inner, state.dt_rank or state.heads
     mixed = inner + 2 * state.groups * state.state
-    yield Tensor("attn_norm.weight", hidden)
     yield Tensor("ssm_in.weight", hidden, inner + mixed + steps)
     yield Tensor("ssm_conv1d.weight", state.conv_kernel, mixed)
     yield Tensor("ssm_conv1d.bias", mixed)
@@ -222,3 +230,30 @@ def _mamba2(hidden: int, state: Recurrent) -> Iterator[Tensor]:
     yield Tensor("ssm_d", 1, steps)
     yield Tensor("ssm_norm.weight", inner // state.groups, state.groups)
     yield Tensor("ssm_out.weight", inner, hidden)
+
+
+def _deltanet(shape: Shape, state: Recurrent) -> Iterator[Tensor]:
+    hidden, heads = shape.hidden, state.heads
+    mixed = state.conv_elements // state.conv_kernel
+    yield Tensor("attn_qkv.weight", hidden, mixed)
+    yield Tensor("attn_gate.weight", hidden, state.inner)
+    yield Tensor("ssm_conv1d.weight", state.conv_kernel, mixed)
+    yield Tensor("ssm_dt.bias", heads)
+    yield Tensor("ssm_a", heads)
+    if shape.model_type == "qwen3_next":
+        yield Tensor("ssm_ba.weight", hidden, 2 * heads)
+    else:
+        yield Tensor("ssm_alpha.weight", hidden, heads)
+        yield Tensor("ssm_beta.weight", hidden, heads)
+    yield Tensor("ssm_norm.weight", state.head_dim)
+    yield Tensor("ssm_out.weight", state.inner, hidden)
+
+
+def _short_conv(shape: Shape, state: Recurrent) -> Iterator[Tensor]:
+    hidden = shape.hidden
+    yield Tensor("shortconv.in_proj.weight", hidden, 3 * hidden)
+    yield Tensor("shortconv.conv.weight", state.conv_kernel, hidden)
+    yield Tensor("shortconv.out_proj.weight", hidden, hidden)
+
+
+_STATES: Final = {"mamba2": _mamba2, "deltanet": _deltanet, "conv": _short_conv}

@@ -95,6 +95,8 @@ class Blocks(Struct, frozen=True, omit_defaults=True):
     fused_qkv: bool = False
     fused_up: bool = False
     every_bias: bool = False
+    gated_query: bool = False
+    """Queries are stored with the gate of the output behind them."""
     most_vocab: int | None = None
     """Rows of the embedding that are stored at most."""
 

@@ -149,6 +149,21 @@ _PURE = Family(
     tied=True,
     defaults={"state_size": 16, "expand": 2, "conv_kernel": 4},
 )
+
+
+_ONE: Final = ("attn_norm",)
+
+
+def _delta(architecture: str) -> Gguf:
+    norms = ("attn_norm", "post_attention_norm")
+    blocks = Blocks(architecture, qk_norm="head", norms=norms, gated_query=True)
+    return Gguf(architecture, recurrent="deltanet", blocks=blocks)
+
+
+def _short(architecture: str) -> Gguf:
+    return Gguf(architecture, recurrent="conv", blocks=Blocks(architecture, qk_norm="head"))
+
+
 QWEN3_NEXT: Final = Family(
     attention=(projections, double_query, head_norms, when("attention_bias", _gated_bias)),
     mixers={"R": (deltanet_terms,)},
@@ -203,7 +218,13 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
             mixers={"R": (mamba2_terms,)},
             tied=False,
             defaults={"conv_kernel": 4, "expand": 2, "n_groups": 8, "state_size": 128},
-            gguf=(Gguf("mamba2", recurrent="mamba2", blocks=Blocks("mamba2", exact=True)),),
+            gguf=(
+                Gguf(
+                    "mamba2",
+                    recurrent="mamba2",
+                    blocks=Blocks("mamba2", exact=True, norms=_ONE),
+                ),
+            ),
         ),
         "rwkv": Family(
             attends=False,
@@ -269,7 +290,7 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
             moe=experts(shared="width"),
             kinds=stated_or(must_state),
             ffn_kinds=experts_if_any,
-            gguf=(Gguf("granitehybrid", recurrent="mamba2"),),
+            gguf=(Gguf("granitehybrid", recurrent="mamba2", blocks=Blocks("granitehybrid")),),
         ),
         "nemotron_h": Family(
             mixers={"R": (mamba2_terms,), "N": ()},
@@ -287,26 +308,25 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
             recurrent=mamba2,
             kinds=stated_or(must_state),
             ffn_kinds=one_block_ffn,
+            gated=False,
             defaults={"conv_kernel": 4, "n_groups": 8, "ssm_state_size": 128, "head_dim": 128},
             gguf=(
-                Gguf("nemotron_h", recurrent="mamba2"),
+                Gguf("nemotron_h", recurrent="mamba2", blocks=Blocks("nemotron_h", norms=_ONE)),
                 Gguf("nemotron_h_moe", recurrent="mamba2"),
             ),
             also=("nemotron_h_v2",),
         ),
-        "qwen3_next": replace(QWEN3_NEXT, gguf=(Gguf("qwen3next", recurrent="deltanet"),)),
-        "qwen3_5_moe": replace(
-            QWEN3_NEXT, gguf=(Gguf("qwen35moe", recurrent="deltanet"),), also=("qwen3_5_moe_text",)
-        ),
+        "qwen3_next": replace(QWEN3_NEXT, gguf=(_delta("qwen3next"),)),
+        "qwen3_5_moe": replace(QWEN3_NEXT, gguf=(_delta("qwen35moe"),), also=("qwen3_5_moe_text",)),
         "qwen3_5": replace(
             QWEN3_NEXT,
             experts=(),
             moe=no_experts,
             ffn_kinds=all_dense,
-            gguf=(Gguf("qwen35", recurrent="deltanet"),),
+            gguf=(_delta("qwen35"),),
             also=("qwen3_5_text",),
         ),
-        "lfm2": replace(_LFM2, gguf=(Gguf("lfm2", recurrent="conv"),)),
+        "lfm2": replace(_LFM2, gguf=(_short("lfm2"),)),
         "lfm2_moe": replace(
             _LFM2,
             experts=(router,),
@@ -315,7 +335,7 @@ HYBRID: Final[Mapping[str, Family]] = MappingProxyType(
             ffn_kinds=experts_after("num_dense_layers"),
             read_width=stated_width,
             defaults={"conv_L_cache": 3, "num_dense_layers": 2},
-            gguf=(Gguf("lfm2moe", recurrent="conv"),),
+            gguf=(_short("lfm2moe"),),
         ),
         "minimax": Family(
             mixers={"R": (lightning_terms,)},

@@ -242,7 +242,7 @@ MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
                 "attention_chunk_size": 8192,
                 "intermediate_size_mlp": 16384,
             },
-            gguf=(Gguf("llama4", period=4, window=8192, chunked=True),),
+            gguf=(Gguf("llama4", period=4, window=8192, chunked=True, blocks=Blocks("llama4")),),
             also=("llama4_text",),
         ),
         "glm4_moe": replace(
