@@ -326,9 +326,8 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
     experts_only = family in _EXPERTS_ONLY and any(split.experts)
     known: dict[tuple[int, int], int] = {}
     layers = []
-    wide = _kept(split, experts_only=experts_only)
-    if own and model.held_wide:
-        wide = [*map(max, wide, map(min, model.held_wide, split.layers))]
+    stated = model.held_wide if own and model.held_wide else (0,) * len(split.layers)
+    wide = map(max, _kept(split, experts_only=experts_only), map(min, stated, split.layers))
     for count, kept in zip(split.layers, wide, strict=True):
         found = known.get((count, kept))
         if found is None:
