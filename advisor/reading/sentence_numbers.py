@@ -36,6 +36,12 @@ _DDR = rf"(?:lp)?ddr[345][lx]?{_RATE}?{_WIDTH}"
 _SIZED = r"(?:\d+\s*x\s*)?\d+\s*(?:[gt]i?b|g|go)(?:\s*x\s*\d+)?"
 _KV = r"(?P<w>f16|bf16|q8_0|q8|q5_1|q5_0|q4_1|q4_0|q4|fp8(?:_e[45]m[23])?|int8)"
 _IS = r"\s*(?:of|=|:|at|in|as)?\s*"
+_CLAIM = (
+    r"(?:(?:gpu[\s_-])?mem(?:ory)?[\s_-]util(?:i[sz]ation)?"
+    r"|(?:(?:free[\s_-])?(?:cuda|gpu)[\s_-])?mem(?:ory)?[\s_-]fraction(?:[\s_-]static)?)"
+)
+"""The share of a card, as the flags of vLLM, SGLang, TGI and TensorRT-LLM call it."""
+_SHARE = r"(?:(?P<f>0?\.\d+)|(?P<p>\d{1,2})\s?%)"
 _PATTERNS: Sequence[tuple[str, str]] = (
     ("batch", rf"\bbatch(?:\s+size)?{_IS}(?P<n>\d+)\b"),
     ("batch", rf"\b{_COUNT}\s+(?:{_AT_ONCE}\s+)?{_USERS}\b"),
@@ -78,7 +84,8 @@ _PATTERNS: Sequence[tuple[str, str]] = (
         r"\b(?P<s>\d+(?:\.\d+)?\s*gi?b)\s+(?:reserved|taken|used)\s+(?:for|by)\s+other\s+programs\b",
     ),
     ("max_num_batched_tokens", rf"\bmax[\s_-]num[\s_-]batched[\s_-]tokens{_IS}{_N}"),
-    ("gpu_memory_utilization", rf"\b(?:gpu[\s-])?memory[\s-]utili[sz]ation{_IS}(?P<f>0?\.\d+)"),
+    ("gpu_memory_utilization", rf"\b{_CLAIM}{_IS}{_SHARE}"),
+    ("gpu_memory_utilization", rf"(?<![\w.]){_SHARE}\s+(?:of\s+)?{_CLAIM}\b"),
     ("context", r"\b(?:at|with|to|for)\s+(?P<n>\d+)\s*(?P<k>k)\b"),
     ("context", r"(?<![\w.])(?P<n>\d+)(?P<k>k)\b"),
 )
@@ -109,7 +116,7 @@ _LIMITS: _Wishes = (
         {"max_price": "{n}"},
     ),
     (
-        rf"(?:{_UNDER}|\bfor\s+)?\b(?P<n>\d[\d,]*k?)\s*(?:usd|dollars?|bucks)\b",
+        rf"(?:{_UNDER}|\bfor\s+|\bbudget\s+)?\b(?P<n>\d[\d,]*k?)\s*(?:(?:usd|dollars?|bucks)\b|\$)",
         {"max_price": "{n}"},
     ),
 )
@@ -211,6 +218,8 @@ def _value(name: str, found: Mapping[str, str | None]) -> object:
         return size
     if share := found.get("f"):
         return float(share)
+    if percent := found.get("p"):
+        return int(percent) / 100
     if word := found.get("w"):
         return _KV_WORDS.get(word.casefold(), word.casefold())
     number = found.get("n") or found.get("m") or "1"

@@ -119,10 +119,11 @@ def read_sentence(text: str, knowledge: Knowledge) -> Read:
     words: Sequence[str] = [word.strip(".:") for word in _WORD.findall(rest)]
     for name, find in _FINDERS.items():
         words = _taken(words, name, find, knowledge, read)
+    _context_of_name(knowledge, read)
     others = _vocabulary(knowledge)["gpu"] - _STOP
     words, read.assumed = assume_card(words, others, knowledge, read.settings)
     memory_of_ram(knowledge, read.settings)
-    _refuse_unknown_sized(words, knowledge, read)
+    words = _sized_model(words, knowledge, read)
     words = _wishes(words, read)
     read.left = [word for word in words if _means_something(word)]
     _refuse_half_names(words, knowledge, read)
@@ -165,6 +166,20 @@ def _command(text: str, read: Read) -> Literal["advise", "models-for", "gpus-for
     raise RequestError(f"no {missing} is named in this question", hint=hint)
 
 
+def _context_of_name(knowledge: Knowledge, read: Read) -> None:
+    """Take a context that a model bears in its name for both: ``phi3 mini 128k``."""
+    model, context = read.settings.get("model"), read.settings.get("context")
+    if model and isinstance(context, int) and context % 1024 == 0:
+        longer = f"{model} {context // 1024}k"
+        names_ = [
+            read_model(knowledge, one).model.name
+            for one in (str(model), longer)
+            if is_read(knowledge, one)
+        ]
+        if len(set(names_)) > 1:
+            read.settings["model"] = longer
+
+
 def _family(knowledge: Knowledge, read: Read) -> None:
     """Ask for all of a family where a card is named and of the model nothing but that."""
     said = str(read.settings.get("model", ""))
@@ -175,21 +190,24 @@ def _family(knowledge: Knowledge, read: Read) -> None:
             read.wanted["family"] = family
 
 
-def _refuse_unknown_sized(words: Sequence[str], knowledge: Knowledge, read: Read) -> None:
-    """Refuse words that stand beside a size and are none of a known model's: ``mistarl 7b``.
+def _sized_model(words: Sequence[str], knowledge: Knowledge, read: Read) -> Sequence[str]:
+    """Take words that stand beside a size for a model's name: ``goliath 120b``.
 
     Raises:
-        RequestError: The nearest names.
+        RequestError: They are none; the nearest names.
     """
     sized = (at for at, word in enumerate(words) if SIZE.fullmatch(word.casefold()))
     for at in sized if "model" not in read.settings else ():
         first = at
         while first and _means_something(words[first - 1]) and at - first < _LONGEST_NAME:
             first -= 1
-        if any(map(str.isalpha, words[first:at])):
-            name = " ".join(words[first : at + 1])
-            if read_wishes(name, {}).split() == [*words[first:at], HOLE]:
-                read_model(knowledge, name)
+        name = " ".join(words[first : at + 1])
+        wished = read_wishes(name, {}).split() != [*words[first:at], HOLE]
+        if any(map(str.isalpha, words[first:at])) and not wished:
+            read_model(knowledge, name)
+            read.settings["model"] = name
+            return [*words[:first], _MODEL_WAS, *words[at + 1 :]]
+    return words
 
 
 def _wishes(words: Sequence[str], read: Read) -> Sequence[str]:
@@ -272,7 +290,12 @@ def _may_name(part: Sequence[str], known: frozenset[str], name: str) -> bool:
 def _belongs(word: str, known: frozenset[str], name: str) -> bool:
     if name == "gpu" and word in _JOINED:
         return True
-    if word in known or (name == "gpu" and word in COUNTS) or _SIZE.fullmatch(word):
+    if (
+        word in known
+        or word.removesuffix("s") in known
+        or (name == "gpu" and word in COUNTS)
+        or _SIZE.fullmatch(word)
+    ):
         return True
     if name == "model" and ("/" in word or word.endswith(".gguf")):
         return True

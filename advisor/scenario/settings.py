@@ -89,7 +89,7 @@ class Stated(Struct, frozen=True, kw_only=True):
     )] = None
     gpu_memory_utilization: Annotated[float | None, Setting(
         "Share of each card that a server claims: 0.9 or 90%.", _MEMORY, "as the framework does",
-        least=0.01, most=1,
+        least=0.01, most=1, called=("mem-fraction-static", "cuda-memory-fraction"),
     )] = None
     max_num_batched_tokens: Annotated[int | None, Setting(
         "Tokens that a server computes in one step.", _MEMORY, "as the framework does", most=2**20,

@@ -114,6 +114,7 @@ def test_what_is_not_understood_is_named() -> None:
         ("snorlax-7b on a 4090", "unknown model"),
         ("llama 3.1 8b on an RTX 9999", "unknown GPU"),
         ("minimax m2 on 2x dgx spark", "part of its machine"),
+        ("minimax m2 on two dgx sparks", "part of its machine"),
         ("can I fine-tune llama 3 8b on a 3090", "training is not sized"),
         ("7900 24gb best model", "names several cards|unknown GPU"),
         ("llama 3.3 70b on 17gb", "only 17 GB of memory"),
@@ -160,6 +161,9 @@ def test_the_command_shows_how_it_read_and_answers(capsys: pytest.CaptureFixture
     assert "read as:" in machine.err
 
 
+CLAIM = "gpu_memory_utilization"
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
@@ -176,6 +180,7 @@ def test_the_command_shows_how_it_read_and_answers(capsys: pytest.CaptureFixture
             "dolphin 2.9 llama 3 8b on 3080 10gb",
             {"gpu": "3080 10gb", "model": "dolphin 2.9 llama 3 8b"},
         ),
+        ("goliath 120b on 96gb", {"gpu": "RTX PRO 6000 Blackwell", "model": "goliath 120b"}),
         ("mythomax 13b on a 3060", {"gpu": "3060", "model": "mythomax 13b"}),
         (
             "llama 3 8b 16.384 tokens 3060",
@@ -195,6 +200,22 @@ def test_the_command_shows_how_it_read_and_answers(capsys: pytest.CaptureFixture
         ("exaone 4 32b on 5090", {"gpu": "5090", "model": "exaone 4 32b"}),
         ("phi4:14b-q8_0 on a 4080 super", {"gpu": "4080 super", "model": "phi4:14b-q8_0"}),
         ("deepseek r1 on 8x h200 tp8", {"gpu": "8x h200", "model": "deepseek r1", "gpus": 8}),
+        (
+            "llama 3 8b, sglang, mem-fraction-static 0.85, l4",
+            {"gpu": "l4", "model": "llama 3 8b", "framework": "SGLang", CLAIM: 0.85},
+        ),
+        (
+            "llama 3 8b on an l4 with tgi, 80% cuda memory fraction",
+            {"gpu": "l4", "model": "llama 3 8b", "framework": "TGI", CLAIM: 0.8},
+        ),
+        (
+            "vllm llama 3 8b l4 gpu_memory_utilization=0.95",
+            {"gpu": "l4", "model": "llama 3 8b", "framework": "vLLM", CLAIM: 0.95},
+        ),
+        (
+            "phi3 mini 128k on a 3050 4gb",
+            {"gpu": "3050 4gb", "model": "phi3 mini 128k", "context": 131_072},
+        ),
         (
             "llama 3 8b on 3060, q8 cache",
             {"gpu": "3060", "model": "llama 3 8b", "kv_cache": "q8_0"},
@@ -237,6 +258,8 @@ SIXTEEN = "GeForce RTX 4060 Ti 16 GB"
          {"model": "qwen3 32b", "context": 32_768}, {}),
         ("cheapest card for qwen3 32b under $1,000", "gpus-for", {"model": "qwen3 32b"},
          {"max_price": "1,000"}),
+        ("budget 1500$, gpu for qwen3 32b", "gpus-for", {"model": "qwen3 32b"},
+         {"max_price": "1500"}),
         ("can I run llama 3.3 70b", "gpus-for", {"model": "llama 3.3 70b"}, {}),
         ("is 24gb vram enough for qwen3.6 35b a3b", "advise",
          {"gpu": "GeForce RTX 3090", "model": "qwen3.6 35b a3b"}, {}),
