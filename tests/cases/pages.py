@@ -20,10 +20,11 @@ from msgspec.json import decode
 from advisor.advice.document import Advice
 from advisor.cli.main import main
 from advisor.report import figures as f
+from advisor.reverse.documents import MeritDoc, ReverseDoc
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "cases"
 _CASE = re.compile(
-    r"^## (?P<title>[^\n]+)\n\n```sh\n(?P<command>advisor advise [^`]+?)\n```\n\n"
+    r"^## (?P<title>[^\n]+)\n\n```sh\n(?P<command>advisor (?:advise|models-for) [^`]+?)\n```\n\n"
     r"(?P<table>(?:\|[^\n]*\n)+)",
     re.MULTILINE,
 )
@@ -50,19 +51,41 @@ def cases(page: Path) -> list[Case]:
 
 def table(command: str) -> str:
     """What the program says to a command, as the pages have it."""
-    doc = _document(command)
+    said = _printed(command)
+    if " models-for " in command:
+        return "".join(_models(decode(said, type=ReverseDoc)))
+    doc = decode(said, type=Advice)
     rows = [("", "what advisor says"), ("---", "---"), *_figures(doc), *_remedies(doc)]
     return "".join(f"| {name} | {text} |\n" for name, text in rows)
 
 
-def _document(command: str) -> Advice:
-    """The JSON as it was printed, read back."""
+def _printed(command: str) -> str:
+    """The JSON as it was printed."""
     words = [*shlex.split(command.replace("\\\n", " ")), "--format", "json"]
     out = io.StringIO()
     with patch.object(sys, "argv", words), contextlib.redirect_stdout(out):  # noqa: SIM117
         with contextlib.suppress(SystemExit):
             main()
-    return decode(out.getvalue(), type=Advice)
+    return out.getvalue()
+
+
+def _models(doc: ReverseDoc) -> Iterator[str]:
+    """The first models, with what the boards say of each."""
+    yield "| | model | merit | needs, speed | the boards |\n|---|---|---:|---|---|\n"
+    for row in doc.rows[:_REMEDIES]:
+        scenario, merit = row.scenario, row.merit
+        named = f"{scenario.model.name}, {scenario.precision}"
+        points, said = (
+            ("-", "none") if merit is None else (f"{merit.in_format:.1f}", _boards(merit))
+        )
+        needs = f.amount(row.memory.required_bytes)
+        speed = f.speed_point(row.speed.decode_tok_s) if row.speed else ""
+        yield f"| {row.rank} | {named} | {points} | {needs}, {speed} | {said} |\n"
+
+
+def _boards(merit: MeritDoc) -> str:
+    said = (f"{one.board} {one.value:g} ({one.seen})" for one in merit.figures)
+    return f"{f'as {merit.relative}: ' if merit.relative else ''}{', '.join(said)}"
 
 
 def _figures(doc: Advice) -> Iterator[tuple[str, str]]:

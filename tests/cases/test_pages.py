@@ -12,7 +12,12 @@ ALL = [(page, case) for page in pages() for case in cases(page)]
 ENOUGH = 20
 
 
-@pytest.mark.parametrize("case", [case for _, case in ALL], ids=lambda case: case.title)
+MACHINES = [case for page, case in ALL if page.name == "machines.md"]
+FEW = [case for _, case in ALL if case not in MACHINES[2:]]
+SLOW = [pytest.param(case, marks=pytest.mark.slow) for case in MACHINES[2:]]
+
+
+@pytest.mark.parametrize("case", [*FEW, *SLOW], ids=lambda case: case.title)
 def test_the_figures_on_a_page_are_those_of_the_program(case: Case) -> None:
     """On failure run ``python -m tests.cases.pages`` and read the argument below it again."""
     assert case.table == table(case.command)
