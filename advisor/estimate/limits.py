@@ -79,8 +79,15 @@ def largest_fitting_context(scenario: Scenario, knowledge: Knowledge) -> int | N
     return _largest_context(scenario, knowledge)
 
 
-def largest_gpu_layers(scenario: Scenario, knowledge: Knowledge) -> int | None:
+def largest_gpu_layers(
+    scenario: Scenario, knowledge: Knowledge, *, spare: float = 0.0
+) -> int | None:
     """Find the most layers that fit on the cards, the output counted as one.
+
+    Args:
+        scenario: The situation.
+        knowledge: As for ``estimate_memory``.
+        spare: Share of the usable memory that is to stay free, in percent.
 
     Returns:
         0 (everything in system RAM) up to layers + 1; None without a card or when even 0 does
@@ -89,28 +96,44 @@ def largest_gpu_layers(scenario: Scenario, knowledge: Knowledge) -> int | None:
     if not _has_card(scenario):
         return None
 
+    kept = _spare_bytes(scenario, knowledge, spare)
+
     def free(size: int) -> int:
-        return _free(replace(scenario, gpu_layers=size - 1), knowledge)
+        return _free(replace(scenario, gpu_layers=size - 1), knowledge) - kept
 
     found = largest_that_fits(free, scenario.model.shape.layers + 2)
     return None if found is None else found - 1
 
 
-def smallest_cpu_experts(scenario: Scenario, knowledge: Knowledge) -> int | None:
+def smallest_cpu_experts(
+    scenario: Scenario, knowledge: Knowledge, *, spare: float = 0.0
+) -> int | None:
     """Find the fewest layers whose experts must stay in system RAM for the rest to fit.
+
+    Args:
+        scenario: The situation.
+        knowledge: As for ``estimate_memory``.
+        spare: Share of the usable memory that is to stay free, in percent.
 
     Returns:
         0 up to the number of layers; None without a card or when it never fits.
     """
     if not _has_card(scenario):
         return None
-    layers = scenario.model.shape.layers
+    layers, least = scenario.model.shape.layers, _spare_bytes(scenario, knowledge, spare)
 
     def free(kept: int) -> int:
-        return _free(replace(scenario, cpu_experts=layers + 1 - kept), knowledge)
+        return _free(replace(scenario, cpu_experts=layers + 1 - kept), knowledge) - least
 
     kept = largest_that_fits(free, layers + 1)
     return None if kept is None else layers + 1 - kept
+
+
+def _spare_bytes(scenario: Scenario, knowledge: Knowledge, percent: float) -> int:
+    """Give what is to stay free on each card: the share of the largest, in bytes."""
+    if not percent:
+        return 0
+    return int(max(card.usable or 0 for card in cards_of(scenario, knowledge)) * percent / 100)
 
 
 def _has_card(scenario: Scenario) -> bool:

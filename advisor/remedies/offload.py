@@ -19,9 +19,11 @@ def _layers(base: Base, *_: object) -> Iterator[Option]:
         return
     whole = replace(base.scenario, gpu_layers=None)
     layers = largest_gpu_layers(whole, base.knowledge)
+    everything = layers is not None and layers > whole.model.shape.layers
+    if layers and not everything:
+        layers = largest_gpu_layers(whole, base.knowledge, spare=_thin(base.knowledge)) or layers
     if layers is None or layers == base.scenario.gpu_layers:
         return
-    everything = layers > whole.model.shape.layers
     if everything and base.scenario.gpu_layers is None:
         return
     other = whole if everything else replace(whole, gpu_layers=layers)
@@ -36,10 +38,18 @@ def _experts(base: Base, *_: object) -> Iterator[Option]:
     stated = replace(base.scenario, cpu_experts=0)
     for whole in (replace(stated, gpu_layers=None), stated):
         experts = smallest_cpu_experts(whole, base.knowledge)
+        if experts:
+            roomy = smallest_cpu_experts(whole, base.knowledge, spare=_thin(base.knowledge))
+            experts = experts if roomy is None else roomy
         other = replace(whole, cpu_experts=experts or 0)
         if experts is not None and other != base.scenario:
             yield make_option(base, EXPERTS, {"cpu_experts": experts}, other)
             return
+
+
+def _thin(knowledge: Knowledge) -> float:
+    """The share of a card that differs by driver and desktop: what is split leaves it free, %."""
+    return knowledge.policy["thin_below_percent"]
 
 
 def _worth_a_look(base: Base) -> bool:

@@ -79,3 +79,16 @@ def test_what_is_called_dominated_is_shown_nowhere(seed: int) -> None:
         said = [item.option.key for item in advice.recommendations]
         shown = said + [o.key for item in advice.recommendations for o in item.alternatives]
         assert not set(advice.dominated) & set(shown)
+
+
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_a_split_leaves_what_drivers_differ_by(seed: int) -> None:
+    seen = 0
+    for advice in sample(seed):
+        for option in advice.options:
+            part = option.change.get("gpu_layers", option.change.get("cpu_experts"))
+            split = option.action in {"offload-layers", "offload-experts"}
+            if split and option.fits and part not in {0, "all", advice.scenario.model.shape.layers}:
+                assert option.margin != "thin", (advice.request.stated(), option.key)
+                seen += 1
+    assert seen
