@@ -20,7 +20,7 @@ from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reading.public_import import import_list
-from advisor.reading.public_list import FILE, PublicModel, exact
+from advisor.reading.public_list import FILE, PublicModel, every
 from advisor.reading.public_made import SAME_WITHIN
 from advisor.reading.public_sizing import model_of
 from advisor.reading.public_solved import stored_masks
@@ -29,13 +29,6 @@ from advisor.reading.published import is_packed
 BUILT_IN = data_dir("knowledge") / FILE
 RECENT = "2026-05"
 SIZED = ("its own record", "a known shape or its own, proved", "packed", "approximate")
-
-
-def every() -> Iterator[PublicModel]:
-    """Give every repository of the built-in list."""
-    with BUILT_IN.open(encoding="ascii") as file:
-        ids = [line.partition("\t")[0] for line in file][2:]
-    yield from (found for one in ids if (found := exact(one)))
 
 
 def sized(public: PublicModel) -> Model | str:

@@ -170,6 +170,7 @@ _GROUPED = {
         "find": "knowledge.find",
         "check": "knowledge.check",
         "update": "knowledge.update",
+        "age": "knowledge.age",
     },
     "measure": {"add": "measure.add", "list": "measure.list_", "remove": "measure.remove"},
     "rules": {

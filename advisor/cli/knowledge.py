@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -77,6 +77,37 @@ def update(
     taken = import_list(file, target, f"{file.name}, taken on {datetime.now(UTC):%Y-%m-%d}")
     newest = f", the newest of {taken.newest}" if taken.newest else ""
     typer.echo(f"{taken.models:,} models{newest}: in {target}, before the built-in list")
+
+
+def age(
+    most: Annotated[
+        int, typer.Option(min=1, help="Of so many most downloaded repositories.")
+    ] = 300,
+    knowledge: KnowledgeFolder = None,
+) -> None:
+    """Say how old what is known is, which families have newer models, and what has no record."""
+    from advisor.reading.ages import ages, behind, without_record  # noqa: PLC0415  reads the list
+
+    known = load_knowledge(knowledge)
+    head = ("", "entries", "newest", "undated")
+    rows = [(a.what, f"{a.entries:,}", a.newest or "-", f"{a.undated:,}") for a in ages(known)]
+    for line in aligned([head, *rows], right={1, 3}):
+        typer.echo(line)
+    families = list(behind(known))
+    typer.echo(f"\nFamilies whose publisher has newer models on the list: {len(families)}")
+    for line in aligned([(f.family, f.newest, _some(f.since)) for f in families], "  "):
+        typer.echo(line)
+    missing = without_record(known, most)
+    typer.echo(f"\n{len(missing)} of the {most} most downloaded repositories have no record:")
+    typer.echo(f"  {_some([public.hf_id for public in missing])}")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+_MOST_NAMED = 3
 
 
 def _read_as(known: Knowledge, text: str) -> Iterator[tuple[str, ...]]:

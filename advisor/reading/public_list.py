@@ -142,6 +142,12 @@ def exact(hf_id: str) -> PublicModel | None:
     return None
 
 
+def every() -> Iterator[PublicModel]:
+    """Give every repository of every list, in the order of the lists."""
+    for path in places():
+        yield from _from(path, ("", ""))
+
+
 def every_named(name: str) -> list[PublicModel]:
     """List the repositories of this name, whoever publishes them, the most downloaded first."""
     key, named = bare_key(name), dict[str, PublicModel]()
