@@ -12,12 +12,14 @@ from advisor.models.architectures.encoders import ENCODERS
 from advisor.models.architectures.gemma import GEMMA, GEMMA_WRAPPERS
 from advisor.models.architectures.hashed import HASHED
 from advisor.models.architectures.hybrid import HYBRID
+from advisor.models.architectures.kimi import KIMI
 from advisor.models.architectures.latent import LATENT
 from advisor.models.architectures.mixtures import MIXTURES
 from advisor.models.vision_towers import OTHER_WRAPPERS, Wrapper
 
 FAMILIES: Final[dict[str, Family]] = {
-    **DENSE, **CLASSIC, **GEMMA, **MIXTURES, **LATENT, **COMPRESSED, **HYBRID, **HASHED, **ENCODERS,
+    **DENSE, **CLASSIC, **GEMMA, **MIXTURES, **LATENT, **COMPRESSED, **HYBRID, **HASHED, **KIMI,
+    **ENCODERS,
 }  # fmt: skip
 _TEXT_ALONE: Final = {
     "deepseek_vl_v2": "deepseek",
@@ -26,6 +28,7 @@ _TEXT_ALONE: Final = {
     "glm_ocr": "glm_ocr",
     "hunyuan_vl": "hunyuan_v1_dense",
     "inkling_mm_model": "inkling",
+    "kimi_k3": "kimi_linear",
     "moondream1": "phi",
     "muse_glimmer": "muse_glimmer",
     "unlimited-ocr": "deepseek",
