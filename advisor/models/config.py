@@ -76,7 +76,9 @@ def _sum(a: Arch, terms: Terms) -> int:
 
 
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
-_T5_LAYERS = ("num_decoder_layers", "num_layers")
+_DECODER_LAYERS = ("decoder_layers", "num_decoder_layers", "num_layers")
+_DECODER_HEADS = ("decoder_attention_heads",)
+"""Of a model with an encoder the other names mean the encoder's."""
 _HEADS = (
     "num_attention_heads",
     "n_head",
@@ -101,14 +103,16 @@ def read_text(keys: Keys, model_type: str, family: Family, *, tied: bool) -> Arc
         SourceFileError: A size is missing, of a wrong type or impossible.
     """
     hidden = keys.whole(*HIDDEN)
-    heads = keys.whole(*_HEADS, most=_MAX_HEADS) if family.attends else 0
+    both = family.role == "encoder-decoder"
+    named = (*_DECODER_HEADS, *_HEADS) if both else _HEADS
+    heads = keys.whole(*named, most=_MAX_HEADS) if family.attends else 0
     kv_heads = family.read_kv_heads(keys, heads) if family.attends else 0
     _check_heads(keys, heads, kv_heads)
     bare = Arch(
         keys=keys,
         family=model_type,
         hidden=hidden,
-        layers=_layers(keys, _T5_LAYERS if model_type == "t5" else _LAYERS),
+        layers=_layers(keys, (*_DECODER_LAYERS, *_LAYERS) if both else _LAYERS),
         vocab=keys.whole("vocab_size"),
         heads=heads,
         kv_heads=kv_heads,

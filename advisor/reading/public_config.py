@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.models.architecture import INTERMEDIATE
+from advisor.models.architectures import FAMILIES, family_of
 from advisor.models.class_defaults import class_defaults, part_defaults
 from advisor.reading.public_list import PublicModel
 
@@ -24,6 +25,8 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 """Size -> the keys that config files have for it."""
 _TEXT_PARTS: Final = ("text_config", "llm_config", "language_config", "text_model_config")
 _CONTEXT: Final = "max_position_embeddings"
+_USUAL_HEAD: Final = 64
+"""Of classes in which every head has keys of its own, so that their number makes no size."""
 _USUAL_WIDTH: Final = 4
 """Times the hidden width, where the list states no feed-forward width; the count proves it."""
 
@@ -74,6 +77,9 @@ def plain_config(public: PublicModel, *, tied: bool | None) -> Mapping[str, obje
     config: dict[str, object] = {"model_type": public.architecture, **own}
     if public.context_length:
         config["max_position_embeddings"] = public.context_length
+    family = FAMILIES.get(family_of(public.architecture))
+    if family and family.role == "encoder-decoder" and "hidden_size" in own:
+        config.setdefault("num_attention_heads", max(1, own["hidden_size"] // _USUAL_HEAD))
     if tied is not None:
         config["tie_word_embeddings"] = tied
     if "num_experts" not in own and "hidden_size" in own:

@@ -114,7 +114,12 @@ def _alike(public: PublicModel, knowledge: Knowledge) -> Sequence[_Known]:
         if isinstance(stored, Mapping)
     )
     found = [
-        _Known(_distance(public, shape), name, _total(shape), shape.get("mla") is not None)
+        _Known(
+            _distance(public, shape),
+            name,
+            _total(shape, knowledge.models[name]),
+            shape.get("mla") is not None,
+        )
         for name, shape in shapes
         if wanted & {shape["model_type"], shape.get("outer_type")}
     ]
@@ -123,8 +128,12 @@ def _alike(public: PublicModel, knowledge: Knowledge) -> Sequence[_Known]:
     )
 
 
-def _total(shape: Mapping[str, Any]) -> int:
-    return cast("int", shape["counts"]["total"]) if shape.get("counts") else 0
+def _total(shape: Mapping[str, Any], record: ModelRecord) -> int:
+    """Count it, with towers that its entry states in figures alone; 0 where no formula does."""
+    counts = shape.get("counts")
+    if not counts:
+        return 0
+    return cast("int", counts["total"]) + (0 if counts["vision"] else record.vision_parameters or 0)
 
 
 def _distance(public: PublicModel, shape: Mapping[str, Any]) -> int:

@@ -13,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import SourceFileError
+from advisor.estimate.weights import weights_of
+from advisor.knowledge import load_knowledge
 from advisor.models.any_config import load_config
 from advisor.models.config import read_config
 from advisor.models.shape import Mla, Moe, Shape
+from advisor.scenario.asked_model import find_model_named
 from tests.models.conftest import is_one_sentence, read_or_refuse, reference_configs
 
 LLAMA: Mapping[str, object] = reference_configs()["llama-3-8b"]
@@ -309,3 +312,26 @@ def test_any_value_of_any_key_gives_a_shape_or_one_sentence(name: str, data: st.
         assert is_one_sentence(shape)
         return
     assert shape.counts is None or 0 < shape.counts.active <= shape.counts.total <= 10**14
+
+
+def test_a_model_with_an_encoder_caches_in_the_layers_of_its_decoder() -> None:
+    """Names without ``decoder`` mean the encoder in such a config."""
+    config = {
+        "model_type": "whisper", "d_model": 1280, "vocab_size": 51866, "encoder_layers": 32,
+        "num_hidden_layers": 32, "decoder_layers": 2, "num_attention_heads": 10,
+        "decoder_attention_heads": 20, "decoder_ffn_dim": 5120, "encoder_ffn_dim": 5120,
+        "num_mel_bins": 128,
+    }  # fmt: skip
+    shape = read_config(config, "config.json")
+    assert shape.counts
+    assert (shape.layers, shape.heads, shape.counts.total) == (2, 20, 756_405_760)
+
+
+def test_kimi_k3_has_what_readers_of_its_files_describe() -> None:
+    knowledge = load_knowledge()
+    model = find_model_named("Kimi-K3", knowledge)
+    assert (model.shape.layer_kinds.count("F"), model.shape.layer_kinds.count("R")) == (24, 69)
+    found = weights_of(
+        model, knowledge.formats["MXFP4"], knowledge.frameworks["vLLM"], knowledge.ggml_types
+    )
+    assert found.profile.total_bytes == pytest.approx(1.56e12, rel=0.002)

@@ -24,6 +24,7 @@ FAMILIES: Final[dict[str, Family]] = {
 _TEXT_ALONE: Final = {
     "deepseek_vl_v2": "deepseek",
     "dots_ocr": "qwen2",
+    "florence2": "bart",
     "glm5_next": "glm5_next",
     "glm_ocr": "glm_ocr",
     "hunyuan_vl": "hunyuan_v1_dense",

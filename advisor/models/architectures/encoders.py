@@ -87,6 +87,27 @@ def _cross_too(a: Arch) -> int:
     return 8 * a.hidden * a.query
 
 
+def _bart_attention(a: Arch) -> int:
+    """Self- and cross-attention with all biases."""
+    return 2 * (4 * a.hidden * a.hidden + 4 * a.hidden)
+
+
+def _bart_encoder(a: Arch) -> int:
+    width = a.keys.number("encoder_ffn_dim", 4 * a.hidden, least=1)
+    block = 4 * a.hidden * a.hidden + 2 * a.hidden * width + width
+    return a.keys.number("encoder_layers", a.layers, least=1) * (block + 9 * a.hidden)
+
+
+def _bart_places(a: Arch) -> int:
+    """Learned positions of both halves, each with an offset of two, and a norm behind them."""
+    return 2 * a.hidden * (a.keys.number("max_position_embeddings", 1024, least=1) + 2 + 2)
+
+
+def _decoder_alone(a: Arch) -> str:
+    named = [f"{name}" for name in a.keys.items("architectures") or ()]
+    return "its decoder alone is not counted" if "ForCausalLM" in " ".join(named) else ""
+
+
 def _three_hidden(a: Arch) -> int:
     return 3 * a.hidden
 
@@ -112,6 +133,19 @@ def _sounding(_: Arch) -> str:
     return "its vocoder is not modelled"
 
 
+_BART = Family(
+    attention=(_bart_attention,),
+    dense=(up_down, up_down_bias),
+    norms=(_six_hidden,),
+    final=(),
+    extras=(_bart_encoder, _bart_places),
+    tied=True,
+    role="encoder-decoder",
+    read_width=_whisper_width,
+    encoder_positions=_as_long_as_the_input,
+    uncounted=_decoder_alone,
+    gated=False,
+)
 _CROSS = "its cross-attention is not modelled"
 ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
     {
@@ -192,6 +226,8 @@ ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
             encoder_positions=_audio_positions,
             defaults={"max_target_positions": 448},
         ),
+        "bart": _BART,
+        "mbart": replace(_BART, final=(four_hidden,)),
         "t5": Family(
             attention=(_cross_too,),
             dense=(_t5_ffn,),
