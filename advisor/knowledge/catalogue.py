@@ -91,9 +91,11 @@ def can_have(knowledge: Knowledge, gpu: Gpu, size: int) -> bool:
     """Whether a card that shares its memory is sold with this much, as far as that is known."""
     if gpu.vram_sizes:
         return size in gpu.vram_sizes
+    if gpu.vram_bytes is not None and not gpu.unified_memory:
+        return False
     least, most = open_range(knowledge)
     if gpu.vram_bytes is not None:
-        return bool(gpu.unified_memory) and min(least, gpu.vram_bytes) <= size <= gpu.vram_bytes
+        return min(least, gpu.vram_bytes) <= size <= gpu.vram_bytes
     return least <= size <= most
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from advisor.errors import RequestError
 from advisor.knowledge.catalogue import sizes_of
 from advisor.knowledge.index import gpu_core, index_of, is_size_word, makers_named
 from advisor.knowledge.types import Gpu, Knowledge
+from advisor.memo import by_identity
 from advisor.reading.known import listed
 from advisor.suggest import nearest
 from advisor.units import GIB
@@ -48,14 +49,21 @@ def near_cards(knowledge: Knowledge, text: str) -> list[str]:
     makers = makers_named(text)
     cards = [n for n, gpu in knowledge.gpus.items() if not makers or gpu.vendor in makers]
     cards = [name for name in cards if knowledge.gpus[name].not_for_sale is None] or cards
-    by_core = {" ".join(gpu_core(name)): name for name in cards}
+    cores = _cores(knowledge)
+    by_core = {cores[name]: name for name in cards}
     asked = [word for word in gpu_core(text) if not is_size_word(word)]
     numbers = {word for word in asked if any(c.isdigit() for c in word)}
     alike = [core for core in by_core if numbers.intersection(core.split())]
-    cores = get_close_matches(" ".join(asked), alike, _MOST, 0.0) or nearest(
+    found = get_close_matches(" ".join(asked), alike, _MOST, 0.0) or nearest(
         " ".join(gpu_core(text)), by_core
     )
-    return [by_core[core] for core in cores] or _by_words(knowledge, asked, frozenset(cards))
+    return [by_core[core] for core in found] or _by_words(knowledge, asked, frozenset(cards))
+
+
+@by_identity
+def _cores(knowledge: Knowledge) -> Mapping[str, str]:
+    """Give the words of every card's name; a question asks for many that are none."""
+    return {name: " ".join(gpu_core(name)) for name in knowledge.gpus}
 
 
 def _by_words(knowledge: Knowledge, asked: Sequence[str], cards: frozenset[str]) -> list[str]:

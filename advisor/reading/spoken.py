@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -262,20 +263,26 @@ def _model(gpu: Gpu) -> tuple[str, frozenset[str]]:
 
 def _is_figure(word: str, gpu: Gpu) -> bool:
     """Whether a word states a figure of the card that its name leaves out."""
-    forms = [w for w in gpu_words(gpu.name) if w.startswith(("sxm", "nvl", "pcie"))]
     if word == "mobile":
         return gpu.stands_alone
     if _CHIP.fullmatch(word):
         return gpu.compute_capability is None
-    if word == "sxm":
-        return any(form.startswith(word) for form in forms)
-    if word == "pcie":
+    if word in {"sxm", "pcie"}:
+        forms = [w for w in gpu_words(gpu.name) if w.startswith(("sxm", "nvl", "pcie"))]
+        if word == "sxm":
+            return any(form.startswith(word) for form in forms)
         return forms in ([], [word]) and not gpu.stands_alone
     if _MEMORY.fullmatch(word):
         return (gpu.vram_type or "").casefold().startswith(word)
     if _CORES.fullmatch(word):
         return gpu.cores == int(word[:-4])
-    return word in gpu_words(gpu.architecture)
+    return word in _architecture_words(gpu.architecture)
+
+
+@cache
+def _architecture_words(name: str) -> frozenset[str]:
+    """Cut the name of an architecture, of which there are some dozens."""
+    return frozenset(gpu_words(name))
 
 
 def _closest(found: Sequence[_Candidate]) -> Sequence[_Candidate]:

@@ -7,13 +7,16 @@ import random
 
 import pytest
 
-from advisor.errors import RequestError
+from advisor.errors import RequestError, UserError
 from advisor.knowledge.machines import card_names
-from advisor.reading.sentences import read_sentence
+from advisor.reading.cards import find_cards
+from advisor.reading.model_names import read_model
+from advisor.reading.sentences import Read, read_sentence
 from advisor.scenario.settings import KEYS
 from advisor.units import UnitError, parse_whole
 from tests.cli.running import run
 from tests.reading.test_command_lines import known
+from tests.reading.test_model_names import rows
 
 FULL = "can I run qwen3 32b awq on two 3090s with vllm at 32k, 4 users"
 
@@ -272,6 +275,30 @@ def test_what_lacks_a_card_or_a_model_is_another_question(
     read = read_sentence(text, known())
     assert (read.asks, read.settings, read.wanted) == (asks, said, wanted)
     assert bool(read.assumed) == str(read.settings.get("gpu", "")).endswith((SIXTEEN, "RTX 3090"))
+
+
+def named(read: Read) -> tuple[str, str]:
+    """Give cards and model as they are resolved."""
+    cards = find_cards(known(), str(read.settings["gpu"])) if "gpu" in read.settings else None
+    said = str(read.settings.get("model", ""))
+    model = read_model(known(), said).model.name if said else ""
+    return f"{cards.count}x {cards.gpu.name}" if cards else "", model
+
+
+def test_questions_of_forums_are_read_as_they_were_once_looked_through() -> None:
+    """Nothing is read as another card or model, and what was understood still is."""
+    other, lost = [], []
+    for row in rows("asked.tsv"):
+        text, asks, card, model = row
+        try:
+            read = read_sentence(text, known())
+            found = (read.asks, *named(read))
+        except UserError:
+            lost += [text] if asks != "refused" else []
+            continue
+        other += [] if found == (asks, card, model) or asks == "refused" else [(text, found)]
+    assert other == []
+    assert lost == []
 
 
 def test_a_speed_or_a_price_beside_card_and_model_is_named_as_left_out() -> None:
