@@ -21,7 +21,16 @@ from typing import Any
 
 import yaml
 from capabilities_vllm import SINKS, vllm
-from runtime_sources import FP8_UNITS, Module, Row, compiled_for, smallest_cards
+from runtime_sources import (
+    FP8_UNITS,
+    Classes,
+    Module,
+    Row,
+    classes_of,
+    compiled_for,
+    smallest_cards,
+    without,
+)
 
 KNOWLEDGE = Path(__file__).parents[1] / "knowledge"
 
@@ -63,36 +72,33 @@ def sglang(root: Path, wheel: Path, transformers: Path) -> Iterator[Row]:
         "other_model_types": types, "why": "SGLang has no bitsandbytes mapping for it",
         "at": loader.line('"bitsandbytes_stacked_params_mapping"'),
     }  # fmt: skip
+    runner = Module(root, "sglang/srt/model_executor/model_runner.py")
+    yield {
+        "about": "split", "of": ["layer"], "answer": "refused",
+        "model_types": without(root / "sglang/srt/models", transformers, _passes_stages),
+        "why": "SGLang has no pipeline for it", "at": runner.line('"pp_proxy_tensors" in'),
+    }  # fmt: skip
 
 
 def bitsandbytes_types(root: Path, transformers: Path) -> Iterator[str]:
     """Name the ``model_type``s whose class has, or inherits, a mapping for bitsandbytes."""
-    having: set[str] = set()
-    parents: dict[str, list[str]] = {}
-    for file in sorted((root / "sglang/srt/models").glob("*.py")):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef):
-                parents[node.name] = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
-                if "bitsandbytes_stacked_params_mapping" in ast.unparse(node):
-                    having.add(node.name)
-    for kind, names in _classes(transformers).items():
-        if any(_inherits(name, having, parents) for name in names):
+    models = root / "sglang/srt/models"
+    having = Classes(models).having(
+        lambda node: "bitsandbytes_stacked_params_mapping" in ast.unparse(node)
+    )
+    for kind, names in classes_of(transformers).items():
+        if having.intersection(names):
             yield kind
 
 
-def _inherits(name: str, having: set[str], parents: Mapping[str, Sequence[str]]) -> bool:
-    return name in having or any(_inherits(base, having, parents) for base in parents.get(name, ()))
-
-
-def _classes(transformers: Path) -> Mapping[str, list[str]]:
-    """Give ``model_type`` -> class names, as transformers has them."""
-    text = (transformers / "transformers/models/auto/modeling_auto.py").read_text(encoding="utf-8")
-    found: dict[str, list[str]] = {}
-    for kind, name in re.findall(
-        r'\("([a-z0-9_.-]+)", "(\w+For(?:CausalLM|ConditionalGeneration))"\)', text
-    ):
-        found.setdefault(kind, []).append(name)
-    return found
+def _passes_stages(node: ast.ClassDef) -> bool:
+    """Whether a class takes what the stage before it gives, by which SGLang tells that it can."""
+    return any(
+        isinstance(one, ast.FunctionDef)
+        and one.name == "forward"
+        and any(each.arg == "pp_proxy_tensors" for each in (*one.args.args, *one.args.kwonlyargs))
+        for one in node.body
+    )
 
 
 # ---- llama.cpp
@@ -199,7 +205,7 @@ Roots = Mapping[str, tuple[Path, str]]
 
 def _write_vllm(roots: Roots, packages: Path) -> None:
     root, version = roots["vllm"]
-    rows = [*vllm(root, next(packages.glob("vllm-*.whl")))]
+    rows = [*vllm(root, next(packages.glob("vllm-*.whl")), roots["transformers"][0])]
     write("vLLM", f"vllm-{version}", version, rows)
 
 

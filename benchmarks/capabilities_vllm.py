@@ -6,7 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from runtime_sources import FP8_UNITS, OLDEST, Module, Row, Stand, compiled_for, smallest_cards
+from runtime_sources import (
+    FP8_UNITS,
+    OLDEST,
+    Module,
+    Row,
+    Stand,
+    compiled_for,
+    smallest_cards,
+    without,
+)
 
 CARDS = (7.0, 7.5, 8.0, 8.6, 8.7, 8.9, 9.0, 10.0, 10.3, 11.0, 12.0, 12.1)
 """Compute capabilities that are asked about."""
@@ -200,7 +209,7 @@ def _between(low: float, high: float | None) -> Row:
     return found
 
 
-def vllm(root: Path, wheel: Path) -> Iterator[Row]:
+def vllm(root: Path, wheel: Path, transformers: Path) -> Iterator[Row]:
     """Read vLLM."""
     library = "vllm/_C_stable_libtorch.abi3.so"
     cards = compiled_for(wheel, library)
@@ -225,6 +234,12 @@ def vllm(root: Path, wheel: Path) -> Iterator[Row]:
     }  # fmt: skip
     yield from vllm_cache(root)
     yield from vllm_weights(root)
+    yield {
+        "about": "split", "of": ["layer"], "answer": "refused",
+        "model_types": without(root / "vllm", transformers, lambda node: node.name == "SupportsPP"),
+        "why": "vLLM has no pipeline for it",
+        "at": model.line("`SupportsPP` interface"),
+    }  # fmt: skip
 
 
 _VLLM_WEIGHTS = {

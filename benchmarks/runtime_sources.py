@@ -13,7 +13,7 @@ import re
 import struct
 import types
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 _FATBIN = re.compile(rb"\x50\xed\x55\xba\x01\x00\x10\x00")
@@ -158,3 +158,52 @@ def _least(module: Module, cls: str | None) -> tuple[float, int]:
             value = last.value.orelse if isinstance(last.value, ast.IfExp) else last.value
             return float(ast.literal_eval(value)) / 10, last.lineno  # type: ignore[arg-type]
     raise LookupError(f"{module.path} names no smallest capability")
+
+
+class Classes:
+    """Every class in a folder of a runtime, by name."""
+
+    def __init__(self, folder: Path) -> None:
+        """Parse the folder."""
+        self.nodes: dict[str, ast.ClassDef] = {}
+        for file in sorted(folder.rglob("*.py")):
+            for node in ast.parse(file.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef):
+                    self.nodes[node.name] = node
+
+    def having(self, asked: Callable[[ast.ClassDef], bool]) -> set[str]:
+        """Name the classes of which something holds, or of one that they build on."""
+        return {name for name in self.nodes if self._has(name, asked, ())}
+
+    def _has(
+        self, name: str, asked: Callable[[ast.ClassDef], bool], before: tuple[str, ...]
+    ) -> bool:
+        node = self.nodes.get(name)
+        if node is None or name in before:
+            return False
+        bases = [ast.unparse(base).rpartition(".")[2].partition("[")[0] for base in node.bases]
+        return asked(node) or any(self._has(base, asked, (*before, name)) for base in bases)
+
+
+def without(
+    folder: Path, transformers: Path, asked: Callable[[ast.ClassDef], bool]
+) -> Sequence[str]:
+    """Name the ``model_type``s that a runtime has classes for, of none of which something holds."""
+    classes = Classes(folder)
+    having = classes.having(asked)
+    found = (
+        (kind, [name for name in names if name in classes.nodes])
+        for kind, names in classes_of(transformers).items()
+    )
+    return sorted(kind for kind, names in found if names and not having.intersection(names))
+
+
+def classes_of(transformers: Path) -> Mapping[str, list[str]]:
+    """Give ``model_type`` -> class names, as transformers has them."""
+    text = (transformers / "transformers/models/auto/modeling_auto.py").read_text(encoding="utf-8")
+    found: dict[str, list[str]] = {}
+    for kind, name in re.findall(
+        r'\("([a-z0-9_.-]+)", "(\w+For(?:CausalLM|ConditionalGeneration))"\)', text
+    ):
+        found.setdefault(kind, []).append(name)
+    return found

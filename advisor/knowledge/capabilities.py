@@ -12,7 +12,10 @@ from msgspec import Struct, field
 
 from advisor.knowledge.field_kinds import Flag, Kind, Number, Text, Texts, choice, choices
 
-About = Literal["card", "model", "weights", "dtype", "kv_cache", "kv_pair", "sequences", "upkeep"]
+About = Literal[
+    "card", "model", "task", "weights", "dtype", "kv_cache", "kv_pair", "split", "draft",
+    "sequences", "upkeep",
+]  # fmt: skip
 """What a row answers; capabilities.yaml says what each means."""
 Answer = Literal["runs", "refused", "slow"]
 Attention = Literal["heads", "mla"]

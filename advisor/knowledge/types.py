@@ -194,6 +194,7 @@ class Format(Struct, frozen=True):
     """The same by parameters of the model it was measured on, where several sizes were."""
     exam_loss: Losses = ()
     """Points of MMLU lost, in %, by parameters of the model they were measured on."""
+    floats: Flag = False  # its elements are floats, which INT8 does not mean
     offered: Flag = True
     """False for types that exist but are not proposed (internal ggml types, F32)."""
     min_compute_capability: Number | None = None
@@ -280,13 +281,13 @@ class Framework(Struct, frozen=True):
     vision: Flag | None = None
     serves_batches: Flag | None = None
     """Built for many users: new requests join the batch while others are answered."""
+    even_ranks: Flag = False  # attention data parallel takes powers of two alone
+    step_by_step: Flag = False  # each operation of a token is started from Python
     card_free: Flag = False  # its buffers are known apart from any card
     memory_checked: Flag = False
     """What its memory model gives was compared with memory that it printed."""
-    places_layers: Flag = False
-    """A request can say which layers, and whose experts, lie on the cards."""
-    pipeline: Flag = False
-    """A split by layer is a pipeline of ranks, each of which needs a layer."""
+    places_layers: Flag = False  # a request can say which layers, whose experts lie on the cards
+    pipeline: Flag = False  # a split by layer is a pipeline of ranks, each of which needs a layer
     tensor_heads: Annotated[TensorHeads, Kind(choice(get_args(TensorHeads)))] = "copied"
     sized_states: Annotated[tuple[str, ...], Kind(choices(("encoder", "rwkv", "index")))] = ()
     whole_inputs: Flag = False  # an encoder computes an input at once
@@ -294,8 +295,7 @@ class Framework(Struct, frozen=True):
     draft_padding: Count = 0  # tokens by which the vocabulary of a draft model may differ
     memory_fraction: Annotated[float, Kind(quantity("share", per=100))] | None = None
     """Share of the card it claims by default (vLLM 0.92); None: it takes what it needs."""
-    commands: tuple[Program, ...] = ()
-    """How it is started."""
+    commands: tuple[Program, ...] = ()  # how it is started
     capabilities: tuple[Capability, ...] = ()  # in the order of asking
     licence: Text | None = None
     notes: Text = ""

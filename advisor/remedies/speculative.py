@@ -22,6 +22,8 @@ def _drafts(base: Base, *_: object) -> Iterator[Option]:
     scenario = base.scenario
     if not (base.fits and scenario.framework.speculative and scenario.draft_model is None):
         return
+    if support.no_drafting(scenario):
+        return
     if scenario.mtp or scenario.model.modality != "text" or scenario.batch > 1:
         return
     others = relatives(base.knowledge, scenario.model)
@@ -36,7 +38,7 @@ def _head_drafts(base: Base, *_: object) -> Iterator[Option]:
     scenario = base.scenario
     if not base.fits or scenario.draft_model or scenario.mtp or scenario.batch > 1:
         return
-    if support.no_head(scenario.framework, scenario.model):
+    if support.no_head(scenario.framework, scenario.model) or support.no_drafting(scenario):
         return
     tokens = int(base.knowledge.policy["mtp_tokens"])
     other = replace(scenario, mtp=tokens)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ from msgspec import Struct
 from advisor.knowledge.programs import Program
 from advisor.knowledge.types import Format, Split
 from advisor.models.stored_tensors import Model
+from advisor.runtimes.file_names import file_word, folder_name, gguf, projector
 from advisor.runtimes.llamacpp import LOGICAL_BATCH
 from advisor.scenario.capability import DTYPES, dtypes
 from advisor.scenario.figures import Memory
@@ -26,8 +26,9 @@ from advisor.scenario.scenario import (
 
 _PLAIN_CACHE = frozenset({"f16", "auto"})
 _CACHE_PAGE = 256
+_UNSTATED_CONTEXT = 2_048
+"""What vLLM and SGLang assume of a model whose config.json names no length."""
 _HELD = ("fp8", "mxfp4", "nvfp4", "int4-experts", "packed")
-_NOT_WORD = re.compile(r"[^A-Za-z0-9.]+")
 
 
 class Shares(NamedTuple):
@@ -186,37 +187,15 @@ def _model(started: Started) -> str:
     if model.hf_id and started.makes_format:
         return model.hf_id
     if started.as_held and model.origin == "config":
-        return f"./{_file_word(model.name)}"
-    return f"./{_folder_name(model, precision)}"
-
-
-def _folder_name(model: Model, precision: Format) -> str:
-    """Name a checkpoint in a format of its own: those are downloads of their own."""
-    return f"{_file_word(model.name)}-{_words(precision.name)}"
-
-
-def _file_word(name: str) -> str:
-    """A model's name as part of a file name: no separators, no leading dash."""
-    return name.replace("/", "-").replace("\\", "-").lstrip("-") or "model"
-
-
-def _words(text: str) -> str:
-    return _NOT_WORD.sub("-", text).strip("-")
-
-
-def _gguf(model: Model, precision: Format) -> str:
-    stored = model.stored
-    if stored and stored.kind == "gguf" and stored.format_name == precision.name:
-        return _file_word(stored.files[0].name)
-    kind = {"FP16": "F16", "FP32": "F32"}.get(precision.name, precision.name)
-    return f"{_file_word(model.name)}-{kind.split(' ')[0]}.gguf"
+        return f"./{file_word(model.name)}"
+    return f"./{folder_name(model, precision)}"
 
 
 def _draft(started: Started) -> str | None:
     draft = started.scenario.draft_model
     if draft is None:
         return None
-    return draft.hf_id or f"./{_file_word(draft.name)}"
+    return draft.hf_id or f"./{file_word(draft.name)}"
 
 
 # ---- numbers and words; None: nothing to say
@@ -267,11 +246,6 @@ def _shared(started: Started) -> Split | None:
     return split_of(started.scenario)
 
 
-def _projector(scenario: Scenario) -> str | None:
-    name = _file_word(scenario.model.name)
-    return f"mmproj-{name}.gguf" if scenario.model.vision_parameters else None
-
-
 def _fraction(started: Started) -> str | None:
     """The share of the card that the server claims by default, or less where it is shared."""
     claimed, shares = claimed_share(started.scenario), started.shares
@@ -300,10 +274,10 @@ def _pages(tokens: int) -> str:
 
 VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "model": _model,
-    "folder": lambda s: _folder_name(s.scenario.model, s.scenario.precision),
-    "gguf": lambda s: _gguf(s.scenario.model, s.scenario.precision),
-    "slug": lambda s: _folder_name(s.scenario.model, s.scenario.precision).casefold(),
-    "projector": lambda s: _projector(s.scenario),
+    "folder": lambda s: folder_name(s.scenario.model, s.scenario.precision),
+    "gguf": lambda s: gguf(s.scenario.model, s.scenario.precision),
+    "slug": lambda s: folder_name(s.scenario.model, s.scenario.precision).casefold(),
+    "projector": lambda s: projector(s.scenario.model),
     "context": lambda s: str(s.scenario.context_tokens),
     "context_all": lambda s: str(s.scenario.context_tokens * s.scenario.batch),
     "context_less_one": lambda s: str(s.scenario.context_tokens - 1),
@@ -333,10 +307,10 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "devices_named": lambda s: _devices(s.scenario),
     "draft_model": _draft,
     "draft_gguf": lambda s: (
-        _gguf(s.scenario.draft_model, s.scenario.precision) if s.scenario.draft_model else None
+        gguf(s.scenario.draft_model, s.scenario.precision) if s.scenario.draft_model else None
     ),
     "draft_folder": lambda s: (
-        _folder_name(s.scenario.draft_model, s.scenario.precision)
+        folder_name(s.scenario.draft_model, s.scenario.precision)
         if s.scenario.draft_model
         else None
     ),
@@ -353,6 +327,11 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "batched_tokens": lambda s: _stated(s.scenario.max_num_batched_tokens),
 }
 """Placeholder -> its value; None leaves the piece out."""
+
+
+def _beyond_trained(scenario: Scenario) -> bool:
+    """Whether the context is longer than servers allow without being told to."""
+    return scenario.context_tokens > (scenario.model.trained_context_tokens or _UNSTATED_CONTEXT)
 
 
 def _embeds(model: Model) -> bool:
@@ -376,6 +355,7 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "shares_tensors": lambda s: _shared(s) == "tensor",
     "shares_requests": lambda s: _shared(s) == "dp-attention",
     "in_file": lambda s: s.kv_set or _shared(s) == "dp-attention",
+    "beyond_trained": lambda s: _beyond_trained(s.scenario),
     "eager": lambda s: bool(s.scenario.eager),
     "text_only": lambda s: bool(s.scenario.text_only),
     "kv_set": lambda s: s.kv_set,

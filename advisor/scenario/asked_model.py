@@ -122,6 +122,11 @@ def draft_problems(scenario: Scenario, knowledge: Knowledge) -> Iterator[Request
             f"{draft.shape.vocab:,} tokens, not {model.shape.vocab:,}",
             hint=_usable_drafts(scenario, knowledge),
         )
+    if (draft or scenario.mtp) and (why := support.no_drafting(scenario)):
+        yield RequestError(
+            f"{scenario.framework.name} cannot draft here: {why}",
+            hint="Leave the draft out, or share the model in another way: --split.",
+        )
     if not scenario.mtp:
         return
     if scenario.draft_model:

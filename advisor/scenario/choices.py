@@ -38,7 +38,8 @@ def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
     bits = support.family_bits(text)
     if bits is None:
         return read_format(knowledge, text).formats
-    return tuple(f for f in knowledge.formats.values() if f.class_bits == bits and f.offered)
+    meant = (f for f in knowledge.formats.values() if f.class_bits == bits and f.offered)
+    return tuple(f for f in meant if not (f.floats and support.says_integers(text, bits)))
 
 
 def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[Format, ...]:
@@ -123,6 +124,10 @@ def _asked_by_none(model: Model, framework: Framework | None) -> str:
     return USUAL if model.hf_id else DEFAULT_PRECISION
 
 
+def _is_family(text: str) -> bool:
+    return support.family_bits(text) is not None
+
+
 def is_own_dtype(asked: str, chosen: Format) -> bool:
     """Whether 16 bits were taken as the checkpoint's own type, which no command need name."""
     own = asked == USUAL or _SIXTEEN.fullmatch(asked.strip().casefold())
@@ -182,24 +187,38 @@ class Choices:
                 for name in self._usual(candidate):
                     if self.runs(candidate, self._knowledge.formats[name]):
                         return self._knowledge.formats[name], candidate
-        return self.first_pair(tried, formats_for(text, self._sample[1], self._knowledge))
+        return self.first_pair(
+            tried, formats_for(text, self._sample[1], self._knowledge), family=_is_family(text)
+        )
 
     def _usual(self, framework: Framework) -> Sequence[str]:
         own = _OWN.get(self._sample[1].native_dtype or "", DEFAULT_PRECISION)
         return framework.usual_formats or (own, DEFAULT_PRECISION)
 
-    def first_pair(self, candidates: Iterable[Framework], formats: Sequence[Format]) -> Pair | None:
+    def first_pair(
+        self, candidates: Iterable[Framework], formats: Sequence[Format], *, family: bool = False
+    ) -> Pair | None:
         """Find the first framework that runs one of the formats, and its best one.
 
-        What the publisher released goes before everything else, then formats of as many bits.
+        What the publisher released goes before everything else, then formats of as many bits. A
+        ``family`` name (INT8) leaves the format open: what computes step by step in Python goes
+        last then, and of formats of one quality that goes first in which the card computes.
         """
-        tried = tuple(candidates)
+        tried = sorted(candidates, key=lambda f: family and f.step_by_step)
+        gpu = self._sample[0]
         for tier in _tiers(formats, self._sample[1]):
             for candidate in tried:
                 fitting = [f for f in tier if self.runs(candidate, f)]
                 if fitting:
                     order = {name: place for place, name in enumerate(candidate.formats)}
-                    best = min(fitting, key=lambda f: (*support.quality_order(f), order[f.name]))
+                    best = min(
+                        fitting,
+                        key=lambda f: (
+                            *support.quality_order(f),
+                            family and not (gpu and support.is_native(f, gpu)),
+                            order[f.name],
+                        ),
+                    )
                     return best, candidate
         return None
 
@@ -215,6 +234,7 @@ def choices_for(knowledge: Knowledge, gpu: Gpu | None, model: Model) -> Choices:
         gpu and (gpu.vendor, gpu.compute_capability, gpu.architecture),
         model.shape.outer_type or model.shape.model_type,
         bool(model.vision_parameters),
+        model.modality,
         model.native_formats,
         model.native_dtype,
     )
@@ -281,7 +301,7 @@ def choose(
     choices = choices_for(knowledge, gpu, model)
     if asked == USUAL:
         found = found or choices.asked_pair(asked, chosen)
-    found = found or choices.first_pair(chosen, formats)
+    found = found or choices.first_pair(chosen, formats, family=_is_family(asked))
     found = found or (_beyond(formats, framework, gpu, model) if framework else None)
     if found:
         return found

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.knowledge.catalogue import BACKENDS
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
+from advisor.scenario.capability import refusal
 from advisor.scenario.settings import Prefer, Stated, Use
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ def split_ways(scenario: Scenario) -> Sequence[Split]:
         for way in ways_for(framework, scenario.precision)
         if divides(way, framework, model, cards)
         and not (way == "dp-attention" and scenario.cards)
+        and not refusal(framework, "split", way, scenario.gpu, model.shape)
         and (way != "row" or backend is None or backend in _ROW_BACKENDS)
     ]
 
@@ -212,6 +214,10 @@ def _why_not_split(scenario: Scenario) -> str:
     if stated == "row":
         return f"splits rows with {', '.join(sorted(_ROW_BACKENDS))}, not with {scenario.backend}"
     shape = scenario.model.shape
+    if reason := refusal(framework, "split", stated, scenario.gpu, shape):
+        return f"does not split {scenario.model.name} by {stated}: {reason}"
+    if stated == "dp-attention" and shape.moe and framework.even_ranks and not scenario.cards:
+        return f"divides its prompt chunk there in whole pages, which {cards} cards do not allow"
     if stated == "dp-attention":
         return f"divides experts there, which {scenario.model.name} lacks, over cards of one kind"
     if stated == "tensor":
@@ -255,7 +261,8 @@ def divides(way: Split, framework: Framework, model: Model, cards: int) -> bool:
     """
     shape = model.shape
     if way == "dp-attention":
-        return shape.moe is not None and cards <= shape.moe.experts
+        even = not framework.even_ranks or cards.bit_count() == 1
+        return shape.moe is not None and cards <= shape.moe.experts and even
     if way == "tensor" and framework.tensor_heads != "uneven":
         copies = framework.tensor_heads == "copied"
         return shape.heads % cards == 0 and _divides_kv_heads(shape, cards, copies=copies)

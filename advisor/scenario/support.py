@@ -8,12 +8,13 @@ from typing import Literal, NamedTuple
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
+from advisor.knowledge.capabilities import About
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Model
 from advisor.scenario.capability import DTYPES, asked, dtypes, refusal
-from advisor.scenario.scenario import Scenario, divides, ways_for
+from advisor.scenario.scenario import Scenario, divides, split_of, ways_for
 
 EXPERTS_ONLY = frozenset({"gguf-mxfp4"})
 """Families of formats that store only experts."""
@@ -26,9 +27,21 @@ _FAMILY_BITS = {
 }  # fmt: skip
 
 
+_FULL_BYTE = 8
+
+
 def family_bits(text: str) -> int | None:
     """Give 8 or 4 for a family name (INT8, 8-bit, INT4, Q4 ...), None for anything else."""
     return _FAMILY_BITS.get("".join(c for c in text.casefold() if c.isalnum()))
+
+
+def says_integers(text: str, bits: int) -> bool:
+    """Whether a family name means integers alone: INT8 does.
+
+    INT4 does not: what is published in 4-bit floats is published in no integers, and the cards that
+    multiply them have no kernels for integers in every runtime.
+    """
+    return bits == _FULL_BYTE and text.strip().casefold().startswith("int")
 
 
 def runs_kv(framework: Framework, kind: KvType, gpu: Gpu | None, shape: Shape | None) -> bool:
@@ -99,6 +112,12 @@ def no_head(framework: Framework, model: Model) -> str:
     return ""
 
 
+def no_drafting(scenario: Scenario) -> str:
+    """Say in one clause why nothing drafts with the cards shared so; empty where something can."""
+    way, shape = split_of(scenario), scenario.model.shape
+    return refusal(scenario.framework, "draft", way or "", scenario.gpu, shape)
+
+
 def unsized(framework: Framework, shape: Shape) -> str:
     """Say in one clause why the framework's memory for this architecture is unknown, if it is."""
     sized = framework.sized_states
@@ -147,11 +166,15 @@ def _table_obstacle(
 ) -> Obstacle | None:
     """Ask the capability table about the card, the model and the format."""
     on = f" on {gpu.name}" if gpu else ""
-    for about, what in (("card", ""), ("model", f" {model.name}"), ("weights", precision.name)):
-        row = asked(framework, about, precision.name, gpu, model.shape)  # type: ignore[arg-type]
+    questions: tuple[tuple[About, str, str], ...] = (
+        ("card", "", ""), ("model", model.name, ""), ("task", model.name, model.modality),
+        ("weights", precision.name, precision.name),
+    )  # fmt: skip
+    for about, what, name in questions:
+        row = asked(framework, about, name, gpu, model.shape)
         if row is None or row.answer != "refused":
             continue
-        text = f"{framework.name} does not run {what.strip()}".rstrip() + f"{on}: {row.why}"
+        text = f"{framework.name} does not run {what}".rstrip() + f"{on}: {row.why}"
         if row.below_capability and row.from_capability is None:
             return Obstacle("capability", text, row.below_capability)
         return Obstacle("card" if row.from_capability else "architecture", text)
@@ -286,10 +309,10 @@ def same_vocabulary(draft: Model, model: Model, framework: Framework) -> bool:
 
 def without_lost_drafts(scenario: Scenario) -> Scenario:
     """Leave out what no longer drafts, after a change of the model or the framework."""
-    draft = scenario.draft_model
-    if scenario.mtp and no_head(scenario.framework, scenario.model):
+    draft, refused = scenario.draft_model, no_drafting(scenario)
+    if scenario.mtp and (refused or no_head(scenario.framework, scenario.model)):
         scenario = replace(scenario, mtp=0)
-    if draft is None or _drafts(draft, scenario):
+    if draft is None or (not refused and _drafts(draft, scenario)):
         return scenario
     return replace(scenario, draft_model=None)
 

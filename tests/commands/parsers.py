@@ -30,7 +30,10 @@ _START = {
 }
 _OWN_LINES = ("printf", "ollama")
 _VARIABLE = re.compile(r"[A-Z_]+=.*", re.DOTALL)
-_VISIBLE = frozenset({"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"})
+_VISIBLE = frozenset({
+    "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+    "VLLM_ALLOW_LONG_MAX_MODEL_LEN", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
+})  # fmt: skip
 _SHARES = re.compile(r"[\d.]+(,[\d.]+)*")
 
 

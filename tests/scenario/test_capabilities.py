@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.parsing import parse
@@ -205,3 +206,77 @@ def test_no_gptq_in_eight_bits_where_the_card_has_units_for_another(
     assert "GPTQ 8-bit" not in listed
     first = next(name for name in listed if name in {"FP8", "INT8 W8A8"})
     assert first == ("INT8 W8A8" if card == "RTX A6000" else "FP8")
+
+
+@pytest.mark.parametrize(
+    ("framework", "allows"),
+    [
+        ("vLLM", "VLLM_ALLOW_LONG_MAX_MODEL_LEN=1"),
+        ("SGLang", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1"),
+    ],
+)
+def test_a_context_beyond_the_trained_one_is_allowed_to_servers_in_so_many_words(
+    knowledge: Knowledge, framework: str, allows: str
+) -> None:
+    """Both refuse to start otherwise, and need no leave for what the model was trained for."""
+    asked_for = Request(gpu="H100", model="phi-2", framework=framework, context=2_048)
+    usual = command_for(resolve(asked_for, knowledge))
+    longer = Request(gpu="H100", model="phi-2", framework=framework, context=2_049)
+    assert allows not in usual
+    assert command_for(resolve(longer, knowledge)).startswith(f"{allows} ")
+
+
+def test_models_without_a_pipeline_are_not_shared_by_layer(knowledge: Knowledge) -> None:
+    """Six cards divide no power of two of heads, and Gemma 3 has no pipeline in SGLang."""
+    for framework, model in (("SGLang", "gemma-3-27b"), ("vLLM", "Idefics3-8B-Llama3")):
+        request = Request(gpu="6x H100", model=model, framework=framework, precision="BF16")
+        assert tuple(problems_of(request, knowledge))
+        stated = replace(request, split="layer")
+        problems = "; ".join(str(one) for one in problems_of(stated, knowledge))
+        assert f"{framework} has no pipeline for it" in problems
+    assert resolve(Request(gpu="6x H100", model="llama-3.3-70b", framework="SGLang"), knowledge)
+
+
+def test_sglang_drafts_in_no_pipeline(knowledge: Knowledge) -> None:
+    """With three cards Qwen3-32B is a pipeline there, with two it is not."""
+    request = Request(
+        gpu="3x H100", model="qwen3-32b", framework="SGLang", draft_model="qwen3-0.6b"
+    )
+    problems = "; ".join(str(one) for one in problems_of(request, knowledge))
+    assert "in a pipeline SGLang drafts with EAGLE heads alone" in problems
+    assert not tuple(problems_of(replace(request, gpu="2x H100"), knowledge))
+
+
+@pytest.mark.parametrize("framework", ["ExLlamaV3", "MLX-LM", "TGI"])
+def test_runtimes_that_write_text_embed_nothing(knowledge: Knowledge, framework: str) -> None:
+    model = _model(knowledge, "Qwen3-Embedding-8B")
+    runtime = knowledge.frameworks[framework]
+    for precision in runtime.formats:
+        assert support.why_not(runtime, knowledge.formats[precision], None, model)
+
+
+_INTEGERS = {"Q8_0", "INT8 W8A8", "GPTQ 8-bit", "INT8 (bitsandbytes)", "MLX 8-bit"}
+
+
+@pytest.mark.parametrize("card", ["T4", "A100", "RTX 4090", "H100", "B200", "M3 Max"])
+@pytest.mark.parametrize("model", ["phi-3-small", "llama-3.1-8b", "DeepSeek-R1", "gemma-3-12b"])
+def test_int8_means_integers_and_never_fp8(knowledge: Knowledge, card: str, model: str) -> None:
+    """Where nothing runs them the request is refused with what runs."""
+    for framework in (None, "vLLM", "SGLang", "TensorRT-LLM"):
+        request = Request(gpu=card, model=model, precision="INT8", framework=framework)
+        if not tuple(problems_of(request, knowledge)):
+            assert resolve(request, knowledge).precision.name in _INTEGERS
+
+
+def test_int8_takes_what_starts_each_operation_from_python_last(knowledge: Knowledge) -> None:
+    """Phi-3-small runs in SGLang and transformers; SGLang is some ten times as fast there."""
+    small = resolve(Request(gpu="RTX 4090", model="phi-3-small", precision="INT8"), knowledge)
+    assert (small.framework.name, small.precision.name) == ("SGLang", "INT8 W8A8")
+
+
+def test_sglang_attends_apart_on_powers_of_two_alone(knowledge: Knowledge) -> None:
+    """Its prompt chunk is divided among the cards in whole pages."""
+    three = Request(gpu="3x H200", model="DeepSeek-R1", framework="SGLang", split="dp-attention")
+    assert "whole pages" in "; ".join(str(one) for one in problems_of(three, knowledge))
+    four = replace(three, gpu="4x H200")
+    assert not any("pages" in str(one) for one in problems_of(four, knowledge))

@@ -1,0 +1,39 @@
+"""Names of the files and folders that commands load, made from a model and a format."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.knowledge.types import Format
+from advisor.models.stored_tensors import Model
+
+_NOT_WORD = re.compile(r"[^A-Za-z0-9.]+")
+
+
+def folder_name(model: Model, precision: Format) -> str:
+    """Name a checkpoint in a format of its own: those are downloads of their own."""
+    return f"{file_word(model.name)}-{_words(precision.name)}"
+
+
+def file_word(name: str) -> str:
+    """A model's name as part of a file name: no separators, no leading dash."""
+    return name.replace("/", "-").replace("\\", "-").lstrip("-") or "model"
+
+
+def _words(text: str) -> str:
+    return _NOT_WORD.sub("-", text).strip("-")
+
+
+def gguf(model: Model, precision: Format) -> str:
+    """Name the GGUF file: the one that is there, else one named after model and format."""
+    stored = model.stored
+    if stored and stored.kind == "gguf" and stored.format_name == precision.name:
+        return file_word(stored.files[0].name)
+    kind = {"FP16": "F16", "FP32": "F32"}.get(precision.name, precision.name)
+    return f"{file_word(model.name)}-{kind.split(' ')[0]}.gguf"
+
+
+def projector(model: Model) -> str | None:
+    """Name the file for images; None where the model reads none."""
+    name = file_word(model.name)
+    return f"mmproj-{name}.gguf" if model.vision_parameters else None
