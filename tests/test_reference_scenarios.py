@@ -67,7 +67,7 @@ def test_context_framework_and_speculative_decoding_where_it_fits() -> None:
     assert "speculative decoding" in text("phi-3-small").lower()
 
 
-def test_low_bandwidth_is_named_and_a_smaller_llava_is_offered() -> None:
+def test_low_bandwidth_is_named_and_a_newer_model_that_sees_is_offered() -> None:
     assert advice("llava-4000").facts["gpu.bandwidth_class"] == "low"
     assert "360 GB/s" in text("llava-4000")
     smaller = next(
@@ -76,8 +76,8 @@ def test_low_bandwidth_is_named_and_a_smaller_llava_is_offered() -> None:
     names = {smaller.option.scenario.model.name} | {
         o.scenario.model.name for o in smaller.alternatives
     }
-    assert "llava-1.5-7b-hf" in names
-    assert "llava-1.5-7b" in text("llava-4000")
+    assert "Qwen3.5-9B" in names
+    assert "llava-1.5-7b-hf" not in names
 
 
 def test_the_difference_from_the_rule_of_thumb_is_explained() -> None:

@@ -20,7 +20,7 @@ from advisor.remedies.dominance import (
     marks_of,
 )
 from advisor.remedies.last_resort import proof_of
-from advisor.remedies.model import relatives
+from advisor.remedies.model import is_rated_higher, relatives
 from advisor.remedies.option import Base, Option
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import support
@@ -378,6 +378,7 @@ def _put_change(facts: dict[str, FactValue], before: _Before, option: Option) ->
     own, after = before.base.scenario, option.scenario
     if after.model is not own.model:
         facts["option.related"] = after.model.name in before.relatives
+        facts["option.rated_higher"] = is_rated_higher(before.base, after.model)
     facts["option.same_family"] = after.model.family == own.model.family
     _put_share(facts, "option.context_kept", after.context_tokens, own.context_tokens)
     _put_share(facts, "option.batch_kept", after.batch, own.batch)

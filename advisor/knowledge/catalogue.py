@@ -25,6 +25,23 @@ class CardRow(NamedTuple):
     unified_memory: bool | None
 
 
+class ModelRow(NamedTuple):
+    """A model whose size and release are known."""
+
+    parameters: int
+    name: str
+    family: str
+    modality: str
+    released: str
+
+
+def model_row(model: ModelRecord) -> ModelRow | None:
+    """Pick the row of a model; None where size or release is unknown."""
+    if not (model.parameters and model.released):
+        return None
+    return ModelRow(*(getattr(model, name) for name in ModelRow._fields))
+
+
 def card_row(card: Gpu) -> CardRow | None:
     """Pick the row of a card; None where memory or release is unknown."""
     dated = card.released or card.unified_memory
@@ -51,11 +68,14 @@ def groups(cards: Iterable[Gpu], models: Iterable[ModelRecord]) -> dict[str, obj
     """Give the rows of the cards, and the models by family and by kin, to be stored."""
     families: dict[str, list[str]] = {}
     relatives: dict[str, list[str]] = {}
+    sizes: list[ModelRow] = []
     for model in models:
         families.setdefault(family_key(model), []).append(model.name)
         relatives.setdefault(kin_key(model), []).append(model.name)
-    rows = [row for card in cards if (row := card_row(card))]
-    return {"cards": rows, "families": families, "kin": relatives}
+        if row := model_row(model):
+            sizes.append(row)
+    rows = [found for card in cards if (found := card_row(card))]
+    return {"cards": rows, "families": families, "kin": relatives, "sized": sizes}
 
 
 def kin(knowledge: Knowledge, name: str) -> Sequence[str]:
@@ -76,6 +96,15 @@ def cards(knowledge: Knowledge) -> Sequence[CardRow]:
         rows = (card_row(card) for card in knowledge.gpus.values())
         return [row for row in rows if row is not None]
     return [CardRow(*row) for row in cast("Sequence[Sequence[object]]", stored)]  # type: ignore[arg-type]  # written by card_row
+
+
+def sized(knowledge: Knowledge) -> Sequence[ModelRow]:
+    """List the models of known size and release, in file order."""
+    stored = knowledge.index.get("sized")
+    if stored is None:
+        rows = (model_row(model) for model in knowledge.models.values())
+        return [row for row in rows if row is not None]
+    return [ModelRow(*row) for row in cast("Sequence[Sequence[object]]", stored)]  # type: ignore[arg-type]  # written by model_row
 
 
 def siblings(knowledge: Knowledge, family: str, modality: str) -> Sequence[str]:

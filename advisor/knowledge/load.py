@@ -85,6 +85,8 @@ class Stored(Struct, frozen=True):
     switched_off: dict[str, object]
     unusual: tuple[str, ...] = ()
     """What is told of figures that are unlike all others."""
+    merit: Raw = Raw(b"{}")
+    """What leaderboards say, read when it is first asked for (``advisor.knowledge.merit``)."""
 
 
 def build(
@@ -107,6 +109,8 @@ def build(
     found = parse(files, problems)
     places = places_of(files)
     raise_at([p for p in problems if p.lint not in WARNINGS], shown, user, places)
+    index = dict(found.index)
+    merit = cast("str", index.pop("merit", "")) or "{}"
     return Stored(
         _raw(found.gpus),
         _raw(found.models),
@@ -117,10 +121,11 @@ def build(
         dict(found.policy),
         found.second_cards,
         dict(found.calibration),
-        dict(found.index),
+        index,
         dict(found.user_entries),
         dict(found.switched_off),
         tuple(str(moved_to(p, shown, user, places)) for p in problems if p.lint == UNUSUAL),
+        Raw(merit.encode()),
     )
 
 
@@ -172,7 +177,7 @@ def _knowledge(data: Stored, sha256: str) -> Knowledge:
         policy=data.policy,
         calibration=data.calibration,
         sha256=sha256,
-        index=data.index,
+        index={**data.index, "merit": data.merit},
         user_entries=data.user_entries,
         switched_off=data.switched_off,
         unusual=data.unusual,

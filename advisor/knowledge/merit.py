@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Final, Literal, cast
 
-from msgspec import Struct, field, json
+from msgspec import Raw, Struct, field, json
 
 from advisor.knowledge.field_kinds import Flag, Kind, Number, Text, choices
 from advisor.knowledge.types import Knowledge
@@ -89,11 +89,41 @@ class Merits(Struct, frozen=True):
     """The newest day of any figure."""
 
 
+class _Stored(Struct, frozen=True):
+    """What most questions need of it: the rest is passed over."""
+
+    uses: Mapping[str, Raw] = {}
+    as_of: str = ""
+
+
+def _text(knowledge: Knowledge) -> Raw | str:
+    """Give what is stored, as JSON; nothing for knowledge that was made by hand."""
+    return cast("Raw | str | None", knowledge.index.get("merit")) or "{}"
+
+
 @by_identity
 def merits(knowledge: Knowledge) -> Merits:
-    """Give them; nothing for knowledge that was made by hand."""
-    stored = cast("str | None", knowledge.index.get("merit"))
-    return json.decode(stored, type=Merits) if stored else Merits()
+    """Give everything that boards say."""
+    return json.decode(_text(knowledge), type=Merits)
+
+
+@by_identity
+def _stored(knowledge: Knowledge) -> _Stored:
+    return json.decode(_text(knowledge), type=_Stored)
+
+
+@by_identity
+def _of_use(knowledge: Knowledge, use: str) -> Mapping[str, Merit]:
+    found = _stored(knowledge).uses.get(use)
+    return json.decode(found, type=dict[str, Merit]) if found else {}
+
+
+def is_aged(knowledge: Knowledge, released: str | None) -> bool:
+    """Whether a model is older than ``merit_oldest_years`` by the newest figure of any board."""
+    newest = _stored(knowledge).as_of
+    if not newest or not released:
+        return False
+    return released < f"{int(newest[:4]) - int(knowledge.policy['merit_oldest_years'])}{newest[4:]}"
 
 
 def merit_of(knowledge: Knowledge, name: str, hf_id: str | None, use: str) -> Merit | None:
@@ -105,7 +135,7 @@ def merit_of(knowledge: Knowledge, name: str, hf_id: str | None, use: str) -> Me
         hf_id: Its repository, by which models of the public list are known.
         use: One of ``USES``.
     """
-    found = merits(knowledge).uses.get(use, {})
+    found = _of_use(knowledge, use)
     return found.get(name) or found.get(hf_id or "")
 
 

@@ -1,4 +1,7 @@
-"""What-ifs with another model: of each the most faithful format that fits with some room."""
+"""What-ifs with another model: of each the most faithful format that fits with some room.
+
+The best by merit come first (docs/merit.md), and none for which a newer one of its class is better.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from msgspec.structs import replace
 from advisor.errors import UserError
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge import catalogue
-from advisor.knowledge.types import Format, Knowledge, ModelRecord
+from advisor.knowledge.catalogue import ModelRow
+from advisor.knowledge.merit import is_aged, merit_of, purposes
+from advisor.knowledge.types import Format, Knowledge
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.remedies.formats import Sized, faithful_formats
@@ -27,8 +32,8 @@ _MOST_PEERS, _MOST_PEERS_TRIED = 2, 6
 _CLEARLY_SMALLER, _MUCH_SMALLER = 0.85, 0.25
 _MOST_TIMES_LARGER, _FEW_ACTIVE = 2.5, 0.35
 """A mixture beside a dense model: its parameters, and those that a token uses, at most."""
-_PURPOSES = ("code", "math", "ocr", "guard")
-"""Words by which a name says that a model is made for one thing."""
+_OF_A_CLASS = 1.25
+"""A model stands for others of at least its size, and of this much less."""
 _FOUR_BITS = 4
 _FEW_BITS = 3.3
 _FEWEST_BITS = 4.25
@@ -36,21 +41,57 @@ _FEWEST_BITS = 4.25
 
 
 def propose(base: Base, *_: object) -> Iterator[Option]:
-    """Smaller relatives of the same kind, the largest that fit first."""
-    found = list(islice(_smaller_relatives(base), _MOST_MODELS))
-    yield from found
+    """Smaller relatives of the same kind, and recent models of others, the best that fit first."""
+    own, known = base.scenario.model, base.knowledge
+    smaller = [
+        m for m in relatives(known, own) if m.parameters <= own.parameters * _CLEARLY_SMALLER
+    ]
+    aged = not base.fits and any(is_aged(known, model.released) for model in smaller)
+    peers = _peer_models(base) if aged else []
+    found = list(islice(_in_order(base, smaller, peers), _MOST_MODELS))
     largest = max((o.scenario.model.parameters for o in found), default=0)
-    far_off = largest < base.scenario.model.parameters * _MUCH_SMALLER
-    if not base.fits and (len(found) < _FEW_MODELS or far_off):
-        yield from _peer_models(base)
+    far_off = largest < own.parameters * _MUCH_SMALLER
+    if not base.fits and not aged and (len(found) < _FEW_MODELS or far_off):
+        peers = _peer_models(base)
+    yield from (one for one in found if not _is_outdone(base, one.scenario.model, [*peers, *found]))
+    yield from peers
 
 
-def _smaller_relatives(base: Base) -> Iterator[Option]:
-    for model in relatives(base.knowledge, base.scenario.model):
-        if model.parameters <= base.scenario.model.parameters * _CLEARLY_SMALLER:
-            option = _in_best_format(base, model, REMEDY)
-            if option:
-                yield option
+def _in_order(base: Base, models: Sequence[Model], peers: Sequence[Option]) -> Iterator[Option]:
+    """Give relatives that fit, the best first, but those that a newer model outdoes."""
+    for model in sorted(models, key=lambda model: -_merit(base, model)):
+        option = None if _is_outdone(base, model, peers) else _in_best_format(base, model, REMEDY)
+        if option:
+            yield option
+
+
+def _is_outdone(base: Base, old: Model | ModelRow, options: Sequence[Option]) -> bool:
+    """Whether a model that is better and newer fits: one of its class, or newer by a year."""
+    for new in (option.scenario.model for option in options):
+        if new.released and old.released and new.released > old.released:
+            by_a_year = f"{int(new.released[:4]) - 1}{new.released[4:]}" >= old.released
+            of_class = new.parameters <= old.parameters * _OF_A_CLASS
+            if (by_a_year or of_class) and _merit(base, new) > _merit(base, old):
+                return True
+    return False
+
+
+def _merit(base: Base, model: Model | ModelRow) -> float:
+    """Give the points a model is ranked by; 0 where nobody measured it or a relative."""
+    found = merit_of(base.knowledge, model.name, None, _use(base.scenario.model))
+    return found.counted if found else 0.0
+
+
+def is_rated_higher(base: Base, model: Model) -> bool:
+    """Whether leaderboards rate a model above the requested one, for what that one is for."""
+    return _merit(base, model) > _merit(base, base.scenario.model) > 0
+
+
+def _use(model: Model) -> str:
+    """Say what a model is for, as far as its name and kind tell."""
+    if "code" in purposes(model.name):
+        return "code"
+    return model.modality if model.modality in {"vision", "embedding"} else "chat"
 
 
 def _in_best_format(base: Base, model: Model, remedy: Remedy) -> Option | None:
@@ -140,39 +181,44 @@ def _spare(base: Base, scenario: Scenario) -> float:
     return share * usable / scenario.gpus
 
 
-def _peer_models(base: Base) -> Iterator[Option]:
-    """Recent models of other families and the same kind, the nearest in size that fit."""
+def _peer_models(base: Base) -> Sequence[Option]:
+    """Recent models of other families and the same kind, the best that fit."""
     families = {base.scenario.model.family}
-    tried = 0
-    for name in _peers(base):
-        record = base.knowledge.models[name]
-        if record.family in families or tried == _MOST_PEERS_TRIED:
+    found: list[Option] = []
+    for row in islice(_peers(base), _MOST_PEERS_TRIED):
+        if row.family in families or _is_outdone(base, row, found):
             continue
-        model = _sized(name, base.knowledge)
+        model = _sized(row.name, base.knowledge)
         option = _in_best_format(base, model, REMEDY) if model else None
-        tried += 1
         if option:
-            families.add(record.family)
-            yield option
-        if len(families) > _MOST_PEERS:
-            return
+            families.add(row.family)
+            found.append(option)
+        if len(found) == _MOST_PEERS:
+            break
+    return found
 
 
-def _peers(base: Base) -> Sequence[str]:
-    """Names of smaller recent models of the same kind that the cards may hold, largest first."""
+def _peers(base: Base) -> Sequence[ModelRow]:
+    """List smaller recent models that the cards may hold, the best first."""
     own, usable = base.scenario.model, base.memory.usable_bytes or 0
     most = min(usable * 8 / _FEWEST_BITS, own.parameters * _CLEARLY_SMALLER)
-    return [name for size, name in _recent(base.knowledge, own.modality) if size <= most]
+    found = _recent(base, own, 0.0, most)
+    return sorted(found, key=lambda row: -_merit(base, row))
 
 
-def _recent(knowledge: Knowledge, modality: str) -> Sequence[tuple[int, str]]:
-    """Parameters and names of the recent models of a kind, the largest first; sorted once."""
-    oldest = knowledge.policy["peer_oldest_year"]
+def _recent(base: Base, own: Model, least: float, most: float) -> Sequence[ModelRow]:
+    """List recent models of a size, a kind and no other purpose, the largest first.
+
+    A model that reads images too may stand for one that does not.
+    """
+    oldest = base.knowledge.policy["peer_oldest_year"]
+    kinds = {own.modality, "vision"} if own.modality == "text" else {own.modality}
     found = (
-        (model.parameters, model.name)
-        for model in knowledge.models.values()
-        if model.modality == modality and model.parameters
-        if model.released and int(model.released[:4]) >= oldest
+        row
+        for row in catalogue.sized(base.knowledge)
+        if least <= row.parameters <= most and row.modality in kinds
+        if int(row.released[:4]) >= oldest
+        if purposes(row.name) <= purposes(own.name)
     )
     return sorted(found, reverse=True)
 
@@ -196,7 +242,7 @@ def _with_model(base: Base, scenario: Scenario, model: Model) -> Scenario | None
 
 
 def _mixtures(base: Base, *_: object) -> Iterator[Option]:
-    """Mixtures of experts about as large as a dense model that is slow here, the newest first.
+    """Mixtures of experts about as large as a dense model that is slow here, the best first.
 
     A token reads a small part of them, so they are quick where memory is wide and slow.
     """
@@ -204,7 +250,7 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
     if own.shape.moe or not (base.fits and base.speed) or base.speed.decode_tok_s.estimate >= slow:
         return
     families = {own.family}
-    for record in _of_its_size(base.knowledge, own):
+    for record in _of_its_size(base, own):
         model = _sized(record.name, base.knowledge) if record.family not in families else None
         if model and model.shape.moe and model.active_parameters <= own.parameters * _FEW_ACTIVE:
             option = _in_best_format(base, model, MIXTURE)
@@ -215,20 +261,10 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
             return
 
 
-def _of_its_size(knowledge: Knowledge, own: Model) -> Sequence[ModelRecord]:
-    """Recent models about as large and made for nothing that this one is not, the newest first."""
+def _of_its_size(base: Base, own: Model) -> Sequence[ModelRow]:
+    """List recent models about as large, the best first."""
     least, most = own.parameters * _CLEARLY_SMALLER, own.parameters * _MOST_TIMES_LARGER
-    found = (
-        (record.released or "", size, record)
-        for size, name in _recent(knowledge, own.modality)
-        if least <= size <= most and not _purposes(name) - _purposes(own.name)
-        for record in (knowledge.models[name],)
-    )
-    return [record for *_, record in sorted(found, key=lambda row: row[:2], reverse=True)]
-
-
-def _purposes(name: str) -> set[str]:
-    return {word for word in _PURPOSES if word in name.casefold()}
+    return sorted(_recent(base, own, least, most), key=lambda row: -_merit(base, row))
 
 
 def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:

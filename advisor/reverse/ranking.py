@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from advisor.knowledge.merit import Merit, merit_of, merits
+from advisor.knowledge.merit import Merit, is_aged, merit_of
 from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reverse.answers import Answer, RatedModel, Wish, ascending, descending
@@ -96,11 +96,9 @@ class Ranking(Struct, frozen=True):
         return merit_of(self.knowledge, model.name, model.hf_id, self.wish.use or "")
 
     def _is_old(self, model: Model) -> bool:
-        newest = merits(self.knowledge).as_of
-        if not newest or self.wish.use in {None, _EMBEDS}:
+        if self.wish.use in {None, _EMBEDS}:
             return False
-        oldest = int(newest[:4]) - int(self.knowledge.policy["merit_oldest_years"])
-        return (model.released or newest) < f"{oldest}{newest[4:]}"
+        return is_aged(self.knowledge, model.released)
 
 
 def _age(model: Model) -> tuple[bool, int]:

@@ -34,7 +34,7 @@ _TABLES = {
 }
 _WHOLE = {"calibration": "speed parameters", "second_cards": "list of second cards"}
 """Fields of the knowledge that count as one entry."""
-_GROUPS = ("cards", "families", "kin")
+_GROUPS = ("cards", "families", "kin", "sized")
 """Parts of the index that are worked out from the records where they are missing."""
 _WORDED = frozenset({"template", "veto text", "note text"})
 """Parts of a rule that reports say."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.knowledge.merit import merit_of
 from advisor.remedies.model import relatives
+from advisor.remedies.option import Option
 from advisor.report.assembly import document
 from tests.remedies.asking import advised, advisor, run_again
 
@@ -61,11 +63,48 @@ def test_a_smaller_model_comes_in_the_most_faithful_format_that_fits() -> None:
 
 
 def test_a_smaller_model_of_a_quantised_request_may_take_more_bits() -> None:
-    advice = advised(gpu="RTX 4090", model="llama-3.1-70b", precision="Q4_K_M")
-    smaller = next(o for o in advice.options if o.scenario.model.name == "Llama-3.1-8B")
+    advice = advised(gpu="RTX 3060 12GB", model="qwen3.6-27b", precision="Q4_K_M")
+    smaller = next(o for o in advice.options if o.scenario.model.name == "Qwen3.5-9B")
     assert smaller.scenario.precision.name == "Q8_0"
     known = relatives(advisor().knowledge, advice.scenario.model)
     assert smaller.scenario.model in known
+
+
+def peers(**request: object) -> dict[str, Option]:
+    advice = advised(**request)
+    return {o.scenario.model.name: o for o in advice.options if o.action == "smaller-model"}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "model"),
+    [
+        ("RTX 4070", "llama-3.1-70b"),
+        ("RTX 4090", "llama-2-70b"),
+        ("RTX 4070", "gemma-2-27b"),
+        ("RTX 3060 12GB", "qwen2.5-72b"),
+        ("RTX 3060 12GB", "llava-1.6-34b"),
+    ],
+)
+def test_no_old_model_is_offered_where_a_better_and_newer_one_fits(gpu: str, model: str) -> None:
+    """Of two that fit, one that is better and newer by a year leaves the other out."""
+    knowledge = advisor().knowledge
+    found = [option.scenario.model for option in peers(gpu=gpu, model=model).values()]
+    use = "vision" if "llava" in model else "chat"
+    rated = {m.name: merit_of(knowledge, m.name, m.hf_id, use) for m in found}
+    assert found
+    for old in found:
+        for new in found:
+            one, other = rated[new.name], rated[old.name]
+            better = one is not None and one.counted > (other.counted if other else 0.0)
+            years = int((new.released or "0")[:4]) - int((old.released or "9")[:4])
+            assert not (better and years > 1), (old.name, new.name)
+    assert max(m.released or "" for m in found) > "2026"
+
+
+def test_a_coder_is_not_replaced_by_a_model_for_another_purpose() -> None:
+    found = peers(gpu="RTX 4070", model="qwen3-coder-30b-a3b", precision="Q8_0")
+    assert found
+    assert not any("math" in name.casefold() for name in found)
 
 
 def test_one_change_is_shown_once() -> None:

