@@ -14,6 +14,7 @@ from advisor.cli.options import KnowledgeFolder, Length, Output, RulesFolder, Te
 from advisor.cli.reverse import Form, GivenCards, GivenModels, gpus_for, models_for
 from advisor.errors import RequestError
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.merit import use_said
 from advisor.reading.sentences import Read, read_sentence
 from advisor.scenario.settings import FLAGS, KEYS, SETTINGS, WITH_UNITS
 from advisor.units import shell_word
@@ -86,6 +87,7 @@ def _list(read: Read, form: str, output: Path | None, knowledge: list[Path] | No
             taken[key] = value if isinstance(value, int) else str(value)
         else:
             read.left.append(f"{key.replace('_', '-')} {value}")
+    _take_use(read, taken)
     _show(read, f"{read.asks} {_as_flags(taken)}", aside=form != "text")
     if "precision" in taken:
         taken["precision"] = [taken["precision"]]
@@ -95,9 +97,17 @@ def _list(read: Read, form: str, output: Path | None, knowledge: list[Path] | No
     answer(**{**usual, **taken, "format_": written, "output": output, "knowledge": knowledge})
 
 
+def _take_use(read: Read, taken: dict[str, object]) -> None:
+    """Take what the model is for from the words that say nothing else."""
+    said = {phrase: use for phrase in read.left if (use := use_said(phrase))}
+    if said and "modality" not in taken:
+        phrase, taken["for_"] = next(iter(said.items()))
+        read.left.remove(phrase)
+
+
 def _as_flags(said: Mapping[str, object]) -> str:
     order = dict.fromkeys(("gpu", "model", *KEYS, *said))
-    flags = ((key, shell_word(str(said[key]))) for key in order if key in said)
+    flags = ((key.strip("_"), shell_word(str(said[key]))) for key in order if key in said)
     return " ".join(dict.fromkeys(f"--{key.replace('_', '-')} {value}" for key, value in flags))
 
 

@@ -47,6 +47,8 @@ _PREFER = (
     "quality: the least measured loss that fits and is fast enough. balanced and speed: the "
     "smallest format that loses little. Models are ranked by merit, or with speed by tokens/s."
 )
+_CARDS = 4
+"""Equal cards of each kind that are tried where no number was stated: what one board takes."""
 _PANELS = (None, _RUN, _ENOUGH, _HOST, _WHICH, _HUB, _OUTPUT)
 
 
@@ -194,7 +196,8 @@ class GivenCards(Given, frozen=True, kw_only=True):
     gpus: Annotated[
         int | None,
         typer.Option(
-            help="Up to this many equal cards; the fewest that run it are listed. (default: 1)",
+            help="Up to this many equal cards; the fewest that run it are listed. "
+            f"(default: {_CARDS})",
             rich_help_panel=_RUN,
         ),
     ] = None
@@ -289,7 +292,7 @@ def gpus_for(given: GivenCards) -> None:
     cards have none and stand behind those that have one.
     """
     reader, known = Reader(), load_knowledge(given.knowledge)
-    settings = _settings(given, given.gpus, given.prefer, reader)
+    settings = _settings(given, given.gpus or _CARDS, given.prefer, reader)
     limit = _limit(reader, given.limit)
     wanted = reverse.CardFilter(
         vendor=given.vendor,

@@ -150,6 +150,24 @@ def figures_for(
             yield figure, kept.boards[figure.board]
 
 
+_SAID: Final[Mapping[str, Use]] = {
+    "chat": "chat", "chatting": "chat", "chatbot": "chat", "writing": "chat",
+    "code": "code", "coding": "code", "coder": "code", "programming": "code",
+    "reasoning": "reasoning", "thinking": "reasoning", "math": "reasoning", "maths": "reasoning",
+    "vision": "vision", "images": "vision", "pictures": "vision", "screenshots": "vision",
+    "agent": "agents", "agents": "agents", "agentic": "agents", "tools": "agents",
+    "embedding": "embedding", "embeddings": "embedding", "retrieval": "embedding",
+    "long-context": "long-context", "long documents": "long-context",
+}  # fmt: skip
+"""Words by which people say what a model is for."""
+
+
+def use_said(phrase: str) -> Use | None:
+    """Give the use that a phrase of a question says; None where it says none."""
+    folded = phrase.casefold()
+    return _SAID.get(folded) or next(filter(None, map(_SAID.get, folded.split())), None)
+
+
 def purposes(name: str) -> set[str]:
     """Give what a name says that a model is made for; nothing where it is made for all."""
     return {"code" if "cod" in word or "dev" in word else word

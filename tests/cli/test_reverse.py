@@ -130,3 +130,26 @@ def test_a_terminal_gets_a_table_with_bars(
     assert done.code == 0
     assert "█" in done.out
     assert "used" in done.out
+
+
+@pytest.mark.parametrize(
+    ("question", "use"),
+    [
+        ("which coding model runs best on my RTX 4070", "code"),
+        ("best model for agents on an RTX 4070", "agents"),
+        ("what can I run on an RTX 4070", None),
+    ],
+)
+def test_the_words_of_a_question_say_what_the_model_is_for(
+    capsys: Capture, question: str, use: str | None
+) -> None:
+    said = run(capsys, "ask", question).out.splitlines()
+    assert said[0].endswith(f"--for {use}" if use else "'RTX 4070'")
+    assert any(line.startswith(f"Ranked by merit for {use or 'chat'}") for line in said)
+
+
+def test_several_cards_of_a_kind_are_tried_where_no_number_is_stated(capsys: Capture) -> None:
+    asked = ("gpus-for", "--model", "llama-3-70b", "--format", "json", "--limit", "all")
+    doc = json.loads(run(capsys, *asked).out)
+    counts = {row["scenario"]["gpus"] for row in doc["rows"]}
+    assert counts == {1, 2, 3, 4}
