@@ -75,7 +75,9 @@ class Given(Struct, frozen=True, kw_only=True):
             rich_help_panel=_RUN,
         ),
     ] = None
-    context: Annotated[int | None, flag_of("context", panel=_RUN)] = None
+    context: Annotated[
+        int | None, flag_of("context", panel=_RUN, default="what the use takes, else 4096")
+    ] = None
     batch: Annotated[int | None, flag_of("batch", panel=_RUN)] = None
     kv_cache: Annotated[str | None, flag_of("kv_cache", panel=_RUN)] = None
     gpu_memory_utilization: Annotated[str | None, flag_of("gpu_memory_utilization", panel=_RUN)] = (
