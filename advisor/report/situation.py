@@ -15,7 +15,7 @@ from advisor.report.figures import flag, known, say
 from advisor.report.memory_view import places_layers, runs
 from advisor.report.template_writer import SEED, variation
 from advisor.report.views import View
-from advisor.units import plain
+from advisor.units import plain, shell_word
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice, EachCardDoc, GpuDoc, SpeedDoc
@@ -68,6 +68,12 @@ def _described(card: EachCardDoc, count: int) -> str:
     named, memory = cards_named(card.name, count), f.size(card.vram_bytes)
     told = say("card.each" if count > 1 else "card.with", card=named, memory=memory)
     return say("card.read", card=told, bandwidth=read) if read else told
+
+
+def _cards_asked(doc: Advice) -> str:
+    count = doc.request.get("gpus")
+    said = f"--gpu {shell_word(plain(str(doc.request.get('gpu', ''))))}"
+    return f"{said} --gpus {count}" if count else said
 
 
 def _unequal_cards(doc: Advice) -> str:
@@ -291,6 +297,7 @@ WRITERS: Mapping[str, Writer] = {
     "fit.tight": lambda d: flag(d.verdict.state == "tight"),
     "fit.offloadable": lambda d: flag(_offloadable(d)),
     "options.recommended": lambda d: flag(d.recommendations),
+    "gpu.asked": _cards_asked,
     "gpu.cards": _cards,
     "gpu.unequal_cards": _unequal_cards,
     "gpu.card_shares": _card_shares,
