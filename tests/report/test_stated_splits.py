@@ -59,10 +59,10 @@ def test_short_ram_is_named_where_the_card_holds_its_part(request_: Request) -> 
 @pytest.mark.parametrize(
     ("request_", "change", "words"),
     [
-        (EXPERTS_SHORT, {"cpu_experts": 13}, "Move the experts of 35 layers back to the card"),
+        (EXPERTS_SHORT, {"cpu_experts": 14}, "Move the experts of 34 layers back to the card"),
         (LAYERS_SHORT, {"gpu_layers": "all"}, "Put the whole model on the card"),
         (LAYERS, {"gpu_layers": "all"}, "Put the whole model on the card"),
-        (EXPERTS, {"cpu_experts": 13}, "Move the experts of 7 layers back to the card"),
+        (EXPERTS, {"cpu_experts": 14}, "Move the experts of 6 layers back to the card"),
     ],
 )
 def test_the_way_back_to_the_card_comes_first_and_is_worded_so(
