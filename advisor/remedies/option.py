@@ -261,6 +261,9 @@ def _choice_changes(
         expected = choices.default_pair(text(), stated, split=split)
     if expected is None or expected[0] is not scenario.precision:
         added["precision"] = scenario.precision.name
+        named = choices.default_pair(scenario.precision.name, stated, split=split)
+        if named is None or named[1] is not framework:
+            added["framework"] = framework.name
     return added
 
 

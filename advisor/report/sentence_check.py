@@ -142,6 +142,7 @@ def _names(doc: Advice) -> list[str]:
     asked = doc.scenario
     each = {card.name for card in asked.cards}
     found = each | {asked.model.name, gpu.name if gpu else "", asked.draft_model or ""}
+    found.add(str(doc.request.get("gpu") or ""))
     for item in doc.recommendations:
         setup = item.setup
         each_setup = [setup, *(other.setup for other in item.alternatives)]

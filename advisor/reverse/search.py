@@ -209,7 +209,7 @@ class Search(Struct):
         shape, gpu, gpus = model.shape, cards.gpu, cards.count
         key = (
             (gpu.vendor, gpu.compute_capability, gpu.architecture),
-            (shape.outer_type or shape.model_type, bool(model.vision_parameters)),
+            (shape.outer_type or shape.model_type, model.modality, bool(model.vision_parameters)),
             (gpus, shape.heads if gpus > 1 else 0, shape.moe is not None, model.native_formats),
         )
         found = self._pairs.get(key)

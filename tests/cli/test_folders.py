@@ -22,6 +22,7 @@ WITHOUT: Mapping[str, tuple[str, str]] = {
     "runtimes": ("rules templates", KNOWLEDGE_ALONE),
     "knowledge find": ("rules templates", KNOWLEDGE_ALONE),
     "knowledge check": ("rules templates", KNOWLEDGE_ALONE),
+    "knowledge age": ("rules templates", KNOWLEDGE_ALONE),
     "knowledge update": ("rules templates knowledge", "writes a list of the user's"),
     "measure add": ("rules templates", KNOWLEDGE_ALONE),
     "measure list": ("rules templates", KNOWLEDGE_ALONE),

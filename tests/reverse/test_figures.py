@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 from msgspec.structs import replace
@@ -28,9 +29,11 @@ from advisor.reverse import (
     models_for,
 )
 from advisor.reverse.answers import Reader, Wish, read_wish, with_cards
+from advisor.reverse.ranking import context_for
 from advisor.reverse.search import least_read_bytes, least_weight_bytes
 from advisor.scenario import support
 from advisor.scenario.choices import runs
+from advisor.scenario.figures import margin_of
 from advisor.scenario.settings import Request
 from advisor.units import GIB
 from tests.reverse.asking import advisor, drawn_card, drawn_settings, knowledge
@@ -123,8 +126,22 @@ def sized_models(rng: random.Random, count: int) -> Iterator[Model]:
             continue
 
 
-def brute_force(wish: Wish, gpu: Gpu, gpus: int, model: Model) -> dict[str, float | None]:
-    """Estimate every format by itself; give those that fit with their speed."""
+def usual_context(wish: Wish, model: Model) -> int | None:
+    """What the use takes where none is stated, as far as the model goes."""
+    needed = context_for(wish, knowledge().policy)
+    trained = model.trained_context_tokens
+    return min(needed, trained) if needed and trained else needed
+
+
+class Fit(NamedTuple):
+    """A format that fits: its speed, and whether only just."""
+
+    speed: float | None
+    thin: bool
+
+
+def brute_force(wish: Wish, gpu: Gpu, gpus: int, model: Model) -> dict[str, Fit]:
+    """Estimate every format by itself; give those that fit."""
     found = {}
     for precision in wish.formats:
         for framework in [wish.framework] if wish.framework else knowledge().frameworks.values():
@@ -140,7 +157,7 @@ def brute_force(wish: Wish, gpu: Gpu, gpus: int, model: Model) -> dict[str, floa
                 model=model.name,
                 precision=precision.name,
                 framework=framework.name,
-                context=request.context,
+                context=request.context or usual_context(wish, model),
                 batch=request.batch,
                 gpus=request.gpus,
                 kv_cache=request.kv_cache,
@@ -148,7 +165,8 @@ def brute_force(wish: Wish, gpu: Gpu, gpus: int, model: Model) -> dict[str, floa
             base = advisor().estimate(asked)
             if base.card_fits:
                 speed = base.speed.decode_tok_s.estimate if base.speed else None
-                found[precision.name] = speed
+                thin = margin_of(base.memory, knowledge().policy) == "thin"
+                found[precision.name] = Fit(speed, thin)
             break
     return found
 
@@ -169,14 +187,19 @@ def test_what_is_left_out_is_what_trying_everything_leaves_out(seed: int) -> Non
         except UserError:
             assert found == "does_not_fit"  # its weights alone are too large; the rest is unknown
             continue
-        allowed = {name: speed for name, speed in fitting.items() if may_be_taken(wish, name)}
+        allowed = {name: fit for name, fit in fitting.items() if may_be_taken(wish, name)}
         least = wish.min_speed_tok_s
-        enough = [n for n, s in allowed.items() if least is None or (s is not None and s >= least)]
+        enough = [
+            name
+            for name, fit in allowed.items()
+            if least is None or (fit.speed is not None and fit.speed >= least)
+        ]
         if isinstance(found, Answer):
             chosen = found.scenario.precision
             assert chosen.name in enough
             if wish.prefer == "quality":
-                order = [support.quality_order(knowledge().formats[n]) for n in enough]
+                roomy = [name for name in enough if not allowed[name].thin] or enough
+                order = [support.quality_order(knowledge().formats[name]) for name in roomy]
                 assert support.quality_order(chosen) == min(order)
         else:
             assert not enough
