@@ -24,11 +24,11 @@ from advisor.runtimes import runtime_of
 from advisor.runtimes.base import CacheShape, Cells, Range, Weights
 from advisor.scenario.figures import UNCHECKED, CacheRoom, CardMemory, Memory
 from advisor.scenario.scenario import (
+    holding,
     is_pipeline,
     sequences_of_a_rank,
     size_key,
     split_of,
-    with_batch,
 )
 from advisor.units import plain
 
@@ -87,7 +87,7 @@ def estimate_memory(scenario: Scenario, knowledge: Knowledge) -> Memory:
     cards = cards_of(scenario, knowledge)
     held = _held(scenario, knowledge, cards)
     if held is not None:
-        scenario = with_batch(scenario, held)
+        scenario = holding(scenario, held)
     return _memory(scenario, _whole_demand(scenario, knowledge, cards), cards, held)
 
 
@@ -112,7 +112,7 @@ def free_bytes(
     if cards[0].usable is None:
         return None
     if not in_full and runtime_of(scenario.framework).claims_memory:
-        scenario = with_batch(scenario, 1)
+        scenario = holding(scenario, 1)
     demand_of = _fresh_demand if once else _whole_demand
     return _least_free(demand_of(scenario, knowledge, cards).cards, cards)
 
@@ -136,7 +136,7 @@ def _held(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> in
         return None
 
     def lacks(batch: int) -> bool:
-        demand = _fresh_demand(with_batch(scenario, batch), knowledge, cards)
+        demand = _fresh_demand(holding(scenario, batch), knowledge, cards)
         return _least_free(demand.cards, cards) < 0
 
     whole = _whole_demand(scenario, knowledge, cards)
@@ -178,7 +178,8 @@ def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> 
     fixed = fixed_of(scenario, knowledge, cards)
     weights, cache, placement = fixed.weights, fixed.cache, fixed.placement
     runtime = runtime_of(scenario.framework)
-    each = replace(scenario, batch=sequences_of_a_rank(scenario))
+    slots = -(-scenario.slots * sequences_of_a_rank(scenario) // scenario.batch)
+    each = replace(scenario, batch=sequences_of_a_rank(scenario), slots=slots)
     cells = runtime.cells(each, cache.window, each.context_tokens, each.batch)
     found = runtime.compute(each, cache, cells, placement, knowledge.policy)
     seen = runtime.image_compute(each, knowledge.policy)
@@ -383,6 +384,7 @@ def _card(share: _Share, card: Card) -> CardMemory:
         overhead_bytes=overhead.central,
         low_bytes=required - share.below - (overhead.central - overhead.low),
         high_bytes=required + share.above + (overhead.high - overhead.central),
+        share_binds=card.share_binds,
     )
 
 

@@ -23,6 +23,7 @@ from advisor.runtimes.base import (
     Range,
     Weights,
 )
+from advisor.runtimes.server import corrected_share, shown_bytes
 from advisor.scenario.figures import Memory
 from advisor.scenario.scenario import Scenario, claimed_share, is_pipeline, offloads, split_of
 from advisor.units import GIB
@@ -190,6 +191,8 @@ class Card(Struct, frozen=True):
     overhead: Range
     cache_share: float = 1.0
     """Part of what is free beside weights and buffers that the cache may take."""
+    share_binds: bool = False
+    """What is usable is the share that the framework claims, less than the system leaves."""
 
     def offers(self, beside_cache: int) -> int:
         """Say how much is usable in all when so many bytes are taken by all but the cache."""
@@ -213,20 +216,30 @@ def card_of(
         return Card(gpu.name if gpu else "", None, None, overhead)
     capacity = gpu.vram_bytes
     claim = Claim(framework.memory_fraction)
-    usable = usable_bytes(gpu, capacity, framework, knowledge.policy, claim)
-    return Card(gpu.name, capacity, usable, overhead, _cache_share(framework, claim))
+    usable, binds = _claimed(gpu, capacity, framework, knowledge.policy, claim)
+    return Card(gpu.name, capacity, usable, overhead, _cache_share(framework, claim), binds)
+
+
+def _claimed(
+    gpu: Gpu, capacity: int, framework: Framework, policy: Mapping[str, float], claim: Claim
+) -> tuple[int, bool]:
+    """Say what is usable, and whether the claimed share says so."""
+    usable, left = (
+        usable_bytes(gpu, capacity, framework, policy, one)
+        for one in (claim, Claim(None, claim.others))
+    )
+    return usable, usable < left
 
 
 def _told(card: Card, gpu: Gpu | None, scenario: Scenario, knowledge: Knowledge) -> Card:
     """Give the card as a scenario's framework is told to use it, where it is told."""
-    if scenario.eager:
-        for name in runtime_of(scenario.framework).graph_overheads:
-            card = replace(card, overhead=card.overhead - _named(name, knowledge.policy))
     claim = claim_of(scenario)
     if gpu is None or card.capacity is None or claim == Claim(scenario.framework.memory_fraction):
         return card
-    usable = usable_bytes(gpu, card.capacity, scenario.framework, knowledge.policy, claim)
-    return replace(card, usable=usable, cache_share=_cache_share(scenario.framework, claim))
+    framework = scenario.framework
+    usable, binds = _claimed(gpu, card.capacity, framework, knowledge.policy, claim)
+    share = _cache_share(framework, claim)
+    return replace(card, usable=usable, cache_share=share, share_binds=binds)
 
 
 def claim_of(scenario: Scenario) -> Claim:
@@ -243,8 +256,10 @@ def usable_bytes(
 ) -> int:
     """Say what a framework may use of a card like this one with ``capacity`` bytes."""
     usable = capacity - _reserve(gpu, capacity, policy) - claim.others
+    if runtime_of(framework).context_outside_share and not gpu.unified_memory:
+        usable -= _context(gpu, policy).central
     if claim.fraction is not None and not _shares_what_is_free(framework):
-        usable = min(usable, int(capacity * _share(claim.fraction)))
+        usable = min(usable, int(shown_bytes(gpu, capacity, policy) * _share(claim.fraction)))
     return max(usable, 0)
 
 
@@ -274,7 +289,8 @@ def cards_of(scenario: Scenario, knowledge: Knowledge) -> tuple[Card, ...]:
         for gpu in scenario.cards or (scenario.gpu,)
     )
     if trades(scenario):
-        traded = communication(backend, knowledge.policy)
+        library = communication(backend, knowledge.policy)
+        traded = runtime_of(framework).communication(scenario, knowledge.policy, library)
         found = tuple(replace(card, overhead=card.overhead + traded) for card in found)
     return found if scenario.cards else found * scenario.gpus
 
@@ -314,10 +330,8 @@ def _reserve(gpu: Gpu, capacity: int, policy: Mapping[str, float]) -> int:
         small = capacity <= policy.get(f"reserve_{gpu.segment}_small_bytes", 0.0)
         kept = f"reserve_{gpu.segment}_small_share" if small else _unified_share(gpu, policy)
         return round(capacity * policy[kept] / _PERCENT)
-    reserve = policy[f"reserve_{gpu.segment}_bytes"]
-    if gpu.segment == "datacenter" and (gpu.vram_type or "").startswith("GDDR"):
-        reserve += capacity * policy["reserve_ecc_gddr_share"] / _PERCENT
-    return round(reserve)
+    checked = capacity * corrected_share(gpu, policy) / _PERCENT
+    return round(policy[f"reserve_{gpu.segment}_bytes"] + checked)
 
 
 def _overhead(
@@ -325,14 +339,23 @@ def _overhead(
 ) -> Range:
     if backend is None or backend == "CPU":
         return NO_BYTES
-    known = BACKENDS.get(backend)
-    if known and known.sized:
-        total = _cuda(gpu, policy)
-    else:
-        total = _named("other_backend_overhead", policy)
-    for name in runtime_of(framework).overheads:
+    runtime = runtime_of(framework)
+    total = NO_BYTES if runtime.context_outside_share else _driver(gpu, backend, policy)
+    for name in runtime.overheads:
         total += _named(name, policy)
     return total
+
+
+def _driver(gpu: Gpu | None, backend: str, policy: Mapping[str, float]) -> Range:
+    """Size what the driver keeps for a program: its context and the libraries' kernels."""
+    known = BACKENDS.get(backend)
+    return _cuda(gpu, policy) if known and known.sized else _named("other_backend_overhead", policy)
+
+
+def _context(gpu: Gpu, policy: Mapping[str, float]) -> Range:
+    """Size the like with the back end that a server has on such a card."""
+    sized = gpu.compute_capability is not None
+    return _cuda(gpu, policy) if sized else _named("other_backend_overhead", policy)
 
 
 def _cuda(gpu: Gpu | None, policy: Mapping[str, float]) -> Range:

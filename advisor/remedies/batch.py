@@ -41,7 +41,8 @@ def _waits(scenario: Scenario) -> bool:
 
 
 def _with(base: Base, scenario: Scenario, batch: int) -> Scenario:
-    return replace(scenario, batch=batch, logits_rows=base.request.logits_rows or batch)
+    rows = base.request.logits_rows or batch
+    return replace(scenario, batch=batch, logits_rows=rows, slots=batch)
 
 
 def _exact(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | None:

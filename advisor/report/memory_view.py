@@ -116,7 +116,7 @@ def share_binds(doc: Advice) -> bool:
         return False
     if _runtime(doc).shares_what_is_free:
         return any(c.required_bytes - c.kv_cache_bytes < c.usable_bytes for c in cards)
-    return all(c.usable_bytes == int(c.capacity_bytes * fraction) for c in cards)
+    return all(c.share_binds for c in cards)
 
 
 def _reserve(doc: Advice) -> str:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 FLOAT_BYTES = 4
 _HALF_BYTES = 2
-_INDEX_BLOCK = 128
-"""Elements of an index key that share a scale, on servers."""
 _HALF_BITS = 16
 _HIDDEN_STATES = 4
 _GATED_TENSORS = 3
@@ -49,9 +47,6 @@ class Range(Struct, frozen=True, gc=False):
 
     def __add__(self, other: Range) -> Range:
         return Range(self.central + other.central, self.low + other.low, self.high + other.high)
-
-    def __sub__(self, other: Range) -> Range:
-        return Range(self.central - other.central, self.low - other.low, self.high - other.high)
 
 
 NO_BYTES = Range(0, 0, 0)
@@ -178,8 +173,10 @@ class Runtime:
     """The part in system RAM is sized layer by layer."""
     overheads: ClassVar[tuple[str, ...]] = ("torch_overhead",)
     """What it holds beside the driver: names in policy.yaml, each a range."""
-    graph_overheads: ClassVar[tuple[str, ...]] = ()
-    """Those of them that are CUDA graphs, which an eager start does without."""
+    captures_graphs: ClassVar[bool] = False
+    """It captures CUDA graphs before it sizes its cache; an eager start does without."""
+    context_outside_share: ClassVar[bool] = False
+    """The share it claims counts from when the driver's context is there already."""
     chunk_tokens: ClassVar[int | None] = 2048
     """Tokens of a prompt computed at once; None: all of it."""
     sees_card: ClassVar[bool] = False
@@ -249,7 +246,7 @@ class Runtime:
         tokens = self.tokens_at_once(scenario, policy)
         if shape.encoder_positions:
             tokens = max(tokens, self.inputs_at_once(scenario) * shape.encoder_positions)
-        flow = tokens * _live_elements(shape) * _element_bytes(scenario.precision)
+        flow = tokens * live_elements(shape) * element_bytes(scenario.precision)
         flow += _encoder_scores(scenario) if shape.encoder_positions == 0 else 0
         logits = rows * shape.vocab * FLOAT_BYTES
         return Range(flow + logits, logits, 2 * (flow + logits))
@@ -276,6 +273,10 @@ class Runtime:
     def images_at_once(self, scenario: Scenario, _tokens: int, _policy: Mapping[str, float]) -> int:
         """Count the images that the tower computes at once: those of every prompt."""
         return images_of(scenario.model, scenario) * scenario.batch
+
+    def communication(self, _of: Scenario, _policy: Mapping[str, float], found: Range) -> Range:
+        """Size the buffers between cards, ``found`` for the library they trade through."""
+        return found
 
     def inputs_at_once(self, scenario: Scenario) -> int:
         """Count the encoder inputs computed at once."""
@@ -345,25 +346,6 @@ class Runtime:
         return weights.embedding + lookup
 
 
-class Server(Runtime):
-    """A runtime that fills its share of each card with cache and shards every tensor."""
-
-    claims_memory = True
-    by_layer = False
-
-    def images_at_once(self, scenario: Scenario, tokens: int, policy: Mapping[str, float]) -> int:
-        """Count as many images of all prompts as one step has tokens for, one at least."""
-        every = super().images_at_once(scenario, tokens, policy)
-        return min(every, max(self.tokens_at_once(scenario, policy) // max(tokens, 1), 1))
-
-    def index_bytes(self, mla: Mla, _key: KvType) -> int:
-        """Size a key of the index: one byte an element, with a float32 scale for every block.
-
-        Source: ``DeepseekV32Indexer`` of vLLM, ``DSATokenToKVPool`` of SGLang.
-        """
-        return mla.index_dim + mla.index_dim // _INDEX_BLOCK * FLOAT_BYTES
-
-
 def prefix_sums(values: Iterable[int]) -> Sequence[int]:
     """Give the sums before each value and after the last: of a to b it is ``sums[b] - sums[a]``."""
     return array("q", accumulate(values, initial=0))
@@ -381,18 +363,19 @@ def _encoder_scores(scenario: Scenario) -> int:
     around the softmax two copies in float32.
     """
     pairs = scenario.batch * scenario.model.shape.heads * scenario.context_tokens**2
-    return pairs * 2 * (_element_bytes(scenario.precision) + FLOAT_BYTES)
+    return pairs * 2 * (element_bytes(scenario.precision) + FLOAT_BYTES)
 
 
-def _live_elements(shape: Shape) -> int:
-    """Count the elements per token that live at once in the widest part of a layer."""
+def live_elements(shape: Shape, ranks: int = 1, *, experts: bool = True) -> int:
+    """Count the elements per token at once in a layer; wide tensors are sharded over ``ranks``."""
     width = shape.intermediate if "D" in shape.ffn_kinds or not shape.moe else 0
     if shape.moe:
-        width = max(width, shape.moe.used * shape.moe.width + shape.moe.shared_width)
+        routed = shape.moe.used * shape.moe.width if experts else 0
+        width = max(width, routed + shape.moe.shared_width)
     tensors = _GATED_TENSORS if shape.gated else _PLAIN_TENSORS
-    return tensors * width + _HIDDEN_STATES * shape.hidden
+    return tensors * -(-width // ranks) + _HIDDEN_STATES * shape.hidden
 
 
-def _element_bytes(precision: Format) -> int:
+def element_bytes(precision: Format) -> int:
     """Activations are computed in float32 only where the weights are."""
     return FLOAT_BYTES if (precision.bits_per_weight or 0) > _HALF_BITS else _HALF_BYTES

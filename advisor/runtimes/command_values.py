@@ -299,6 +299,9 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "tensor_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "tensor" else None,
     "data_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "dp-attention" else None,
     "slots_of_a_rank": lambda s: str(sequences_of_a_rank(s.scenario)),
+    "stated_slots_of_a_rank": lambda s: (
+        str(sequences_of_a_rank(s.scenario)) if s.scenario.slots else None
+    ),
     "pipeline_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "layer" else None,
     "split_mode": _shared,
     "card_shares": _card_shares,

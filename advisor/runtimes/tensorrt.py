@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.runtimes.base import Server
+from advisor.runtimes.server import Server
 
 
 class TensorRt(Server):

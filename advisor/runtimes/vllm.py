@@ -1,18 +1,31 @@
 """vLLM: pages of 16 tokens, a profiling run that reserves for the largest step, CUDA graphs.
 
-Source: vLLM 0.33.0 (``v1/core/kv_cache_planning.py``, ``get_pp_indices``); read, not measured.
+Source: vLLM 0.33.0 (``v1/core/kv_cache_planning.py``, ``v1/worker/gpu_worker.py``,
+``v1/worker/gpu_model_runner.py``, ``v1/sample/ops/topk_topp_sampler.py``, ``get_pp_indices``).
+What its terms come to was compared with what servers printed (docs/memory-accuracy.md).
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from advisor.runtimes.base import Cells, Server, up
+from advisor.runtimes.base import (
+    CacheShape,
+    Cells,
+    Range,
+    element_bytes,
+    live_elements,
+    up,
+)
+from advisor.runtimes.server import Server
+from advisor.scenario.scenario import is_pipeline, split_of
 from advisor.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from advisor.knowledge.types import Gpu
     from advisor.scenario.scenario import Scenario
 
 FRAMEWORK = "vLLM"
@@ -20,6 +33,13 @@ _STEP_TOKENS = 2048
 """Tokens it schedules in one step on most cards (max_num_batched_tokens)."""
 _LARGE_BYTES = 70 * GIB
 _LARGEST_BYTES = 160 * GIB
+_SAMPLED_STATES = 2
+"""Hidden states of a step that still live while it samples."""
+_EVERY_SIZE = 256
+"""Graphs are captured for 1, 2, 4, every eighth size up to this and every sixteenth beyond."""
+_LARGEST_GRAPH = 512
+_FABRIC = (9.0, 10.0, 10.3)
+"""Compute capabilities with a symmetric memory of their own (``symm_mem.py``)."""
 
 
 class Vllm(Server):
@@ -29,28 +49,93 @@ class Vllm(Server):
     page_tokens = 16
     windowed = True
     sees_card = True
-    overheads = ("torch_overhead", "vllm_graph")
-    graph_overheads = ("vllm_graph",)
+    overheads = ("vllm_outside",)
+    context_outside_share = True
+    captures_graphs = True
 
     def cells(self, scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:
         """Count whole pages; a window keeps what one step adds, and a page more."""
         full = up(tokens, self.page_tokens)
         span = min(window - 1 + (scenario.max_num_batched_tokens or _STEP_TOKENS), tokens)
         kept = min(up(span, self.page_tokens) + self.page_tokens, full) if window else 0
-        return Cells(sequences * full, sequences * kept, 0, sequences, full, kept)
+        whole, slid = _padded(scenario.model.shape.layer_kinds)
+        held = (
+            -(-sequences * full * whole.numerator // whole.denominator),
+            -(-sequences * kept * slid.numerator // slid.denominator),
+        )
+        return Cells(*held, 0, sequences, full, kept)
+
+    def activations(
+        self, scenario: Scenario, _cache: CacheShape, _cells: Cells, policy: Mapping[str, float]
+    ) -> Range:
+        """Size its profiling run and its graphs, which it takes off before the cache.
+
+        The low end is that of a start that is told to hold one sequence, where none are stated.
+        """
+        slots = self.slots(scenario, policy)
+        peak, graphs = self._peak(scenario, slots, policy), self._graphs(scenario, slots)
+        fewest = scenario.slots or 1
+        least, fewest_graphs = self._peak(scenario, fewest, policy), self._graphs(scenario, fewest)
+        step, graph = "vllm_step{}_share", "vllm_graph{}_bytes_per_layer_and_size"
+        return Range(
+            round(peak + graphs * policy[graph.format("")]),
+            round(
+                least * policy[step.format("_low")] / 100
+                + fewest_graphs * policy[graph.format("_low")]
+            ),
+            round(
+                peak * policy[step.format("_high")] / 100 + graphs * policy[graph.format("_high")]
+            ),
+        )
+
+    def _peak(self, scenario: Scenario, slots: int, policy: Mapping[str, float]) -> int:
+        """Size the most that one full step holds, and the sampler after it, whichever is more.
+
+        The experts' workspace outlives the step, and so does what an image encoder puts out.
+        """
+        shape, width = scenario.model.shape, element_bytes(scenario.precision)
+        tokens = self.tokens_at_once(scenario, policy)
+        states = tokens * shape.hidden * width
+        experts = _workspace(scenario, tokens) * width
+        step = tokens * live_elements(shape, _ranks(scenario), experts=False) * width
+        logit = policy["vllm_sampler_bytes_per_logit"] + width
+        rows = 0 if scenario.model.modality == "embedding" else min(slots, tokens)
+        sampling = _SAMPLED_STATES * states + round(logit * rows * shape.vocab)
+        pictures = states if scenario.model.vision_parameters else 0
+        return max(step, sampling) + experts + pictures + round(policy["vllm_step_bytes"])
+
+    def _graphs(self, scenario: Scenario, slots: int) -> int:
+        """Count the CUDA graphs of one card, one for every layer and captured size."""
+        if scenario.eager or scenario.backend in {None, "CPU"}:
+            return 0
+        largest = min(2 * slots, _LARGEST_GRAPH)
+        even, wide = min(largest, _EVERY_SIZE), max(largest - _EVERY_SIZE, 0)
+        sizes = min(largest.bit_length(), 3) + even // 8 + wide // 16
+        layers = scenario.model.shape.layers
+        return sizes * (-(-layers // scenario.gpus) if is_pipeline(scenario) else layers)
 
     def tokens_at_once(self, scenario: Scenario, policy: Mapping[str, float]) -> int:
         """Count the tokens of its profiling run: as told, else they follow from the card."""
         if scenario.max_num_batched_tokens:
             return scenario.max_num_batched_tokens
+        tokens = round(policy[f"vllm_profile_tokens_{_size(scenario.gpu)}"])
+        return min(tokens, self.slots(scenario, policy) * scenario.context_tokens)
+
+    def slots(self, scenario: Scenario, policy: Mapping[str, float]) -> int:
+        """Count the sequences it may hold: as told, else as many as it does by default."""
+        size = "small" if _size(scenario.gpu) == "small" else "large"
+        usual = round(policy[f"vllm_sequences_{size}"])
+        return scenario.slots or max(usual, scenario.batch)
+
+    def communication(self, scenario: Scenario, policy: Mapping[str, float], found: Range) -> Range:
+        """Add the symmetric memory that cards of one fabric trade through."""
         gpu = scenario.gpu
-        capacity = (gpu.vram_bytes or 0) if gpu else 0
-        size = "small"
-        if capacity >= _LARGEST_BYTES:
-            size = "largest"
-        elif gpu and capacity >= _LARGE_BYTES and "A100" not in gpu.name:
-            size = "large"
-        return round(policy[f"vllm_profile_tokens_{size}"])
+        if not gpu or gpu.segment != "datacenter" or gpu.compute_capability not in _FABRIC:
+            return super().communication(scenario, policy, found)
+        low, central, high = (
+            round(policy[f"vllm_fabric{end}_bytes"]) for end in ("_low", "", "_high")
+        )
+        return Range(central, low, high)
 
     def inputs_at_once(self, _scenario: Scenario) -> int:
         """Encode one input after the other."""
@@ -63,3 +148,42 @@ class Vllm(Server):
     def first_long_rank(self, ranks: int, rest: int) -> int:
         """Give the longer stages to the ranks before the last."""
         return ranks - 1 - rest
+
+
+def _padded(kinds: str) -> tuple[Fraction, Fraction]:
+    """Say how many times its layers the whole and the sliding cache are counted.
+
+    Layers of one kind fill groups that are all of one size, and the last group is padded
+    (``_get_kv_cache_groups_uniform_page_size``).
+    """
+    sliding = kinds.count("S") + kinds.count("C")
+    counts = (kinds.count("F"), sliding)
+    if not all(counts):
+        return Fraction(1), Fraction(1)
+    least, most = min(counts), max(counts)
+    size = most if 2 * most < 3 * least else least
+    whole, slid = (Fraction(up(count, size), count) for count in counts)
+    return whole, slid
+
+
+def _size(gpu: Gpu | None) -> str:
+    """Name the size of card by which it chooses its defaults (``get_batch_defaults``)."""
+    capacity = (gpu.vram_bytes or 0) if gpu else 0
+    if capacity >= _LARGEST_BYTES:
+        return "largest"
+    large = gpu and capacity >= _LARGE_BYTES and "A100" not in gpu.name and not gpu.unified_memory
+    return "large" if large else "small"
+
+
+def _ranks(scenario: Scenario) -> int:
+    """Count the shards of every tensor."""
+    return scenario.gpus if split_of(scenario) == "tensor" else 1
+
+
+def _workspace(scenario: Scenario, tokens: int) -> int:
+    """Count the elements of the experts' two workspaces (``fused_moe``): kept between layers."""
+    moe, hidden = scenario.model.shape.moe, scenario.model.shape.hidden
+    if not moe:
+        return 0
+    width = -(-moe.width // _ranks(scenario))
+    return tokens * moe.used * (max(2 * width, hidden) + max(width, hidden))

@@ -24,6 +24,8 @@ class CardMemory(Struct, frozen=True):
     overhead_bytes: int
     low_bytes: int
     high_bytes: int
+    share_binds: bool = False
+    """A runtime's share leaves more of it than the system keeps."""
 
 
 class CacheRoom(Struct, frozen=True):

@@ -278,6 +278,7 @@ def assembled(
         gpu_layers=layers_on_cards(request.gpu_layers, model),
         cpu_experts=layers_of_experts(request.cpu_experts, model),
         logits_rows=request.logits_rows or batch,
+        slots=request.batch or 0,
         depth_tokens=request.depth or 0,
         ram_bytes=round(request.ram_gib * GIB) if request.ram_gib else None,
         **pace_fields(pace),

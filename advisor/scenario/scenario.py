@@ -66,6 +66,8 @@ class Scenario(Stated, frozen=True):
     """The least and the most it may be, bytes/s; None where it is known, or not at all."""
     ram_assumed: bool = False
     """Nothing was said of the RAM but its size, so it is as such machines have it."""
+    slots: int = 0
+    """Sequences that a server is told to take in at most; 0: as many as it does by default."""
 
 
 _NAMES = Scenario.__struct_fields__
@@ -99,7 +101,12 @@ def with_batch(scenario: Scenario, batch: int) -> Scenario:
     if batch == scenario.batch:
         return scenario
     rows = batch if scenario.logits_rows == scenario.batch else scenario.logits_rows
-    return replace(scenario, batch=batch, logits_rows=rows)
+    return replace(scenario, batch=batch, logits_rows=rows, slots=batch if scenario.slots else 0)
+
+
+def holding(scenario: Scenario, sequences: int) -> Scenario:
+    """Give it as a server that holds so many of its sequences at once and lets the others wait."""
+    return replace(with_batch(scenario, sequences), slots=scenario.slots)
 
 
 def offloads(scenario: Scenario) -> bool:

@@ -287,7 +287,6 @@ def test_llama_cpp_is_told_how_to_draft() -> None:
     ("framework", "said"),
     [
         ("llama.cpp", "-np 1"),
-        ("vLLM", "--max-num-seqs 1"),
         ("SGLang", "--max-running-requests 1"),
         ("TensorRT-LLM", "--max_batch_size 1"),
         ("TGI", "--max-batch-total-tokens 4096"),
@@ -297,3 +296,11 @@ def test_llama_cpp_is_told_how_to_draft() -> None:
 def test_a_server_is_told_one_sequence_too(framework: str, said: str) -> None:
     texts = [c.text for c in made(gpu="RTX 4090", model="llama-3.1-8b", framework=framework)]
     assert any(said in text for text in texts)
+
+
+def test_vllm_is_told_its_sequences_where_they_are_stated() -> None:
+    """It is sized with its own default where they are not."""
+    base = {"gpu": "RTX 4090", "model": "llama-3.1-8b", "framework": "vLLM"}
+    unsaid, one = ([c.text for c in made(**base, **more)] for more in ({}, {"batch": 1}))
+    assert not any("--max-num-seqs" in text for text in unsaid)
+    assert any("--max-num-seqs 1" in text for text in one)

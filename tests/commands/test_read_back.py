@@ -47,7 +47,7 @@ SETTINGS: Mapping[str, Callable[[Scenario], object]] = {
     "mtp": lambda s: s.mtp,
     "share": claimed_share,
     "step": lambda s: s.max_num_batched_tokens if claims(s) else None,
-    "eager": lambda s: bool(s.eager) and bool(runtime_of(s.framework).graph_overheads),
+    "eager": lambda s: bool(s.eager) and bool(runtime_of(s.framework).captures_graphs),
     "text_only": lambda s: bool(s.text_only),
 }
 

@@ -6,6 +6,7 @@ import pytest
 
 from advisor.estimate.limits import smallest_capacity_bytes
 from advisor.estimate.memory import estimate_memory, free_bytes
+from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import command_for
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve
@@ -27,14 +28,15 @@ def memory(**more: object) -> Memory:
 
 
 def test_a_server_claims_the_share_that_it_is_told() -> None:
-    assert memory().usable_bytes == int(0.92 * GIGABYTES)
-    assert memory(gpu_memory_utilization=0.8).usable_bytes == int(0.8 * GIGABYTES)
+    shown = GIGABYTES * (1 - known().policy["driver_consumer_share"] / 100)
+    assert memory().usable_bytes == int(0.92 * shown)
+    assert memory(gpu_memory_utilization=0.8).usable_bytes == int(0.8 * shown)
     assert memory(gpu_memory_utilization=0.8).required_bytes == memory().required_bytes
     whole = memory(gpu_memory_utilization=1.0).usable_bytes
     assert whole
     assert whole < GIGABYTES, "the system keeps its part"
     two = memory(gpus=2, gpu_memory_utilization=0.5)
-    assert two.usable_bytes == 2 * int(0.5 * GIGABYTES)
+    assert two.usable_bytes == 2 * int(0.5 * shown)
 
 
 def test_a_share_of_what_is_free_is_told_in_the_same_way() -> None:
@@ -45,7 +47,8 @@ def test_a_share_of_what_is_free_is_told_in_the_same_way() -> None:
 
 def test_a_static_share_says_what_stays_out_of_it() -> None:
     found = memory(framework="SGLang", gpu_memory_utilization=0.85)
-    assert found.compute_buffer_bytes == round(0.15 * GIGABYTES)
+    shown = GIGABYTES * (1 - known().policy["driver_consumer_share"] / 100)
+    assert found.compute_buffer_bytes == round((1 - 0.85) * shown)
 
 
 def test_programs_that_take_what_they_need_are_not_told() -> None:
@@ -55,8 +58,46 @@ def test_programs_that_take_what_they_need_are_not_told() -> None:
 
 
 def test_an_eager_start_does_without_graphs() -> None:
-    saved = memory().overhead_bytes - memory(eager=True).overhead_bytes
-    assert saved == round(known().policy["vllm_graph_bytes"])
+    """51 sizes of 256 sequences, 32 layers; two sizes where one sequence is stated."""
+    each = 32 * known().policy["vllm_graph_bytes_per_layer_and_size"]
+    for more, sizes in (({}, 51), ({"batch": 1}, 2)):
+        graphs = [memory(**more, eager=eager).compute_buffer_bytes for eager in (None, True)]
+        assert graphs[0] - graphs[1] == pytest.approx(sizes * each, abs=1)
+
+
+def test_a_server_samples_for_every_sequence_that_it_may_hold() -> None:
+    """14 bytes a word and sequence: as stated, else 256, on large cards 1024; in short steps one a
+    token at most. What waits is sampled for too once it is taken in."""
+    each = 14 * 128_256
+
+    def sampled(sequences: int, **more: object) -> None:
+        found = memory(eager=True, **more).compute_buffer_bytes
+        tokens = 8192 if "gpu" in more else 2048
+        step = max(tokens * 59_392 * 2, 2 * tokens * 4096 * 2 + each * sequences)
+        assert found == pytest.approx(step + known().policy["vllm_step_bytes"], abs=1)
+
+    sampled(256)
+    sampled(1, batch=1)
+    sampled(200, batch=200)
+    sampled(1024, gpu="H100 SXM5 80 GB")
+
+
+def test_layers_of_unequal_kinds_are_padded_to_whole_groups() -> None:
+    """Gemma 3 27B: 52 sliding layers beside 10 whole ones are kept as 60."""
+    found = scenario(model="gemma-3-27b", gpu="H100 SXM5 80 GB", context=131_072)
+    cells = runtime_of(found.framework).cells(found, 1024, found.context_tokens, 1)
+    assert cells.slide == -(-cells.stream_slide * 60 // 52)
+    assert cells.full == cells.stream_full
+
+
+@pytest.mark.parametrize(
+    ("card", "share"), [("RTX 4060", 0.5056), ("RTX 4090", 0.7058), ("H100 SXM5 80 GB", 0.8365)]
+)
+def test_a_static_share_follows_from_the_card(card: str, share: float) -> None:
+    """SGLang 0.5.23 by hand: 512 MiB, 1.5 a token of 2048, 4096 or 8192, 8 a captured length."""
+    found = memory(framework="SGLang", gpu=card)
+    capacity = found.capacity_bytes or 0
+    assert 1 - found.compute_buffer_bytes / capacity == pytest.approx(share, abs=0.004)
 
 
 def test_a_larger_step_takes_more() -> None:

@@ -260,7 +260,8 @@ def test_the_cuda_overhead_gives_the_published_figures(known: Knowledge) -> None
     [
         "torch_overhead",
         "other_backend_overhead",
-        "vllm_graph",
+        "vllm_outside",
+        "vllm_fabric",
         "nccl_communication",
         "rccl_communication",
     ],

@@ -42,7 +42,7 @@ def advisor() -> Advisor:
 
 @pytest.fixture(scope="module")
 def doc(advisor: Advisor) -> Advice:
-    asked = {"gpu": "2x RTX 3090", "model": "llama-3.1-70b", "precision": "Q4_K_M"}
+    asked = {"gpu": "2x RTX 3090", "model": "llama-3.1-70b", "precision": "Q4_K_M", "context": 8192}
     return document(advisor.advise(request_from(asked)))
 
 
