@@ -5,7 +5,7 @@ The best by merit come first (docs/merit.md), and none for which a newer one of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from advisor.errors import UserError
 from advisor.estimate.memory import free_bytes
 from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import ModelRow
-from advisor.knowledge.merit import is_aged, merit_of, purposes
+from advisor.knowledge.merit import merit_of, purposes
 from advisor.knowledge.types import Format, Knowledge
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
@@ -27,13 +27,12 @@ from advisor.scenario.scenario import Scenario, can_split, offloads
 from advisor.scenario.support import without_lost_drafts
 
 _MOST_MODELS = 5
-_FEW_MODELS = 2
 _MOST_PEERS, _MOST_PEERS_TRIED = 2, 6
-_CLEARLY_SMALLER, _MUCH_SMALLER = 0.85, 0.25
+_CLEARLY_SMALLER = 0.85
 _MOST_TIMES_LARGER, _FEW_ACTIVE = 2.5, 0.35
 """A mixture beside a dense model: its parameters, and those that a token uses, at most."""
 _OF_A_CLASS = 1.25
-"""A model stands for others of at least its size, and of this much less."""
+"""How much larger, or slower, a model may be that stands for another."""
 _FOUR_BITS = 4
 _FEW_BITS = 3.3
 _FEWEST_BITS = 4.25
@@ -41,39 +40,47 @@ _FEWEST_BITS = 4.25
 
 
 def propose(base: Base, *_: object) -> Iterator[Option]:
-    """Smaller relatives of the same kind, and recent models of others, the best that fit first."""
+    """Smaller relatives of the same kind and, where it does not fit, recent models of others."""
     own, known = base.scenario.model, base.knowledge
+    most = own.parameters * _CLEARLY_SMALLER
     smaller = [
-        m for m in relatives(known, own) if m.parameters <= own.parameters * _CLEARLY_SMALLER
+        model
+        for model in relatives(known, own)
+        if model.parameters <= most and purposes(model.name) <= purposes(own.name)
     ]
-    aged = not base.fits and any(is_aged(known, model.released) for model in smaller)
-    peers = _peer_models(base) if aged else []
-    found = list(islice(_in_order(base, smaller, peers), _MOST_MODELS))
-    largest = max((o.scenario.model.parameters for o in found), default=0)
-    far_off = largest < own.parameters * _MUCH_SMALLER
-    if not base.fits and not aged and (len(found) < _FEW_MODELS or far_off):
-        peers = _peer_models(base)
-    yield from (one for one in found if not _is_outdone(base, one.scenario.model, [*peers, *found]))
-    yield from peers
+    peers = [] if base.fits else _peer_models(base, {model.name for model in smaller})
+    found = [*islice(_in_order(base, smaller, peers), _MOST_MODELS), *peers]
+    yield from (one for one in found if not _is_outdone(base, one, found))
 
 
 def _in_order(base: Base, models: Sequence[Model], peers: Sequence[Option]) -> Iterator[Option]:
     """Give relatives that fit, the best first, but those that a newer model outdoes."""
     for model in sorted(models, key=lambda model: -_merit(base, model)):
-        option = None if _is_outdone(base, model, peers) else _in_best_format(base, model, REMEDY)
-        if option:
+        option = _in_best_format(base, model, REMEDY)
+        if option and not _is_outdone(base, option, peers):
             yield option
 
 
-def _is_outdone(base: Base, old: Model | ModelRow, options: Sequence[Option]) -> bool:
-    """Whether a model that is better and newer fits: one of its class, or newer by a year."""
-    for new in (option.scenario.model for option in options):
-        if new.released and old.released and new.released > old.released:
-            by_a_year = f"{int(new.released[:4]) - 1}{new.released[4:]}" >= old.released
-            of_class = new.parameters <= old.parameters * _OF_A_CLASS
-            if (by_a_year or of_class) and _merit(base, new) > _merit(base, old):
-                return True
-    return False
+def _is_outdone(base: Base, old: Option, options: Sequence[Option]) -> bool:
+    """Whether a better model fits too, about as fast: at most a year older, or newer if unrated."""
+    merit, released = _merit(base, old.scenario.model), old.scenario.model.released
+    if released is None:
+        return False
+    earliest = f"{int(released[:4]) - 1}{released[4:]}" if merit else released
+    return any(
+        (new.scenario.model.released or "") > earliest
+        for new in options
+        if _merit(base, new.scenario.model) > merit and _is_as_quick(base, new, old)
+    )
+
+
+def _is_as_quick(base: Base, new: Option, old: Option) -> bool:
+    """Whether one writes about as fast as another, or fast enough; by size where unknown."""
+    if new.speed is None or old.speed is None:
+        return new.scenario.model.parameters <= old.scenario.model.parameters * _OF_A_CLASS
+    speed = new.speed.decode_tok_s.estimate
+    enough = base.knowledge.policy["mixture_below_tok_s"]
+    return speed >= min(enough, old.speed.decode_tok_s.estimate / _OF_A_CLASS)
 
 
 def _merit(base: Base, model: Model | ModelRow) -> float:
@@ -181,17 +188,18 @@ def _spare(base: Base, scenario: Scenario) -> float:
     return share * usable / scenario.gpus
 
 
-def _peer_models(base: Base) -> Sequence[Option]:
+def _peer_models(base: Base, related: Collection[str]) -> Sequence[Option]:
     """Recent models of other families and the same kind, the best that fit."""
-    families = {base.scenario.model.family}
+    own = base.scenario.model.family
+    kinds = {(own, False), (own, True)}
     found: list[Option] = []
-    for row in islice(_peers(base), _MOST_PEERS_TRIED):
-        if row.family in families or _is_outdone(base, row, found):
-            continue
+    unrelated = (row for row in _peers(base) if row.name not in related)
+    for row in islice(unrelated, _MOST_PEERS_TRIED):
         model = _sized(row.name, base.knowledge)
-        option = _in_best_format(base, model, REMEDY) if model else None
-        if option:
-            families.add(row.family)
+        kind = (row.family, bool(model and model.shape.moe))
+        option = _in_best_format(base, model, REMEDY) if model and kind not in kinds else None
+        if option and not _is_outdone(base, option, found):
+            kinds.add(kind)
             found.append(option)
         if len(found) == _MOST_PEERS:
             break
