@@ -376,7 +376,7 @@ def _put_speed(facts: dict[str, FactValue], before: _Before, option: Option) -> 
 
 def _put_change(facts: dict[str, FactValue], before: _Before, option: Option) -> None:
     own, after = before.base.scenario, option.scenario
-    if after.model is not own.model:
+    if after.model.name != own.model.name:
         facts["option.related"] = after.model.name in before.relatives
         facts["option.rated_higher"] = is_rated_higher(before.base, after.model)
     facts["option.same_family"] = after.model.family == own.model.family

@@ -38,13 +38,14 @@ from advisor.remedies.search import (
     solved,
     stretched,
 )
+from advisor.remedies.text_only import text_alone_plan
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario, offloads
 
 _MOST_STEPS = 3
 _MOST_OFFERED = 6
 _MOST_FOUND, _FEW_FOUND = 8, 2
-_FORMAT, _CACHE = "format", "cache"
+_FORMAT, _CACHE, _FRAMEWORK = "format", "cache", "framework"
 _OTHER_MACHINE = frozenset({MORE.action, LARGER.action, RENTED.action})
 _DEGREES: Sequence[Degree] = (CONTEXT, BATCH, LAYERS, EXPERTS)
 """The last of those in a combination is the one that is solved exactly."""
@@ -90,7 +91,7 @@ def acceptable(base: Base, option: Option, limits: Bounds) -> bool:
     after, before = option.scenario, base.scenario
     if not option.fits or option.effort in {"rebuild", "purchase"}:
         return False
-    if after.model is not before.model:
+    if after.model.name != before.model.name:
         return False
     loses = after.precision is not before.precision and not limits.takes(after.precision)
     if loses or not limits.takes_cache(after.kv_cache_k):
@@ -114,7 +115,9 @@ def bearable(base: Base, option: Option, limits: Bounds) -> bool:
 def _gentle_sets(base: Base, gentle: Bounds, harsh: Bounds) -> list[Option]:
     """Gentle sets; a server asked for by name, with several sequences, is left last of all."""
     own, *moved = _starts(base)
+    text = text_alone_plan(base)
     found = _fewest_steps(base, gentle, _MOST_STEPS, [own])
+    found += _fewest_steps(base, gentle, _MOST_STEPS, [text]) if text else []
     if not found and moved and base.request.framework and base.scenario.batch > 1:
         found = _fewest_steps(base, harsh, _MOST_STEPS, [own])
     return found or _fewest_steps(base, gentle, _MOST_STEPS, moved)
@@ -128,12 +131,12 @@ def _fewest_steps(
         search = _search(base, start, limits)
         if not search.may_fit():
             continue
-        for steps in range(2, most + 1):
+        for steps in range(2 - start.steps, most + 1 - start.steps):
             found = list(islice(_proved(search, steps), _MOST_FOUND))
             if not found:
                 continue
             whole: list[Option] = []
-            if steps < most and all(offloads(option.scenario) for option in found):
+            if steps < most - start.steps and all(offloads(option.scenario) for option in found):
                 whole = list(islice(_proved(search.on_card(), steps + 1), _FEW_FOUND))
             return [*best_of(found, _MOST_OFFERED), *best_of(whole, _FEW_FOUND)]
     return []
@@ -157,14 +160,14 @@ def _starts(base: Base) -> Iterator[Plan]:
             formats = worth_having(largest, base.knowledge) if largest else ()
             moved = in_framework(base, framework, formats[-1]) if formats else None
             if moved:
-                yield Plan(moved, {"framework": framework.name}, 0, "rebuild")
+                yield Plan(moved, {_FRAMEWORK: framework.name}, 0, "rebuild")
             return
 
 
 def _search(base: Base, start: Plan, limits: Bounds) -> _Search:
     scenario = start.scenario
     formats = smaller_formats(base, scenario, limits)
-    if start.change:
+    if _FRAMEWORK in start.change:
         formats.insert(0, scenario.precision)
     kinds = smaller_caches(base, scenario, limits) if base.memory.kv_cache_bytes else []
     degrees = [degree for degree in _DEGREES if degree.applies(scenario, limits)]
@@ -200,7 +203,7 @@ class _Search(Struct, frozen=True):
         names += [_CACHE] if self.kinds else []
         for chosen in combinations((*names, *self.degrees), steps):
             degrees = [d for d in chosen if isinstance(d, Degree)]
-            moves = bool(self.start.change) and _FORMAT not in chosen
+            moves = _FRAMEWORK in self.start.change and _FORMAT not in chosen
             if moves or sum(degree.offloads for degree in degrees) > 1:
                 continue
             plan = self._with_cache() if _CACHE in chosen else self.start

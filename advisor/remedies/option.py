@@ -162,7 +162,8 @@ def make_option(
     if scenario.model is not own.model or scenario.framework is not own.framework:
         scenario = without_lost_drafts(scenario)
     then = outlook_of(scenario, base.knowledge)
-    loss = then.quality_loss_percent if scenario.model is own.model else None
+    same = scenario.model.name == own.model.name
+    loss = then.quality_loss_percent if same else None
     cost = None if loss is None else _quality_cost(own, scenario, loss)
     full = _completed(base, change, scenario)
     return Option(

@@ -26,6 +26,7 @@ from advisor.remedies import (
     quantize,
     speculative,
     split_requests,
+    text_only,
     ubatch,
 )
 from advisor.remedies.option import Base, Option, Remedy
@@ -34,6 +35,7 @@ from advisor.scenario.figures import Limits
 REMEDIES: list[Remedy] = [
     quantize.REMEDY,
     kv_cache.REMEDY,
+    text_only.REMEDY,
     context.REMEDY,
     context.LONGER,
     batch.SMALLER,

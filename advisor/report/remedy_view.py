@@ -166,6 +166,8 @@ def differences(doc: Advice, setup: SetupDoc) -> Iterator[tuple[str, str]]:
         yield "gpus" if more or unequal else "gpu", words
     if setup.model != asked.model.name:
         yield "model", say("change.model", model=setup.model)
+    elif setup.model_parameters < asked.model.parameters:
+        yield "text_only", say("change.text_only")
     if setup.framework != asked.framework:
         yield "framework", say("change.framework", framework=setup.framework)
     if setup.precision != asked.precision:

@@ -1,0 +1,51 @@
+"""The remedy that leaves the image reader out, alone and in combinations."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.remedies.asking import advised, run_again
+
+
+def actions(**given: object) -> list[str]:
+    return [option.action for option in advised(**given).options]
+
+
+def test_it_gives_back_the_tower_and_says_so_in_the_command() -> None:
+    advice = advised(gpu="RTX 3090", model="qwen3.6-27b", precision="Q6_K", context=32768)
+    option = advice.recommendations[0].option
+    assert option.action == "text-only"
+    tower = advice.memory.weights_bytes - option.memory.weights_bytes
+    assert tower == pytest.approx(0.86 * 2**30, rel=0.05)
+    assert run_again(advice, option).memory == option.memory
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"images": 1},
+        {"image_size": "1024x768"},
+        {"text_only": True},
+        {"framework": "Ollama"},
+        {"model": "qwen2.5-vl-32b"},
+        {"model": "qwen3-32b"},
+    ],
+)
+def test_none_where_images_are_wanted_or_nothing_can_be_left_out(given: dict[str, object]) -> None:
+    asked = {"gpu": "RTX 3090", "model": "qwen3.6-27b", "precision": "Q6_K", "context": 65536}
+    assert "text-only" not in actions(**(asked | given))
+
+
+def test_none_where_there_is_room() -> None:
+    assert "text-only" not in actions(gpu="RTX 5090", model="qwen3.6-27b", precision="Q4_K_M")
+
+
+def test_a_combination_may_start_with_it() -> None:
+    advice = advised(
+        gpu="RTX 4060 Ti 16GB", model="gemma-4-31b-it", precision="Q6_K", context=32768
+    )
+    sets = [o.change for o in advice.options if o.action == "combine"]
+    assert any(change.get("text_only") for change in sets)
+    assert any(not change.get("text_only") for change in sets)
+    said = next(r for r in advice.recommendations if "text_only" in r.option.change)
+    assert said.option.steps == len(said.option.change)
