@@ -15,14 +15,14 @@ from advisor.estimate.gguf_types import BASE_TYPES, kept_type
 from advisor.estimate.gguf_weights import GgufBytes, Span, gguf_bytes, table_span
 from advisor.knowledge.types import Format, Framework, GgmlType
 from advisor.memo import by_identity_up_to
-from advisor.models.shape import LLAMA_BLOCKS, Moe, Shape
+from advisor.models.kept_layers import kept_in_full
+from advisor.models.shape import LLAMA_BLOCKS, Shape
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights, prefix_sums
 from advisor.scenario.figures import WeightProfile
 from advisor.scenario.support import KEPT_EXPERTS
 
 if TYPE_CHECKING:
-    from advisor.models.shape import Shape
     from advisor.models.stored_tensors import Model, StoredModel
 
 
@@ -58,17 +58,13 @@ class ParameterSplit(Struct, frozen=True):
             intermediate=width,
             layer_kinds="F" * shape.layers,
             ffn_kinds=("E" if experts else "D") * shape.layers,
-            moe=_whole_width(experts, width) if experts else None,
+            moe=replace(experts, width=experts.width or width) if experts else None,
             mla=None,
             recurrent=None,
             kv_heads_by_layer=None,
             lookup=0,
             counts=None,
         )
-
-
-def _whole_width(moe: Moe, width: int) -> Moe:
-    return moe if moe.width else replace(moe, width=width)
 
 
 def _parameter_split(model: Model, layout: Layout | None) -> ParameterSplit:
@@ -326,14 +322,15 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
     experts_only = family in _EXPERTS_ONLY and any(split.experts)
     known: dict[tuple[int, int], int] = {}
     layers = []
-    stated = model.held_wide if own and model.held_wide else (0,) * len(split.layers)
+    usual = () if own else kept_in_full({"ignore": precision.keeps}, model.shape)
+    stated = (model.held_wide if own else usual) or (0,) * len(split.layers)
     wide = map(max, _kept(split, experts_only=experts_only), map(min, stated, split.layers))
     for count, kept in zip(split.layers, wide, strict=True):
         found = known.get((count, kept))
         if found is None:
             found = known[count, kept] = round((count - kept) * size + kept * full)
         layers.append(found)
-    return _grouped(
+    sized = _grouped(
         model,
         embedding=round(split.embedding * (size if family in _EVERYTHING else full)),
         output=round(split.output * (size if family in _HEAD_TOO | _EVERYTHING else full)),
@@ -344,6 +341,8 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
         vision=round(split.vision * (size if family in _VISION_TOO else full)),
         approximate=("weights: nominal bits on the linear layers, 16 on the rest",),
     )
+    unsure = sum(usual) * (full - size) / sized.profile.total_bytes
+    return replace(sized, spread=max(sized.spread, unsure))
 
 
 def _kept(split: ParameterSplit, *, experts_only: bool) -> Iterable[int]:

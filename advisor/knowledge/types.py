@@ -201,9 +201,9 @@ class Format(Struct, frozen=True):
     """Below this the format does not run on NVIDIA cards."""
     native_compute_capability: Number | None = None
     """From here the card computes in the format itself instead of unpacking to 16 bits."""
-    vendors: Annotated[tuple[str, ...], _VENDORS] | None = None
-    """Card vendors it runs on; None: any."""
+    vendors: Annotated[tuple[str, ...], _VENDORS] | None = None  # of the cards; None: any
     near: Texts = ()  # mixes that have no entry of their own and are sized as this one
+    keeps: Texts = ()  # what its checkpoints leave in 16 bits, as a quantization_config names it
     note: Text = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 

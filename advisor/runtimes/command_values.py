@@ -26,6 +26,8 @@ from advisor.scenario.scenario import (
 
 _PLAIN_CACHE = frozenset({"f16", "auto"})
 _CACHE_PAGE = 256
+_FP8_BLOCK = 128
+"""Rows and columns of FP8 weights that share a scale, as DeepSeek and Qwen publish them."""
 _UNSTATED_CONTEXT = 2_048
 """What vLLM and SGLang assume of a model whose config.json names no length."""
 _HELD = ("fp8", "mxfp4", "nvfp4", "int4-experts", "packed")
@@ -298,6 +300,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "gpus": lambda s: _count(s.scenario.gpus, unless=1),
     "tensor_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "tensor" else None,
     "data_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "dp-attention" else None,
+    "expert_ranks": lambda s: _expert_ranks(s.scenario) if _shared(s) == "tensor" else None,
     "slots_of_a_rank": lambda s: str(sequences_of_a_rank(s.scenario)),
     "stated_slots_of_a_rank": lambda s: (
         str(sequences_of_a_rank(s.scenario)) if s.scenario.slots else None
@@ -344,6 +347,14 @@ def _embeds(model: Model) -> bool:
 def _brings_code(started: Started) -> bool:
     shape = started.scenario.model.shape
     return (shape.outer_type or shape.model_type) in started.program.own_code
+
+
+def _expert_ranks(scenario: Scenario) -> str | None:
+    """Say over how many cards whole experts go, where shards of them would cut a block of FP8."""
+    moe, cards = scenario.model.shape.moe, scenario.gpus
+    if not moe or scenario.precision.family != "fp8" or moe.experts % cards:
+        return None
+    return str(cards) if moe.width % (cards * _FP8_BLOCK) else None
 
 
 _SWITCHES: Mapping[str, Callable[[Started], bool]] = {

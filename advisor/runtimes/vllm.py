@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from advisor.knowledge.types import Gpu
+    from advisor.models.shape import Shape
     from advisor.scenario.scenario import Scenario
 
 FRAMEWORK = "vLLM"
@@ -63,7 +64,8 @@ class Vllm(Server):
             -(-sequences * full * whole.numerator // whole.denominator),
             -(-sequences * kept * slid.numerator // slid.denominator),
         )
-        return Cells(*held, 0, sequences, full, kept)
+        states = sequences * _states(scenario.model.shape)
+        return Cells(*held, 0, states, full, kept)
 
     def activations(
         self, scenario: Scenario, _cache: CacheShape, _cells: Cells, policy: Mapping[str, float]
@@ -164,6 +166,17 @@ def _padded(kinds: str) -> tuple[Fraction, Fraction]:
     size = most if 2 * most < 3 * least else least
     whole, slid = (Fraction(up(count, size), count) for count in counts)
     return whole, slid
+
+
+def _states(shape: Shape) -> int:
+    """Count the recurrent states that a sequence keeps (``MambaSpec.max_memory_usage_bytes``).
+
+    One more for the block that is shared with later prompts, where there is attention too, which
+    turns prefix caching on; Mamba 2 keeps a third, of the prompt's last whole block.
+    """
+    if shape.recurrent is None or not set(shape.layer_kinds) & set("FSCH"):
+        return 1
+    return 3 if shape.recurrent.kind == "mamba2" else 2
 
 
 def _size(gpu: Gpu | None) -> str:

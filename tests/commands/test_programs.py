@@ -304,3 +304,22 @@ def test_vllm_is_told_its_sequences_where_they_are_stated() -> None:
     unsaid, one = ([c.text for c in made(**base, **more)] for more in ({}, {"batch": 1}))
     assert not any("--max-num-seqs" in text for text in unsaid)
     assert any("--max-num-seqs 1" in text for text in one)
+
+
+@pytest.mark.parametrize(
+    ("model", "cards", "whole"),
+    [
+        ("Qwen/Qwen3-235B-A22B-FP8", 8, True),
+        ("Qwen/Qwen3-235B-A22B-FP8", 4, False),
+        ("Qwen/Qwen3-30B-A3B-FP8", 4, True),
+        ("deepseek-ai/DeepSeek-V3", 8, False),
+    ],
+)
+def test_experts_stay_whole_where_a_shard_would_cut_a_block_of_fp8(
+    model: str, cards: int, *, whole: bool
+) -> None:
+    """SGLang 0.5.23 refuses a width that is no multiple of 128 on each card; vLLM 0.33 pads it."""
+    base = {"gpu": "H200 SXM", "model": model, "gpus": cards, "precision": "FP8"}
+    sglang, vllm = (made(**base, framework=name)[0].text for name in ("SGLang", "vLLM"))
+    assert (f"--ep-size {cards}" in sglang) is whole
+    assert "expert" not in vllm

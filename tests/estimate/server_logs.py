@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,14 +22,35 @@ from advisor.errors import UserError
 from advisor.estimate.memory import estimate_memory
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
+from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from advisor.units import GIB
+from tests.estimate.published import STEPS
 
 FOLDER = Path(__file__).parents[2] / "knowledge" / "measurements"
 ONE_IN = 3
 FAR = 0.1
 Row = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What lies beside the cache on the fullest card, and what is usable there, GiB."""
+
+    low: float
+    central: float
+    high: float
+    usable: float
+
+    def said(self, cache: float) -> str:
+        """What is said of a cache of so many GiB: see ``certainty_of``."""
+        free = self.usable - cache
+        if self.high <= free:
+            return "sure"
+        if self.central <= free:
+            return "may_exceed"
+        return "may_fit" if self.low <= free else "beyond"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +61,7 @@ class Start:
     printed: Mapping[str, float]
     ours: Mapping[str, float]
     why_not: str = ""
+    beside: Beside | None = None
 
     @property
     def held_out(self) -> bool:
@@ -55,6 +78,14 @@ class Start:
         """The error of the tokens, of the room where no tokens are printed."""
         tokens = self.error("cache_tokens")
         return self.error("cache_gib") if tokens is None else tokens
+
+    @property
+    def printed_room(self) -> float | None:
+        """GiB for the cache on each card as printed, by the tokens where only they are."""
+        if "cache_gib" in self.printed:
+            return self.printed["cache_gib"]
+        error = self.error("cache_tokens")
+        return None if error is None else self.ours["cache_gib"] / (1 + error)
 
 
 @cache
@@ -90,6 +121,16 @@ def errors(items: Iterable[Start], part: str = "") -> list[float]:
     return [error for error in found if error is not None]
 
 
+def certainties(items: Iterable[Start]) -> Counter[tuple[str, bool]]:
+    """Count what is said of caches near each printed room, and whether they fit there."""
+    return Counter(
+        (one.beside.said(one.printed_room / share), share >= 1)
+        for one in items
+        if one.beside and one.printed_room
+        for share in STEPS
+    )
+
+
 def within(found: Iterable[float], part: float = 0.1) -> float:
     """Give the share of errors that are at most so large."""
     sizes = [abs(error) for error in found]
@@ -104,7 +145,8 @@ def middle(found: Iterable[float]) -> float:
 def _start(row: Row) -> Start:
     printed = {part: float(row[part]) for part in _PARTS if row[part]}
     try:
-        return Start(row, printed, _ours(row))
+        memory = _memory(row)
+        return Start(row, printed, _ours(memory, int(row["gpus"])), "", _beside(memory))
     except UserError as error:
         return Start(row, printed, {}, str(error).splitlines()[0])
 
@@ -112,18 +154,30 @@ def _start(row: Row) -> Start:
 _PARTS = ("weights_gib", "activations_gib", "cache_gib", "cache_tokens")
 
 
-def _ours(row: Row) -> Mapping[str, float]:
+def _memory(row: Row) -> Memory:
     knowledge = _as_of(row["runtime"], row["version"])
-    scenario = resolve(_request(row), knowledge)
-    memory = estimate_memory(scenario, knowledge)
+    return estimate_memory(resolve(_request(row), knowledge), knowledge)
+
+
+def _ours(memory: Memory, cards: int) -> Mapping[str, float]:
     assert memory.cache_room
     card = memory.per_gpu[0]
     return {
         "weights_gib": card.weights_bytes / GIB,
         "activations_gib": card.compute_buffer_bytes / GIB,
-        "cache_gib": memory.cache_room.room_bytes / GIB / int(row["gpus"]),
+        "cache_gib": memory.cache_room.room_bytes / GIB / cards,
         "cache_tokens": memory.cache_room.tokens or 0,
     }
+
+
+def _beside(memory: Memory) -> Beside:
+    card = memory.per_gpu[0]
+    assert card.usable_bytes is not None
+    low, central, high = (
+        (size - card.kv_cache_bytes) / GIB
+        for size in (card.low_bytes, card.required_bytes, card.high_bytes)
+    )
+    return Beside(low, central, high, card.usable_bytes / GIB)
 
 
 def _request(row: Row) -> Request:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.estimate.server_logs import (
     Start,
+    certainties,
     compared,
     errors,
     held_out,
@@ -61,3 +62,16 @@ def _far() -> list[Start]:
 def _id(one: Start) -> str:
     assert one.row["why"], one.row["id"]
     return one.row["id"]
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_what_is_said_of_servers_holds_as_often_as_it_sounds(*, held: bool) -> None:
+    counts = certainties(one for one in compared("vLLM") if one.held_out is held)
+    shares = {
+        said: counts[said, True] / (counts[said, True] + counts[said, False])
+        for said in ("sure", "may_exceed", "may_fit", "beyond")
+    }
+    assert shares["sure"] > 0.98
+    assert shares["may_exceed"] > 0.8
+    assert shares["may_fit"] < 0.6
+    assert shares["beyond"] < 0.06

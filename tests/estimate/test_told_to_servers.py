@@ -150,3 +150,20 @@ def test_commands_say_it(framework: str, words: str) -> None:
         framework=framework, gpu_memory_utilization=0.8, max_num_batched_tokens=4096, eager=True
     )
     assert words in command_for(told)
+
+
+def test_linear_attention_stays_wide_in_nvfp4() -> None:
+    """Its fused projections cannot be held in it; printed starts agree (server_logs.csv)."""
+    packed, wide = ({"precision": name, "gpu": "RTX 5090"} for name in ("AWQ 4-bit", "NVFP4"))
+    for model, kept in (("qwen3-32b", False), ("qwen3.6-27b", True)):
+        sizes = [memory(model=model, **more) for more in (packed, wide)]
+        assert (sizes[1].weights_bytes > 1.25 * sizes[0].weights_bytes) is kept
+    assert sizes[1].low_bytes < sizes[1].required_bytes - 6e9, "some files hold it in 8 bits or 4"
+
+
+@pytest.mark.parametrize(
+    ("model", "states"), [("qwen3.6-27b", 2), ("granite-4.0-h-tiny", 3), ("falcon-mamba-7b", 1)]
+)
+def test_vllm_keeps_states_of_beginnings_beside_those_of_sequences(model: str, states: int) -> None:
+    found = scenario(model=model, gpu="H100 SXM5 80 GB")
+    assert runtime_of(found.framework).cells(found, 0, 4096, 5).sequences == 5 * states
