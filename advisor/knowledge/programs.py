@@ -19,6 +19,7 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "stated_slots_of_a_rank": ("batch",),
     "split_mode": ("split",), "card_shares": ("gpus",), "cuda_devices": ("gpus",),
     "hip_devices": ("gpus",), "devices_named": ("backend", "gpus"),
+    "gguf_seen": (), "gguf_own": (), "ollama_from": (),
     "draft_model": ("draft_model",), "draft_gguf": ("draft_model",),
     "draft_folder": ("draft_model",), "mtp": ("mtp",), "mtp_checked": (), "memory_fraction": (),
     "memory_fraction_lowered": (), "static_fraction": (),

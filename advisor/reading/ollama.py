@@ -43,6 +43,17 @@ def _tags() -> Mapping[str, Mapping[str, Tag]]:
     return found
 
 
+@cache
+def _holding() -> Mapping[tuple[str, str], str]:
+    every = [tag for family in _tags().values() for tag in family.values()]
+    return {(tag.model.casefold(), tag.precision): tag.name for tag in reversed(every)}
+
+
+def tag_of(model: str, precision: str) -> str | None:
+    """Name the tag that holds a model in this format, ``qwen2.5:7b``; None: none is known."""
+    return _holding().get((model.casefold(), precision))
+
+
 def _family(name: str) -> Mapping[str, Tag]:
     return _tags().get(name.casefold().strip(), {})
 

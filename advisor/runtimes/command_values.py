@@ -10,7 +10,15 @@ from msgspec import Struct
 from advisor.knowledge.programs import Program
 from advisor.knowledge.types import Format, Split
 from advisor.models.stored_tensors import Model
-from advisor.runtimes.file_names import file_word, folder_name, gguf, projector
+from advisor.runtimes.file_names import (
+    file_word,
+    folder_name,
+    gguf,
+    ollama_from,
+    own_gguf,
+    projector,
+    seen_gguf,
+)
 from advisor.runtimes.llamacpp import LOGICAL_BATCH
 from advisor.scenario.capability import DTYPES, dtypes
 from advisor.scenario.figures import Memory
@@ -278,6 +286,9 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "model": _model,
     "folder": lambda s: folder_name(s.scenario.model, s.scenario.precision),
     "gguf": lambda s: gguf(s.scenario.model, s.scenario.precision),
+    "gguf_seen": lambda s: seen_gguf(s.scenario.model, s.scenario.precision),
+    "gguf_own": lambda s: own_gguf(s.scenario.model, s.scenario.precision),
+    "ollama_from": lambda s: ollama_from(s.scenario.model, s.scenario.precision),
     "slug": lambda s: folder_name(s.scenario.model, s.scenario.precision).casefold(),
     "projector": lambda s: projector(s.scenario.model),
     "context": lambda s: str(s.scenario.context_tokens),

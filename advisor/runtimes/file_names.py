@@ -33,6 +33,33 @@ def gguf(model: Model, precision: Format) -> str:
     return f"{file_word(model.name)}-{kind.split(' ')[0]}.gguf"
 
 
+def seen_gguf(model: Model, precision: Format) -> str | None:
+    """Name a GGUF file that can be downloaded, ``repository:FORMAT``, where it was seen.
+
+    Not of a model that reads images: which file its projector is was not seen.
+    """
+    if model.hf_id is None or model.stored or model.vision_parameters:
+        return None
+    from advisor.reading.published import gguf_seen  # noqa: PLC0415  of GGUF runtimes
+
+    return gguf_seen(model.hf_id, precision.name)
+
+
+def own_gguf(model: Model, precision: Format) -> str | None:
+    """Name the GGUF file where none was seen that can be downloaded."""
+    return None if seen_gguf(model, precision) else gguf(model, precision)
+
+
+def ollama_from(model: Model, precision: Format) -> str:
+    """Name what Ollama builds on: a tag of its library, a repository, else a file."""
+    from advisor.reading.ollama import tag_of  # noqa: PLC0415  of one framework
+
+    if model.hf_id and not model.stored and (tag := tag_of(model.name, precision.name)):
+        return tag
+    seen = seen_gguf(model, precision)
+    return f"hf.co/{seen}" if seen else f"./{gguf(model, precision)}"
+
+
 def projector(model: Model) -> str | None:
     """Name the file for images; None where the model reads none."""
     name = file_word(model.name)

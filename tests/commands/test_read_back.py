@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
+import pytest
+from msgspec.structs import replace
+
 from advisor.errors import UserError
+from advisor.files import data_dir
+from advisor.reading.command_lines import read_command
 from advisor.reading.pasted_request import asked_by, read_pasted
 from advisor.reading.public_list import bare_key
-from advisor.reading.published import unpacked_name
+from advisor.reading.published import GGUF_FILE, unpacked_name
 from advisor.runtimes import runtime_of
-from advisor.runtimes.commands import Command, commands_for
+from advisor.runtimes.commands import Command, command_for, commands_for
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario, claimed_share, split_of
-from advisor.scenario.settings import request_from
+from advisor.scenario.settings import Request, request_from
 from tests.commands.test_programs import known, requests
 
 STEP = 17
@@ -88,3 +93,32 @@ def test_every_printed_command_is_read_back_to_its_scenario() -> None:
                 same = name in unsaid or value(again) == value(scenario)
                 assert same, (name, value(scenario), value(again), command.text)
     assert programs == {c.name for f in known().frameworks.values() for c in f.commands}
+
+
+def _seen() -> list[tuple[str, str, str]]:
+    lines = (data_dir("knowledge") / GGUF_FILE).read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    return [(model, at, name) for model, at, formats in rows for name in formats.split()]
+
+
+@pytest.mark.parametrize(("model", "repository", "name"), _seen())
+def test_gguf_files_that_were_seen_are_named_and_read_back(
+    model: str, repository: str, name: str
+) -> None:
+    """llama.cpp and Ollama are told what to download; the command reads as what was asked."""
+    asked = Request(gpu="8x H100", model=model, precision=name, context=4_096)
+    scenario = resolve(asked, known())
+    assert f"-hf {repository}:{name} " in command_for(scenario)
+    ollama = resolve(replace(asked, framework="Ollama"), known())
+    assert " 'FROM ./" not in command_for(ollama)
+    for text in (command_for(scenario), command_for(ollama)):
+        read = asked_by(read_command(text), known()).settings
+        back = resolve(request_from({"gpu": "8x H100", **read}), known())
+        assert back.precision.name == name
+        assert back.model.parameters == scenario.model.parameters
+
+
+def test_a_file_that_was_not_seen_is_named_after_the_model() -> None:
+    for framework, start in (("llama.cpp", "-m "), ("Ollama", "FROM ./")):
+        asked = Request(gpu="H100", model="phi-4", precision="Q6_K", framework=framework)
+        assert f"{start}phi-4-Q6_K.gguf" in command_for(resolve(asked, known()))

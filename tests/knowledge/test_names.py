@@ -212,7 +212,7 @@ def test_siblings_are_boards_of_one_name_that_differ(knowledge: Knowledge) -> No
         ("deepseek-v2-lite", "DeepSeek-V2-Lite"),
         ("gpt-oss-20b", "gpt-oss-20b"),
         ("tinyllama", "TinyLlama-1.1B-Chat-v1.0"),
-        ("command-r", "c4ai-command-r-v01"),
+        ("command-r", "c4ai-command-r-08-2024"),
         ("qwen3-4b", "Qwen3-4B"),
         ("phi-1.5", "phi-1_5"),
         ("llama_3_8b", "Meta-Llama-3-8B"),

@@ -280,3 +280,32 @@ def test_sglang_attends_apart_on_powers_of_two_alone(knowledge: Knowledge) -> No
     assert "whole pages" in "; ".join(str(one) for one in problems_of(three, knowledge))
     four = replace(three, gpu="4x H200")
     assert not any("pages" in str(one) for one in problems_of(four, knowledge))
+
+
+@pytest.mark.parametrize(
+    ("card", "backend", "key", "value", "slow"),
+    [
+        ("M3 Max", None, "q8_0", "q8_0", False),
+        ("M3 Max", None, "q5_1", "q5_1", False),
+        ("M3 Max", None, "q8_0", "q4_0", True),
+        ("M3 Max", None, "iq4_nl", "iq4_nl", True),
+        ("RX 7900 XTX", "Vulkan", "q8_0", "q4_0", False),
+        ("RX 7900 XTX", "Vulkan", "iq4_nl", "iq4_nl", False),
+        ("RX 7900 XTX", "Vulkan", "q8_0", "bf16", True),
+        ("RX 7900 XTX", None, "q8_0", "q4_0", True),
+        ("RTX 4090", "Vulkan", "q5_1", "q5_1", False),
+        ("Arc A770", "SYCL", "q8_0", "q8_0", False),
+        ("Arc A770", "SYCL", "q5_1", "q5_1", True),
+        ("Arc A770", "SYCL", "q8_0", "q4_0", True),
+        ("Arc A770", "Vulkan", "q8_0", "q4_0", False),
+    ],
+)
+def test_cache_types_are_slow_by_back_end(
+    knowledge: Knowledge, card: str, backend: str | None, key: str, value: str, slow: bool
+) -> None:
+    """Metal and SYCL want one type for both halves, Vulkan takes any but bf16 beside another."""
+    request = Request(
+        gpu=card, model="llama-3.1-8b", precision="Q4_K_M", framework="llama.cpp",
+        backend=backend, kv_cache_k=key, kv_cache_v=value, context=4_096,
+    )  # fmt: skip
+    assert bool(support.slow_cache(resolve(request, knowledge))) is slow
