@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from advisor.files import data_dir
 from advisor.reading.format_patterns import GGUF_TYPE, FormatSaid, said_in
 from advisor.reading.public_list import PublicModel, bare_key, beginning, exact
 
-GGUF_FILE: Final = "gguf_repos.tsv"
 GGUF_DEFAULT: Final = "Q4_K_M"
 """What llama.cpp takes of a GGUF repository where no file is named (its common/arg.cpp)."""
 _DRAFTS: Final = re.compile("dspark|eagle|dflash|mtp|medusa|draft|speculator", re.IGNORECASE)
@@ -97,23 +95,6 @@ def packings_of(hf_id: str) -> Mapping[str, str]:
         if (held := published_format(one)) and not has_gguf(one):
             found.setdefault(held, one.hf_id)
     return found
-
-
-@cache
-def _gguf_seen() -> Mapping[tuple[str, str], str]:
-    """Read which repository was seen to hold which format of which model."""
-    found: dict[tuple[str, str], str] = {}
-    for line in (data_dir("knowledge") / GGUF_FILE).read_text("utf-8").splitlines():
-        if line and not line.startswith("#"):
-            model, repository, formats = line.split("\t")
-            for name in formats.split():
-                found.setdefault((model, name), f"{repository}:{name}")
-    return found
-
-
-def gguf_seen(hf_id: str, precision: str) -> str | None:
-    """Name the GGUF file of a model, ``publisher/name:FORMAT``, where it was seen there."""
-    return _gguf_seen().get((hf_id, precision))
 
 
 def _packs_it(one: PublicModel, own: PublicModel, maker: str) -> bool:

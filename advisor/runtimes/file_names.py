@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
 
+from advisor.files import data_dir
 from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
 
+GGUF_FILE: Final = "gguf_repos.tsv"
 _NOT_WORD = re.compile(r"[^A-Za-z0-9.]+")
 
 
@@ -40,9 +45,19 @@ def seen_gguf(model: Model, precision: Format) -> str | None:
     """
     if model.hf_id is None or model.stored or model.vision_parameters:
         return None
-    from advisor.reading.published import gguf_seen  # noqa: PLC0415  of GGUF runtimes
+    return _seen().get((model.hf_id, precision.name))
 
-    return gguf_seen(model.hf_id, precision.name)
+
+@cache
+def _seen() -> Mapping[tuple[str, str], str]:
+    """Read which repository was seen to hold which format of which model."""
+    found: dict[tuple[str, str], str] = {}
+    for line in (data_dir("knowledge") / GGUF_FILE).read_text("utf-8").splitlines():
+        if line and not line.startswith("#"):
+            model, repository, formats = line.split("\t")
+            for name in formats.split():
+                found.setdefault((model, name), f"{repository}:{name}")
+    return found
 
 
 def own_gguf(model: Model, precision: Format) -> str | None:

@@ -13,9 +13,10 @@ from advisor.files import data_dir
 from advisor.reading.command_lines import read_command
 from advisor.reading.pasted_request import asked_by, read_pasted
 from advisor.reading.public_list import bare_key
-from advisor.reading.published import GGUF_FILE, unpacked_name
+from advisor.reading.published import unpacked_name
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import Command, command_for, commands_for
+from advisor.runtimes.file_names import GGUF_FILE
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario, claimed_share, split_of
 from advisor.scenario.settings import Request, request_from

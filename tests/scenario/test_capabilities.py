@@ -283,27 +283,32 @@ def test_sglang_attends_apart_on_powers_of_two_alone(knowledge: Knowledge) -> No
 
 
 @pytest.mark.parametrize(
-    ("card", "backend", "key", "value", "slow"),
+    ("card", "backend", "types", "slow"),
     [
-        ("M3 Max", None, "q8_0", "q8_0", False),
-        ("M3 Max", None, "q5_1", "q5_1", False),
-        ("M3 Max", None, "q8_0", "q4_0", True),
-        ("M3 Max", None, "iq4_nl", "iq4_nl", True),
-        ("RX 7900 XTX", "Vulkan", "q8_0", "q4_0", False),
-        ("RX 7900 XTX", "Vulkan", "iq4_nl", "iq4_nl", False),
-        ("RX 7900 XTX", "Vulkan", "q8_0", "bf16", True),
-        ("RX 7900 XTX", None, "q8_0", "q4_0", True),
-        ("RTX 4090", "Vulkan", "q5_1", "q5_1", False),
-        ("Arc A770", "SYCL", "q8_0", "q8_0", False),
-        ("Arc A770", "SYCL", "q5_1", "q5_1", True),
-        ("Arc A770", "SYCL", "q8_0", "q4_0", True),
-        ("Arc A770", "Vulkan", "q8_0", "q4_0", False),
+        ("M3 Max", None, "q8_0-q8_0", False),
+        ("M3 Max", None, "q5_1-q5_1", False),
+        ("M3 Max", None, "q8_0-q4_0", True),
+        ("M3 Max", None, "iq4_nl-iq4_nl", True),
+        ("RX 7900 XTX", "Vulkan", "q8_0-q4_0", False),
+        ("RX 7900 XTX", "Vulkan", "iq4_nl-iq4_nl", False),
+        ("RX 7900 XTX", "Vulkan", "q8_0-bf16", True),
+        ("RX 7900 XTX", None, "q8_0-q4_0", True),
+        ("RTX 4090", "Vulkan", "q5_1-q5_1", False),
+        ("Arc A770", "SYCL", "q8_0-q8_0", False),
+        ("Arc A770", "SYCL", "q5_1-q5_1", True),
+        ("Arc A770", "SYCL", "q8_0-q4_0", True),
+        ("Arc A770", "Vulkan", "q8_0-q4_0", False),
     ],
 )
 def test_cache_types_are_slow_by_back_end(
-    knowledge: Knowledge, card: str, backend: str | None, key: str, value: str, slow: bool
+    knowledge: Knowledge,
+    card: str,
+    backend: str | None,
+    types: str,
+    slow: bool,  # noqa: FBT001
 ) -> None:
     """Metal and SYCL want one type for both halves, Vulkan takes any but bf16 beside another."""
+    key, value = types.split("-")
     request = Request(
         gpu=card, model="llama-3.1-8b", precision="Q4_K_M", framework="llama.cpp",
         backend=backend, kv_cache_k=key, kv_cache_v=value, context=4_096,
