@@ -57,7 +57,7 @@ def _under(knowledge: Knowledge, inner: str) -> _Found | None:
     return (found[0], _MIX) if found else None
 
 
-_MIX: Final = "; the file itself may be some percent larger"
+_MIX: Final = "; the file itself may be up to a tenth smaller or larger"
 _NEXT: Final = ", the next size that is listed"
 
 

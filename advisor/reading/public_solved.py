@@ -22,6 +22,8 @@ _MOST_LAYERS: Final = 128
 _WIDTHS_PER_LAYER: Final = 64
 """So many elements wide for each layer: what makes the most cache of all models known here."""
 MOST_KNOWN: Final = "models of as many parameters"
+_DIVISIBLE: Final = 64
+"""Heads of such a model: as many as any number of cards divides."""
 _BLOCK: Final = 12
 """Squares of the hidden width in a plain block: four in attention, eight behind it."""
 _MASKED: Final = frozenset({"gpt2", "gpt_neox", "gptj"})
@@ -107,14 +109,14 @@ def most_caching(public: PublicModel) -> Shape:
         if layers
         else (_WIDTHS_PER_LAYER * stated / _BLOCK) ** (1 / 3)
     )
-    heads = max(1, hidden // _HEAD)
+    width = -(-hidden // _DIVISIBLE)
     return attending(
         replace(
             public,
             num_hidden_layers=layers or max(1, round(hidden / _WIDTHS_PER_LAYER)),
-            hidden_size=heads * _HEAD,
-            num_attention_heads=heads,
-            num_key_value_heads=heads,
-            head_dim=_HEAD,
+            hidden_size=width * _DIVISIBLE,
+            num_attention_heads=_DIVISIBLE,
+            num_key_value_heads=_DIVISIBLE,
+            head_dim=width,
         )
     )

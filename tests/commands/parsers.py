@@ -125,7 +125,7 @@ def _check_own_file_line(line: str, *, modelfile: bool) -> None:
         _, name, value = line.split(" ")
         _check_value(tables()["Modelfile"][name], value)
     else:
-        assert line.startswith("FROM ./")
+        assert re.fullmatch(r"FROM (\./.+|[\w./-]+:[\w.-]+)", line), line
 
 
 def _check_options(program: str, words: list[str]) -> None:

@@ -57,3 +57,25 @@ def test_files_are_as_large_as_published(name: str, ftype: str, held: float) -> 
     size = found.profile.total_bytes - found.profile.vision_bytes
     assert size == pytest.approx(held, rel=0.01)
     assert "sized by average" not in " ".join(found.approximate)
+
+
+UD_Q4_K_XL = {
+    "Qwen3.5-0.8B": 0.559, "Qwen3.5-2B": 1.34, "Qwen3.5-4B": 2.9, "Qwen3.5-9B": 6.0,
+    "Qwen3.5-27B": 17.6, "Qwen3.5-35B-A3B": 22.2, "Qwen3.5-122B-A10B": 68.4,
+    "Qwen3.5-397B-A17B": 219.2,
+}  # fmt: skip
+"""GB, of the same page: what Unsloth's mix holds of each model."""
+
+
+def test_a_mix_is_at_most_a_tenth_off_the_type_that_it_is_sized_as() -> None:
+    knowledge = load_knowledge()
+    for name, held in UD_Q4_K_XL.items():
+        model = model_from_record(knowledge.models[name], knowledge)
+        found = weights_of(
+            model,
+            knowledge.formats["Q4_K_M"],
+            knowledge.frameworks["llama.cpp"],
+            knowledge.ggml_types,
+        )
+        size = found.profile.total_bytes - found.profile.vision_bytes
+        assert held * GB / size == pytest.approx(1, abs=0.1), name
