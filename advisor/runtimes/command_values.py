@@ -102,9 +102,7 @@ class Started(Struct, frozen=True):
         model, precision = self.scenario.model, self.scenario.precision
         if model.hf_id is None or model.held_format or holds_family(model) != "unquantized":
             return False
-        if self.repository:
-            return False
-        words = self.program.on_load.values()
+        words = () if self.repository else self.program.on_load.values()
         return any(_of_format(word, precision) is not None for word in words)
 
     @property
