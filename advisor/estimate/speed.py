@@ -28,6 +28,7 @@ from advisor.estimate.speed_step import Reads, Step, prefill_gain, reads_of, ste
 from advisor.estimate.speed_tables import Range
 from advisor.estimate.weights import weights_of
 from advisor.knowledge.types import Knowledge
+from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights
 from advisor.scenario.figures import Evidence, Figure, Memory, Span, Speed
 from advisor.scenario.scenario import Scenario, is_split, split_of, with_batch
@@ -209,6 +210,8 @@ def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tu
         missing.append("framework.multi_gpu")
     if (split := split_of(scenario)) in _UNTIMED:
         missing.append(_UNTIMED[split])
+    if runtime_of(scenario.framework).lacks_graphs(scenario):
+        missing.append("speed of a server without CUDA graphs")
     kinds = [replace(scenario, gpu=gpu, cards=()) for gpu in scenario.cards] or [scenario]
     if knowledge and any(rate_of(one, speeds_of(knowledge)) is None for one in kinds):
         missing.append(f"calibration of {scenario.framework.name} on {scenario.backend}")
@@ -249,6 +252,7 @@ def _can_decode(scenario: Scenario) -> bool:
         and scenario.model.modality in _GENERATES
         and scenario.model.shape.role == "decoder"
         and (scenario.gpus == 1 or split_of(scenario) in _TIMED_SPLITS)
+        and not runtime_of(scenario.framework).lacks_graphs(scenario)
         and (scenario.ram_bandwidth_bytes_s is not None or not is_split(scenario))
     )
 

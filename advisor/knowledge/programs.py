@@ -33,7 +33,7 @@ SWITCHES: Mapping[str, tuple[str, ...]] = {
     "full_window_cache": ("swa_full",), "several_cards": (), "not_the_makers": ("backend",),
     "shares_layers": ("split",),
     "shares_tensors": ("split",), "shares_requests": ("split",), "in_file": (),
-    "beyond_trained": (), "eager": (), "text_only": ("text_only",), "kv_set": (),
+    "beyond_trained": (), "eager": ("eager",), "text_only": ("text_only",), "kv_set": (),
     "kv_plain": (), "makes_format": (),
     "own_code": (), "reads_text": (), "sees_images": (), "embedding": (), "writes": (),
 }  # fmt: skip

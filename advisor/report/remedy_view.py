@@ -224,6 +224,10 @@ def _held(doc: Advice, item: Recommendation) -> str:
     return say("line.held" if held else "line.held.all", n=f.count(held), all=f.count(batch))
 
 
+def _claimed(share: object) -> str:
+    return f.percent(100 * share) if isinstance(share, float) else ""
+
+
 def _aggregate(item: Recommendation) -> str:
     several = (item.after.held_sequences or item.setup.batch) > 1
     return f.speed_range(item.after.aggregate_tok_s) if several else ""
@@ -252,6 +256,7 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.same_family": lambda d, i: flag(i.setup.model_family == d.scenario.model.family),
     "option.new_framework": lambda d, i: _new(i.setup.framework, d.scenario.framework),
     "option.step": lambda _, i: f"{step:,}" if (step := i.change.get("ubatch")) else "",
+    "option.claimed": lambda _, i: _claimed(i.change.get("gpu_memory_utilization")),
     "option.backend": lambda _, i: str(i.change.get("backend", "")),
     "option.besides": lambda d, i: f.listed(_besides(d, i)),
     "option.extra_cards": lambda d, i: _extra_cards(i.setup.gpus - _owned(d, i.setup)),

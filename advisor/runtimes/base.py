@@ -274,6 +274,10 @@ class Runtime:
         """Count the images that the tower computes at once: those of every prompt."""
         return images_of(scenario.model, scenario) * scenario.batch
 
+    def lacks_graphs(self, scenario: Scenario) -> bool:
+        """Whether it is told to start without the CUDA graphs that it captures else."""
+        return self.captures_graphs and bool(scenario.eager)
+
     def communication(self, _of: Scenario, _policy: Mapping[str, float], found: Range) -> Range:
         """Size the buffers between cards, ``found`` for the library they trade through."""
         return found

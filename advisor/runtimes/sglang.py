@@ -29,6 +29,7 @@ class Sglang(Server):
     memory_model = "sglang"
     sees_card = True
     overheads = ()
+    captures_graphs = True
 
     def activations(
         self, scenario: Scenario, _cache: CacheShape, _cells: Cells, policy: Mapping[str, float]
@@ -45,9 +46,7 @@ class Sglang(Server):
             + policy["sglang_reserve_per_prefill_token_bytes"]
             * max(chunk, policy["sglang_prefill_min_tokens"])
             + policy["sglang_reserve_per_rank_bytes"] * scenario.gpus
-            + policy["sglang_reserve_per_decode_sequence_bytes"]
-            * min(scenario.batch, policy["sglang_decode_sequences"])
-            + self._prompt_graphs(scenario, chunk, policy)
+            + self._graphs(scenario, chunk, policy)
         )
         low = reserve
         if capacity > policy["sglang_large_card_bytes"]:
@@ -64,10 +63,15 @@ class Sglang(Server):
         size = _SIZES[sum(capacity >= policy[edge] for edge in _EDGES)]
         return round(policy[f"sglang_prefill_tokens_{size}"])
 
-    def _prompt_graphs(self, scenario: Scenario, chunk: int, policy: Mapping[str, float]) -> float:
+    def _graphs(self, scenario: Scenario, chunk: int, policy: Mapping[str, float]) -> float:
+        """Size its CUDA graphs of decode steps and of prompts, none in an eager start."""
+        if scenario.eager:
+            return 0.0
+        sequences = min(scenario.batch, policy["sglang_decode_sequences"])
+        decode = policy["sglang_reserve_per_decode_sequence_bytes"] * sequences
         if scenario.model.shape.mla:
-            return policy["sglang_latent_graph_bytes"]
-        return policy["sglang_prompt_graph_bytes"] * _captured(chunk)
+            return decode + policy["sglang_latent_graph_bytes"]
+        return decode + policy["sglang_prompt_graph_bytes"] * _captured(chunk)
 
     def capacity_steps(self, policy: Mapping[str, float]) -> tuple[int, ...]:
         """Give the sizes from which it computes more at once or reserves more."""

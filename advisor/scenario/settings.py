@@ -95,7 +95,7 @@ class Stated(Struct, frozen=True, kw_only=True):
         "Tokens that a server computes in one step.", _MEMORY, "as the framework does", most=2**20,
     )] = None
     eager: Annotated[bool | None, Setting(
-        "Without CUDA graphs (vLLM): on or off.", _MEMORY, "off",
+        "Without CUDA graphs (vLLM, SGLang): on or off.", _MEMORY, "off",
     )] = None
     text_only: Annotated[bool | None, Setting(
         "Leave the part that reads images out: on or off.", _MEMORY, "off",
