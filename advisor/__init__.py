@@ -1,6 +1,7 @@
 """Will this language model run on this GPU, how well, and what should you change?
 
-The public names; everything else may change. Each is imported when it is first asked for.
+The public names (docs/python.md); everything else may change. Each is imported when it is first
+asked for.
 """
 
 from importlib import import_module
@@ -9,33 +10,62 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from advisor.advice.document import Advice
     from advisor.advice.pipeline import Advisor
+    from advisor.api import (
+        CommandCheck,
+        LogAnswer,
+        Report,
+        Session,
+        Table,
+        advise,
+        check_command,
+        diagnose,
+        estimate,
+        gpus_for,
+        models_for,
+    )
+    from advisor.errors import AdvisorError, Problems, UserError
     from advisor.files import __version__
     from advisor.knowledge.load import load_knowledge
-    from advisor.report.assembly import advise
     from advisor.rules.language.load import load_rules
     from advisor.scenario.settings import Request
 
 __all__ = [
     "Advice",
     "Advisor",
+    "AdvisorError",
+    "CommandCheck",
+    "LogAnswer",
+    "Problems",
+    "Report",
     "Request",
+    "Session",
+    "Table",
+    "UserError",
     "__version__",
     "advise",
+    "check_command",
+    "diagnose",
+    "estimate",
+    "gpus_for",
     "load_knowledge",
     "load_rules",
+    "models_for",
 ]
-_HOMES = {
+_ELSEWHERE = {
     "Advice": "advice.document",
     "Advisor": "advice.pipeline",
+    "AdvisorError": "errors",
+    "Problems": "errors",
     "Request": "scenario.settings",
+    "UserError": "errors",
     "__version__": "files",
-    "advise": "report.assembly",
     "load_knowledge": "knowledge.load",
     "load_rules": "rules.language.load",
 }
+"""Where a public name is defined that is not the API's own."""
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_ELSEWHERE.get(name, 'api')}"), name)

@@ -11,8 +11,8 @@ import time
 
 from msgspec.structs import replace
 
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.speed import estimate_speed
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.speed import estimate_speed
 from advisor.knowledge import load_knowledge
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.estimate.limits import MOST_CARDS, can_double
-from advisor.estimate.memory import estimate_memory, free_bytes
+from advisor.estimator.limits import MOST_CARDS, can_double
+from advisor.estimator.memory import estimate_memory, free_bytes
 from advisor.remedies.formats import worth_having
 from advisor.runtimes import runtime_of
 from advisor.scenario import support

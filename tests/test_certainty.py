@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
-from advisor.estimate.memory import estimate_memory
+from advisor.estimator.memory import estimate_memory
 from advisor.report.assembly import document
 from advisor.report.sentence_check import contradictions
 from advisor.scenario.figures import certainty_of

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.errors import UserError
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.weights import weights_of
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.weights import weights_of
 from advisor.knowledge.load import load_knowledge
 from advisor.reading.pasted_request import asked_by, read_pasted
 from advisor.runtimes.commands import command_for

@@ -14,8 +14,8 @@ from advisor.advice.pipeline import Advisor
 from advisor.bulk.estimates.figures import estimate_row
 from advisor.bulk.estimates.rows import read_rows
 from advisor.errors import UserError
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.speed import estimate_speed, missing_inputs
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.speed import estimate_speed, missing_inputs
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.runtimes.commands import command_for

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from advisor.estimate.picture import MemoryPicture
+from advisor.estimator.picture import MemoryPicture
 from advisor.knowledge.provenance import SwitchedOff, UserEntry
 from advisor.knowledge.vocabulary import FactValue
 from advisor.runtimes.commands import Command

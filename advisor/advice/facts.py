@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from advisor.estimate.kv_cache import kv_bytes_per_token
+from advisor.estimator.kv_cache import kv_bytes_per_token
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Framework, Gpu
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue

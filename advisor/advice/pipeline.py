@@ -37,7 +37,7 @@ from advisor.advice.ranking import (
 )
 from advisor.calibration import with_measurements
 from advisor.errors import RuleFileError, UserError, raise_problems
-from advisor.estimate.speed import missing_inputs
+from advisor.estimator.speed import missing_inputs
 from advisor.files import __version__, data_dir, digest
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import Stack, behind, overlaid

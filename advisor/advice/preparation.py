@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from advisor.advice.facts import break_even_facts, option_facts, scenario_facts
 from advisor.errors import RequestError, UserError, raise_problems
-from advisor.estimate.limits import find_limits, first_batch_too_large, smallest_capacity_bytes
-from advisor.estimate.placement import host_fits
-from advisor.estimate.speed import estimate_speed
+from advisor.estimator.limits import find_limits, first_batch_too_large, smallest_capacity_bytes
+from advisor.estimator.placement import host_fits
+from advisor.estimator.speed import estimate_speed
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.index import plain_key
 from advisor.knowledge.names import find_framework

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from advisor.calibration.fit import Case, Prior, Priors, Term, Values, fit, predict
 from advisor.calibration.runs import Run
-from advisor.estimate.speed_step import layers_of
+from advisor.estimator.speed_step import layers_of
 
 _Z_80 = 1.2816
 """Normal quantile of an 80 % interval."""

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from advisor.calibration.fit import Case, Prior, Priors, Term, Values, fit, predict
 from advisor.calibration.runs import Run
-from advisor.estimate.speed_rates import stored_bits
-from advisor.estimate.speed_step import layers_of
+from advisor.estimator.speed_rates import stored_bits
+from advisor.estimator.speed_step import layers_of
 
 _MS_PER_LAYER = 1e-3 / 32
 _EAGER_MS = 25.0

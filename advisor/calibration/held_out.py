@@ -20,8 +20,8 @@ from advisor.calibration.engines import fit_engines
 from advisor.calibration.fits import Fitted, Material, Parts, batch_terms, fit_extra, offload_terms
 from advisor.calibration.prefill import fit_prefill
 from advisor.calibration.runs import Run
-from advisor.estimate.speed_rates import MODELLED_FROM_GPUS
-from advisor.estimate.speed_tables import Range
+from advisor.estimator.speed_rates import MODELLED_FROM_GPUS
+from advisor.estimator.speed_tables import Range
 from advisor.units import GIB
 
 HeldOut = Literal["configuration", "card", "source", "model", "nothing"]

@@ -20,7 +20,7 @@ from advisor.calibration.held_out import Held, Spread, fitted_ranges, spreads_by
 from advisor.calibration.observations import Observation
 from advisor.calibration.runs import Run, depth_step
 from advisor.calibration.strata import results_of
-from advisor.estimate.speed_prefill import generation_of
+from advisor.estimator.speed_prefill import generation_of
 from advisor.knowledge.types import Knowledge
 
 FITTED_FILE = "calibration-fitted.yaml"

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from advisor.calibration.fit import Case, Prior, Priors, Term, Values, fit, predict
 from advisor.calibration.runs import Run
-from advisor.estimate.speed_prefill import as_strong, card_size, generation_of, work_of
+from advisor.estimator.speed_prefill import as_strong, card_size, generation_of, work_of
 from advisor.knowledge.types import Gpu
 
 _TFLOPS = 1e12

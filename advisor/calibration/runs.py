@@ -18,13 +18,13 @@ from msgspec.structs import replace
 
 from advisor.calibration.observations import Observation
 from advisor.errors import UserError
-from advisor.estimate.kv_cache import kv_read_bytes
-from advisor.estimate.measurement import Measurement
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.speed_rates import architecture_of
-from advisor.estimate.speed_step import Reads, reads_of
-from advisor.estimate.speed_tables import Policy
-from advisor.estimate.weights import weights_of
+from advisor.estimator.kv_cache import kv_read_bytes
+from advisor.estimator.measurement import Measurement
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.speed_rates import architecture_of
+from advisor.estimator.speed_step import Reads, reads_of
+from advisor.estimator.speed_tables import Policy
+from advisor.estimator.weights import weights_of
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Knowledge
 from advisor.models.resolution import model_from_record

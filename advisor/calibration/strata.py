@@ -16,8 +16,8 @@ from advisor.calibration.dataset import Row, conditions_of, speed_rows
 from advisor.calibration.held_out import Held, Spread, spread_of
 from advisor.calibration.prefill import sized
 from advisor.calibration.runs import Run
-from advisor.estimate.speed_prefill import work_of
-from advisor.estimate.speed_tables import Policy
+from advisor.estimator.speed_prefill import work_of
+from advisor.estimator.speed_tables import Policy
 
 _NEAR = 0.3
 _LEAST_CARDS = 3

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec.structs import replace
 
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
@@ -28,17 +27,11 @@ from advisor.cli.options import (
     measurements_of,
 )
 from advisor.cli.report_output import width_of, write
-from advisor.errors import RequestError, UserError, raise_problems
+from advisor.errors import RequestError, raise_problems
 from advisor.knowledge.layers import Stack
-from advisor.knowledge.log_patterns import load_log_patterns
-from advisor.knowledge.names import find_format_candidates, find_model
-from advisor.knowledge.types import Knowledge
-from advisor.reading.cards import find_cards, find_gpu
 from advisor.reading.log_file import read_log
-from advisor.reading.log_request import FromLog, settings_of
-from advisor.reading.logs import Log, read_lines
-from advisor.report.assembly import document
-from advisor.report.diagnosis import Diagnosis, diagnosed, held_by_others, lacking
+from advisor.report.diagnosing import diagnose as answer_log
+from advisor.report.diagnosis import Diagnosis
 from advisor.report.diagnosis_views import (
     NUMBERS,
     cells,
@@ -50,22 +43,6 @@ from advisor.report.diagnosis_views import (
 )
 from advisor.report.figures import say, spoken
 from advisor.report.formats import FORMATS, Page, render_json
-from advisor.runtimes.commands import commands_for
-from advisor.scenario.settings import Request
-from advisor.units import GIB
-
-_PROGRAMS = "llama.cpp, Ollama, vLLM, SGLang, TGI, PyTorch, nvidia-smi and rocm-smi"
-_ASKED = {
-    "gpu": "the card: add --gpu NAME",
-    "model": "the model: add --model NAME",
-    "precision": "the weight format: add --precision NAME",
-}
-"""Setting that a request needs -> how it is asked for."""
-_FIND: Mapping[str, Callable[[Knowledge, str], object]] = {
-    "gpu": find_gpu,
-    "model": find_model,
-    "precision": find_format_candidates,
-}
 
 
 class Format(StrEnum):
@@ -117,88 +94,19 @@ def diagnose(
         knowledge=knowledge,
         measurements=None if no_measurements else measurements_of(knowledge),
     )
-    read = read_lines(read_log(log, sys.stdin.buffer), load_log_patterns(knowledge))
-    _refuse_nothing(read, log)
-    found = settings_of(read, advisor.knowledge)
+    text, shown = read_log(log, sys.stdin.buffer), _named(log)
+    made, missing = answer_log(
+        text, asked.request, advisor, knowledge=knowledge, templates=templates, shown=shown
+    )
     with spoken(templates):
-        made, missing = _answered(read, found, asked.request, advisor, templates)
         write(_written(made, format_, LENGTHS[length], output, templates), output)
     raise_problems(missing)
     if fail_unless_fits and made.advice and made.advice.verdict.state != "fits":
         raise typer.Exit(NOT_FITTING)
 
 
-def _refuse_nothing(read: Log, path: Path | None) -> None:
-    if read.known_lines or read.commands:
-        return
-    shown = f"'{path}'" if path and str(path) != "-" else "standard input"
-    raise RequestError(
-        f"no line of {shown} is known here ({read.lines:,} lines read)",
-        hint=f"It reads what {_PROGRAMS} print. Give all of it, from the start of the program.",
-    )
-
-
-def _answered(
-    read: Log, found: FromLog, stated: Request, advisor: Advisor, templates: Stack
-) -> tuple[Diagnosis, list[UserError]]:
-    """Answer the request that log and flags make, unless they leave something open."""
-    flags = stated.stated()
-    settings = {**found.settings, **flags}
-    several = stated.gpu and found.ranks > 1 and "gpus" not in flags
-    if several and not find_cards(advisor.knowledge, stated.gpu or "").counted:
-        settings["gpus"] = found.ranks
-    unknown = {key: seen for key, seen in found.unknown.items() if key not in settings}
-    if unknown:
-        return diagnosed(read, settings, unknown, None), [_question(unknown, advisor.knowledge)]
-    request = replace(Request(), **settings)
-    try:
-        answer = advisor.advise(request, complete=True)
-    except UserError as refused:  # what was read is shown all the same
-        return diagnosed(read, settings, {}, None), [refused]
-    doc = document(answer, templates=templates)
-    made = diagnosed(read, settings, {}, doc, _starts(read, request, advisor))
-    short = lacking(read, doc)
-    if not short or request.reserve_gib is not None:
-        return made, []
-    reserve = _reserve(short, doc, request, advisor)
-    as_it_was = advisor.advise(replace(request, reserve_gib=reserve), complete=True)
-    return held_by_others(made, short, reserve, document(as_it_was, templates=templates)), []
-
-
-def _reserve(short: float, doc: Advice, request: Request, advisor: Advisor) -> float:
-    """Give what others must hold of each card, GiB, so that so many bytes less are usable."""
-    card = doc.memory.per_gpu[0]
-    first = card.capacity_bytes - card.usable_bytes + short
-    tried = advisor.advise(replace(request, reserve_gib=first / GIB)).memory.per_gpu[0]
-    kept = card.usable_bytes - short - tried.usable_bytes
-    return max(0.0, round((first - kept) / GIB, 2))
-
-
-def _starts(read: Log, request: Request, advisor: Advisor) -> str | None:
-    """Give the command with the longest context that the program itself says to hold."""
-    longest = read.figure("max_context")
-    if not longest or longest < 1 or not read.causes:
-        return None
-    answer = advisor.advise(replace(request, context=int(longest)))
-    commands = commands_for(answer.scenario, answer.memory)
-    return commands[0].text if commands else None
-
-
-def _question(unknown: dict[str, str], knowledge: Knowledge) -> RequestError:
-    """Ask for what the log does not tell, all at once."""
-    parts = [_ASKED[key] + _seen(key, seen, knowledge) for key, seen in unknown.items()]
-    return RequestError(f"the log does not tell {'; '.join(parts)}.")
-
-
-def _seen(key: str, seen: str, knowledge: Knowledge) -> str:
-    """Say why what the log calls it is not enough."""
-    if not seen:
-        return ""
-    try:
-        _FIND[key](knowledge, seen)
-    except RequestError as why:
-        return f" ({why})"
-    return f" (the log says '{seen[:100]}', which does not agree with the rest of it)"
+def _named(log: Path | None) -> str:
+    return f"'{log}'" if log and str(log) != "-" else "standard input"
 
 
 # ---- written

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from advisor.advice.conclusions import Conclusions, RankedOption, ScoreTerm
 from advisor.advice.pipeline import Advisor
 from advisor.errors import EngineError, UserError
-from advisor.estimate.picture import memory_picture
+from advisor.estimator.picture import memory_picture
 from advisor.files import opened
 from advisor.knowledge.layers import Stack
 from advisor.knowledge.vocabulary import Vocabulary, show

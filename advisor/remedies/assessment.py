@@ -11,9 +11,9 @@ from math import log
 
 from msgspec import Struct
 
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.placement import host_fits
-from advisor.estimate.speed import estimate_speed
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.placement import host_fits
+from advisor.estimator.speed import estimate_speed
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.memo import Kept

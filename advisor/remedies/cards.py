@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from advisor.errors import UserError
-from advisor.estimate.limits import MOST_CARDS, can_double, fewest_gpus
-from advisor.estimate.memory import free_bytes
+from advisor.estimator.limits import MOST_CARDS, can_double, fewest_gpus
+from advisor.estimator.memory import free_bytes
 from advisor.knowledge import catalogue
 from advisor.knowledge.cards import TOGETHER, Cards
 from advisor.knowledge.catalogue import MOSTLY_RENTED, CardRow

@@ -6,9 +6,13 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from advisor.estimate.limits import largest_fitting_context, largest_that_fits, smallest_cpu_experts
-from advisor.estimate.memory import free_bytes
-from advisor.estimate.placement import cards_of
+from advisor.estimator.limits import (
+    largest_fitting_context,
+    largest_that_fits,
+    smallest_cpu_experts,
+)
+from advisor.estimator.memory import free_bytes
+from advisor.estimator.placement import cards_of
 from advisor.knowledge.types import Knowledge
 from advisor.remedies.offload import moves_experts
 from advisor.remedies.option import Base, Option, Remedy, make_option

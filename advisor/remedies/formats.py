@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from advisor.estimate.weights import weight_profile
+from advisor.estimator.weights import weight_profile
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.remedies.option import Base, stored_bytes

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.limits import MOST_CARDS
-from advisor.estimate.memory import estimate_memory
+from advisor.estimator.limits import MOST_CARDS
+from advisor.estimator.memory import estimate_memory
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu
 from advisor.models.stored_tensors import Model

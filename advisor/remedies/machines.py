@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from advisor.estimate.memory import free_bytes
+from advisor.estimator.memory import free_bytes
 from advisor.knowledge.catalogue import MOSTLY_RENTED, CardRow
 from advisor.knowledge.types import Format, Knowledge
 from advisor.remedies.cards import (

@@ -11,7 +11,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from advisor.errors import UserError
-from advisor.estimate.memory import free_bytes
+from advisor.estimator.memory import free_bytes
 from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import ModelRow
 from advisor.knowledge.merit import merit_of, purposes

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from advisor.estimate.limits import largest_gpu_layers, smallest_cpu_experts
+from advisor.estimator.limits import largest_gpu_layers, smallest_cpu_experts
 from advisor.knowledge.types import Knowledge
 from advisor.remedies.option import Base, Option, Remedy, make_option
 from advisor.remedies.search import Bounds, Degree

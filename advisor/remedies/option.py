@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.memory import free_bytes
-from advisor.estimate.placement import host_fits
-from advisor.estimate.weights import weight_profile
+from advisor.estimator.memory import free_bytes
+from advisor.estimator.placement import host_fits
+from advisor.estimator.weights import weight_profile
 from advisor.knowledge.types import Format, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss

@@ -9,7 +9,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.advice.document import Advice, Note, Recommendation
-from advisor.advice.pipeline import Advisor
 from advisor.advice.projection import numbers_of, options_doc
 from advisor.files import data_dir
 from advisor.knowledge.layers import Layer, Stack, layers
@@ -27,8 +26,7 @@ from advisor.units import plain
 
 if TYPE_CHECKING:
     from advisor.advice.conclusions import Conclusions, FiredNote
-    from advisor.estimate.picture import MemoryPicture
-    from advisor.scenario.settings import Request
+    from advisor.estimator.picture import MemoryPicture
 
 _REPORT = "report"
 
@@ -68,28 +66,6 @@ class Views(Struct, frozen=True):
             found = Told({SEED: seed}, self.situation, self.option(item))
             self._told[item.rank] = found
         return found
-
-
-def advise(
-    request: Request,
-    *,
-    rules: Stack = None,
-    templates: Stack = None,
-    knowledge: Stack = None,
-) -> Advice:
-    """Answer one request; who has many loads an ``Advisor`` once and calls ``document``.
-
-    Args:
-        request: What is asked; names as people type them.
-        rules: A folder laid over the built-in rules.
-        templates: A folder of texts in front of the built-in ones.
-        knowledge: A folder laid over the built-in knowledge.
-
-    Raises:
-        UserError: The request or a file is wrong.
-    """
-    advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
-    return document(advisor.advise(request, complete=True), templates=templates)
 
 
 def document(

@@ -15,7 +15,7 @@ from advisor.units import GIB
 
 if TYPE_CHECKING:
     from advisor.advice.document import Advice, MemoryDoc
-    from advisor.estimate.picture import Growth, MemoryPicture
+    from advisor.estimator.picture import Growth, MemoryPicture
     from advisor.scenario.figures import CardMemory, Figure
 
 

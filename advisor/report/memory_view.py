@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from math import floor
 from typing import TYPE_CHECKING
 
-from advisor.estimate.limits import LONGEST_TOKENS
+from advisor.estimator.limits import LONGEST_TOKENS
 from advisor.remedies.quantize import REMEDY as QUANTIZE
 from advisor.report import clauses
 from advisor.report import figures as f

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
-from advisor.estimate.limits import find_limits
+from advisor.estimator.limits import find_limits
 from advisor.knowledge import names
 from advisor.knowledge.merit import USES, Merit, Use
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType

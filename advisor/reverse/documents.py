@@ -293,7 +293,7 @@ def written_csv(doc: ReverseDoc) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(_flat(row) for row in doc.rows)
+    writer.writerows(flat_row(row) for row in doc.rows)
     return out.getvalue()
 
 
@@ -359,7 +359,8 @@ def _merit(row: Row, use: str | None, knowledge: Knowledge) -> MeritDoc | None:
     )
 
 
-def _flat(row: RowDoc) -> dict[str, object]:
+def flat_row(row: RowDoc) -> dict[str, object]:
+    """Put a row as one line of a table: the keys of ``COLUMNS`` and more."""
     scenario, speed = row.scenario, row.speed
     model, gpu = scenario.model, scenario.gpu
     decode = speed.decode_tok_s if speed else None

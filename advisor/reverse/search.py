@@ -12,10 +12,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.errors import UserError
-from advisor.estimate.limits import largest_gpu_layers, smallest_cpu_experts
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.placement import card_of, host_fits
-from advisor.estimate.speed import estimate_speed
+from advisor.estimator.limits import largest_gpu_layers, smallest_cpu_experts
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.placement import card_of, host_fits
+from advisor.estimator.speed import estimate_speed
 from advisor.knowledge.cards import Cards
 from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.models.stored_tensors import Model

@@ -21,7 +21,7 @@ from advisor.bulk.batch.plan_file import FILE as PRESETS
 from advisor.bulk.batch.plan_file import preset_problems
 from advisor.calibration import file_of, with_measurements
 from advisor.errors import AdvisorError, Source, UserError
-from advisor.estimate.picture import memory_picture
+from advisor.estimator.picture import memory_picture
 from advisor.files import read_tree, real
 from advisor.knowledge.layers import Layer, Stack, holding, layers, stack
 from advisor.knowledge.load import check_knowledge, load_knowledge

@@ -13,7 +13,7 @@ from advisor.advice.facts import scenario_facts
 from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import all_option_facts, estimate, prepare
 from advisor.errors import UserError
-from advisor.estimate.limits import find_limits
+from advisor.estimator.limits import find_limits
 from advisor.knowledge import catalogue
 from advisor.remedies.option import Base
 from advisor.rules.language.model import Rule

@@ -13,7 +13,7 @@ import pytest
 from advisor.calibration import dataset, fits
 from advisor.calibration.strata import power_pairs, strata_of
 from advisor.errors import KnowledgeError
-from advisor.estimate.speed_tables import read_policy
+from advisor.estimator.speed_tables import read_policy
 from advisor.knowledge import load_knowledge
 
 PAGE = Path(__file__).parents[2] / "docs" / "speed-accuracy.md"

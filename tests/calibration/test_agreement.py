@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from advisor.calibration.decode import priors
 from advisor.calibration.fits import Fitted, Material
 from advisor.calibration.runs import Run
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.speed import estimate_speed
-from advisor.estimate.speed_rates import Speeds, speeds_of
-from advisor.estimate.speed_step import step_time
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.speed import estimate_speed
+from advisor.estimator.speed_rates import Speeds, speeds_of
+from advisor.estimator.speed_step import step_time
 from advisor.knowledge import load_knowledge
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request

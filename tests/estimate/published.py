@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 from advisor.errors import UserError
-from advisor.estimate.memory import estimate_memory
+from advisor.estimator.memory import estimate_memory
 from advisor.knowledge import load_knowledge, names
 from advisor.knowledge.types import Knowledge
 from advisor.reading.known import catalogue_gpu

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError, UserError
-from advisor.estimate.kv_cache import kv_cache_bytes
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.placement import host_fits
+from advisor.estimator.kv_cache import kv_cache_bytes
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.placement import host_fits
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model

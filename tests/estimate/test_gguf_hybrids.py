@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.estimate.gguf_tensors import gguf_layout
-from advisor.estimate.weights import weights_of
+from advisor.estimator.gguf_tensors import gguf_layout
+from advisor.estimator.weights import weights_of
 from advisor.knowledge import load_knowledge
 from advisor.models.resolution import model_from_record
 

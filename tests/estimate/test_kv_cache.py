@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.estimate.kv_cache import kv_bytes_per_token, kv_cache_bytes, kv_read_bytes
+from advisor.estimator.kv_cache import kv_bytes_per_token, kv_cache_bytes, kv_read_bytes
 from advisor.knowledge import load_knowledge
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model

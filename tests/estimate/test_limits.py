@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.estimate.limits import (
+from advisor.estimator.limits import (
     LONGEST_TOKENS,
     find_limits,
     largest_fitting_context,
@@ -17,7 +17,7 @@ from advisor.estimate.limits import (
     largest_that_fits,
     smallest_cpu_experts,
 )
-from advisor.estimate.memory import estimate_memory, free_bytes
+from advisor.estimator.memory import estimate_memory, free_bytes
 from advisor.scenario.figures import Limits
 from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import FP16, KNOWLEDGE, framework, gguf, on_card, scenario, text_model

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.speed_prefill import work_of
-from advisor.estimate.speed_step import reads_of
-from advisor.estimate.weights import weights_of
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.speed_prefill import work_of
+from advisor.estimator.speed_step import reads_of
+from advisor.estimator.weights import weights_of
 from advisor.knowledge import load_knowledge
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import place_of

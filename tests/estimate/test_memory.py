@@ -7,7 +7,7 @@ import math
 import pytest
 from msgspec.structs import replace
 
-from advisor.estimate.memory import estimate_memory, free_bytes
+from advisor.estimator.memory import estimate_memory, free_bytes
 from advisor.scenario.figures import Memory
 from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import (

@@ -7,8 +7,8 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.picture import memory_picture
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.picture import memory_picture
 from advisor.knowledge import load_knowledge
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario

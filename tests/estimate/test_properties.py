@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.weights import weights_of
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.weights import weights_of
 from advisor.scenario.figures import Memory
 from advisor.scenario.scenario import Scenario
 from tests.estimate.builders import (

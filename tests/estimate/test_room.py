@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.estimate.limits import find_limits
-from advisor.estimate.memory import estimate_memory, free_bytes
-from advisor.estimate.speed import estimate_speed
+from advisor.estimator.limits import find_limits
+from advisor.estimator.memory import estimate_memory, free_bytes
+from advisor.estimator.speed import estimate_speed
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Framework
 from advisor.scenario.figures import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advisor.estimate.limits import find_limits
-from advisor.estimate.memory import estimate_memory, free_bytes
+from advisor.estimator.limits import find_limits
+from advisor.estimator.memory import estimate_memory, free_bytes
 from advisor.knowledge.load import load_knowledge
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import resolve

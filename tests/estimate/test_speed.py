@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError
-from advisor.estimate.speed import estimate_speed, missing_inputs
+from advisor.estimator.speed import estimate_speed, missing_inputs
 from advisor.knowledge.load import load_knowledge
 from advisor.knowledge.types import (
     Format,

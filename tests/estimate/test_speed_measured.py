@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError
-from advisor.estimate.speed import estimate_speed
+from advisor.estimator.speed import estimate_speed
 from advisor.knowledge.load import load_knowledge
 from advisor.knowledge.types import KvType
 from advisor.models.resolution import model_from_record

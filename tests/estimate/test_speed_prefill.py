@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 from msgspec.structs import replace
 
-from advisor.estimate.speed import estimate_speed
+from advisor.estimator.speed import estimate_speed
 from advisor.knowledge.load import load_knowledge
 from advisor.knowledge.types import Format, Gpu
 from advisor.scenario.figures import Figure

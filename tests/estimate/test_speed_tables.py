@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from advisor.errors import KnowledgeError
-from advisor.estimate.speed_tables import read_tables
+from advisor.estimator.speed_tables import read_tables
 from advisor.knowledge.load import load_knowledge
 from advisor.knowledge.types import Gpu
 

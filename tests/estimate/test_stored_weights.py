@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from advisor.estimate.gguf_tensors import Layout, gguf_layout
-from advisor.estimate.gguf_types import Rules, Site, category_of, kept_type
-from advisor.estimate.gguf_weights import gguf_bytes, stored_bytes
-from advisor.estimate.kv_cache import kv_cache_bytes
-from advisor.estimate.weights import weight_profile
+from advisor.estimator.gguf_tensors import Layout, gguf_layout
+from advisor.estimator.gguf_types import Rules, Site, category_of, kept_type
+from advisor.estimator.gguf_weights import gguf_bytes, stored_bytes
+from advisor.estimator.kv_cache import kv_cache_bytes
+from advisor.estimator.weights import weight_profile
 from advisor.models.gguf.files import read_gguf
 from advisor.models.gguf.header import FILE_TYPES
 from advisor.models.shape import Counts

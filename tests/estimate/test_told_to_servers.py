@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.estimate.limits import smallest_capacity_bytes
-from advisor.estimate.memory import estimate_memory, free_bytes
+from advisor.estimator.limits import smallest_capacity_bytes
+from advisor.estimator.memory import estimate_memory, free_bytes
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import command_for
 from advisor.scenario.figures import Memory

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.estimate.memory import estimate_memory, free_bytes
-from advisor.estimate.speed import speed_of_unequal
+from advisor.estimator.memory import estimate_memory, free_bytes
+from advisor.estimator.speed import speed_of_unequal
 from advisor.knowledge.types import Gpu
 from advisor.scenario.figures import Figure, Memory, Speed
 from advisor.scenario.scenario import Scenario

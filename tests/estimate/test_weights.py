@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.estimate.weights import weight_profile
+from advisor.estimator.weights import weight_profile
 from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
 from advisor.scenario.figures import WeightProfile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.estimate.placement import Claim, usable_bytes
+from advisor.estimator.placement import Claim, usable_bytes
 from advisor.knowledge.index import plain_key
 from advisor.knowledge.load import load_knowledge
 from advisor.knowledge.types import Framework, Knowledge

@@ -12,10 +12,10 @@ from advisor.calibration.user.effect import laid_over
 from advisor.calibration.user.physics import FAR
 from advisor.calibration.user.store import Stored
 from advisor.errors import UserError
-from advisor.estimate.measurement import Measurement
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.speed import estimate_speed
-from advisor.estimate.speed_rates import speeds_of
+from advisor.estimator.measurement import Measurement
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.speed import estimate_speed
+from advisor.estimator.speed_rates import speeds_of
 from advisor.knowledge.types import Knowledge
 from advisor.scenario.figures import Figure, Speed
 from advisor.scenario.resolve import resolve

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.estimate.gguf_weights import stored_bytes, vision_bytes
+from advisor.estimator.gguf_weights import stored_bytes, vision_bytes
 from advisor.models.stored_tensors import StoredModel
 from advisor.scenario.figures import WeightProfile
 

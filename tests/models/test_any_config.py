@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from advisor.errors import SourceFileError
-from advisor.estimate.memory import estimate_memory
+from advisor.estimator.memory import estimate_memory
 from advisor.knowledge import load_knowledge
 from advisor.models import any_config
 from advisor.models.any_config import read_any

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import NotDescribedError
-from advisor.estimate.kv_cache import cache_shape_of, kv_cache_bytes
+from advisor.estimator.kv_cache import cache_shape_of, kv_cache_bytes
 from advisor.knowledge import load_knowledge
 from advisor.models.config import read_config
 from advisor.scenario.resolve import resolve

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import SourceFileError
-from advisor.estimate.weights import weights_of
+from advisor.estimator.weights import weights_of
 from advisor.knowledge import load_knowledge
 from advisor.models.any_config import load_config
 from advisor.models.config import read_config

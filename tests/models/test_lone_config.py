@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import RequestError
-from advisor.estimate.weights import weights_of
+from advisor.estimator.weights import weights_of
 from advisor.knowledge import load_knowledge
 from advisor.models.config import read_config
 from advisor.models.kept_layers import kept_in_full

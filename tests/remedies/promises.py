@@ -10,9 +10,9 @@ from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.advice.preparation import prepare
 from advisor.errors import UserError
-from advisor.estimate.limits import largest_gpu_layers
-from advisor.estimate.memory import free_bytes
-from advisor.estimate.placement import host_fits
+from advisor.estimator.limits import largest_gpu_layers
+from advisor.estimator.memory import free_bytes
+from advisor.estimator.placement import host_fits
 from advisor.knowledge.types import Knowledge
 from advisor.remedies.assessment import outlook_of
 from advisor.remedies.option import Base

@@ -7,9 +7,9 @@ from itertools import product
 import pytest
 from msgspec.structs import replace
 
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.placement import host_fits
-from advisor.estimate.speed import estimate_speed
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.placement import host_fits
+from advisor.estimator.speed import estimate_speed
 from advisor.remedies.assessment import exam_loss, outlook_of, quality_loss
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario

@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from advisor import remedies
-from advisor.estimate.limits import find_limits
+from advisor.estimator.limits import find_limits
 from advisor.knowledge.vocabulary import ACTION_FACT, load_vocabulary
 from advisor.remedies import cards, combine, framework, quantize
 from advisor.remedies.option import EFFORTS, Remedy

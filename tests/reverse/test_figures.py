@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.errors import UserError
-from advisor.estimate.limits import find_limits
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.weights import weights_of
+from advisor.estimator.limits import find_limits
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.weights import weights_of
 from advisor.knowledge.cards import Cards
 from advisor.knowledge.types import Gpu
 from advisor.models.resolution import model_from_record

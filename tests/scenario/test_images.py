@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import RequestError, UserError
-from advisor.estimate.memory import estimate_memory
+from advisor.estimator.memory import estimate_memory
 from advisor.reading.pasted_request import asked_by, read_pasted
 from advisor.reading.sentences import read_sentence
 from advisor.runtimes.commands import command_for

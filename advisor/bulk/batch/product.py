@@ -21,7 +21,7 @@ from advisor.bulk.batch.plan import Item, Plan, Shard
 from advisor.bulk.batch.plan_file import Block, PlanFile, read_plan
 from advisor.bulk.batch.row_plan import check_requests
 from advisor.errors import RequestError, UserError
-from advisor.estimate.memory import estimate_memory
+from advisor.estimator.memory import estimate_memory
 from advisor.files import read_whole
 from advisor.knowledge import names
 from advisor.knowledge.layers import Stack

@@ -14,12 +14,12 @@ from advisor.advice.projection import memory_doc, speed_doc
 from advisor.bulk.estimates.rows import Row
 from advisor.calibration import with_measurements
 from advisor.errors import Problems, RequestError, SourceFileError, UserError
-from advisor.estimate.limits import find_limits
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.placement import host_fits
-from advisor.estimate.speed import estimate_speed
-from advisor.estimate.speed_rates import speeds_of
-from advisor.estimate.weights import weights_of
+from advisor.estimator.limits import find_limits
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.placement import host_fits
+from advisor.estimator.speed import estimate_speed
+from advisor.estimator.speed_rates import speeds_of
+from advisor.estimator.weights import weights_of
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import Stack
 from advisor.knowledge.names import find_model
@@ -95,6 +95,15 @@ def estimate_row(row: Row, knowledge: Knowledge) -> tuple[LineDoc, Failure | Non
     except Exception as bug:  # noqa: BLE001  one line must not cost the others; told at the end
         message = f"advisor failed here, and that is a bug in advisor: {type(bug).__name__}: {bug}"
         return _refused(name, Failure(message, bug))
+
+
+def estimate_request(request: Request, knowledge: Knowledge) -> LineDoc:
+    """Estimate one request.
+
+    Raises:
+        UserError: Something of it is wrong.
+    """
+    return _answered(None, request, knowledge)
 
 
 def written(doc: LineDoc) -> str:

@@ -13,8 +13,8 @@ from advisor.calibration.user.physics import figure_for
 from advisor.calibration.user.plausibility import scenario_of
 from advisor.calibration.user.store import Stored
 from advisor.errors import UserError
-from advisor.estimate.speed import rate_of
-from advisor.estimate.speed_rates import Rate, speeds_of
+from advisor.estimator.speed import rate_of
+from advisor.estimator.speed_rates import Rate, speeds_of
 from advisor.knowledge.types import CardEngine, Knowledge
 from advisor.scenario.figures import Evidence, Figure
 from advisor.scenario.resolve import resolve

@@ -14,9 +14,9 @@ from advisor.calibration.user.physics import FAR, figure_for
 from advisor.calibration.user.plausibility import scenario_of
 from advisor.calibration.user.store import Stored
 from advisor.errors import RequestError, Source, UserError, raise_problems
-from advisor.estimate.measurement import Measurement
-from advisor.estimate.speed import rate_of
-from advisor.estimate.speed_rates import engine_of, speeds_of
+from advisor.estimator.measurement import Measurement
+from advisor.estimator.speed import rate_of
+from advisor.estimator.speed_rates import engine_of, speeds_of
 from advisor.knowledge.types import (
     CardEngine,
     CardFactors,

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from advisor.calibration.user.benchmark import Run
 from advisor.errors import RequestError
-from advisor.estimate.kv_cache import kv_read_bytes
-from advisor.estimate.memory import estimate_memory
-from advisor.estimate.speed import estimate_speed
-from advisor.estimate.speed_step import reads_of
-from advisor.estimate.weights import weights_of
+from advisor.estimator.kv_cache import kv_read_bytes
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.speed import estimate_speed
+from advisor.estimator.speed_step import reads_of
+from advisor.estimator.weights import weights_of
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.runtimes.base import Weights
 from advisor.scenario.figures import Figure, Memory

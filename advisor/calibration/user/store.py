@@ -22,7 +22,7 @@ from msgspec.structs import asdict, astuple
 from advisor.calibration.user.benchmark import COLUMNS, Fields, day, metric_of
 from advisor.calibration.user.benchmark_file import csv_lines, parted_by
 from advisor.errors import RequestError, Source, UserError, raise_problems
-from advisor.estimate.measurement import Measurement
+from advisor.estimator.measurement import Measurement
 
 ID_LENGTH = 8
 _NEEDED = ("gpu", "model", "precision", "framework", "backend")

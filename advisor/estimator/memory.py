@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.draft_head import HEAD_GUESSED, head_memory
-from advisor.estimate.placement import (
+from advisor.estimator.draft_head import HEAD_GUESSED, head_memory
+from advisor.estimator.placement import (
     Card,
     Fixed,
     cards_of,

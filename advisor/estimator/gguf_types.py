@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from advisor.estimate.gguf_tensors import Tensor
+from advisor.estimator.gguf_tensors import Tensor
 from advisor.knowledge.types import GgmlType
 
 BASE_TYPES: Mapping[str, str] = {

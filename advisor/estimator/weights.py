@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.estimate.gguf_tensors import Layout, gguf_layout
-from advisor.estimate.gguf_types import BASE_TYPES, kept_type
-from advisor.estimate.gguf_weights import GgufBytes, Span, gguf_bytes, table_span
+from advisor.estimator.gguf_tensors import Layout, gguf_layout
+from advisor.estimator.gguf_types import BASE_TYPES, kept_type
+from advisor.estimator.gguf_weights import GgufBytes, Span, gguf_bytes, table_span
 from advisor.knowledge.types import Format, Framework, GgmlType
 from advisor.memo import by_identity_up_to
 from advisor.models.kept_layers import kept_in_full
@@ -208,7 +208,7 @@ def _weights(
 
 
 def _as_stored(model: Model, stored: StoredModel) -> Weights:
-    from advisor.estimate.gguf_weights import stored_bytes, vision_bytes  # noqa: PLC0415  files only
+    from advisor.estimator.gguf_weights import stored_bytes, vision_bytes  # noqa: PLC0415  files only
 
     return _gguf(model, stored_bytes(stored), (), 0.0, vision=vision_bytes(stored))
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from advisor.estimate.speed_fields import Curve, Fields
-from advisor.estimate.speed_prefill import PrefillTables, read_prefill
+from advisor.estimator.speed_fields import Curve, Fields
+from advisor.estimator.speed_prefill import PrefillTables, read_prefill
 from advisor.knowledge.types import Gpu
 
 _POLICY = "calibration.yaml"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from advisor.estimate.memory import free_bytes
-from advisor.estimate.placement import Card, cards_of, claim_of, largest_share, usable_bytes
+from advisor.estimator.memory import free_bytes
+from advisor.estimator.placement import Card, cards_of, claim_of, largest_share, usable_bytes
 from advisor.runtimes import runtime_of
 from advisor.scenario import support
 from advisor.scenario.figures import Limits, Memory

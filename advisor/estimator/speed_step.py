@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from advisor.estimate.speed_prefill import token_seconds, work_of
-from advisor.estimate.speed_rates import Rate
-from advisor.estimate.speed_tables import Tables
+from advisor.estimator.speed_prefill import token_seconds, work_of
+from advisor.estimator.speed_rates import Rate
+from advisor.estimator.speed_tables import Tables
 from advisor.models.stored_tensors import Model
 from advisor.runtimes.base import Weights
 from advisor.scenario.figures import BoundBy, Memory

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.gguf_tensors import Layout, Tensor
-from advisor.estimate.gguf_types import (
+from advisor.estimator.gguf_tensors import Layout, Tensor
+from advisor.estimator.gguf_types import (
     Rules,
     Site,
     Sites,

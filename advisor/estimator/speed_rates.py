@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.measured_speed import MeasuredSpeeds
-from advisor.estimate.speed_prefill import (
+from advisor.estimator.measured_speed import MeasuredSpeeds
+from advisor.estimator.speed_prefill import (
     Reached,
     generation_of,
     reached_by_engine,
     reached_by_llamacpp,
 )
-from advisor.estimate.speed_tables import BatchTable, EngineSpeed, Match, Tables, read_tables
+from advisor.estimator.speed_tables import BatchTable, EngineSpeed, Match, Tables, read_tables
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.scenario.figures import Evidence
 

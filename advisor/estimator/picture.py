@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.kv_cache import kv_bytes_per_token
-from advisor.estimate.memory import estimate_memory, free_bytes
+from advisor.estimator.kv_cache import kv_bytes_per_token
+from advisor.estimator.memory import estimate_memory, free_bytes
 from advisor.scenario.scenario import Scenario, with_batch
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.speed_fields import Fields
+from advisor.estimator.speed_fields import Fields
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Format, Gpu
 

@@ -19,14 +19,14 @@ from math import exp, hypot, log
 
 from msgspec.structs import replace
 
-from advisor.estimate.kv_cache import kv_read_bytes
-from advisor.estimate.measured_speed import Measured, with_measured
-from advisor.estimate.placement import splits_by_layer
-from advisor.estimate.speed_prefill import Reached, prompt_seconds, work_of
-from advisor.estimate.speed_rates import Rate, Speeds, speeds_of
-from advisor.estimate.speed_step import Reads, Step, prefill_gain, reads_of, step_time
-from advisor.estimate.speed_tables import Range
-from advisor.estimate.weights import weights_of
+from advisor.estimator.kv_cache import kv_read_bytes
+from advisor.estimator.measured_speed import Measured, with_measured
+from advisor.estimator.placement import splits_by_layer
+from advisor.estimator.speed_prefill import Reached, prompt_seconds, work_of
+from advisor.estimator.speed_rates import Rate, Speeds, speeds_of
+from advisor.estimator.speed_step import Reads, Step, prefill_gain, reads_of, step_time
+from advisor.estimator.speed_tables import Range
+from advisor.estimator.weights import weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimate.kv_cache import cache_shape_of, cells_of
+from advisor.estimator.kv_cache import cache_shape_of, cells_of
 from advisor.models.shape import Counts
 from advisor.runtimes import runtime_of
 
