@@ -122,3 +122,13 @@ def test_the_sources_of_what_was_compared_are_on_the_page() -> None:
         shares = {"Ollama": "llama.cpp", "LM Studio": "llama.cpp", "ExLlamaV2": "ExLlama"}
         if known.memory_checked:
             assert f"| {shares.get(name, name).casefold()}" in page, name
+
+
+def test_servers_are_tried_with_a_full_prompt_and_a_picture() -> None:
+    """What a prompt is computed with lies outside SGLang's share, and is taken when one comes."""
+    told = {"framework": "SGLang", "precision": "AWQ", "gpu_memory_utilization": 0.93}
+    seeing = report(Request(gpu="RTX 4090", model="qwen3.6-27b", context=32_768, **told))  # type: ignore[arg-type]
+    reading = report(Request(gpu="RTX 4090", model="qwen2.5-32b", **told))  # type: ignore[arg-type]
+    for doc, pictures in ((seeing, True), (reading, False)):
+        said = next(note.text for note in doc.notes if "may start all the same" in note.text)
+        assert ("with pictures" in said) is pictures

@@ -34,12 +34,20 @@ class Sglang(Server):
     def activations(
         self, scenario: Scenario, _cache: CacheShape, _cells: Cells, policy: Mapping[str, float]
     ) -> Range:
-        """Give what it keeps out of its static share: as told, else by its own rule."""
+        """Give what it keeps out of its static share: as told, else by its own rule.
+
+        Told to keep less than by its rule, it may run out at the first long prompt or picture.
+        """
+        own = self._reserve(scenario, policy)
         capacity = (scenario.gpu.vram_bytes or 0) if scenario.gpu else 0
         if scenario.gpu_memory_utilization and scenario.gpu and capacity:
             shown = shown_bytes(scenario.gpu, capacity, policy)
             told = round((1 - scenario.gpu_memory_utilization) * shown)
-            return Range(told, told, told)
+            return Range(told, told, max(told, own.central))
+        return own
+
+    def _reserve(self, scenario: Scenario, policy: Mapping[str, float]) -> Range:
+        capacity = (scenario.gpu.vram_bytes or 0) if scenario.gpu else 0
         chunk = self.tokens_at_once(scenario, policy)
         reserve = (
             policy["sglang_reserve_base_bytes"]

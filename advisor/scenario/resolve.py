@@ -135,7 +135,7 @@ def _settings_said(scenario: Scenario) -> Iterator[str]:
     yield from images_said(scenario)
     for name, sentence in _OF_SERVERS.items():
         value = getattr(scenario, name)
-        if value and scenario.framework.memory_fraction is not None:
+        if value and scenario.framework.serves_batches:
             yield sentence.format(value)
         elif value:
             flag = name.replace("_", "-")
