@@ -322,7 +322,8 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
     experts_only = family in _EXPERTS_ONLY and any(split.experts)
     known: dict[tuple[int, int], int] = {}
     layers = []
-    usual = () if own else kept_in_full({"ignore": precision.keeps}, model.shape)
+    keeps = precision.keeps if model.shape.recurrent and not own else ()
+    usual = kept_in_full({"ignore": keeps}, model.shape) if keeps else ()
     stated = (model.held_wide if own else usual) or (0,) * len(split.layers)
     wide = map(max, _kept(split, experts_only=experts_only), map(min, stated, split.layers))
     for count, kept in zip(split.layers, wide, strict=True):

@@ -203,7 +203,7 @@ class Format(Struct, frozen=True):
     """From here the card computes in the format itself instead of unpacking to 16 bits."""
     vendors: Annotated[tuple[str, ...], _VENDORS] | None = None  # of the cards; None: any
     near: Texts = ()  # mixes that have no entry of their own and are sized as this one
-    keeps: Texts = ()  # what its checkpoints leave in 16 bits, as a quantization_config names it
+    keeps: Texts = ()  # of recurrent layers, what stays in 16 bits: a config's names of modules
     note: Text = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 
