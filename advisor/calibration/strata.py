@@ -89,10 +89,10 @@ _ONE_STREAM = (
     ),
     Stratum(
         "the same, raw tool output only",
-        lambda h: _single(h, "configuration") and _dense(h) and h.run.raw, 0.05,
+        lambda h: _single(h, "configuration") and _dense(h) and h.run.raw, 0.065,
     ),
     Stratum(
-        "dense, card left out", lambda h: _single(h, "card") and _dense(h), 0.115, None, 0.83
+        "dense, card left out", lambda h: _single(h, "card") and _dense(h), 0.13, None, 0.83
     ),
     Stratum(
         "dense, source left out",

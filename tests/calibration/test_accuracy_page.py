@@ -36,14 +36,14 @@ def test_every_stratum_stands_on_the_page() -> None:
     assert set(strata()) == {stratum.name for stratum in strata_of(policy)}
 
 
-# Card left out: 11 % until eighteen runs of Gemma 4 E2B and E4B joined it (decision 45). 14 of them
-# are one card, which is 18 % faster than its figures say; the other runs are off by what they were.
+# Card left out was 11.5 % and raw output 5 % before 1,712 rows of other machines joined the fit: they
+# are harder (56 of the 456 runs are one card, the RX 7900 XT; without it the median is 11.1 %).
 @pytest.mark.parametrize(
     ("stratum", "median", "p90", "near"),
     [
         ("dense, one card, known card", 6.5, 25, 92),
-        ("the same, raw tool output only", 5, None, None),
-        ("dense, card left out", 11.5, None, 83),
+        ("the same, raw tool output only", 6.5, None, None),
+        ("dense, card left out", 13, None, 83),
         ("mixture of experts, known card", 12, None, None),
         ("mixture of experts, card left out", 24, None, None),
         ("dense layers in system RAM", 25, None, None),
