@@ -36,7 +36,7 @@ def test_every_stratum_stands_on_the_page() -> None:
     assert set(strata()) == {stratum.name for stratum in strata_of(policy)}
 
 
-# Card left out was 11.5 %, raw output 5 %, before 1,712 rows of other machines joined the fit, which
+# Card left out was 11.5 %, raw output 5 %, before 1,712 rows of other machines joined the fit. They
 # are harder (56 of the 456 runs are one card, the RX 7900 XT; without it the median is 11.1 %).
 @pytest.mark.parametrize(
     ("stratum", "median", "p90", "near"),
