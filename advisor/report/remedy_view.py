@@ -291,10 +291,11 @@ def _summary(s: OptionView, before: Figure | None) -> str:
     kind = "line.free.some" if s["option.several"] else "line.free"
     kind += ".thin" if s["option.thin"] else ""
     free = say(kind, size=s["option.headroom"]) if s["option.headroom"] else ""
+    ram = say("line.ram", size=s["option.host_ram"]) if s["option.host_ram"] else ""
     point = _drafted(s) or s["option.speed_point"]
     changed = before is not None and f.speed_point(before) != point
     speed = f"{f.rate(before.estimate)} -> {point}" if before and point and changed else point
-    return ", ".join(part for part in (memory, free, s["option.held"], speed) if part)
+    return ", ".join(part for part in (memory, free, ram, s["option.held"], speed) if part)
 
 
 def _drafted(s: OptionView) -> str:
