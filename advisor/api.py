@@ -249,7 +249,7 @@ class Session:
 
         found = checked(command, request_from(machine), self.advisor)
         doc = document(self.advisor.with_expected(found.advice), templates=self._templates)
-        details: Any = command_doc(found, doc)["command"]
+        details = to_builtins(command_doc(found, doc).command)
         report = Report(doc, self._templates)
         return CommandCheck(found.starts, found.corrected or None, details, report)
 

@@ -39,8 +39,13 @@ def real(path: Path) -> Path:
 
 def data_dir(kind: Kind) -> Path:
     """Find the built-in folder."""
-    packaged = _PACKAGE / "data" / kind
-    return packaged if packaged.is_dir() else _PACKAGE.parent / kind
+    return packaged(kind, kind)
+
+
+def packaged(name: str, checkout: str) -> Path:
+    """Find a folder that the wheel carries, or where a checkout has the same files."""
+    found = _PACKAGE / "data" / name
+    return found if found.is_dir() else _PACKAGE.parent / checkout
 
 
 def read_tree(folder: Path, suffixes: Iterable[str]) -> Mapping[str, bytes]:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from advisor.cli.schema import DOCUMENTS
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -43,6 +45,7 @@ def test_the_wheel_carries_data_and_its_compiled_form(wheel: Path) -> None:
         "advisor/data/templates/report/report.md.j2",
         "advisor/data/knowledge/facts.yaml",
         "advisor/data/lints/unknown-fact.md",
+        *(f"advisor/data/schemas/{name}.schema.json" for name in DOCUMENTS),
         "advisor/py.typed",
     ):
         assert expected in names

@@ -12,166 +12,23 @@ from typing import Any
 
 from msgspec import Struct
 
+from advisor.advice.configuration import MemoryDoc, ScenarioDoc, SetupDoc, SpeedDoc
 from advisor.estimator.picture import MemoryPicture
 from advisor.knowledge.provenance import SwitchedOff, UserEntry
 from advisor.knowledge.vocabulary import FactValue
 from advisor.runtimes.commands import Command
-from advisor.scenario.figures import (
-    BreakEven,
-    CardMemory,
-    Certainty,
-    Figure,
-    Occupied,
-    Rates,
-    Span,
-)
-
-
-class GpuDoc(Struct, frozen=True):
-    """The card, one of ``scenario.gpus`` equal ones; of unequal ones the least in every figure."""
-
-    name: str
-    vendor: str
-    segment: str
-    architecture: str
-    compute_capability: float | None
-    vram_bytes: int | None
-    vram_type: str | None
-    bandwidth_bytes_s: float | None
-    cores: int | None
-    tensor_cores: int | None
-    fp16_tensor_tflops_fp32acc: float | None
-    tdp_w: float | None
-    unified_memory: bool | None
-    released: str | None
-    launch_price_usd: float | None
-    disputed: Mapping[str, Sequence[str]]
-
-
-class ModelDoc(Struct, frozen=True):
-    """The model."""
-
-    name: str
-    family: str
-    modality: str
-    hf_id: str | None
-    licence: str | None
-    origin: str
-    parameters: int
-    active_parameters: int
-    vision_parameters: int
-    label_parameters_b: float | None
-    trained_context_tokens: int | None
-    image_tokens: str | None
-    layers: int
-    experts: int | None
-    experts_used: int | None
-
-
-class SetupDoc(Struct, frozen=True):
-    """A configuration, short form: what an option changes."""
-
-    gpu: str | None
-    gpu_vram_bytes: int | None
-    gpu_bandwidth_bytes_s: float | None
-    gpus: int
-    model: str
-    model_family: str
-    model_parameters: int
-    precision: str
-    context_tokens: int
-    batch: int
-    kv_cache: str
-    framework: str
-    framework_split: str | None
-    gpu_layers: int | None
-    layers: int
-    cpu_experts: int
-    draft_model: str | None
-    mtp: int
-    ram_bytes: int | None
-
-
-class EachCardDoc(Struct, frozen=True):
-    """One of several unequal cards."""
-
-    name: str
-    vram_bytes: int | None
-    bandwidth_bytes_s: float | None
-
-
-class ScenarioDoc(Struct, frozen=True):
-    """The resolved request; ``cards`` holds every card where they are unequal."""
-
-    gpu: GpuDoc | None
-    gpus: int
-    cards: Sequence[EachCardDoc]
-    model: ModelDoc
-    precision: str
-    precision_quality_loss_percent: float | None
-    precision_class_bits: int | None
-    precision_nominal_bytes_per_weight: float | None
-    context_tokens: int
-    batch: int
-    kv_cache: str
-    kv_cache_k: str
-    kv_cache_v: str
-    framework: str
-    framework_offloads: bool | None
-    framework_memory_model: str
-    framework_memory_fraction: float | None
-    framework_split: str | None
-    backend: str | None
-    backend_usual: bool | None
-    flash_attention: bool
-    ubatch: int
-    gpu_layers: int | None
-    cpu_experts: int
-    depth_tokens: int
-    ram_bytes: int | None
-    ram_bandwidth_bytes_s: float | None
-    """Stated, or the middle of what it may be."""
-    least_ram_bandwidth_bytes_s: float | None
-    most_ram_bandwidth_bytes_s: float | None
-    ram_assumed: bool
-    """Nothing was said of how fast the RAM is, so it is as such machines have it."""
-    cpu_cores: int | None
-    prefer: str
-    use: str
-    draft_model: str | None
-    mtp: int
-    """Tokens that the model's own head drafts at once; 0: none."""
-    read_as: Sequence[str]
-    """How what was typed was understood, a sentence each; empty where it stands there plainly."""
-
-
-class MemoryDoc(Occupied, frozen=True):
-    """What the scenario occupies; card figures are sums over the cards."""
-
-    max_context_tokens: int | None
-    max_batch: int | None
-    bits_per_weight: float | None
-    low_bytes: int
-    high_bytes: int
-    certainty: Certainty | None
-    cache_room_bytes: int | None
-    cache_tokens: int | None
-    cache_sequences: int | None
-    held_sequences: int | None
-    approximate: Sequence[str]
-    per_gpu: Sequence[CardMemory]
-
-
-class SpeedDoc(Rates, frozen=True):
-    """Speeds of a scenario that runs."""
+from advisor.scenario.figures import BreakEven, Figure, Span
 
 
 class Because(Struct, frozen=True):
     """One condition of the rule that fired: the fact, its value and the test it passed."""
 
     fact: str
+    """Name of the fact."""
     value: FactValue | None
+    """Its value, in base units (bytes, bytes/s, tokens/s, %, US dollars). [of the fact]"""
     test: str
+    """What the rule asks of it."""
     shown: str
     """The value with its unit, for people."""
     distance: str = ""
@@ -182,51 +39,77 @@ class Verdict(Struct):
     """The answer."""
 
     state: str
+    """fits, tight, needs_offload or too_big."""
     sentence: str
+    """It in words."""
 
 
 class Before(Struct, frozen=True):
     """The request's own figures."""
 
     required_bytes: int
+    """Memory needed on the cards."""
     decode_tok_s: Figure | None
+    """Speed of one sequence; null where it does not run."""
 
 
 class After(Struct, frozen=True):
     """The changed scenario's figures."""
 
     required_bytes: int
+    """Memory needed on the cards."""
     headroom_bytes: int | None
+    """What stays free on the fullest card."""
     deficit_bytes: int | None
+    """What is missing on the fullest card."""
     usable_bytes: int | None
+    """What the cards offer in all."""
     weights_bytes: int
+    """Weights on the cards."""
     kv_cache_bytes: int
+    """Key/value cache on the cards."""
     host_bytes: int
+    """All that lies in system RAM."""
     fits: bool
+    """Whether it runs: on the cards, and in system RAM that is known or said to be needed."""
     margin: str | None
+    """How far one may rely on it: thin, narrow or ample; null where it does not fit."""
     held_sequences: int | None
+    """Sequences that a server holds at once; null for other programs. [sequences]"""
     decode_tok_s: Figure | None
+    """Speed of one sequence."""
     aggregate_tok_s: Figure | None
+    """Speed of all sequences together."""
 
 
 class Tradeoff(Struct, frozen=True):
     """What a change costs; ``quality`` is the perplexity increase over FP16 in %."""
 
     quality: float | None
+    """Perplexity increase of its weight format over FP16; null: not measured. [%]"""
     quality_change: float | None
+    """The same over the request as it stands. [%]"""
     cost_usd: float | None
+    """Launch price of the cards to add or buy; null: nothing, or not known."""
     effort: str
+    """What it asks of a person: setting, download, rebuild or purchase."""
 
 
 class OptionDoc(Struct, frozen=True):
     """A what-if."""
 
     action: str
+    """What kind of change it is."""
     change: Mapping[str, Any]
+    """The settings that change, complete: added to the request they give this."""
     setup: SetupDoc
+    """The configuration that comes of it."""
     after: After
+    """Its figures."""
     tradeoff: Tradeoff
+    """What it costs."""
     steps: int
+    """Actions taken together. [actions]"""
     best: bool
     """Whether no other fitting what-if beats it in quality, speed and price at once."""
 
@@ -235,59 +118,89 @@ class OptionsDoc(Struct, frozen=True):
     """What was tried; the rows fit, no rule bars them and none is beaten by one of its action."""
 
     tried: int
+    """What-ifs that were estimated. [what-ifs]"""
     fitting: int
+    """Those of them that fit. [what-ifs]"""
     dominated: int
+    """Those that fit and are beaten by one of the same action. [what-ifs]"""
     barred: int
+    """Those that fit and a rule bars. [what-ifs]"""
     rows: Sequence[OptionDoc]
+    """Those that are left."""
 
 
 class Alternative(Struct, frozen=True):
     """Another option of the same action that also fits."""
 
     change: Mapping[str, Any]
+    """The settings that change, complete."""
     setup: SetupDoc
+    """The configuration that comes of it."""
     after: After
+    """Its figures."""
 
 
 class Recommendation(Struct):
     """A what-if that is worth doing."""
 
     rank: int
+    """Its place, the best first. [place from 1]"""
     action: str
+    """What kind of change it is: quantize, add-gpus ..."""
     title: str
+    """It in a few words."""
     text: str
+    """It in sentences."""
     change: Mapping[str, Any]
+    """The settings that change, complete: added to the request they give ``after``."""
     setup: SetupDoc
+    """The configuration that comes of it."""
     before: Before
+    """The request's own figures."""
     after: After
+    """The figures of the changed scenario."""
     tradeoff: Tradeoff
+    """What it costs."""
     confidence: str
+    """How sure its figures are: high, medium or low."""
     command: str
+    """The first of ``commands``; empty where none is sourced."""
     commands: Sequence[Command]
     """Every program of the framework, the one that leaves the least unsaid first."""
     alternatives: Sequence[Alternative]
+    """Other options of the same action that fit."""
     speculative_tok_s: Span | None
+    """Where the speed of one sequence may come to lie with drafted tokens."""
     rule: str
+    """The rule that recommends it."""
     yours: UserEntry | None
     """Where the rule is the user's; null for a built-in one."""
     score: float
+    """What it is ordered by within its action and beside others. [points]"""
     score_terms: Sequence[ScoreTermDoc]
+    """What that score is made of."""
     because: Sequence[Because]
+    """What held, so that the rule fired."""
 
 
 class ScoreTermDoc(Struct, frozen=True):
     """One term of a score."""
 
     text: str
+    """What it is for."""
     points: float
+    """What it adds. [points]"""
 
 
 class Note(Struct, frozen=True):
     """A remark."""
 
     rule: str
+    """The rule that makes it."""
     yours: UserEntry | None
+    """Where that rule is the user's; null for a built-in one."""
     text: str
+    """It in sentences."""
 
 
 class NotRecommended(Struct):
@@ -296,21 +209,32 @@ class NotRecommended(Struct):
     title: str
     """It in a few words: ``AWQ 4-bit in llama.cpp``."""
     action: str
+    """What kind of change it is."""
     change: Mapping[str, Any]
+    """The settings that it would change."""
     rule: str
+    """The rule that bars it."""
     yours: UserEntry | None
+    """Where that rule is the user's; null for a built-in one."""
     reason: str
+    """Why not, in sentences."""
     because: Sequence[Because]
+    """What held, so that the rule fired."""
 
 
 class Provenance(Struct, frozen=True):
     """What produced the advice."""
 
     advisor: str
+    """Version of the program."""
     rules_sha256: str
+    """Digest of the rules."""
     knowledge_sha256: str
+    """Digest of the knowledge."""
     templates_sha256: str
+    """Digest of the texts."""
     engine: str
+    """The rule engine that answered."""
     measurements_sha256: str | None = None
     """Of the user's own measurements; None without any."""
     yours: tuple[UserEntry, ...] = ()
@@ -327,25 +251,40 @@ class Advice(Struct):
     """One report."""
 
     schema_version: int
+    """1; raised only where a key changes its meaning. [version]"""
     request: Mapping[str, Any]
+    """What was asked, as typed."""
     scenario: ScenarioDoc
+    """What it means: names resolved, defaults filled in."""
     memory: MemoryDoc
+    """What it occupies."""
     break_even: BreakEven
+    """Where it tips over, all else as it is."""
     speed: SpeedDoc | None
+    """How fast it runs; null where it does not, or the speed is not known."""
     speed_full: SpeedDoc | None
     """The same with the whole context in use; null for a short one, or with a stated depth."""
     speculative_tok_s: Span | None
+    """Where the speed of one sequence may come to lie with drafted tokens."""
     verdict: Verdict
+    """The answer."""
     commands: Sequence[Command]
     """How to run the request as it stands; empty where it does not run."""
     recommendations: Sequence[Recommendation]
+    """What is worth doing, the best first."""
     notes: Sequence[Note]
+    """Remarks."""
     not_recommended: Sequence[NotRecommended]
+    """What people look for and cannot or should not be done here, with the reason."""
     warnings: Sequence[str]
+    """What is odd about the request, a sentence each."""
     missing: Sequence[str]
+    """What nobody states and speed needs: names of facts, or words."""
     facts: Mapping[str, FactValue]
+    """Facts beside the other keys that texts may name, in base units."""
     options: OptionsDoc | None
     """Only with ``--options``."""
     memory_picture: MemoryPicture | None
     """Only with ``--memory``."""
     provenance: Provenance
+    """What produced it."""

@@ -10,23 +10,25 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.advice.configuration import (
+    EachCardDoc,
+    GpuDoc,
+    MemoryDoc,
+    ModelDoc,
+    ScenarioDoc,
+    SetupDoc,
+    SpeedDoc,
+)
 from advisor.advice.document import (
     Advice,
     After,
     Alternative,
     Before,
-    EachCardDoc,
-    GpuDoc,
-    MemoryDoc,
-    ModelDoc,
     NotRecommended,
     OptionDoc,
     OptionsDoc,
     Recommendation,
-    ScenarioDoc,
     ScoreTermDoc,
-    SetupDoc,
-    SpeedDoc,
     Tradeoff,
     Verdict,
 )

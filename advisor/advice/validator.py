@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, to_builtins
 
 if TYPE_CHECKING:
-    from advisor.advice.document import Advice, MemoryDoc
+    from advisor.advice.configuration import MemoryDoc
+    from advisor.advice.document import Advice
     from advisor.scenario.figures import CardMemory
 
 _MAY_BE_NEGATIVE = (".quality", "quality_change", "points", "score")

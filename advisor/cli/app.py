@@ -16,7 +16,7 @@ from advisor.errors import RequestError, Source, raise_problems
 from advisor.files import __version__
 
 FILE = "advisor.toml"
-_UNASKED = ("trust", "init")
+_UNASKED = ("trust", "init", "schema")
 """Commands that read no overlay."""
 VARIABLE = "ADVISOR_CONFIG"
 KINDS = ("rules", "templates", "knowledge")
@@ -155,6 +155,7 @@ _COMMANDS = {
     "audit": "audit.audit",
     "site": "site.site",
     "calibrate": "calibrate.calibrate",
+    "schema": "schema.schema",
     "init": "init.init",
     "trust": "trust.trust",
 }

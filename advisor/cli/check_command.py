@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -30,6 +29,7 @@ from advisor.cli.report_output import write
 from advisor.errors import RequestError, raise_problems
 from advisor.report.assembly import document
 from advisor.report.command_view import command_doc, command_lines
+from advisor.report.formats import render_json
 from advisor.report.text import render_text
 
 _WIDTH = 88
@@ -75,7 +75,7 @@ def check_command_line(
     answer = advisor.with_expected(found.advice) if complete else found.advice
     doc = document(answer, templates=templates)
     if complete:
-        text = json.dumps(command_doc(found, doc), ensure_ascii=False, indent=2) + "\n"
+        text = render_json(command_doc(found, doc))
     else:
         report = render_text(doc, width=_WIDTH, length=LENGTHS[length], templates=templates)
         text = "\n".join([*command_lines(found), "", report])

@@ -17,13 +17,7 @@ from advisor.report.figures import wrapped
 from advisor.report.formats import render_json
 from advisor.reverse import Found
 from advisor.reverse.answers import Cause
-from advisor.reverse.documents import (
-    ReverseDoc,
-    left_out_words,
-    ranking_words,
-    reverse_doc,
-    written_csv,
-)
+from advisor.reverse.documents import ReverseDoc, reverse_doc, written_csv
 from advisor.reverse.view import (
     USED,
     Column,
@@ -40,6 +34,7 @@ from advisor.reverse.view import (
     with_bars,
     writes,
 )
+from advisor.reverse.words import left_out_words, ranking_words
 from advisor.scenario.resolve import DEFAULT_CONTEXT_TOKENS, default_context
 from advisor.units import plain
 

@@ -24,12 +24,19 @@ class Growth(Struct, frozen=True):
     """What one context length needs on the cards at the scenario's batch, bytes."""
 
     context_tokens: int
+    """Context of each sequence."""
     weights_bytes: int
+    """Weights on the cards."""
     kv_cache_bytes: int
+    """Key/value cache on the cards."""
     compute_buffer_bytes: int
+    """Work buffers on the cards."""
     overhead_bytes: int
+    """The runtime's own memory on the cards."""
     required_bytes: int
+    """All of it."""
     fits: bool
+    """Whether the cards hold it."""
 
 
 class MemoryPicture(Struct, frozen=True):
@@ -38,9 +45,9 @@ class MemoryPicture(Struct, frozen=True):
     growth: tuple[Growth, ...]
     """By context, ascending."""
     contexts: tuple[int, ...]
-    """Rows of ``free_bytes``, tokens."""
+    """Rows of ``free_bytes``. [tokens]"""
     batches: tuple[int, ...]
-    """Columns of ``free_bytes``, sequences."""
+    """Columns of ``free_bytes``. [sequences]"""
     free_bytes: tuple[tuple[int | None, ...], ...]
     """What stays free on the fullest card, negative where so many do not fit at once."""
     cache_tokens: int | None

@@ -17,11 +17,13 @@ class UserEntry(Struct, frozen=True):
     what: str
     """``rule``, ``template``, ``gpu``, ``model``, ``format``, ``framework``, ``policy`` ..."""
     name: str
+    """Its name."""
     at: str
     """Where it stands: ``rules/my.yaml:12``."""
     replaces: str | None = None
     """Name of the built-in entry whose place it takes; null for one that is added."""
     replaces_at: str | None = None
+    """Where that one stands; null where it is added."""
     based_on: str | None = None
     """Name of the built-in entry that it has its other fields from; null where it has none."""
     stated_fields: tuple[str, ...] = field(name="own_fields", default=())
@@ -52,9 +54,11 @@ class SwitchedOff(Struct, frozen=True):
     """A built-in rule or entry that the user disabled."""
 
     name: str = field(name="rule")
+    """The rule or entry."""
     at: str
     """Where the user says so."""
     reason: str
+    """Why, in the user's words."""
 
     def __str__(self) -> str:
         return f"switched off by yours: {self.at}: {self.reason}"

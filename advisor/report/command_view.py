@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
 
 from advisor.advice.command_check import Checked
+from advisor.advice.document import Advice
 from advisor.reading.meanings import not_sized
 from advisor.report.figures import wrapped
-from advisor.report.formats import render_json
 from advisor.units import typed
-
-if TYPE_CHECKING:
-    from advisor.advice.document import Advice
 
 _WIDTH = 88
 _SAID = {
@@ -100,23 +98,68 @@ def _not_as_told(found: Checked) -> Iterator[str]:
 # ---- as JSON
 
 
-def command_doc(found: Checked, doc: Advice) -> dict[str, object]:
+class UnknownFlag(Struct, frozen=True):
+    """A flag that the program does not have."""
+
+    flag: str
+    """It as written."""
+    nearest: Sequence[str]
+    """Flags that the program has and that look alike."""
+
+
+class CommandDoc(Struct, frozen=True):
+    """How a command was read, and what comes of it."""
+
+    program: str
+    """The program that the line calls."""
+    framework: str
+    """The runtime that it is."""
+    version: str
+    """The version whose flags are known here."""
+    settings: Mapping[str, Any]
+    """What the request takes from the line."""
+    starts: Literal["yes", "in part", "no"]
+    """Whether it starts; in part: with a part of the model in system RAM."""
+    sequences_at_once: int | None
+    """Sequences held at their full length; null: all that are asked for. [sequences]"""
+    unknown: Sequence[UnknownFlag]
+    """What the program does not know."""
+    wrong: Sequence[str]
+    """Why the program refuses the line, a sentence each."""
+    not_sized: Sequence[str]
+    """What changes memory or speed and is not in the figures."""
+    without_effect: Sequence[str]
+    """Flags that change neither memory nor speed."""
+    corrected: str | None
+    """The line that starts; null where this one does, or none is known."""
+    corrected_change: Mapping[str, Any] | None
+    """The settings that it changes; null where it only leaves flags out."""
+
+
+class CommandAnswer(Struct, frozen=True):
+    """The JSON of ``advisor check-command``; keys may be added, never renamed."""
+
+    command: CommandDoc
+    """How the line was read, and what comes of it."""
+    advice: Advice
+    """The report of what it starts."""
+
+
+def command_doc(found: Checked, doc: Advice) -> CommandAnswer:
     """Put it as JSON has it, with the report."""
     pasted, asked = found.pasted, found.asked
-    return {
-        "command": {
-            "program": pasted.tool,
-            "framework": asked.framework,
-            "version": asked.version,
-            "settings": dict(asked.settings),
-            "starts": found.starts,
-            "sequences_at_once": found.sequences,
-            "unknown": [{"flag": u.name, "nearest": list(u.nearest)} for u in pasted.unknown],
-            "wrong": list(pasted.wrong),
-            "not_sized": [*not_sized(pasted), *_not_as_told(found)],
-            "without_effect": list(pasted.listed("")),
-            "corrected": found.corrected or None,
-            "corrected_change": dict(found.by.change) if found.by else None,
-        },
-        "advice": json.loads(render_json(doc)),
-    }
+    told = CommandDoc(
+        program=pasted.tool,
+        framework=asked.framework,
+        version=asked.version,
+        settings=asked.settings,
+        starts=found.starts,
+        sequences_at_once=found.sequences,
+        unknown=[UnknownFlag(one.name, one.nearest) for one in pasted.unknown],
+        wrong=pasted.wrong,
+        not_sized=[*not_sized(pasted), *_not_as_told(found)],
+        without_effect=list(pasted.listed("")),
+        corrected=found.corrected or None,
+        corrected_change=found.by.change if found.by else None,
+    )
+    return CommandAnswer(told, doc)

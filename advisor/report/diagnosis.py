@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,25 +28,32 @@ class Row(Struct, frozen=True):
     figure: str
     """``log.figure.NAME`` of words.txt says what it is."""
     unit: Unit
+    """Unit of the figures of this row."""
     logged: float
+    """The figure of the log. [as unit says]"""
     computed: float | None
-    """None: nothing of ours answers to it."""
+    """Our figure; null: nothing of ours answers to it. [as unit says]"""
     difference: float | None
-    """Ours less the log's."""
+    """Ours less the log's. [as unit says]"""
     far: bool
+    """Whether ours is far off: more than 10 %, and of memory more than 0.3 GiB."""
     each_card: bool
+    """Whether it is of the fullest card, not of all together."""
     line: int
+    """Line of the log where it stands. [line from 1]"""
 
 
 class CauseDoc(Struct, frozen=True):
     """What went wrong."""
 
     cause: str
+    """Its name."""
     text: str
     """It in a sentence."""
     line: int
-    """0: no line says it; it follows from figures."""
+    """Where the log says it; 0: it follows from figures. [line from 1]"""
     quoted: str
+    """That line."""
 
 
 class Diagnosis(Struct, frozen=True):
@@ -56,22 +63,31 @@ class Diagnosis(Struct, frozen=True):
     """
 
     schema_version: int
+    """1; raised only where a key changes its meaning. [version]"""
     program: str | None
+    """What wrote the log; null: not known."""
     version: str | None
+    """Its version as it says it; null: it does not."""
     cards: Mapping[str, str]
     """As the log names them, by device."""
     model: str | None
     """As the log names it."""
     lines: int
+    """Lines that were read. [lines]"""
     known_lines: int
+    """Those of them that are known here. [lines]"""
     left_out_bytes: int
-    settings: Mapping[str, object]
+    """What of a large file was not read."""
+    settings: Mapping[str, Any]
     """What the request takes from the log, then from flags, which count instead."""
     unknown: Mapping[str, str]
     """What neither tells, with the words of the log that are not known here."""
     cause: CauseDoc | None
+    """What went wrong; null: nothing, or nothing that is known here."""
     comparison: Sequence[Row]
+    """Figures of the log beside ours."""
     remarks: Sequence[str]
+    """What is to be said of them, a sentence each."""
     starts: str | None
     """The command with the longest context that the program itself said to hold."""
     advice: Advice | None

@@ -16,15 +16,8 @@ from advisor.scenario.figures import may_wait
 from advisor.units import MIB
 
 if TYPE_CHECKING:
-    from advisor.advice.document import (
-        Advice,
-        After,
-        Alternative,
-        MemoryDoc,
-        Recommendation,
-        ScenarioDoc,
-        SetupDoc,
-    )
+    from advisor.advice.configuration import MemoryDoc, ScenarioDoc, SetupDoc
+    from advisor.advice.document import Advice, After, Alternative, Recommendation
     from advisor.runtimes.base import Runtime
     from advisor.scenario.figures import CardMemory
 

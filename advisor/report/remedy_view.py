@@ -16,7 +16,8 @@ from advisor.report.memory_view import fewer_held, layers_of, runs
 from advisor.report.views import View
 
 if TYPE_CHECKING:
-    from advisor.advice.document import Advice, Recommendation, SetupDoc
+    from advisor.advice.configuration import SetupDoc
+    from advisor.advice.document import Advice, Recommendation
     from advisor.scenario.figures import Figure
 
 _SAME_SPEED = 0.03

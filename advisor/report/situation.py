@@ -18,7 +18,8 @@ from advisor.report.views import View
 from advisor.units import plain, shell_word
 
 if TYPE_CHECKING:
-    from advisor.advice.document import Advice, EachCardDoc, GpuDoc, SpeedDoc
+    from advisor.advice.configuration import EachCardDoc, GpuDoc, SpeedDoc
+    from advisor.advice.document import Advice
     from advisor.report.memory_view import Writer
     from advisor.scenario.figures import Figure
 

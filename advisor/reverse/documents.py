@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isinf
 from typing import TYPE_CHECKING, Any
 
@@ -15,114 +15,21 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from advisor.advice.conclusions import user_records
-from advisor.advice.document import MemoryDoc, ScenarioDoc, SpeedDoc
+from advisor.advice.configuration import MemoryDoc, ScenarioDoc, SpeedDoc
 from advisor.advice.projection import memory_doc, read_as, scenario_doc, speed_doc
 from advisor.errors import visible
 from advisor.files import __version__
-from advisor.knowledge.merit import figures_for, merits
+from advisor.knowledge.merit import figures_for
 from advisor.knowledge.provenance import UserEntry
 from advisor.reverse.cards import form_of, power_w, price_usd, value_of
+from advisor.reverse.words import ranking_words
 from advisor.runtimes.commands import command_for
 from advisor.scenario.figures import headroom_percent
-from advisor.units import format_quantity, plain
+from advisor.units import plain
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Knowledge
-    from advisor.reverse.answers import Cause, Found, Row, Wish
-
-
-_BY_MERIT = (
-    "Ranked by merit for {use}, in points of the {board} (boards up to {as_of}), less what the "
-    "format loses"
-)
-_BY_DATE = "No leaderboard is known for this kind: the newest come first, then the largest."
-_BY_SPEED = "Ranked by decode speed, the fastest first; models of unknown speed come last."
-_SLOWER = "; too slow for it, or over {years:g} years old: after the others"
-_UNSURE = " ~: a relative's or an estimated figure, at its low end; -: none, the newest first."
-_CARDS = {
-    "price": "Sorted by launch price of all cards together, the cheapest first; cards whose price "
-    "no source states come last. Street prices differ.",
-    "memory": "Sorted by memory of all cards together, the smallest first.",
-    "speed": "Sorted by decode speed, the fastest first; cards of unknown speed come last.",
-    "power": "Sorted by board power of all cards together, the least first; cards of unknown "
-    "power come last.",
-}
-_FORMATS = {
-    "quality": "The format of each is the one with the least measured loss that fits.",
-    "use": "Formats: the smallest that loses at most {barely:g} %, else the least loss that fits "
-    "and is fast enough.",
-    "balanced": "The format of each is the smallest that loses little, or else the one with the "
-    "least measured loss that fits.",
-}
-_THIN = (
-    "Where it says thin, no format leaves more, and less stays free than an estimate can promise."
-)
-_CAUSES: dict[Cause, str] = {
-    "does_not_fit": "no format fits",
-    "too_slow": "slower than {speed}",
-    "speed_unknown": "speed not known, so --min-speed cannot be judged",
-    "cannot_run": "no framework known here runs it with these settings",
-    "short_training": "trained on less context than {context} tokens",
-    "not_sizable": "size or architecture not known well enough",
-    "memory_unknown": "sold with several memory sizes; ask as NAME:SIZE with models-for",
-    "price_unknown": "price not known, so --max-price cannot be judged",
-    "power_unknown": "power not known, so --max-power cannot be judged",
-    "release_unknown": "release date not known",
-    "licence_unknown": "licence not known, so --licence cannot be judged",
-    "not_for_sale": "not on sale: virtual profiles, closed markets, cards of one cloud, used cards",
-    "filtered": "not asked for",
-}
-
-
-def ranking_words(found: Found, knowledge: Knowledge) -> str:
-    """Say how the rows are ordered, and which format each has."""
-    order = _CARDS[found.sort] if found.sort else _models_words(found, knowledge)
-    chosen = "quality" if found.wish.prefer == "quality" else "balanced"
-    if chosen == "quality" and found.wish.use:
-        chosen = "use"
-    barely = knowledge.policy["barely_lossy_percent"]
-    thin = f" {_THIN}" if any(row.margin == "thin" for row in found.rows) else ""
-    return f"{order} {_FORMATS[chosen].format(barely=barely)}{thin}"
-
-
-def _models_words(found: Found, knowledge: Knowledge) -> str:
-    use, kept = found.wish.use, merits(knowledge)
-    if found.wish.prefer == "speed":
-        return _BY_SPEED
-    if use is None or use not in kept.scales:
-        return _BY_DATE
-    board = kept.boards[kept.scales[use]].metric.partition(",")[0].partition(" as run")[0]
-    words = _BY_MERIT.format(use=use, board=board, as_of=kept.as_of)
-    if use != "embedding":
-        words += _SLOWER.format(years=knowledge.policy["merit_oldest_years"])
-    unsure = any(row.merit is None or row.merit.merit.unsure for row in found.rows)
-    return f"{words}.{_UNSURE if unsure else ''}"
-
-
-def left_out_words(found: Found) -> Iterator[tuple[int, str]]:
-    """Say for every cause how many were left out because of it."""
-    for cause, count in found.left_out.items():
-        yield count, _cause(cause, found.wish, found.context)
-
-
-def _cause(cause: Cause, wish: Wish, context: int | None) -> str:
-    if cause == "larger_loss_only":
-        return _loss_words(wish)
-    if cause == "cannot_run" and wish.framework:
-        return f"{wish.framework.name} does not run it with these settings"
-    return _CAUSES[cause].format(
-        speed=format_quantity(wish.min_speed_tok_s or 0.0, "tok/s"),
-        context=f"{context or 0:,}",
-    )
-
-
-def _loss_words(wish: Wish) -> str:
-    parts = []
-    if not isinf(wish.max_loss_percent):
-        parts.append(f"lose more than {wish.max_loss_percent:g} % (--max-loss)")
-    if not wish.unmeasured:
-        parts.append("have no measured loss (--unmeasured)")
-    return f"only formats fit that {' or '.join(parts)}"
+    from advisor.reverse.answers import Found, Row, Wish
 
 
 SCHEMA_VERSION = 1
@@ -141,12 +48,17 @@ class FigureDoc(Struct, frozen=True):
     """What a leaderboard says of a model."""
 
     board: str
+    """The leaderboard."""
     metric: str
+    """What it tells, with its unit."""
     value: float
+    """Its figure. [as metric says]"""
     low: float | None
-    """With ``high`` its interval, where the board gives one."""
+    """With ``high`` its interval, where the board gives one. [as metric says]"""
     high: float | None
+    """Upper end of that interval. [as metric says]"""
     seen: str
+    """Day it was read there."""
     thinks: bool
     """Whether the model thought before it answered."""
 
@@ -155,11 +67,11 @@ class MeritDoc(Struct, frozen=True):
     """How good a model is for the use, in points of one leaderboard (docs/merit.md)."""
 
     points: float
-    """Unquantised."""
+    """Unquantised. [points]"""
     band: float
-    """How far boards differ about such a model, in points."""
+    """How far boards differ about such a model. [points]"""
     in_format: float
-    """What the format leaves, of a relative's figure the low end; models are ranked by it."""
+    """What the format leaves, of a relative's figure the low end; it ranks models. [points]"""
     relative: str | None
     """The model whose figure this is; null: its own."""
     estimated: bool
@@ -172,18 +84,23 @@ class RowDoc(Struct, frozen=True):
     """One model, or one card, that runs."""
 
     rank: int
+    """Its place, the best first. [place from 1]"""
     request: Mapping[str, Any]
     """Keys of ``advisor estimate``; run by itself it gives these very figures."""
     scenario: ScenarioDoc
+    """What ``request`` means: names resolved, defaults filled in."""
     memory: MemoryDoc
+    """What it occupies."""
     headroom_percent: float | None
     """Of the fullest card's usable memory."""
     margin: str | None
     """thin, narrow or ample."""
     speed: SpeedDoc | None
+    """How fast it runs; null where that is not known."""
     quality_loss_percent: float | None
     """Perplexity increase of the weight format over FP16; null: not measured."""
     model_released: str | None
+    """Day the model came out; null: not known."""
     form: str
     """desktop, workstation, laptop, datacenter, edge or unified."""
     price_usd: float | None
@@ -200,9 +117,13 @@ class BestDoc(Struct, frozen=True):
     """The first of all cards by one figure."""
 
     gpu: str
+    """The card."""
     gpus: int
+    """How many of them. [cards]"""
     precision: str
+    """Weight format that they run the model in."""
     value: float
+    """The figure. [US dollars of price, bytes of memory, tokens/s of speed, W of power]"""
 
 
 class AskedDoc(Struct, frozen=True):
@@ -211,17 +132,23 @@ class AskedDoc(Struct, frozen=True):
     context_tokens: int | None
     """Null: the smaller of 4096 and the trained length of each model."""
     batch: int
+    """Sequences held at once. [sequences]"""
     gpus: int
-    """With ``gpus-for`` the most equal cards."""
+    """With ``gpus-for`` the most equal cards. [cards]"""
     kv_cache: str
+    """Type of the key/value cache."""
     framework: str | None
     """Null: for each format the first that runs it."""
     min_speed_tok_s: float | None
+    """The least speed of one sequence; null: any."""
     max_loss_percent: float | None
     """Null: any."""
     unmeasured: bool
+    """Whether formats without a measured loss are taken."""
     prefer: str
+    """What decides between formats: balanced, quality, speed or cost."""
     sort: str | None
+    """What cards are ordered by; null for models."""
     use: str | None = None
     """What the model is for; null: not said."""
 
@@ -230,27 +157,33 @@ class ReverseDoc(Struct, frozen=True):
     """One answer."""
 
     schema_version: int
+    """1; raised only where a key changes its meaning. [version]"""
     question: str
     """models-for or gpus-for."""
     subject: str
     """The card or the model that was asked for."""
     asked: AskedDoc
+    """What was asked, defaults filled in."""
     ranking: str
     """How the rows are ordered, in words."""
     tried: int
-    """Models or cards of the knowledge base: ``fitting`` and all of ``left_out`` together."""
+    """All that are known: ``fitting`` and all of ``left_out`` together. [models or cards]"""
     fitting: int
-    """Models or cards that run, shown or not."""
+    """Models or cards that run, shown or not. [models or cards]"""
     rows: Sequence[RowDoc]
+    """What runs, the best first."""
     best: Mapping[str, BestDoc]
     """For ``gpus-for``: price, memory, speed and power; those without any known figure lack."""
     left_out: Mapping[str, int]
+    """Cause -> how many models or cards do not run because of it. [models or cards]"""
     yours: Sequence[UserEntry]
     """What of the user's own knowledge the rows rest on."""
     warnings: Sequence[str]
     """Plain sentences about what was asked."""
     knowledge_sha256: str
+    """Digest of the knowledge."""
     advisor: str
+    """Version of the program."""
 
 
 def reverse_doc(question: str, subject: str, found: Found, knowledge: Knowledge) -> ReverseDoc:

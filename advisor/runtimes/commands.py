@@ -32,18 +32,24 @@ class Gap(Struct, frozen=True):
     """A setting that a program cannot be told, and why."""
 
     setting: str
+    """The setting, as in ``request``."""
     reason: str
+    """Why it cannot be told."""
 
 
 class Command(Struct, frozen=True):
     """A complete invocation of one program."""
 
     program: str
+    """The program that is called."""
     what: str
+    """What it does: serves, answers once, measures ..."""
     version: str
+    """The version whose options these are."""
     text: str
     """Lines for a POSIX shell."""
     gaps: tuple[Gap, ...]
+    """Settings that it cannot be told."""
 
 
 def commands_for(scenario: Scenario, memory: Memory | None = None) -> tuple[Command, ...]:

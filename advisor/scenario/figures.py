@@ -15,15 +15,25 @@ class CardMemory(Struct, frozen=True):
     """One card's share, bytes; ``low`` and ``high`` are the ends of ``required``."""
 
     name: str
+    """The card."""
     capacity_bytes: int
+    """Its memory as sold."""
     usable_bytes: int
+    """What programs get of it: without what driver, display and others take."""
     required_bytes: int
+    """What is needed on it."""
     weights_bytes: int
+    """Weights on it."""
     kv_cache_bytes: int
+    """Key/value cache on it."""
     compute_buffer_bytes: int
+    """Work buffers on it."""
     overhead_bytes: int
+    """The runtime's own memory on it."""
     low_bytes: int
+    """Lower end of ``required_bytes``."""
     high_bytes: int
+    """Upper end of ``required_bytes``."""
     share_binds: bool = False
     """A runtime's share leaves more of it than the system keeps."""
 
@@ -47,18 +57,31 @@ class Occupied(Struct, frozen=True):
     """
 
     capacity_bytes: int | None
+    """Memory of the cards as sold; null without a card."""
     usable_bytes: int | None
+    """What programs get of it: without what driver, display and others take."""
     required_bytes: int
+    """What is needed on the cards."""
     deficit_bytes: int | None
+    """What is missing on the fullest card; 0 where it fits."""
     headroom_bytes: int | None
+    """What stays free on the fullest card; 0 where it does not fit."""
     weights_bytes: int
+    """Weights on the cards."""
     kv_cache_bytes: int
+    """Key/value cache on the cards."""
     compute_buffer_bytes: int
+    """Work buffers on the cards."""
     overhead_bytes: int
+    """The runtime's own memory on the cards."""
     host_weights_bytes: int
+    """Weights in system RAM."""
     host_kv_cache_bytes: int
+    """Key/value cache in system RAM."""
     host_compute_bytes: int
+    """Work buffers in system RAM."""
     nominal_weights_gb: float | None
+    """The rule of thumb: parameters of the label times bytes of a weight."""
 
 
 class Memory(Occupied, frozen=True):
@@ -96,13 +119,13 @@ class BreakEven(Struct, frozen=True):
     missing_bytes: int | None = None
     """On the fullest card; 0 when it fits."""
     too_large_batch: int | None = None
-    """The smallest batch that does not fit."""
+    """The smallest batch that does not fit. [sequences]"""
     largest_format: str | None = None
     """The largest weight format of the framework that fits; larger and worse ones left out."""
     largest_format_bits: float | None = None
     """Its bits per weight, everything included."""
     fewest_gpus: int | None = None
-    """The fewest equal cards that hold it, up to 8."""
+    """The fewest equal cards that hold it, up to 8. [cards]"""
     smallest_capacity_bytes: int | None = None
     """The smallest whole-GiB memory of one card, as sold, that holds it."""
 
@@ -111,35 +134,47 @@ class Figure(Struct, frozen=True):
     """A tokens/s figure with its 80 % range and where it comes from."""
 
     estimate: float
+    """The figure itself. [tokens/s; s in first_token_s]"""
     low: float
+    """Lower end of the range that holds 80 %. [tokens/s; s in first_token_s]"""
     high: float
+    """Upper end of that range. [tokens/s; s in first_token_s]"""
     evidence: Evidence
+    """What it rests on: measured, near, modelled or extrapolated."""
     source: str = ""
     """Where a measured figure was published."""
     modelled: float | None = None
-    """The model's own figure beside a measured one."""
+    """The model's own figure beside a measured one. [tokens/s; s in first_token_s]"""
 
 
 class Span(Struct, frozen=True):
     """Tokens per second that a draft model or an own head may lead to; it can lose."""
 
     low: float
+    """Lower end. [tokens/s]"""
     high: float
+    """Upper end. [tokens/s]"""
 
 
 class Rates(Struct, frozen=True):
     """Tokens per second; ``aggregate`` is over all sequences of the batch."""
 
     depth_tokens: int
+    """Tokens in the cache when this is told."""
     decode_tok_s: Figure
+    """Tokens that one sequence is given, once its answer has begun."""
     prefill_tok_s: Figure | None
+    """Tokens of a prompt that are read."""
     aggregate_tok_s: Figure | None
+    """Tokens that all sequences are given together."""
     bound_by: BoundBy
+    """What limits it: bandwidth, compute, overhead or the parts in system RAM (offload)."""
     first_token_s: Figure | None
     """Seconds from a prompt of ``prompt_tokens`` to its first answer token, nothing cached."""
     prompt_tokens: int
+    """The prompt of ``first_token_s``."""
     cards: int
-    """Measured cards behind the figures of this kind of card or engine."""
+    """Measured cards behind the figures of this kind of card or engine. [cards]"""
 
 
 class Speed(Rates, frozen=True):

@@ -1,10 +1,8 @@
-"""The published schema of the JSON document is current, and documents keep to it."""
+"""Documents of reports keep to their types."""
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,8 +12,9 @@ from advisor.advice.pipeline import Advisor
 from advisor.report.assembly import document
 from advisor.report.formats import render_json
 from advisor.scenario.settings import Request
+from tests.published_schemas import path_of, written
 
-SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "report.schema.json"
+SCHEMA = path_of("report")
 REQUESTS = (
     Request(gpu="RTX 4090", model="phi-3-medium", precision="fp16"),
     Request(gpu="RTX 4000 Ada", model="llava-1.6-13b", precision="fp16", ram_gib=64.0),
@@ -31,12 +30,7 @@ def advisor() -> Advisor:
 
 
 def current_schema() -> str:
-    return json.dumps(msgspec.json.schema(Advice), indent=1, sort_keys=True) + "\n"
-
-
-def test_the_published_schema_is_current() -> None:
-    """On failure write ``current_schema()`` to docs/report.schema.json."""
-    assert SCHEMA.read_text(encoding="utf-8") == current_schema()
+    return written("report")
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: str(r.model))

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from functools import lru_cache
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,9 +14,10 @@ from advisor.report.formats import render_json
 from advisor.reverse import CardFilter, ModelFilter, Settings, gpus_for, models_for
 from advisor.reverse.documents import COLUMNS, ReverseDoc, reverse_doc, written_csv
 from advisor.scenario.settings import request_from
+from tests.published_schemas import path_of, written
 from tests.reverse.asking import advisor, knowledge
 
-SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "reverse.schema.json"
+SCHEMA = path_of("reverse")
 
 
 @lru_cache(maxsize=2)
@@ -31,12 +31,7 @@ def doc(question: str) -> ReverseDoc:
 
 
 def current_schema() -> str:
-    return json.dumps(msgspec.json.schema(ReverseDoc), indent=1, sort_keys=True) + "\n"
-
-
-def test_the_published_schema_is_current() -> None:
-    """On failure write ``current_schema()`` to docs/reverse.schema.json."""
-    assert SCHEMA.read_text(encoding="utf-8") == current_schema()
+    return written("reverse")
 
 
 @pytest.mark.parametrize("question", ["models-for", "gpus-for"])

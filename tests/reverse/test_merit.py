@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from advisor.errors import Problems, UserError
 from advisor.knowledge.merit import merit_of, merits
 from advisor.reverse import Found, ModelFilter, Row, Settings, models_for
-from advisor.reverse.documents import ranking_words, reverse_doc
+from advisor.reverse.documents import reverse_doc
 from advisor.reverse.ranking import Ranking
+from advisor.reverse.words import ranking_words
 from tests.reverse.asking import knowledge
 
 CARDS = ("RTX 4070", "Strix Halo 128GB")

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from advisor.advice.document import Advice, MemoryDoc
+from advisor.advice.configuration import MemoryDoc
+from advisor.advice.document import Advice
 
 if TYPE_CHECKING:
     from advisor.scenario.figures import Figure

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from advisor.advice.document import MemoryDoc, SpeedDoc
+from advisor.advice.configuration import MemoryDoc, SpeedDoc
 from advisor.advice.projection import memory_doc, speed_doc
 from advisor.bulk.estimates.rows import Row
 from advisor.calibration import with_measurements
@@ -39,20 +40,26 @@ class ParametersDoc(Struct, frozen=True):
     """Parameters, as numbers of weights."""
 
     total: int
+    """All weights. [parameters]"""
     active: int | None
-    """Those that one token uses."""
+    """Those that one token uses. [parameters]"""
     vision: int | None
-    """Image or audio tower and projector."""
+    """Image or audio tower and projector. [parameters]"""
 
 
 class LineDoc(Struct, frozen=True):
     """One line of the output."""
 
-    id: object
+    id: Any
+    """The ``id`` of the request, as it stands there; null without one."""
     parameters: ParametersDoc | None = None
+    """Weights of the model; null where the line is wrong."""
     memory: MemoryDoc | None = None
+    """What it occupies; null where the line is wrong or that is not known."""
     speed: SpeedDoc | None = None
+    """How fast it runs; null without a card, where it does not run, or where that is not known."""
     error: str | None = None
+    """What is wrong with the line, a message; null: nothing."""
 
 
 class Failure(Struct, frozen=True):

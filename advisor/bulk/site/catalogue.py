@@ -18,7 +18,8 @@ from advisor.errors import RequestError
 from advisor.units import counted
 
 if TYPE_CHECKING:
-    from advisor.advice.document import Advice, GpuDoc, ModelDoc
+    from advisor.advice.configuration import GpuDoc, ModelDoc
+    from advisor.advice.document import Advice
 
 
 _RUNNING = frozenset(STATES[:2])

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from advisor.errors import Edit, Problems, RequestError, Source, UserError
-from advisor.files import __version__
+from advisor.files import __version__, packaged
 from advisor.suggest import did_you_mean
 
 Severity = Literal["error", "warning"]
@@ -116,13 +116,9 @@ LINTS: Mapping[str, Lint] = {
 }
 
 
-_PACKAGE = Path(__file__).resolve().parents[2]
-
-
 def pages_dir() -> Path:
     """Find the pages: in the wheel or, from a checkout, in ``docs/lints``."""
-    packaged = _PACKAGE / "data" / "lints"
-    return packaged if packaged.is_dir() else _PACKAGE.parent / "docs" / "lints"
+    return packaged("lints", "docs/lints")
 
 
 def page(lint: str) -> str:

@@ -1,0 +1,126 @@
+"""The published schemas: current, complete, and true of what is printed and of what once was."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.advice.pipeline import Advisor
+from advisor.cli import schema as command
+from advisor.report.assembly import document
+from advisor.report.formats import render_json
+from advisor.scenario.settings import Request
+from tests.cli.running import run
+from tests.published_schemas import DOCUMENTS, numeric, path_of, schema, written
+
+RELEASED = Path(__file__).parent / "data" / "documents-0.1.0.jsonl.gz"
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,),
+    "number": (int, float), "null": (type(None),),
+}  # fmt: skip
+
+
+def released() -> list[tuple[str, Any]]:
+    lines = gzip.decompress(RELEASED.read_bytes()).decode().splitlines()
+    return [(line["schema"], line["document"]) for line in map(json.loads, lines)]
+
+
+def problems(
+    value: Any, kept: Mapping[str, Any], defs: Mapping[str, Any], at: str = ""
+) -> list[str]:
+    """What a document has that its schema does not allow, keys that it does not name included."""
+    if "$ref" in kept:
+        return problems(value, defs[kept["$ref"].rpartition("/")[2]], defs, at)
+    if "anyOf" in kept:
+        tried = [problems(value, one, defs, at) for one in kept["anyOf"]]
+        return min(tried, key=len)
+    allowed = kept.get("enum", [kept["const"]] if "const" in kept else [value])
+    kinds = _KINDS[kept["type"]] if "type" in kept else (object,)
+    wrong = isinstance(value, bool) and bool not in kinds and object not in kinds
+    if value not in allowed or wrong or not isinstance(value, kinds):
+        return [f"{at}: {value!r} is no {kept.get('type', allowed)}"]
+    return list(_below(value, kept, defs, at))
+
+
+def _below(value: Any, kept: Mapping[str, Any], defs: Mapping[str, Any], at: str) -> Iterator[str]:
+    if isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from problems(one, kept.get("items", {}), defs, f"{at}/{number}")
+    if not isinstance(value, dict):
+        return
+    named = kept.get("properties", {})
+    yield from (f"{at}: {key} is missing" for key in kept.get("required", ()) if key not in value)
+    for key, one in value.items():
+        below = named.get(key, kept.get("additionalProperties"))
+        if isinstance(below, Mapping):
+            yield from problems(one, below, defs, f"{at}/{key}")
+        elif named and below is None:
+            yield f"{at}: {key} is not named"
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_published_schema_is_current(name: str) -> None:
+    """On failure: ``python -m tests.published_schemas``, and read the difference."""
+    assert path_of(name).read_text(encoding="utf-8") == written(name)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_property_says_what_it_is_and_every_number_its_unit(name: str) -> None:
+    """On failure write a docstring below the field, with ``[unit]`` where its name has none."""
+    found = schema(name)
+    assert re.fullmatch(rf"urn:advisor:schema:{name}:\d+\.\d+", found["$id"])
+    for owner, one in found["$defs"].items():
+        assert one.get("description"), owner
+        for key, held in one["properties"].items():
+            assert held.get("description"), f"{owner}.{key}"
+            assert held.get("x-unit") or not numeric(held), f"{owner}.{key} names no unit"
+
+
+def test_documents_of_the_last_release_keep_to_the_schemas_of_today() -> None:
+    """A key may be added: last of its type, with a default. None may go, or change its type."""
+    names = set()
+    for name, doc in released():
+        names.add(name)
+        found = schema(name)
+        assert problems(doc, found, found["$defs"]) == [], name
+    assert names == set(DOCUMENTS)
+
+
+def test_what_is_wrong_in_a_document_is_found() -> None:
+    found = schema("report")
+    doc = next(doc for name, doc in released() if name == "report")
+    for key, value, said in (
+        ("verdict", None, "/verdict"),
+        ("warnings", [1], "/warnings/0"),
+        ("colour", "red", "colour is not named"),
+        ("request", {"gpu": 3}, "/request/gpu"),
+        ("facts", {"fit.gap": "wide"}, "/facts/fit.gap"),
+    ):
+        assert said in problems(doc | {key: value}, found, found["$defs"])[0]
+    del doc["memory"]["low_bytes"]
+    assert problems(doc, found, found["$defs"]) == ["/memory: low_bytes is missing"]
+
+
+@pytest.mark.parametrize("batch", [1, 40])
+def test_documents_of_today_hold_nothing_that_is_not_described(batch: int) -> None:
+    request = Request(gpu="2x RTX 3090", model="qwen3-30b-a3b", framework="vLLM", batch=batch)
+    found = schema("report")
+    doc = json.loads(render_json(document(Advisor.load().advise(request))))
+    assert problems(doc, found, found["$defs"]) == []
+
+
+def test_the_command_prints_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(command.DOCUMENTS) == list(DOCUMENTS)
+    listed = run(capsys, "schema")
+    assert [line.split()[0] for line in listed.out.splitlines()] == list(DOCUMENTS)
+    for name in DOCUMENTS:
+        assert run(capsys, "schema", name).out == written(name)
+    wrong = run(capsys, "schema", "reports")
+    assert (wrong.code, wrong.out) == (1, "")
+    assert "no document is called 'reports'. Did you mean 'report'?" in wrong.err
