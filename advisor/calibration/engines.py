@@ -28,6 +28,7 @@ priors = Priors(
         "family": Prior(1, 0.5),
         "expert": Prior(2.0, 0.7),
         "cache": Prior(0.6, 0.7),
+        "card": Prior(1, 0.12),
     }
 )
 _LEAST_RUNS = 4
@@ -47,9 +48,13 @@ class EngineModel(Struct, frozen=True):
     cards: Mapping[str, int]
     """Measured cards by engine."""
 
-    def seconds(self, run: Run) -> float:
-        """Predict one step."""
-        return predict(terms(run), self.values, priors)
+    def seconds(self, run: Run, cache_share: float = 1.0) -> float:
+        """Predict one step; further streams read their caches at that share of the bandwidth."""
+        *first, cache = terms(run)
+        own = predict([cache], self.values, priors)
+        further = cache.value / cache_share
+        rest = (run.scenario.batch - 1) * min(own, further)
+        return predict(first, self.values, priors) + own + rest
 
 
 def fit_engines(runs: Sequence[Run], *, start: Values | None = None) -> EngineModel:
@@ -71,12 +76,11 @@ def fit_engines(runs: Sequence[Run], *, start: Values | None = None) -> EngineMo
 
 
 def terms(run: Run) -> tuple[Term, ...]:
-    """Write one step of a run as a sum of products."""
+    """Write one step of a run as a sum of products, the cache of its first stream last."""
     scenario, reads = run.scenario, run.reads
     engine, bits = scenario.framework.name, stored_bits(scenario.precision)
     assert scenario.gpu
     assert scenario.gpu.bandwidth_bytes_s
-    streams = scenario.batch
     at_once = scenario.gpus if run.tensor else 1
     speed = 1 / (scenario.gpu.bandwidth_bytes_s * at_once)
     layers = layers_of(scenario.model)
@@ -85,12 +89,13 @@ def terms(run: Run) -> tuple[Term, ...]:
     wait: tuple[tuple[str, float], ...] = ((f"{'eager ' if eager else ''}overhead:{engine}", 1.0),)
     if eager:
         wait = (*wait, (f"family:{engine} {scenario.precision.family}_{bits}", 1.0))
-    weights = reads.gpu_bytes + reads.touched(streams) * reads.gpu_expert_bytes
+    weights = reads.gpu_bytes + reads.touched(scenario.batch) * reads.gpu_expert_bytes
     found = [Term(_MS_PER_LAYER * layers.all, wait)]
     if not eager or weights * speed > _EAGER_MS * _MS_PER_LAYER * layers.all:
         stream = Term(weights * speed, reach)
         found = [stream] if eager else [*found, stream]
-    found.append(Term(streams * reads.gpu_cache_bytes * speed, (*reach, (f"cache:{engine}", -1.0))))
     if layers.experts:
         found.append(Term(_MS_PER_LAYER * layers.experts, ((f"expert:{engine}", 1.0),)))
-    return tuple(found)
+    found.append(Term(reads.gpu_cache_bytes * speed, (*reach, (f"cache:{engine}", -1.0))))
+    own = (f"card:{engine} {scenario.gpu.name}", -1.0)
+    return tuple(Term(term.value, (*term.powers, own)) for term in found)

@@ -249,7 +249,11 @@ def material_of(knowledge: Knowledge) -> Material:
         group_of=lambda name: format_group(knowledge.calibration, name),
         single=[run for run in whole if is_single(run)],
         prompts=[run for run in kept if is_prompt(run)],
-        engines=[run for run in whole if is_engine_run(run)],
+        engines=[
+            run
+            for run in whole
+            if is_engine_run(run) and run.date >= policy.since.get(run.scenario.framework.name, "")
+        ],
         batches=[
             run
             for run in whole
@@ -303,7 +307,8 @@ class Parts(Struct, frozen=True):
         linked = scenario.gpu.nvlink_bytes_s is not None
         link = self.policy.nvlink_s if linked else self.policy.pcie_s
         exchange = link.at(scenario.gpus) if run.tensor else 0.0
-        return self.engines.seconds(run) + exchange * scenario.model.shape.layers
+        reads = self.engines.seconds(run, self.policy.cache_share)
+        return reads + exchange * scenario.model.shape.layers
 
     def reached(self, run: Run) -> Reached | None:
         """Give the arithmetic of one card, as ``advise`` sees it."""

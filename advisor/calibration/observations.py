@@ -233,6 +233,8 @@ def _unusable(row: Row, conditions: Conditions) -> str:
         return "prompt speed computed by the client from the time to the first token"
     if row["caution"].startswith("implied"):
         return "more than 103 % of the card's bandwidth: wrong label or undeclared speculation"
+    if row["caution"].startswith("prompt counted"):
+        return "a speed that falls as the prompt grows: its time is in it"
     if row["caution"]:
         return "a card on a single-board computer: its host sets the pace"
     if conditions.processor:

@@ -210,6 +210,11 @@ def _engines(material: Material, fitted: Fitted) -> Iterator[str]:
         yield f"    expert_overhead_ms: {_number(of(f'expert:{name}'))}"
         yield f"    cache: {_number(of(f'cache:{name}'))}"
         yield f"    cards: {cards}"
+        own = [card for card in _members(model.values, "card") if card.startswith(f"{name} ")]
+        yield "    # Factors of the measured cards, each drawn towards 1 where little was measured."
+        yield "    offsets:"
+        for card in own:
+            yield f"      {_quoted(card.partition(' ')[2])}: {_number(of(f'card:{card}'))}"
 
 
 def _extras(material: Material, fitted: Fitted) -> Iterator[str]:

@@ -128,7 +128,8 @@ def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequ
     exchanged = exchange * layers.all
     stream = (reads.gpu_bytes + reads.touched(sequences) * reads.gpu_expert_bytes) * weights_s
     busy = max(launch, stream) if rate.overlapped else launch + stream
-    cache = sequences * cache_s
+    share = rate.batch.cache_share or rate.cache_efficiency
+    cache = cache_s * (1 + (sequences - 1) * min(1.0, rate.cache_efficiency / share))
     more = 0.0
     if sequences > 1:
         one = (reads.gpu_bytes + reads.touched(1) * reads.gpu_expert_bytes) * weights_s

@@ -89,6 +89,8 @@ class EngineSpeed(Struct, frozen=True):
     """Per layer and token, for families and stored bits (``bnb_8``) that differ."""
     cards: int
     """Measured cards behind it."""
+    offsets: Mapping[str, float]
+    """Factor of a measured card, by name."""
 
 
 class BatchTable(Struct, frozen=True):
@@ -98,6 +100,8 @@ class BatchTable(Struct, frozen=True):
     """Share of the prefill throughput that one token per stream reaches."""
     most_gain: float
     """Limit of aggregate over one stream where the card's arithmetic is unknown."""
+    cache_share: float | None
+    """Share of the bandwidth at which the caches of further streams are read; None: as the first."""
 
 
 class Offload(Struct, frozen=True):
@@ -161,6 +165,10 @@ class Policy(Struct, frozen=True):
     leader: str
     overlapped: frozenset[str]
     """Engines that prepare layers while the card reads."""
+    since: Mapping[str, str]
+    """Engines whose earlier runs, by date, are not fitted."""
+    cache_share: float
+    """Share of the bandwidth at which the caches of further streams are read."""
     engine_bars: Mapping[str, float | None]
     """Engines with a line of their own among the held-out runs -> the median error allowed."""
 
@@ -190,6 +198,8 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
         deep_tokens=limits.number("deep_tokens"),
         leader=_leader(policy),
         overlapped=frozenset(n for n, line in engines.items() if line.flag("overlapped")),
+        since={n: line.text("since") for n, line in engines.items() if "since" in line.found},
+        cache_share=policy.group("batch").group("cache_share").number("other"),
         engine_bars={
             name: float(bar) if isinstance(bar, int | float) else None
             for name, bar in limits.group("engine_bars").found.items()
@@ -345,6 +355,7 @@ def _engine(policy: Fields, fitted: Fields | None) -> EngineSpeed:
         overlapped=policy.flag("overlapped"),
         overhead_by_family_s={key: value * _PER_LAYER_S for key, value in own.items()},
         cards=int(line.number("cards")),
+        offsets=line.group("offsets").numbers() if "offsets" in line.found else {},
     )
 
 
@@ -353,7 +364,12 @@ def _has_families(line: Fields) -> bool:
 
 
 def _batch(fitted: Fields, policy: Fields, name: str) -> BatchTable:
-    return BatchTable(fitted.number("arithmetic"), policy.group("most_gain").number(name))
+    shares = policy.group("cache_share")
+    return BatchTable(
+        fitted.number("arithmetic"),
+        policy.group("most_gain").number(name),
+        shares.number(name) if name in shares.found else None,
+    )
 
 
 def _ranges(policy: Fields, fitted: Fields) -> Mapping[str, Range]:

@@ -36,7 +36,7 @@ LAPTOPS = (
 @pytest.mark.parametrize("given", LAPTOPS, ids=lambda g: f"{g['model']} on {g['gpu']}")
 def test_a_laptop_rents_what_it_cannot_be_fitted_with(given: dict[str, object]) -> None:
     advice = advised(**given)
-    assert advice.recommendations[0].option.action == "combine"
+    assert "combine" in [item.option.action for item in advice.recommendations[:2]]
     assert broken(advisor(), advice) == []
 
 

@@ -163,7 +163,8 @@ def brute_force(wish: Wish, gpu: Gpu, gpus: int, model: Model) -> dict[str, Fit]
                 kv_cache=request.kv_cache,
             )
             base = advisor().estimate(asked)
-            if base.card_fits:
+            held = base.memory.held_sequences
+            if base.card_fits and held in {None, base.scenario.batch}:  # all requests at once
                 speed = base.speed.decode_tok_s.estimate if base.speed else None
                 thin = margin_of(base.memory, knowledge().policy) == "thin"
                 found[precision.name] = Fit(speed, thin)
