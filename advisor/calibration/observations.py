@@ -228,13 +228,17 @@ def _observation(row: Row, conditions: Conditions, spelling: Spelling) -> Observ
     )
 
 
+_CAUTIONS = {
+    "client-side prefill": "prompt speed computed by the client from the time to the first token",
+    "implied": "more than 103 % of the card's bandwidth: wrong label or undeclared speculation",
+    "prompt counted": "a speed that falls as the prompt grows: its time is in it",
+}
+
+
 def _unusable(row: Row, conditions: Conditions) -> str:
-    if row["caution"].startswith("client-side prefill"):
-        return "prompt speed computed by the client from the time to the first token"
-    if row["caution"].startswith("implied"):
-        return "more than 103 % of the card's bandwidth: wrong label or undeclared speculation"
-    if row["caution"].startswith("prompt counted"):
-        return "a speed that falls as the prompt grows: its time is in it"
+    for start, reason in _CAUTIONS.items():
+        if row["caution"].startswith(start):
+            return reason
     if row["caution"]:
         return "a card on a single-board computer: its host sets the pace"
     if conditions.processor:

@@ -245,7 +245,7 @@ def _engine_rate(
         expert_overhead_s=engine.expert_overhead_s,
         recurrent_overhead_s=0.0,
         overlapped=engine.overlapped,
-        scale=engine.offsets.get(gpu.name, 1.0) * (card or 1.0),
+        scale=card or engine.offsets.get(gpu.name, 1.0),
         evidence="near" if card else "extrapolated",
         ranges=ranges,
         small_range=ranges[0],

@@ -101,7 +101,7 @@ class BatchTable(Struct, frozen=True):
     most_gain: float
     """Limit of aggregate over one stream where the card's arithmetic is unknown."""
     cache_share: float | None
-    """Share of the bandwidth at which the caches of further streams are read; None: as the first."""
+    """Share of the bandwidth at which further streams' caches are read; None: as the first's."""
 
 
 class Offload(Struct, frozen=True):

@@ -177,7 +177,7 @@ def test_the_ollama_figure_moves_the_whole_family() -> None:
 
 
 def test_an_engine_outside_the_family_has_a_factor_of_its_own_and_keeps_its_range() -> None:
-    vllm = Request(gpu="RTX 3090", model="Qwen2.5-7B-Instruct", precision="AWQ", framework="vLLM")
+    vllm = Request(gpu="RTX A5000", model="Qwen2.5-7B-Instruct", precision="AWQ", framework="vLLM")
     other = replace(vllm, model="Llama-3.1-8B")
     before, after = decode(other), decode(other, over(faster(1.21, vllm)))
     assert after.estimate / before.estimate == pytest.approx(1.1)
