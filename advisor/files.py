@@ -103,6 +103,13 @@ def user_data_dir() -> Path:
     return _base("APPDATA", "Roaming", "Application Support", "XDG_DATA_HOME", ".local/share")
 
 
+def user_config_dir() -> Path:
+    """The folder of the user's own settings (``ADVISOR_CONFIG_DIR`` overrides)."""
+    if stated := os.environ.get("ADVISOR_CONFIG_DIR"):
+        return Path(stated)
+    return _base("APPDATA", "Roaming", "Application Support", "XDG_CONFIG_HOME", ".config")
+
+
 def _base(windows: str, roaming: str, mac: str, linux: str, usual: str) -> Path:
     """The user's folder for this program: on Windows and Linux where a variable says."""
     home = Path.home()

@@ -21,7 +21,9 @@ def pytest_configure() -> None:
         folder = Path(tempfile.gettempdir()) / f"advisor-tests-{os.getuid()}"
         os.environ["ADVISOR_CACHE_DIR"] = str(folder)
     os.environ.pop("ADVISOR_ENGINE", None)
-    os.environ["ADVISOR_DATA_DIR"] = str(Path(os.environ["ADVISOR_CACHE_DIR"]) / "no-data")
+    for name in ("DATA", "CONFIG"):
+        empty = Path(os.environ["ADVISOR_CACHE_DIR"]) / f"no-{name.casefold()}"
+        os.environ[f"ADVISOR_{name}_DIR"] = str(empty)
 
 
 @pytest.fixture(autouse=True)

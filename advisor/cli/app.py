@@ -1,144 +1,31 @@
-"""The commands, put together: only the one asked for; advisor.toml gives them folders."""
+"""The commands, put together: only the one asked for; settings stand for flags not given."""
 
 from __future__ import annotations
 
 import ast
-import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from advisor.errors import RequestError, Source, raise_problems
+from advisor.cli.own_settings import TAKEN, Settings, folders, own_settings
 from advisor.files import __version__
 
-FILE = "advisor.toml"
-_UNASKED = ("trust", "init", "schema")
-"""Commands that read no overlay."""
-VARIABLE = "ADVISOR_CONFIG"
-KINDS = ("rules", "templates", "knowledge")
-Paths = tuple[Path, ...]
+_UNASKED = ("trust", "init", "schema", "settings")
+"""Commands for which no setting stands."""
 
 
-def own_folders(*, told: bool = True) -> Mapping[str, Paths]:
-    """Read which folders are the user's: from ``ADVISOR_CONFIG``, else from advisor.toml here.
-
-    An empty ``ADVISOR_CONFIG`` leaves them out. The file that lies here counts where the user
-    trusts this folder: a downloaded one may hold anything.
-
-    Args:
-        told: Whether one line on standard error says that a file does not count.
-
-    Raises:
-        UserError: The file is missing or wrong; every problem at once.
-    """
-    stated = os.environ.get(VARIABLE)
-    if stated is None:
-        return _trusted_here(told=told)
-    if not stated:
-        return {}
-    if not Path(stated).is_file():
-        raise RequestError(f"{VARIABLE} names '{stated}', which is no file")
-    return folders_in(Path(stated), _content(Path(stated)))
-
-
-def _trusted_here(*, told: bool) -> Mapping[str, Paths]:
-    file = Path(FILE)
-    if not file.is_file():
-        return {}
-    from advisor.cli.trusted import refusal  # noqa: PLC0415 - for folders with such a file
-
-    content = _content(file)
-    line = refusal(file, content)
-    if not line:
-        return folders_in(file, content)
-    if told:
-        typer.echo(line, err=True)
-    return {}
-
-
-def _content(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as bad:
-        raise RequestError(f"cannot read '{file}': {bad.strerror}.") from None
-
-
-def house_folders(folder: Path) -> Mapping[str, Paths]:
-    """Read which folders the advisor.toml of a folder names; none where there is no such file.
-
-    Raises:
-        UserError: The file is wrong; every problem at once.
-    """
-    file = folder / FILE
-    return folders_in(file, _content(file)) if file.is_file() else {}
-
-
-def folders_in(file: Path, content: bytes) -> Mapping[str, Paths]:
-    """Take apart what an advisor.toml names.
-
-    Raises:
-        UserError: It is wrong; every problem at once.
-    """
-    import tomllib  # noqa: PLC0415 - for those who have such a file
-
-    try:
-        stated = tomllib.loads(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        line = _AT_LINE.search(str(bad))
-        place = Source(file.name, int(line[1]) if line else 0)
-        hint = "Write for example 'rules = \"rules\"', a line for each folder."
-        raise RequestError(f"not TOML: {bad}.", source=place, hint=hint) from None
-    lines = [
-        line.partition("=")[0].strip(" \t\"'") for line in content.decode("utf-8").splitlines()
-    ]
-    problems = [
-        problem
-        for key, value in stated.items()
-        if (problem := _problem(file, key, value, lines.index(key) + 1 if key in lines else 0))
-    ]
-    raise_problems(problems)
-    named = {key: value if isinstance(value, list) else [value] for key, value in stated.items()}
-    return {key: tuple(file.parent / str(one) for one in paths) for key, paths in named.items()}
-
-
-_AT_LINE = re.compile(r"at line (\d+)")
-
-
-def _problem(file: Path, key: str, value: object, line: int) -> RequestError | None:
-    from advisor.suggest import did_you_mean  # noqa: PLC0415 - as above
-
-    place = Source(file.name, line)
-    if key not in KINDS:
-        hint = did_you_mean(key, KINDS) or f"It takes {', '.join(KINDS)}."
-        return RequestError(f"unknown key '{key}'.", source=place, hint=hint)
-    hint = f"Write '{key} = \"{key}\"', a folder beside this file, or a list of them."
-    stated = value if isinstance(value, list) else [value]
-    for one in stated or [value]:
-        if not isinstance(one, str) or not (file.parent / one).is_dir():
-            return RequestError(f"'{key}' names no folder: {one!r}.", source=place, hint=hint)
-    from advisor.knowledge.layers import named_twice  # noqa: PLC0415 - as above
-
-    if twice := named_twice([file.parent / str(one) for one in stated]):
-        hint = "Keep one of the two."
-        return RequestError(f"'{key}' names '{twice.name}' twice.", source=place, hint=hint)
-    return None
-
-
-def defaults(
-    folders: Mapping[str, Paths], commands: Mapping[str, Iterable[str]]
-) -> dict[str, object]:
-    """Give the folders to every command as the defaults of its options.
-
-    Args:
-        folders: Kind -> its folders, the lowest first.
-        commands: Command -> names of its own commands, none for a plain one.
-    """
-    options = {kind: [str(path) for path in paths] for kind, paths in folders.items()}
-    return {name: dict.fromkeys(own, options) if own else options for name, own in commands.items()}
+def defaults(own: Settings) -> dict[str, object]:
+    """Give the settings to every command as the defaults of its options."""
+    paths = {kind: [str(path) for path in named] for kind, named in folders(own).items()}
+    found: dict[str, object] = dict.fromkeys(_COMMANDS, paths)
+    found |= {group: dict.fromkeys(commands, paths) for group, commands in _GROUPED.items()}
+    for command, keys in TAKEN.items():
+        asked = {key: own[key].value for key in keys if key in own}
+        found[command] = paths | asked | {"for_": asked.get("for")}
+    return found
 
 
 _COMMANDS = {
@@ -156,6 +43,7 @@ _COMMANDS = {
     "site": "site.site",
     "calibrate": "calibrate.calibrate",
     "schema": "schema.schema",
+    "settings": "settings.settings",
     "init": "init.init",
     "trust": "trust.trust",
 }
@@ -224,10 +112,9 @@ def application(words: Sequence[str]) -> typer.Typer:
     if asked not in _GROUPS:
         _add(app, _COMMANDS, asked)
     helped = not asked or not {"-h", "--help"}.isdisjoint(words)
-    folders = {} if asked in _UNASKED else own_folders(told=not helped)
-    if folders:
-        plain: dict[str, Iterable[str]] = dict.fromkeys(_COMMANDS, ())
-        settings["default_map"] = defaults(folders, plain | _GROUPED)
+    own = {} if asked in _UNASKED else own_settings(told=not helped)
+    if own:
+        settings |= {"default_map": defaults(own), "obj": own}
     return app
 
 

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.app import FILE, KINDS, house_folders
 from advisor.cli.options import (
     FindingsFormat,
     KnowledgeFolder,
@@ -15,6 +14,7 @@ from advisor.cli.options import (
     RulesFolder,
     TemplatesFolder,
 )
+from advisor.cli.own_settings import FILE, KINDS, house_folders
 from advisor.cli.progress import progress_line
 from advisor.cli.report_output import write
 from advisor.errors import RequestError

@@ -25,7 +25,7 @@ from advisor.cli.options import (
     measurements_of,
     takes_machine,
 )
-from advisor.cli.report_output import write
+from advisor.cli.report_output import named, write
 from advisor.errors import RequestError, raise_problems
 from advisor.report.assembly import document
 from advisor.report.command_view import command_doc, command_lines
@@ -73,7 +73,7 @@ def check_command_line(
     found = check_command(_pasted(command), machine.request, advisor)
     complete = format_ is Format.json
     answer = advisor.with_expected(found.advice) if complete else found.advice
-    doc = document(answer, templates=templates)
+    doc = named(document(answer, templates=templates))
     if complete:
         text = render_json(command_doc(found, doc))
     else:

@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from advisor.advice.conclusions import Conclusions, RankedOption, ScoreTerm
 from advisor.advice.pipeline import Advisor
+from advisor.cli.own_settings import used_settings
 from advisor.errors import EngineError, UserError
 from advisor.estimator.picture import memory_picture
 from advisor.files import opened
@@ -53,7 +56,7 @@ def write_report(
     if chosen.complete or length == "full" or why:
         advice = advisor.with_expected(advice)
     picture = memory_picture(advice.scenario, advisor.knowledge) if memory else None
-    doc = document(advice, templates=templates, picture=picture, options=options)
+    doc = named(document(advice, templates=templates, picture=picture, options=options))
     if strict:
         _hold(doc, length, templates)
     terminal = output is None and sys.stdout.isatty()
@@ -66,6 +69,13 @@ def write_report(
         extra += [why_report(advisor, advice)] if why else []
         text = "\n\n".join([text.rstrip("\n"), *extra])
     write(text.rstrip("\n") + "\n", output)
+
+
+def named(doc: Advice) -> Advice:
+    """Let a document name the settings of the user that stand for flags not given."""
+    if used := used_settings():
+        doc.scenario = replace(doc.scenario, read_as=(*doc.scenario.read_as, *used))
+    return doc
 
 
 def _hold(doc: Advice, length: Length, templates: Stack) -> None:

@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from advisor.cli.own_settings import used_settings
 from advisor.cli.report_output import write
 from advisor.knowledge.cards import Cards
 from advisor.knowledge.types import Knowledge
@@ -66,12 +69,18 @@ def write_models(
     Raises:
         UserError: The file cannot be written.
     """
+    found = _named(found)
     if form == "table":
         _write_table(
             _model_head(cards, found, knowledge), model_columns(found), found, knowledge, output
         )
     else:
         _write_data(reverse_doc("models-for", cards.gpu.name, found, knowledge), form, output)
+
+
+def _named(found: Found) -> Found:
+    """Let an answer name the settings of the user that stand for flags not given."""
+    return replace(found, warnings=(*found.warnings, *used_settings()))
 
 
 def write_cards(
@@ -82,6 +91,7 @@ def write_cards(
     Raises:
         UserError: The file cannot be written.
     """
+    found = _named(found)
     if form == "table":
         _write_table(
             _card_head(model, found, knowledge), card_columns(found), found, knowledge, output

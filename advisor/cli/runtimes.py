@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from advisor.cli.options import KnowledgeFolder
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.capabilities import Capability
 from advisor.knowledge.names import find_framework
@@ -26,7 +26,7 @@ def runtimes(
     name: Annotated[str | None, typer.Argument(help="A runtime: its rows.")] = None,
     gpu: Annotated[str | None, typer.Option(help="With a name: what runs on this card.")] = None,
     model: Annotated[str | None, typer.Option(help="With a name: what runs for it.")] = None,
-    knowledge: Annotated[Path | None, typer.Option(help="Folder of knowledge files.")] = None,
+    knowledge: KnowledgeFolder = None,
 ) -> None:
     """Show what each runtime does on which card, and the file and line it was read from.
 

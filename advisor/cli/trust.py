@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.app import FILE, folders_in
+from advisor.cli.own_settings import FILE, settings_in
 from advisor.cli.trusted import digest_of, name_of, remember, trusted
 from advisor.errors import RequestError
 from advisor.units import plain
@@ -61,9 +61,10 @@ def _trust(folder: Path) -> None:
     if not file.is_file():
         raise RequestError(f"there is no {FILE} in '{folder}'", hint="'advisor init' writes one.")
     content = file.read_bytes()
-    found = folders_in(file, content)
+    found = settings_in(file, content)
     remember(trusted() | {name_of(folder): digest_of(content)})
     typer.echo(f"trusted: {plain(name_of(folder))}")
-    for kind, paths in found.items():
-        for path in paths:
-            typer.echo(f"  {kind}: {plain(str(path.resolve()))}")
+    for key, one in found.items():
+        for value in [one.value] if isinstance(one.value, str) else one.value:
+            shown = value if isinstance(value, str) else str(value.resolve())
+            typer.echo(f"  {key}: {plain(shown)}")

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct, field
 from typer.core import TyperCommand
 
+from advisor.cli.own_settings import naming
 from advisor.scenario.settings import FLAGS
 from advisor.units import plain, shortened
 
@@ -34,6 +35,11 @@ class Hinting(TyperCommand):
         if said:
             ctx.fail(" ".join(said))
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; where it refuses its input, settings that stand for flags are named."""
+        with naming(ctx):
+            return super().invoke(ctx)
 
 
 class _Reading(Struct):

@@ -10,6 +10,7 @@ import pytest
 import typer.main
 
 from advisor.cli import app
+from advisor.cli.own_settings import KINDS
 from tests.cli.running import run
 
 Capture = pytest.CaptureFixture[str]
@@ -28,6 +29,8 @@ WITHOUT: Mapping[str, tuple[str, str]] = {
     "measure list": ("rules templates", KNOWLEDGE_ALONE),
     "measure remove": ("rules templates", KNOWLEDGE_ALONE),
     "init": ("rules templates knowledge", "writes folders"),
+    "schema": ("rules templates knowledge", "prints files"),
+    "settings": ("rules templates knowledge", "shows them"),
     "trust": ("rules templates knowledge", "remembers folders"),
     "rules format": ("templates knowledge", "the form of rule files"),
     "rules schema": ("rules templates", "the facts, which are knowledge"),
@@ -62,7 +65,7 @@ def test_a_command_takes_the_folders_that_it_reads(command: str) -> None:
         found = found.commands[name]  # type: ignore[attr-defined]  # a group
     options = {option for one in found.params for option in one.opts}
     left_out = WITHOUT.get(command, ("", ""))[0].split()
-    assert {kind for kind in app.KINDS if f"--{kind}" not in options} == set(left_out)
+    assert {kind for kind in KINDS if f"--{kind}" not in options} == set(left_out)
     source = source_of(*PLACES[command].split("."))
     for kind in left_out:
         assert not [call for call in READERS[kind] if call in source]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli.app import own_folders
 from advisor.cli.init import starter_files
+from advisor.cli.own_settings import own_settings
 from advisor.cli.trusted import digest_of, name_of, remember
 from tests.cli.running import Outcome, advise, run
 
@@ -215,7 +215,7 @@ def test_a_wrong_advisor_toml_is_refused(
 def test_a_config_that_is_missing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADVISOR_CONFIG", "nowhere.toml")
     with pytest.raises(Exception, match="which is no file"):
-        own_folders()
+        own_settings()
 
 
 def test_a_report_says_which_rules_are_the_users(capsys: Capture, inside: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli.app import folders_in
+from advisor.cli.own_settings import folders, settings_in
 from tests.cli.running import run
 
 Capture = pytest.CaptureFixture[str]
@@ -48,7 +48,7 @@ def test_lists_of_folders_and_commands_run(capsys: Capture, house: Path) -> None
             (house / name / kind).mkdir(parents=True)
     for kind, _, text in EXAMPLES:
         if kind == "toml":
-            named = folders_in(house / "advisor.toml", text.encode())
+            named = folders(settings_in(house / "advisor.toml", text.encode()))
             assert {len(paths) for paths in named.values()} == {2}
     (house / "company" / "rules" / "mine.yaml").write_text(FILES["rules/mine.yaml"])
     added = FILES["rules/mine.yaml"].partition("\n\n")[2]

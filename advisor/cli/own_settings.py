@@ -1,0 +1,298 @@
+"""The user's settings: of the environment, of advisor.toml here, and of their own advisor.toml."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import typer
+from msgspec import Struct
+
+from advisor.errors import RequestError, Source, UserError, raise_problems
+from advisor.files import user_config_dir
+from advisor.suggest import did_you_mean, nearest
+from advisor.units import plain
+
+FILE = "advisor.toml"
+VARIABLE = "ADVISOR_CONFIG"
+KINDS = ("rules", "templates", "knowledge")
+ASKED = (
+    "gpu", "ram", "ram_type", "ram_bandwidth", "cpu", "cpu_cores", "framework", "prefer", "use",
+    "for",
+)  # fmt: skip
+"""Settings that stand for a flag of this name; the others are folders."""
+KEYS = (*ASKED, *KINDS)
+TAKEN = {
+    "advise": ASKED,
+    "check-command": ASKED,
+    "models-for": tuple(key for key in ASKED if key != "prefer"),
+    "gpus-for": tuple(key for key in ASKED if key != "prefer"),
+}
+"""Command -> the settings that stand for its flags; ``prefer`` means another thing in the last."""
+OTHER_VARIABLES = {
+    VARIABLE: "The advisor.toml that counts in place of the one in this folder; empty: no file.",
+    "ADVISOR_CONFIG_DIR": "The folder of your own advisor.toml.",
+    "ADVISOR_DATA_DIR": "Where your measurements, trusted folders and lists lie.",
+    "ADVISOR_CACHE_DIR": "Where all that can be made again is kept.",
+    "ADVISOR_NO_MEASUREMENTS": "1 leaves your own measurements out.",
+    "ADVISOR_ENGINE": "The rule engine: durable or reference.",
+    "ADVISOR_DEBUG": "1 shows a traceback when something fails.",
+}
+_NOT_HERE = {
+    "prices": "The price of a card stands in a knowledge folder: based_on: NAME, launch_price: ...",
+    "language": "Reports are written in English.",
+    "model": "The model is said with every question.",
+}
+
+
+class Stated(Struct, frozen=True):
+    """A setting, and where it is stated."""
+
+    value: str | tuple[Path, ...]
+    at: str
+    """For its owner: ``ADVISOR_GPU``, ``advisor.toml:3``, the path of their own file and a line."""
+    said: str
+    """For reports, which name no place of a machine."""
+
+
+Settings = Mapping[str, Stated]
+
+
+def own_settings(*, told: bool = True) -> Settings:
+    """Read the settings that count: of the environment, else of a file here, else of one's own.
+
+    An empty variable takes its setting away. The file that lies here counts where the user trusts
+    this folder: a downloaded one may hold anything.
+
+    Args:
+        told: Whether one line on standard error says what does not count.
+
+    Raises:
+        UserError: Files or variables are wrong; every problem at once.
+    """
+    problems: list[UserError] = []
+    found: dict[str, Stated] = {}
+    for file, said in files(told=told):
+        found |= _settings_of(file, _content(file), said, problems)
+    found |= _of_environment(problems, told=told)
+    raise_problems(problems)
+    return {key: one for key, one in found.items() if one.value}
+
+
+def files(*, told: bool) -> Iterator[tuple[Path, str]]:
+    """Give the files that count and what reports call them, the lowest first.
+
+    Raises:
+        RequestError: ``ADVISOR_CONFIG`` names no file.
+    """
+    stated = os.environ.get(VARIABLE)
+    if stated == "":
+        return
+    own = own_file()
+    if own and own.is_file():
+        yield own, f"your own {FILE}"
+    if stated and not Path(stated).is_file():
+        raise RequestError(f"{VARIABLE} names '{stated}', which is no file")
+    here = Path(stated or FILE)
+    if stated or (here.is_file() and _trusted(here, told=told)):
+        yield here, here.name
+
+
+def own_file() -> Path | None:
+    """Where the user's own file lies, or would; None for a user without a home."""
+    with suppress(RuntimeError):
+        return user_config_dir() / FILE
+    return None
+
+
+def _trusted(file: Path, *, told: bool) -> bool:
+    from advisor.cli.trusted import refusal  # noqa: PLC0415 - for folders with such a file
+
+    line = refusal(file, _content(file))
+    if line and told:
+        typer.echo(line, err=True)
+    return not line
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as bad:
+        raise RequestError(f"cannot read '{file}': {bad.strerror}.") from None
+
+
+def house_folders(folder: Path) -> Mapping[str, tuple[Path, ...]]:
+    """Read which folders the advisor.toml of a folder names; none where there is no such file.
+
+    Raises:
+        UserError: The file is wrong; every problem at once.
+    """
+    file = folder / FILE
+    return folders(settings_in(file, _content(file))) if file.is_file() else {}
+
+
+def folders(settings: Settings) -> Mapping[str, tuple[Path, ...]]:
+    """Give the folders among settings: kind -> its folders, the lowest first."""
+    return {k: one.value for k, one in settings.items() if isinstance(one.value, tuple)}
+
+
+def settings_in(file: Path, content: bytes) -> Settings:
+    """Take apart what an advisor.toml states.
+
+    Raises:
+        UserError: It is wrong; every problem at once.
+    """
+    problems: list[UserError] = []
+    found = _settings_of(file, content, file.name, problems)
+    raise_problems(problems)
+    return found
+
+
+_AT_LINE = re.compile(r"at line (\d+)")
+
+
+def _settings_of(
+    file: Path, content: bytes, said: str, problems: list[UserError]
+) -> dict[str, Stated]:
+    import tomllib  # noqa: PLC0415 - for those who have such a file
+
+    name = file.name if said == file.name else str(file)
+    try:
+        stated = tomllib.loads(content.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
+        line = _AT_LINE.search(str(bad))
+        place = Source(name, int(line[1]) if line else 0)
+        hint = "Write for example 'rules = \"rules\"' or 'gpu = \"RTX 4090\"', a line for each."
+        problems.append(RequestError(f"not TOML: {bad}.", source=place, hint=hint))
+        return {}
+    lines = [
+        line.partition("=")[0].strip(" \t\"'") for line in content.decode("utf-8").splitlines()
+    ]
+    found = {}
+    for key, value in stated.items():
+        place = Source(name, lines.index(key) + 1 if key in lines else 0)
+        if read := _read(key, value, place, file.parent, problems):
+            found[key] = Stated(read, str(place), said)
+    return found
+
+
+def _of_environment(problems: list[UserError], *, told: bool) -> dict[str, Stated]:
+    found = {}
+    for key, name in VARIABLES.items():
+        value = os.environ.get(name)
+        if value == "":
+            found[key] = Stated("", name, name)
+        elif value is not None:
+            stated = value.split(os.pathsep) if key in KINDS else value
+            if read := _read(key, stated, Source(name), Path(), problems):
+                found[key] = Stated(read, name, name)
+    if told:
+        for line in mistyped():
+            typer.echo(f"note: {line}", err=True)
+    return found
+
+
+_OURS = "ADVISOR_"
+VARIABLES = {key: f"{_OURS}{key.upper()}" for key in KEYS}
+"""Setting -> the variable that states it."""
+
+
+def mistyped() -> Iterator[str]:
+    """Say which variables are none of ours and look like one."""
+    known = [name.removeprefix(_OURS) for name in (*VARIABLES.values(), *OTHER_VARIABLES)]
+    for name in sorted(os.environ):
+        rest = name.removeprefix(_OURS)
+        if rest not in {name, *known} and (near := nearest(rest, known, most=1)):
+            yield f"{plain(name)} is no variable of advisor. Did you mean '{_OURS}{near[0]}'?"
+
+
+def _read(
+    key: str, value: object, place: Source, folder: Path, problems: list[UserError]
+) -> str | tuple[Path, ...]:
+    """Read a setting; empty where it is wrong."""
+    try:
+        if key in KINDS:
+            return _folders(key, value, place, folder)
+        if key in ASKED:
+            return _as_typed(key, value, place)
+    except UserError as wrong:
+        problems.append(wrong)
+        return ""
+    hint = _NOT_HERE.get(key) or did_you_mean(key, KEYS) or f"It takes {', '.join(KEYS)}."
+    problems.append(RequestError(f"unknown key '{key}'.", source=place, hint=hint))
+    return ""
+
+
+def _folders(key: str, value: object, place: Source, folder: Path) -> tuple[Path, ...]:
+    from advisor.knowledge.layers import named_twice  # noqa: PLC0415 - for those who state one
+
+    hint = f"Write '{key} = \"{key}\"', a folder beside this file, or a list of them."
+    stated = value if isinstance(value, list) else [value]
+    for one in stated or [value]:
+        if not isinstance(one, str) or not (folder / one).is_dir():
+            raise RequestError(f"'{key}' names no folder: {one!r}.", source=place, hint=hint)
+    named = tuple(folder / str(one) for one in stated)
+    if twice := named_twice(list(named)):
+        hint = "Keep one of the two."
+        raise RequestError(f"'{key}' names '{twice.name}' twice.", source=place, hint=hint)
+    return named
+
+
+def _as_typed(key: str, value: object, place: Source) -> str:
+    """Check a setting as one of a request, and give it as its flag would have it."""
+    if key == "for":
+        from advisor.knowledge.merit import USES  # noqa: PLC0415 - for those who state it
+
+        if value not in USES:
+            hint = did_you_mean(str(value), USES) or f"Write {', '.join(USES)}."
+            raise RequestError(f"for: '{value}' is no use", source=place, hint=hint)
+        return str(value)
+    from advisor.scenario.settings import request_from  # noqa: PLC0415 - for those who state one
+
+    request_from({key: value}, source=place)
+    return str(value)
+
+
+# ---- of the command that runs
+
+_used: ContextVar[Settings | None] = ContextVar("used", default=None)
+
+
+@contextmanager
+def naming(context: Any) -> Iterator[None]:
+    """Remember which settings stand for flags of the command that runs; on a mistake name them."""
+    stated: Settings = context.obj or {}
+    flags = {key: "for_" if key == "for" else key for key in stated if key in ASKED}
+    source = context.get_parameter_source
+    used = {
+        k: stated[k]
+        for k, flag in flags.items()
+        if getattr(source(flag), "name", "") == "DEFAULT_MAP"
+    }
+    before = _used.set(used)
+    try:
+        yield
+    except UserError:
+        if used:
+            typer.echo(f"note: {_listed(used, at=True)}", err=True)
+        raise
+    finally:
+        _used.reset(before)
+
+
+def used_settings() -> Sequence[str]:
+    """Say in one sentence which settings shaped the answer; nothing where every flag was typed."""
+    used = _used.get()
+    return [f"{_listed(used)[0].upper()}{_listed(used)[1:]}."] if used else []
+
+
+def _listed(used: Settings, *, at: bool = False) -> str:
+    said = (
+        f"{key} {plain(str(one.value))} ({one.at if at else one.said})" for key, one in used.items()
+    )
+    return f"from your settings: {', '.join(said)}"

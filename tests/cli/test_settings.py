@@ -1,0 +1,219 @@
+"""Settings: which of flag, environment, files and default counts, and who says so."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from advisor.cli.app import application
+from advisor.cli.own_settings import ASKED, KEYS, OTHER_VARIABLES, TAKEN, VARIABLES, own_settings
+from advisor.cli.trusted import digest_of, name_of, remember
+from advisor.errors import UserError
+from tests.cli.running import Outcome, run
+
+Capture = pytest.CaptureFixture[str]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Home:
+    """A user with a folder of their own and one that they stand in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.own, self.here = folder / "own" / "advisor.toml", folder / "here" / "advisor.toml"
+        for file in (self.own, self.here):
+            file.parent.mkdir()
+
+    def write(self, file: Path, text: str) -> None:
+        file.write_text(text, encoding="utf-8")
+        if file == self.here:
+            remember({name_of(file.parent): digest_of(file.read_bytes())})
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    made = Home(tmp_path)
+    monkeypatch.chdir(made.here.parent)
+    monkeypatch.setenv("ADVISOR_CONFIG_DIR", str(made.own.parent))
+    monkeypatch.setenv("ADVISOR_DATA_DIR", str(tmp_path / "data"))
+    return made
+
+
+def shown(capsys: Capture) -> dict[str, tuple[object, str]]:
+    found = json.loads(done(run(capsys, "settings", "--format", "json")).out)
+    return {key: (one["value"], one["from"]) for key, one in found.items()}
+
+
+def done(outcome: Outcome) -> Outcome:
+    assert outcome.code == 0, outcome.err
+    return outcome
+
+
+@pytest.mark.parametrize("key", ASKED)
+def test_the_environment_goes_before_the_folder_and_that_before_ones_own(
+    capsys: Capture, home: Home, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, three = {
+        "prefer": ("cost", "speed", "quality"), "use": ("batch", "none", "interactive"),
+        "for": ("code", "chat", "agents"), "cpu_cores": ("4", "8", "16"),
+        "ram": ("32GB", "64GB DDR5-6000 x2", "16"), "ram_bandwidth": ("80GB/s", "90", "100"),
+    }.get(key, ("a", "b c", "d"))  # fmt: skip
+    assert shown(capsys)[key] == (None, "built-in")
+    home.write(home.own, f'\n{key} = "{one}"\n')
+    assert shown(capsys)[key] == (one, f"{home.own}:2")
+    home.write(home.here, f'{key} = "{two}"')
+    assert shown(capsys)[key] == (two, "advisor.toml:1")
+    monkeypatch.setenv(VARIABLES[key], three)
+    assert shown(capsys)[key] == (three, VARIABLES[key])
+    monkeypatch.setenv(VARIABLES[key], "")
+    assert shown(capsys)[key] == (None, "built-in")
+
+
+def test_folders_are_settings_too(
+    capsys: Capture, home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("own/rules", "here/rules", "here/more"):
+        (tmp_path / name).mkdir()
+    home.write(home.own, 'rules = "rules"')
+    assert shown(capsys)["rules"] == ([str(tmp_path / "own" / "rules")], f"{home.own}:1")
+    home.write(home.here, 'rules = ["rules", "more"]')
+    assert shown(capsys)["rules"] == (["rules", "more"], "advisor.toml:1")
+    monkeypatch.setenv("ADVISOR_RULES", "more")
+    assert shown(capsys)["rules"] == (["more"], "ADVISOR_RULES")
+
+
+def test_a_folder_that_is_not_trusted_says_nothing(capsys: Capture, home: Home) -> None:
+    home.write(home.own, 'gpu = "RTX 3060"')
+    home.here.write_text('gpu = "RTX 4090"\nmodel = 3', encoding="utf-8")
+    outcome = run(capsys, "settings", "--format", "json")
+    assert json.loads(outcome.out)["gpu"]["value"] == "RTX 3060"
+    assert "advisor trust" in outcome.err
+
+
+def test_an_empty_variable_leaves_every_file_out_and_a_named_file_takes_the_folders_place(
+    capsys: Capture, home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    home.write(home.own, 'gpu = "RTX 3060"\nram = "16GB"')
+    home.write(home.here, 'gpu = "RTX 4090"')
+    (tmp_path / "named.toml").write_text('gpu = "T4"', encoding="utf-8")
+    monkeypatch.setenv("ADVISOR_CONFIG", str(tmp_path / "named.toml"))
+    found = shown(capsys)
+    assert found["gpu"] == ("T4", "named.toml:1")
+    assert found["ram"] == ("16GB", f"{home.own}:2")
+    monkeypatch.setenv("ADVISOR_CONFIG", "")
+    assert {one for one, _ in shown(capsys).values()} == {None}
+    assert "no file counts: ADVISOR_CONFIG is empty" in run(capsys, "settings").out
+
+
+def test_a_report_names_the_settings_that_shaped_it(capsys: Capture, home: Home) -> None:
+    home.write(home.own, 'gpu = "RTX 4090"\nram = "64GB"\nprefer = "cost"\nfor = "code"')
+    typed = ("advise", "--model", "llama-3-8b", "--format", "json", "--prefer", "speed", "--strict")
+    doc = json.loads(done(run(capsys, *typed)).out)
+    assert doc["request"] == {
+        "gpu": "RTX 4090", "model": "llama-3-8b", "ram_gib": 64.0, "prefer": "speed",
+    }  # fmt: skip
+    said = "From your settings: {} (your own advisor.toml), ram 64GB (your own advisor.toml)."
+    assert said.format("gpu RTX 4090") in doc["scenario"]["read_as"]
+    typed_all = ("--gpu", "RTX 4090", "--ram", "64GB", "--prefer", "speed")
+    other = json.loads(done(run(capsys, *typed[:5], *typed_all)).out)
+    assert other["scenario"]["read_as"] == doc["scenario"]["read_as"][:-1]
+    text = run(capsys, "advise", "--model", "llama-3-8b", "--length", "short", *typed_all[:2]).out
+    assert "Note: From your settings: ram 64GB" in text
+    assert "RTX 4090 (" not in text
+    told = json.loads(done(run(capsys, "models-for", "--limit", "1", "--format", "json")).out)
+    assert told["warnings"][-1].endswith("for code (your own advisor.toml).")
+    assert (told["asked"]["use"], told["asked"]["prefer"]) == ("code", "quality")
+
+
+def test_settings_stand_for_flags_alone(capsys: Capture, home: Home, tmp_path: Path) -> None:
+    """A line of a file, and a log of another machine, mean the same everywhere."""
+    home.write(home.own, 'gpu = "RTX 4090"\nram = "64GB"\nframework = "vLLM"')
+    line, log = tmp_path / "line.jsonl", tmp_path / "a.log"
+    log.write_text("CUDA out of memory. Tried to allocate 2.00 GiB\n", encoding="utf-8")
+    line.write_text('{"model": "llama-3-8b", "precision": "Q8_0"}\n', encoding="utf-8")
+    assert (
+        json.loads(done(run(capsys, "estimate", str(line))).out)["memory"]["usable_bytes"] is None
+    )
+    assert "the card: add --gpu NAME" in run(capsys, "diagnose", str(log)).err
+    assert done(run(capsys, "runtimes")).out.startswith("runtime ")
+
+
+def test_everything_wrong_is_said_at_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.write(home.own, 'gpus = "RTX 4090"\nlanguage = "de"\ncpu_cores = "many"')
+    home.write(home.here, 'rules = "nowhere"\n[gpu]\nname = "RTX 4090"\n[prices]\n')
+    monkeypatch.setenv("ADVISOR_FOR", "coding")
+    monkeypatch.setenv("ADVISOR_PREFER", "cheap")
+    with pytest.raises(UserError) as raised:
+        own_settings()
+    for text in (
+        f"{home.own}:1: unknown key 'gpus'. Did you mean 'gpu'",
+        f"{home.own}:2: unknown key 'language'. Reports are written in English.",
+        f"{home.own}:3: cpu_cores: 'many' is not a number",
+        "advisor.toml:1: 'rules' names no folder: 'nowhere'.",
+        "advisor.toml: gpu: '{'name': 'RTX 4090'}' is not a name",
+        "unknown key 'prices'. The price of a card stands in a knowledge folder",
+        "ADVISOR_FOR: for: 'coding' is no use. Did you mean 'code'?",
+        "ADVISOR_PREFER: prefer: 'cheap' is not one of balanced, quality, speed, cost",
+    ):
+        assert text in str(raised.value)
+
+
+def test_a_mistake_says_which_settings_were_taken(
+    capsys: Capture, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.write(home.own, 'ram = "64GB"')
+    monkeypatch.setenv("ADVISOR_GPU", "RTX 4091")
+    outcome = run(capsys, "advise", "--model", "llama-3-8b")
+    assert outcome.code == 1
+    first, second = outcome.err.splitlines()
+    assert first == f"note: from your settings: ram 64GB ({home.own}:1), gpu RTX 4091 (ADVISOR_GPU)"
+    assert second.startswith("error: unknown GPU 'RTX 4091'. Did you mean")
+
+
+def test_a_variable_that_is_nearly_one_is_told(
+    capsys: Capture, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADVISOR_FRAMWORK", "vLLM")
+    monkeypatch.setenv("ADVISOR_ZZZZZZ", "1")
+    outcome = done(run(capsys, "runtimes"))
+    line = "note: ADVISOR_FRAMWORK is no variable of advisor. Did you mean 'ADVISOR_FRAMEWORK'?"
+    assert outcome.err.splitlines() == [line]
+
+
+def test_trust_shows_what_it_lets_count(capsys: Capture, home: Home) -> None:
+    home.here.write_text('gpu = "RTX 4090"\nfor = "code"', encoding="utf-8")
+    assert run(capsys, "trust").out.splitlines()[1:] == ["  gpu: RTX 4090", "  for: code"]
+    assert shown(capsys)["gpu"] == ("RTX 4090", "advisor.toml:1")
+
+
+def test_every_setting_is_a_flag_of_a_command_that_takes_it() -> None:
+    flags: set[str] = set()
+    for name in TAKEN:
+        command: Any = get_command(application([name]))
+        flags |= {one.name.strip("_") for one in command.commands[name].params}
+    assert set(KEYS) <= flags
+
+
+def test_the_page_names_every_setting_and_every_variable_of_the_program() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    for key, name in VARIABLES.items():
+        assert f"| `{key}` | `{name}` |" in page
+    for name in OTHER_VARIABLES:
+        assert f"| `{name}` |" in page
+    code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "advisor").rglob("*.py"))
+    read = {*re.findall(r'environ(?:\.get\(|\[)"(\w+)"', code), *re.findall(r'"(XDG_\w+)"', code)}
+    assert {name for name in read if f"`{name}`" not in page} == set()
+    assert {one for one in re.findall(r"\bADVISOR_[A-Z]\w*", code) if one not in page} == set()
+
+
+def test_commands_with_one_kind_of_folder_take_the_setting(
+    capsys: Capture, home: Home, tmp_path: Path
+) -> None:
+    """``runtimes`` took one folder where settings give a list, and fell over it."""
+    (tmp_path / "here" / "knowledge").mkdir()
+    home.write(home.here, 'knowledge = "knowledge"')
+    assert done(run(capsys, "runtimes")).out.startswith("runtime ")
