@@ -93,25 +93,18 @@ def user_cache_dir() -> Path:
     """The folder for this version's compiled overlays (``ADVISOR_CACHE_DIR`` overrides)."""
     if stated := os.environ.get("ADVISOR_CACHE_DIR"):
         return Path(stated)
-    return _base("LOCALAPPDATA", "Local", "Caches", "XDG_CACHE_HOME", ".cache") / __version__
+    return base_dir("LOCALAPPDATA", "Local", "Caches", "XDG_CACHE_HOME", ".cache") / __version__
 
 
 def user_data_dir() -> Path:
     """The folder for what the user adds (``ADVISOR_DATA_DIR`` overrides)."""
     if stated := os.environ.get("ADVISOR_DATA_DIR"):
         return Path(stated)
-    return _base("APPDATA", "Roaming", "Application Support", "XDG_DATA_HOME", ".local/share")
+    return base_dir("APPDATA", "Roaming", "Application Support", "XDG_DATA_HOME", ".local/share")
 
 
-def user_config_dir() -> Path:
-    """The folder of the user's own settings (``ADVISOR_CONFIG_DIR`` overrides)."""
-    if stated := os.environ.get("ADVISOR_CONFIG_DIR"):
-        return Path(stated)
-    return _base("APPDATA", "Roaming", "Application Support", "XDG_CONFIG_HOME", ".config")
-
-
-def _base(windows: str, roaming: str, mac: str, linux: str, usual: str) -> Path:
-    """The user's folder for this program: on Windows and Linux where a variable says."""
+def base_dir(windows: str, roaming: str, mac: str, linux: str, usual: str) -> Path:
+    """Give the user's folder for this program: on Windows and Linux where a variable says."""
     home = Path.home()
     if sys.platform == "win32":
         base = Path(os.environ.get(windows) or home / "AppData" / roaming)

@@ -14,7 +14,7 @@ import typer
 from msgspec import Struct
 
 from advisor.errors import RequestError, Source, UserError, raise_problems
-from advisor.files import user_config_dir
+from advisor.files import base_dir
 from advisor.suggest import did_you_mean, nearest
 from advisor.units import plain
 
@@ -105,8 +105,11 @@ def files(*, told: bool) -> Iterator[tuple[Path, str]]:
 
 def own_file() -> Path | None:
     """Where the user's own file lies, or would; None for a user without a home."""
+    if stated := os.environ.get("ADVISOR_CONFIG_DIR"):
+        return Path(stated) / FILE
     with suppress(RuntimeError):
-        return user_config_dir() / FILE
+        mac, linux = "Application Support", "XDG_CONFIG_HOME"
+        return base_dir("APPDATA", "Roaming", mac, linux, ".config") / FILE
     return None
 
 
