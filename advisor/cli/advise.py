@@ -115,7 +115,10 @@ def advise(
     knowledge: Annotated[list[Path] | None, layers_option(KNOWLEDGE, OWN_FILES)] = None,
     no_measurements: NoMeasurements = False,
 ) -> None:
-    """Say whether a model runs on a card, how well, and what to change."""
+    """Say whether a model runs on a card, how well, and what to change.
+
+    Example: advisor advise --gpu "RTX 4090" --model phi-3-medium
+    """
     if hub or offline:
         raise_problems(asked.wrong)
     raise_problems(template_problems(templates))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from advisor.cli.own_settings import TAKEN, Settings, folders, own_settings
+from advisor.cli.own_settings import COMPLETING, TAKEN, Settings, folders, own_settings
 from advisor.files import __version__
 
-_UNASKED = ("trust", "init", "schema", "settings")
+_UNASKED = ("trust", "init", "schema", "settings", "completion", "man")
 """Commands for which no setting stands."""
 
 
@@ -44,15 +45,20 @@ _COMMANDS = {
     "calibrate": "calibrate.calibrate",
     "schema": "schema.schema",
     "settings": "settings.settings",
+    "completion": "completion.completion",
+    "man": "man.man",
     "init": "init.init",
     "trust": "trust.trust",
 }
 """Command -> module of this package and function in it."""
 _GROUPS = {
-    "knowledge": "Look up and check GPUs, models, formats and frameworks.",
-    "measure": "Your own measurements: speed is then estimated for your card as it is.",
-    "rules": "Check and test rule files.",
-    "templates": "Check the texts of reports and see what they say.",
+    "knowledge": "Look up and check GPUs, models, formats and frameworks.\n\n"
+    "Example: advisor knowledge find 4060",
+    "measure": "Your own measurements: speed is then estimated for your card as it is.\n\n"
+    "Example: advisor measure add bench.json",
+    "rules": "Check and test rule files.\n\nExample: advisor rules check house/rules",
+    "templates": "Check the texts of reports and see what they say.\n\n"
+    "Example: advisor templates check house/templates",
 }
 _GROUPED = {
     "knowledge": {
@@ -79,6 +85,22 @@ _GROUPED = {
 """Group -> its commands, as above."""
 
 
+def commands() -> Iterator[tuple[str, ...]]:
+    """Give the words of every command."""
+    yield from ((name,) for name in _COMMANDS)
+    yield from ((group, name) for group, own in _GROUPED.items() for name in own)
+
+
+def run(words: Sequence[str]) -> None:
+    """Run the command that these words name, or complete those of a shell."""
+    if COMPLETING in os.environ:
+        from advisor.cli.completion import complete  # noqa: PLC0415 - for the tab key alone
+
+        complete()
+    words = with_command(words)
+    application(words)(words)
+
+
 def with_command(words: Sequence[str]) -> list[str]:
     """Give the arguments with ``ask`` before a sentence that stands where a command would."""
     sentence = bool(words) and not words[0].startswith("-") and len(words[0].split()) > 1
@@ -95,7 +117,8 @@ def application(words: Sequence[str]) -> typer.Typer:
     settings: dict[str, object] = {"help_option_names": ["-h", "--help"]}
     app = typer.Typer(
         name="advisor",
-        help="Will this language model run on this GPU, how well, and what should you change?",
+        help="Will this language model run on this GPU, how well, and what should you change?"
+        '\n\nExample: advisor advise --gpu "RTX 4090" --model phi-3-medium',
         pretty_exceptions_enable=False,
         add_completion=False,
         no_args_is_help=True,
@@ -112,7 +135,8 @@ def application(words: Sequence[str]) -> typer.Typer:
     if asked not in _GROUPS:
         _add(app, _COMMANDS, asked)
     helped = not asked or not {"-h", "--help"}.isdisjoint(words)
-    own = {} if asked in _UNASKED else own_settings(told=not helped)
+    told = not helped and COMPLETING not in os.environ
+    own = {} if asked in _UNASKED else own_settings(told=told)
     if own:
         settings |= {"default_map": defaults(own), "obj": own}
     return app

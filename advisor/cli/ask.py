@@ -43,6 +43,8 @@ def ask(
     """Answer a question in plain words: how it was read, as flags of advise, then the report.
 
     The words decide, not a language model: the same sentence is always read in the same way.
+
+    Example: advisor ask "llama 3 8b with 32k context on a 4090"
     """
     read = read_sentence(" ".join(sentence), load_knowledge(knowledge))
     if read.asks != "advise":

@@ -70,6 +70,8 @@ def audit(
 
     A folder made by 'advisor site' is checked for links, damage and size.
     Exits 0 when nothing is wrong, 1 when something is.
+
+    Example: advisor audit reports
     """
     own = None if no_measurements else measurements_of(knowledge)
     how = _How(sample, workers, similar, form is Format.json)

@@ -68,6 +68,8 @@ def batch(
 
     The same plan gives the same bytes, however many workers there are and
     however often it was stopped. A JSON summary is printed at the end.
+
+    Example: advisor batch plan.yaml --out reports
     """
     if out is None and not dry_run:
         raise typer.BadParameter("needed unless --dry-run is given.", param_hint="'--out'")

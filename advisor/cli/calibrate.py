@@ -37,6 +37,8 @@ def calibrate(
     """Fit the speed model to the measurements that the project carries.
 
     Writes calibration-fitted.yaml and measured.csv. The same measurements give the same bytes.
+
+    Example: advisor calibrate --check
     """
     known = load_knowledge(knowledge)
     if accuracy is not None:

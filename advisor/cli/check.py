@@ -46,6 +46,8 @@ def check(
 
     Every action, note and verdict in every format and length: without a finding, each of them
     was written. Every problem of every file at once; exit code 1 when there is one.
+
+    Example: advisor check house
     """
     house = _house(folder) if folder else House(rules, templates, knowledge)
     looked = check_house(house, sample=sample, progress=progress_line())

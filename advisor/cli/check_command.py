@@ -62,6 +62,8 @@ def check_command_line(
 
     It reads what starts vLLM, SGLang, TensorRT-LLM, TGI, llama.cpp, Ollama (and Modelfiles),
     TabbyAPI, MLX-LM and LM Studio; also in a container, with variables and over several lines.
+
+    Example: advisor check-command --gpu T4 -- vllm serve Qwen/Qwen3-8B-AWQ
     """
     raise_problems(machine.wrong)
     advisor = Advisor.load(

@@ -84,6 +84,8 @@ def diagnose(
 
     It knows lines of llama.cpp, Ollama, vLLM, SGLang, TGI and PyTorch, and the tables of
     nvidia-smi and rocm-smi. What the log does not tell is given as for advise, and counts first.
+
+    Example: advisor diagnose server.log --gpu "RTX 3090"
     """
     raise_problems(asked.wrong)
     if log is None and (sys.stdin is None or sys.stdin.isatty()):

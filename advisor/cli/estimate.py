@@ -40,6 +40,8 @@ def estimate(
     Lines hold id, gpu, gpus, model or config, and the settings of advise.
 
     A wrong line gets its error on its own line; the exit code is then 1.
+
+    Example: advisor estimate requests.jsonl -o figures.jsonl
     """
     out = None if output is None or str(output) == _STDIN else output
     source = None if file == _STDIN else Path(file)

@@ -125,6 +125,8 @@ def init(
     """Write a starter: a rule with its cases, a text, a card, a scenario and editor settings.
 
     Everything is written, or nothing; a file that is there already is never replaced.
+
+    Example: advisor init house
     """
     written = write_starter(folder)
     typer.echo(f"wrote {len(written)} files to {folder}:")

@@ -43,7 +43,10 @@ def find(
     text: Annotated[str, typer.Argument(help="Part of a name.")],
     knowledge: KnowledgeFolder = None,
 ) -> None:
-    """List what the knowledge base and the public list have under a name."""
+    """List what the knowledge base and the public list have under a name.
+
+    Example: advisor knowledge find 4060
+    """
     from advisor.reading.public_list import containing  # noqa: PLC0415  for this command alone
 
     known = load_knowledge(knowledge)
@@ -69,7 +72,10 @@ def _public(one: PublicModel) -> str:
 def update(
     file: Annotated[Path, typer.Argument(help="CSV file with the columns of docs/public-list.md.")],
 ) -> None:
-    """Take a newer list of public models; it goes before the built-in one."""
+    """Take a newer list of public models; it goes before the built-in one.
+
+    Example: advisor knowledge update newer.csv
+    """
     from advisor.reading.public_import import import_list  # noqa: PLC0415  csv, for this alone
     from advisor.reading.public_list import places  # noqa: PLC0415
 
@@ -85,7 +91,10 @@ def age(
     ] = 300,
     knowledge: KnowledgeFolder = None,
 ) -> None:
-    """Say how old what is known is, which families have newer models, and what has no record."""
+    """Say how old what is known is, which families have newer models, and what has no record.
+
+    Example: advisor knowledge age --most 100
+    """
     from advisor.reading.ages import ages, behind, without_record  # noqa: PLC0415  reads the list
 
     known = load_knowledge(knowledge)
@@ -135,7 +144,10 @@ def check(
     ] = None,
     knowledge: KnowledgeFolder = None,
 ) -> None:
-    """Check every knowledge file, over the built-in ones; every problem at once."""
+    """Check every knowledge file, over the built-in ones; every problem at once.
+
+    Example: advisor knowledge check --knowledge house/knowledge
+    """
     folders = [folder] if folder else knowledge
     where = folders or data_dir("knowledge")
     found = check_knowledge(where, memory_model_problems, log_pattern_problems, parameter_problems)

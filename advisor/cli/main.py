@@ -24,11 +24,10 @@ def main() -> None:
     debug = "--debug" in sys.argv[1:] or bool(os.environ.get("ADVISOR_DEBUG"))
     gc.set_threshold(*_COLLECT_RARELY)
     try:
-        from advisor.cli.app import application, with_command  # noqa: PLC0415  nothing before the handler
+        from advisor.cli.app import run  # noqa: PLC0415  nothing before the handler
 
         try:
-            words = with_command(sys.argv[1:])
-            application(words)(words)
+            run(sys.argv[1:])
         finally:
             _flush()
             _warn()

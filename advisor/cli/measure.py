@@ -81,6 +81,8 @@ def add(
 
     A setup you measured is then reported as measured, and other models on the same card follow
     it. Wrong rows are all named, and nothing is stored unless --keep-good says so.
+
+    Example: advisor measure add bench.json
     """
     given = Given(
         gpu, gpus, model, precision, framework, backend, batch, prompt_tokens, gen_tokens,
@@ -121,7 +123,10 @@ def _day(text: str) -> str:
 
 
 def list_(knowledge: _Knowledge = None, form: _Format = Format.text) -> None:
-    """List your measurements."""
+    """List your measurements.
+
+    Example: advisor measure list --format json
+    """
     typer.echo(listed(knowledge, as_json=form is Format.json), nl=False)
 
 
@@ -131,5 +136,8 @@ def remove(
     ],
     knowledge: _Knowledge = None,
 ) -> None:
-    """Remove measurements; all of them or, where an id is wrong, none."""
+    """Remove measurements; all of them or, where an id is wrong, none.
+
+    Example: advisor measure remove 60a66ba4
+    """
     typer.echo(removed(ids, knowledge), nl=False)

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.calibration import file_of
+from advisor.cli.own_settings import COMPLETING
 from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge.layers import Stack, named_twice
 from advisor.scenario.settings import (
@@ -231,8 +232,18 @@ def flag_of(name: str, *, panel: str | None = "", default: str = "") -> OptionIn
         rich_help_panel=setting.panel if panel == "" else panel,
         metavar="<word>" if setting.words else "<int>" if setting.kind == "whole" else None,
         parser=whole_number if setting.kind == "whole" else None,
+        autocompletion=names_of(name),
     )
     return found
+
+
+def names_of(setting: str, words: Sequence[str] = ()) -> Callable[[str], list[str]] | None:
+    """Give what completes a flag where a shell asks for it; else nothing, which costs nothing."""
+    if COMPLETING not in os.environ:
+        return None
+    from advisor.cli.completion import offered  # noqa: PLC0415 - for the tab key alone
+
+    return offered(setting, words)
 
 
 def read_flags(values: Mapping[str, object]) -> Asked:

@@ -20,6 +20,8 @@ from advisor.units import plain
 
 FILE = "advisor.toml"
 VARIABLE = "ADVISOR_CONFIG"
+COMPLETING = "_ADVISOR_COMPLETE"
+"""What a shell sets that asks for the words of a line."""
 KINDS = ("rules", "templates", "knowledge")
 ASKED = (
     "gpu", "ram", "ram_type", "ram_bandwidth", "cpu", "cpu_cores", "framework", "prefer", "use",

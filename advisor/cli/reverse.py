@@ -20,6 +20,7 @@ from advisor.cli.options import (
     Offline,
     flag_of,
     layers_option,
+    names_of,
     read_flags,
     spread,
 )
@@ -73,6 +74,7 @@ class Given(Struct, frozen=True, kw_only=True):
             help="Weight format to be tried: Q4_K_M, AWQ, INT4 ...; repeatable. (default: all "
             "formats with a measured loss)",
             rich_help_panel=_RUN,
+            autocompletion=names_of("precision"),
         ),
     ] = None
     context: Annotated[
@@ -98,6 +100,7 @@ class Given(Struct, frozen=True, kw_only=True):
             help=f"What the model is for: {', '.join(USES)}. Sets the context and the speed that "
             "suffice, and for models the leaderboards that count. (default: chat for models)",
             rich_help_panel=_ENOUGH,
+            autocompletion=names_of("for", USES),
         ),
     ] = None
     min_speed: Annotated[
@@ -155,10 +158,7 @@ class Given(Struct, frozen=True, kw_only=True):
 class GivenModels(Given, frozen=True, kw_only=True):
     """The flags of ``models-for``."""
 
-    gpu: Annotated[
-        str,
-        typer.Option(help='The card: a name ("RTX 4090"), NAME:SIZE ("M4 Pro:48GB"), or local.'),
-    ]
+    gpu: Annotated[str, flag_of("gpu", panel=None)]
     gpus: Annotated[int | None, flag_of("gpus", panel=_RUN)] = None
     prefer: Annotated[str, typer.Option(help=_PREFER, rich_help_panel=_ENOUGH)] = "quality"
     min_params: Annotated[
@@ -264,6 +264,8 @@ def models_for(given: GivenModels) -> None:
     The best are those that public leaderboards rate highest for the use
     (--for), less what the weight format costs, with room for the context
     and the speed that the use takes.
+
+    Example: advisor models-for --gpu "RTX 4070" --for code
     """
     reader, known = Reader(), load_knowledge(given.knowledge)
     settings = _settings(given, given.gpus, given.prefer, reader)
@@ -292,6 +294,8 @@ def gpus_for(given: GivenCards) -> None:
 
     Prices are launch prices, and only those that a source states: most
     cards have none and stand behind those that have one.
+
+    Example: advisor gpus-for --model qwen3-32b --vendor AMD
     """
     reader, known = Reader(), load_knowledge(given.knowledge)
     settings = _settings(given, given.gpus or _CARDS, given.prefer, reader)

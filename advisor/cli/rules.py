@@ -55,7 +55,10 @@ def explain(
         bool, typer.Option(help="Look for the smallest change that makes a silent rule fire.")
     ] = True,
 ) -> None:
-    """Say whether a rule fires here; if not, what failed by how much, and what makes it fire."""
+    """Say whether a rule fires here; if not, what failed by how much, and what makes it fire.
+
+    Example: advisor rules explain quantize-to-fit --gpu T4 --model phi-3-mini
+    """
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
     try:
         found = find_any_rule(advisor.ruleset, rule)
@@ -77,7 +80,10 @@ def facts(
     templates: TemplatesFolder = None,
     knowledge: KnowledgeFolder = None,
 ) -> None:
-    """Show a fact: unit or values, origin, what concludes it, what depends on it; or list all."""
+    """Show a fact: unit or values, origin, what concludes it, what depends on it; or list all.
+
+    Example: advisor rules facts fit.gap
+    """
     vocabulary = rule_vocabulary(knowledge)
     as_json = format_ is Format.json
     if fact is None:
@@ -124,6 +130,8 @@ def docs(
 
     The pages need no network and no other files, so they can be opened from a folder or served
     from anywhere. The same rules give the same bytes.
+
+    Example: advisor rules docs -o rulebook
     """
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
     measured = read_cover_file(cover) if cover else _measured(advisor, sample, knowledge, workers)
@@ -142,5 +150,8 @@ def _measured(
 
 
 def schema(knowledge: KnowledgeFolder = None) -> None:
-    """Print the JSON Schema that editors use for completion, facts of your own included."""
+    """Print the JSON Schema that editors use for completion, facts of your own included.
+
+    Example: advisor rules schema > rules.schema.json
+    """
     typer.echo(json.dumps(rules_schema(rule_vocabulary(knowledge)), indent=2))

@@ -59,6 +59,8 @@ def check(
     """Check rules: syntax, names, units, limits, cases and what never matters; all at once.
 
     Each finding has a place, a kind in brackets and what to do. Nothing is asked of the network.
+
+    Example: advisor rules check house/rules --fix
     """
     if explain is not None:
         typer.echo(page(explain), nl=False)
@@ -134,6 +136,8 @@ def format_(
 
     Comments, values and the order of conditions stay. A file that is not YAML is named and left
     alone. Scenario files are written by 'advisor rules test --accept' and are not touched.
+
+    Example: advisor rules format house/rules --diff
     """
     edited, same, errors = reformatted(paths or rules or [])
     if diff:

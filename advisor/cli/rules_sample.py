@@ -76,6 +76,8 @@ def cover(
     """Measure over the catalogue how often each rule fires, and which thresholds ever decide.
 
     The facts of the sample are worked out once, kept, and used again until knowledge changes.
+
+    Example: advisor rules cover --thresholds
     """
     side = load_side(Folders(rules, templates, knowledge))
     store = sampled_facts(sample, Origin(knowledge, workers=workers), progress=progress_line())
@@ -120,6 +122,8 @@ def diff(
     Every scenario of the sample is decided on both sides. Compared are the verdict, the
     recommendations and their order, the notes, what is barred and the words. Each change is told
     under its cause, found by running again with one edit left out or alone.
+
+    Example: advisor rules diff built-in
     """
     folders = Folders(rules, templates, knowledge)
     new = load_side(folders)
@@ -174,6 +178,8 @@ def mutate(
     Survivors are printed with a case to paste that kills them, found among the scenarios of the
     sample; what no scenario tells from the original is listed apart and counts for nothing.
     With --limit 0 and --known nothing is searched: seconds instead of minutes, for CI.
+
+    Example: advisor rules mutate --rule quantize-to-fit --limit 5
     """
     if accept and (known is None or limit is not None):
         raise typer.BadParameter("needs --known, and no --limit.", param_hint="'--accept'")

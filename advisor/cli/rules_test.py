@@ -56,6 +56,8 @@ def test(
     """Run the cases of every rule and the scenario files; a failure says what was missing.
 
     With --rule only the cases of that rule run, and no scenarios.
+
+    Example: advisor rules test --rule quantize-to-fit
     """
     folders = folder or rules
     places = _places(folders, scenarios)

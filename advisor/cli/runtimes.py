@@ -33,6 +33,8 @@ def runtimes(
     A runtime alone lists what keeps it from cards, models, formats and cache types. With --gpu or
     --model it answers for each of its formats and cache types; ``listed`` means that its own lists
     name it and nothing more is known.
+
+    Example: advisor runtimes vLLM --gpu T4
     """
     known = load_knowledge(knowledge)
     if name is None:

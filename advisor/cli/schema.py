@@ -28,6 +28,8 @@ def schema(
     """Print the JSON Schema of a document: every key with its meaning and its unit (x-unit).
 
     Keys may be added from one release to the next; none is renamed and none goes.
+
+    Example: advisor schema report
     """
     if document is None:
         width = max(map(len, DOCUMENTS))

@@ -36,6 +36,8 @@ def settings(
 
     A flag goes before the environment (ADVISOR_GPU ...), that before the advisor.toml of a trusted
     folder, that before your own advisor.toml, that before what is built in.
+
+    Example: advisor settings --format json
     """
     own = own_settings()
     if format_ is Format.json:

@@ -56,6 +56,8 @@ def site(
 
     The batch must hold JSON Lines. Made again into the same folder, the site
     is replaced page by page and what is no longer part of it is removed.
+
+    Example: advisor site reports
     """
     raise_problems(template_problems(templates))
     batch, address = open_batch(folder), _address(base_url)

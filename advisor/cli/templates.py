@@ -50,6 +50,8 @@ def check(
 
     A folder lies over the built-in templates. Every problem of every file at once; exit code 1
     when there is one.
+
+    Example: advisor templates check house/templates
     """
     folders = [folder] if folder else templates
     if fix:
@@ -93,7 +95,10 @@ def preview(
     knowledge: KnowledgeFolder = None,
     format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.text,
 ) -> None:
-    """Show what a text says for a request, with the placeholders it uses and their values."""
+    """Show what a text says for a request, with the placeholders it uses and their values.
+
+    Example: advisor templates preview quantize --gpu T4 --model phi-3-medium
+    """
     advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
     shown = previewed(
         advisor,

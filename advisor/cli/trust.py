@@ -24,6 +24,8 @@ def trust(
 
     Its rules, texts and knowledge can change what reports say, the commands to paste included.
     Trust holds for this folder and this content of advisor.toml.
+
+    Example: advisor trust house
     """
     if listed:
         _list()

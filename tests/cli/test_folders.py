@@ -29,6 +29,8 @@ WITHOUT: Mapping[str, tuple[str, str]] = {
     "measure list": ("rules templates", KNOWLEDGE_ALONE),
     "measure remove": ("rules templates", KNOWLEDGE_ALONE),
     "init": ("rules templates knowledge", "writes folders"),
+    "completion": ("rules templates knowledge", "prints a script"),
+    "man": ("rules templates knowledge", "prints the help of all commands"),
     "schema": ("rules templates knowledge", "prints files"),
     "settings": ("rules templates knowledge", "shows them"),
     "trust": ("rules templates knowledge", "remembers folders"),
