@@ -96,7 +96,7 @@ def run(words: Sequence[str]) -> None:
     if COMPLETING in os.environ:
         from advisor.cli.completion import complete  # noqa: PLC0415 - for the tab key alone
 
-        complete()
+        complete(application)
     words = with_command(words)
     application(words)(words)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Annotated
 
@@ -45,11 +45,13 @@ def completion(
     typer.echo(script)
 
 
-def complete() -> None:
-    """Write what the word at the cursor may become, as the shell takes it, and exit."""
-    from typer.completion import completion_init  # type: ignore[attr-defined]  # noqa: PLC0415
+def complete(application: Callable[[Sequence[str]], typer.Typer]) -> None:
+    """Write what the word at the cursor may become, as the shell takes it, and exit.
 
-    from advisor.cli.app import application  # noqa: PLC0415 - which imports this for the tab key
+    Args:
+        application: Makes the command line that the words before the cursor need.
+    """
+    from typer.completion import completion_init  # type: ignore[attr-defined]  # noqa: PLC0415
 
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
     words = line.split()[1:]
