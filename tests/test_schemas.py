@@ -26,9 +26,10 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def released() -> list[tuple[str, Any]]:
-    lines = gzip.decompress(RELEASED.read_bytes()).decode().splitlines()
-    return [(line["schema"], line["document"]) for line in map(json.loads, lines)]
+def released(what: str = "document") -> list[tuple[str, Any]]:
+    """Give the documents of the last release, or the ``keys`` of its schemas by type."""
+    lines = map(json.loads, gzip.decompress(RELEASED.read_bytes()).decode().splitlines())
+    return [(line["schema"], line[what]) for line in lines if what in line]
 
 
 def problems(
@@ -90,6 +91,16 @@ def test_documents_of_the_last_release_keep_to_the_schemas_of_today() -> None:
         found = schema(name)
         assert problems(doc, found, found["$defs"]) == [], name
     assert names == set(DOCUMENTS)
+
+
+def test_no_key_of_the_last_release_is_gone() -> None:
+    """Of types too that no document above holds."""
+    for name, types in released("keys"):
+        defs = schema(name)["$defs"]
+        gone = {(t, key) for t, keys in types.items() for key in keys} - {
+            (t, key) for t, found in defs.items() for key in found.get("properties", {})
+        }
+        assert gone == set(), name
 
 
 def test_what_is_wrong_in_a_document_is_found() -> None:

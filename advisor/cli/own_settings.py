@@ -284,20 +284,17 @@ def naming(context: Any) -> Iterator[None]:
         yield
     except UserError:
         if used:
-            typer.echo(f"note: {_listed(used, at=True)}", err=True)
+            said = (f"{k} {plain(str(one.value))} ({one.at})" for k, one in used.items())
+            typer.echo(f"note: from your settings: {', '.join(said)}", err=True)
         raise
     finally:
         _used.reset(before)
 
 
 def used_settings() -> Sequence[str]:
-    """Say in one sentence which settings shaped the answer; nothing where every flag was typed."""
-    used = _used.get()
-    return [f"{_listed(used)[0].upper()}{_listed(used)[1:]}."] if used else []
-
-
-def _listed(used: Settings, *, at: bool = False) -> str:
-    said = (
-        f"{key} {plain(str(one.value))} ({one.at if at else one.said})" for key, one in used.items()
-    )
-    return f"from your settings: {', '.join(said)}"
+    """Say in one short sentence which flags the user's settings stand for; nothing where none."""
+    by_place: dict[str, list[str]] = {}
+    for key, one in (_used.get() or {}).items():
+        by_place.setdefault(one.said, []).append(f"--{key.replace('_', '-')}")
+    said = (f"{', '.join(flags)} ({place})" for place, flags in by_place.items())
+    return [f"From your settings: {', '.join(said)}."] if by_place else []

@@ -116,16 +116,15 @@ def test_a_report_names_the_settings_that_shaped_it(capsys: Capture, home: Home)
     assert doc["request"] == {
         "gpu": "RTX 4090", "model": "llama-3-8b", "ram_gib": 64.0, "prefer": "speed",
     }  # fmt: skip
-    said = "From your settings: {} (your own advisor.toml), ram 64GB (your own advisor.toml)."
-    assert said.format("gpu RTX 4090") in doc["scenario"]["read_as"]
+    said = "From your settings: --gpu, --ram (your own advisor.toml)."
+    assert doc["scenario"]["read_as"][-1] == said
     typed_all = ("--gpu", "RTX 4090", "--ram", "64GB", "--prefer", "speed")
     other = json.loads(done(run(capsys, *typed[:5], *typed_all)).out)
     assert other["scenario"]["read_as"] == doc["scenario"]["read_as"][:-1]
     text = run(capsys, "advise", "--model", "llama-3-8b", "--length", "short", *typed_all[:2]).out
-    assert "Note: From your settings: ram 64GB" in text
-    assert "RTX 4090 (" not in text
+    assert "Note: From your settings: --ram, --prefer (your own advisor.toml).\n" in text
     told = json.loads(done(run(capsys, "models-for", "--limit", "1", "--format", "json")).out)
-    assert told["warnings"][-1].endswith("for code (your own advisor.toml).")
+    assert told["warnings"][-1].endswith("--gpu, --ram, --for (your own advisor.toml).")
     assert (told["asked"]["use"], told["asked"]["prefer"]) == ("code", "quality")
 
 
@@ -218,3 +217,14 @@ def test_commands_with_one_kind_of_folder_take_the_setting(
     (tmp_path / "here" / "knowledge").mkdir()
     home.write(home.here, 'knowledge = "knowledge"')
     assert done(run(capsys, "runtimes")).out.startswith("runtime ")
+
+
+def test_the_line_keeps_a_short_report_short(capsys: Capture, home: Home) -> None:
+    values = (
+        ("gpu", "2x RTX 3090"), ("ram", "64GB DDR5-6000 x2"), ("cpu", "Ryzen 7950X"),
+        ("cpu_cores", "16"), ("framework", "llama.cpp"), ("prefer", "quality"), ("use", "batch"),
+    )  # fmt: skip
+    home.write(home.own, "\n".join(f'{key} = "{value}"' for key, value in values))
+    typed = ("advise", "--model", "llama-3.1-405b", "--length", "short", "--strict")
+    text = " ".join(done(run(capsys, *typed)).out.split())
+    assert "--gpu, --ram, --cpu, --cpu-cores, --framework, --prefer, --use (your own" in text
