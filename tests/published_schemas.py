@@ -26,6 +26,7 @@ from advisor.bulk.estimates import LineDoc
 from advisor.knowledge.vocabulary import FactType, load_vocabulary
 from advisor.report.command_view import CommandAnswer
 from advisor.report.diagnosis import Diagnosis
+from advisor.report.doctor import DoctorDoc
 from advisor.reverse.documents import ReverseDoc
 from advisor.scenario.settings import SETTINGS, Setting
 
@@ -38,11 +39,12 @@ DOCUMENTS: Mapping[str, type[msgspec.Struct]] = {
     "estimate": LineDoc,
     "diagnose": Diagnosis,
     "check-command": CommandAnswer,
+    "doctor": DoctorDoc,
 }
 UNITS = {
     "_bytes": "bytes", "_bytes_s": "bytes/s", "_tok_s": "tokens/s", "_tokens": "tokens",
     "_percent": "%", "_usd": "US dollars", "_w": "W", "_s": "s", "_gb": "GB",
-    "_tflops_fp32acc": "TFLOPS", "_gib": "GiB", "_gb_s": "GB/s", "_bits": "bits",
+    "_tflops_fp32acc": "TFLOPS", "_gib": "GiB", "_gb_s": "GB/s", "_bits": "bits", "_mt_s": "MT/s",
     "_rows": "rows", "images": "images", "_utilization": "share of 1",
 }  # fmt: skip
 """End of a key -> what it counts."""

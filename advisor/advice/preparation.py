@@ -31,6 +31,7 @@ from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import support
 from advisor.scenario.asked_model import find_model_named, model_named
 from advisor.scenario.figures import BreakEven, Limits, Speed
+from advisor.scenario.here import asks_here, with_ram_here
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario, with_batch
 from advisor.scenario.settings import Request
@@ -105,6 +106,7 @@ def estimate(request: Request, knowledge: Knowledge) -> Base:
     Raises:
         UserError: The request is wrong.
     """
+    request = with_ram_here(request)
     scenario = resolve(request, knowledge)
     now = outlook_of(scenario, knowledge)
     speed = now.speed
@@ -143,7 +145,7 @@ def request_warnings(base: Base) -> tuple[str, ...]:
             "`--no-measurements` leaves them out."
         )
     asked = base.request.gpu or ""
-    read = find_cards(base.knowledge, asked) if asked and asked.casefold() != "local" else None
+    read = None if asks_here(base.request) or not asked else find_cards(base.knowledge, asked)
     if read and read.read_as:
         return (*found, *meaning_warnings(base, read.others))
     for gpu in {gpu.name: gpu for gpu in scenario.cards or (scenario.gpu,) if gpu}.values():

@@ -47,6 +47,7 @@ _COMMANDS = {
     "settings": "settings.settings",
     "completion": "completion.completion",
     "man": "man.man",
+    "doctor": "doctor.doctor",
     "init": "init.init",
     "trust": "trust.trust",
 }

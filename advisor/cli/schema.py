@@ -16,6 +16,7 @@ DOCUMENTS = {
     "estimate": "a line that estimate writes",
     "diagnose": "what a log says: diagnose --format json",
     "check-command": "what comes of a command: check-command --format json",
+    "doctor": "this machine: doctor --format json",
 }
 """Document -> what it is."""
 

@@ -1,9 +1,8 @@
-"""The cards of one machine, put together; the card of this one (``local``)."""
+"""The cards of one machine, put together."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TypeVar
 
@@ -144,69 +143,3 @@ def _all_of(values: Sequence[bool | None]) -> bool | None:
 def _spelled(each: Sequence[Gpu]) -> str:
     runs = ((name, len(list(run))) for name, run in groupby(gpu.name for gpu in each))
     return TOGETHER.join(f"{count}x {name}" if count > 1 else name for name, count in runs)
-
-
-Run = Callable[[Sequence[str]], str]
-_SECONDS = 10
-_NVIDIA = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
-_AMD = ("rocm-smi", "--showproductname", "--showmeminfo", "vram", "--csv")
-_APPLE_NAME = ("sysctl", "-n", "machdep.cpu.brand_string")
-_APPLE_MEMORY = ("sysctl", "-n", "hw.memsize")
-
-
-def ask_tool(command: Sequence[str]) -> str:
-    """Run a tool and give what it prints; empty when it is missing, fails or hangs."""
-    import subprocess  # noqa: PLC0415 - 4 ms that only ``local`` needs
-
-    try:
-        done = subprocess.run(  # noqa: S603  fixed commands, no shell
-            command, capture_output=True, text=True, timeout=_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
-
-
-def local_gpu(run: Run = ask_tool, system: str = sys.platform) -> str:
-    """Name this machine's card as a request would: ``NVIDIA GeForce RTX 4090:24GB``.
-
-    Several equal cards give the first; unequal ones too.
-
-    Raises:
-        RequestError: No card was found.
-    """
-    found = _apple(run) if system == "darwin" else _nvidia(run(_NVIDIA)) or _amd(run(_AMD))
-    if not found:
-        raise RequestError(
-            "no GPU was found on this machine",
-            hint="nvidia-smi, rocm-smi and sysctl were asked. Name the card: --gpu NAME.",
-        )
-    return found
-
-
-def _nvidia(printed: str) -> str:
-    for line in printed.splitlines():
-        name, _, mebibytes = line.rpartition(",")
-        if name.strip() and mebibytes.strip().isdigit():
-            return f"{name.strip()}:{_as_sold(int(mebibytes))}GB"
-    return ""
-
-
-def _as_sold(mebibytes: int) -> int:
-    """Round what a driver shows up to the size on the box: 24,564 MiB is sold as 24 GB."""
-    return max(1, round(mebibytes / 1024 + 0.2))
-
-
-def _amd(printed: str) -> str:
-    rows = [line.split(",") for line in printed.splitlines() if line.strip()]
-    header = next((row for row in rows if "Card Series" in row), None)
-    if header is None:
-        return ""
-    place = header.index("Card Series")
-    names = [row[place].strip() for row in rows if row is not header and len(row) > place]
-    return next((name for name in names if name), "")
-
-
-def _apple(run: Run) -> str:
-    name, memory = run(_APPLE_NAME).strip(), run(_APPLE_MEMORY).strip()
-    return f"{name}:{int(memory) // 2**30}GB" if name and memory.isdigit() else ""

@@ -161,6 +161,8 @@ class Maker(Struct, frozen=True):
     """The usual one first."""
     words: frozenset[str]
     """Brands by which its cards go, in lower case."""
+    pci: int
+    """Its number on the bus."""
     by_capability: bool = False
     """Which formats a card computes in follows from its compute capability."""
     computes_in_formats: bool = False
@@ -185,14 +187,20 @@ MAKERS: Mapping[str, Maker] = {
     "NVIDIA": Maker(
         ("CUDA", "Vulkan"),
         frozenset({"nvidia", "geforce", "tesla"}),
+        0x10DE,
         by_capability=True,
         mostly_rented=True,
     ),
     "AMD": Maker(
-        ("ROCm", "Vulkan"), frozenset({"amd", "radeon", "instinct"}), computes_in_formats=True
+        ("ROCm", "Vulkan"),
+        frozenset({"amd", "radeon", "instinct"}),
+        0x1002,
+        computes_in_formats=True,
     ),
-    "Intel": Maker(("SYCL", "Vulkan"), frozenset({"intel", "arc"})),
-    "Apple": Maker(("Metal", "Vulkan"), frozenset({"apple"}), one_memory=True),
+    "Intel": Maker(("SYCL", "Vulkan"), frozenset({"intel", "arc"}), 0x8086),
+    "Apple": Maker(("Metal", "Vulkan"), frozenset({"apple"}), 0x106B, one_memory=True),
 }
+BY_PCI: Mapping[int, str] = {maker.pci: name for name, maker in MAKERS.items()}
+"""Number on the bus -> maker."""
 MOSTLY_RENTED = next(name for name, maker in MAKERS.items() if maker.mostly_rented)
 BACKEND_OF_WORD = {word: backend.name for backend in BACKENDS.values() for word in backend.words}

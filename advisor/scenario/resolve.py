@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.errors import Problems, RequestError, UserError, raise_problems
 from advisor.knowledge import names
-from advisor.knowledge.cards import Cards, check_beside, local_gpu
+from advisor.knowledge.cards import Cards, check_beside
 from advisor.knowledge.catalogue import BACKENDS, MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.resolution import model_from_path, text_alone
@@ -27,6 +27,7 @@ from advisor.scenario.choices import (
     precision_asked,
     precision_said,
 )
+from advisor.scenario.here import asks_here, cards_here, said_here, with_ram_here
 from advisor.scenario.images import images_said, least_context, prompt_tokens, read_size
 from advisor.scenario.ram import RamPace, pace_fields, ram_pace, said_of
 from advisor.scenario.scenario import Scenario, impossible_split, offloads
@@ -65,7 +66,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
     Raises:
         UserError: What is unknown, ambiguous or impossible; all of it at once (``Problems``).
     """
-    problems = _Found(list(number_problems(request)))
+    request, problems = with_ram_here(request), _Found(list(number_problems(request)))
     cards = problems.attempt(lambda: cards_asked(request, knowledge)) if request.gpu else None
     gpu = cards.gpu if cards else None
     read = problems.attempt(lambda: _find_model(request, knowledge))
@@ -89,6 +90,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         model=model,
         split=asks_for_split(request.gpu_layers, request.cpu_experts),
     )
+    here = said_here(request, cards, knowledge)
     told = precision_said(request.precision, read.precision, precision, knowledge)
     scenario = assembled(
         request,
@@ -101,7 +103,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         draft=draft,
         pace=pace,
         own_dtype=is_own_dtype(asked or "", precision),
-        read_as=(*_said(cards, read, draft), *told, *said_of(pace)),
+        read_as=(*_said(cards, read, draft), *here, *told, *said_of(pace)),
     )
     raise_problems(list(_impossible(request, scenario, knowledge)))
     return replace(scenario, read_as=(*scenario.read_as, *_settings_said(scenario)))
@@ -160,9 +162,7 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
         UserError: Unknown or ambiguous, none found here, or counted twice.
     """
     text = request.gpu or ""
-    if text.casefold() == "local":
-        text = local_gpu()
-    cards = find_cards(knowledge, text)
+    cards = cards_here(knowledge) if asks_here(request) else find_cards(knowledge, text)
     if not cards.counted:
         count = request.gpus or cards.count
         check_beside([cards.gpu] * (2 if count > 1 else 1))

@@ -13,7 +13,7 @@ from advisor.rules.engine.network import MOST_RULES
 from advisor.rules.language.model import RuleSet
 from advisor.suggest import did_you_mean
 
-__all__ = ["make_engine"]
+__all__ = ["engine_here", "make_engine"]
 
 VARIABLE = "ADVISOR_ENGINE"
 _NAMES: Mapping[str, type[DurableEngine | ReferenceEngine]] = {
@@ -37,11 +37,24 @@ def make_engine(ruleset: RuleSet, *, prefer: str | None = None) -> Engine:
         RequestError: An unknown engine, or durable-rules is asked for and cannot be had.
         RuleFileError: The rules cannot be run soundly.
     """
+    few = len(ruleset.rules) <= MOST_RULES
+    return _chosen(prefer, few=few)(compile_rules(ruleset))
+
+
+def engine_here() -> str:
+    """Name the engine that answers here.
+
+    Raises:
+        RequestError: ADVISOR_ENGINE asks for one that is unknown or cannot be had.
+    """
+    return _chosen(None, few=True).name
+
+
+def _chosen(prefer: str | None, *, few: bool) -> type[DurableEngine | ReferenceEngine]:
     asked = os.environ.get(VARIABLE) or prefer
     if asked is not None and asked not in _NAMES:
         message = f"unknown rule engine '{asked}' (known: durable, reference)."
         raise RequestError(message, hint=did_you_mean(asked, _NAMES))
-    few = len(ruleset.rules) <= MOST_RULES
     usual = DurableEngine if few and available() else ReferenceEngine
     wanted = _NAMES[asked] if asked else usual
     if wanted is DurableEngine and not available():
@@ -49,4 +62,4 @@ def make_engine(ruleset: RuleSet, *, prefer: str | None = None) -> Engine:
             "the rule engine durable-rules is not installed here.",
             hint=f"Install the extra 'durable', or set {VARIABLE}=reference.",
         )
-    return wanted(compile_rules(ruleset))
+    return wanted

@@ -1,0 +1,170 @@
+"""What tools print and files hold becomes cards of the catalogue, and what is missing is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from advisor.cli.doctor import shown
+from advisor.errors import RequestError
+from advisor.knowledge import load_knowledge
+from advisor.reading.machine import here
+from advisor.reading.machine.here import read_machine
+from advisor.reading.machine.mapped import known_cards, local_cards
+from advisor.reading.machine.pace import ram_read
+from advisor.reading.machine.records import Card, Machine
+from advisor.report.doctor import examined
+from advisor.scenario.resolve import resolve
+from advisor.scenario.settings import Request
+from advisor.units import GIB, MIB
+from tests.machine.fakes import MACHINES, machine_named, probe_of
+
+named = pytest.mark.parametrize("machine", MACHINES, ids=lambda one: one["machine"])
+
+
+def _local(monkeypatch: pytest.MonkeyPatch, machine: Machine, **more: Any) -> Any:
+    monkeypatch.setattr(here, "this_machine", lambda: machine)
+    asked = Request(gpu="local", model="llama-3-8b", precision="Q8_0", **more)
+    return resolve(asked, load_knowledge())
+
+
+@named
+def test_every_card_is_found_with_its_memory(machine: Mapping[str, Any], tmp_path: Path) -> None:
+    found = known_cards(read_machine(probe_of(machine, tmp_path)), load_knowledge())
+    rows = [
+        [one.card.name, one.gpu and one.gpu.name, one.gpu and (one.gpu.vram_bytes or 0) // GIB]
+        for one in found
+    ]
+    assert rows == [list(row) for row in machine["cards"]]
+
+
+@named
+def test_a_report_says_what_was_read(
+    machine: Mapping[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = read_machine(probe_of(machine, tmp_path))
+    said = " ".join(_local(monkeypatch, found).read_as)
+    for words in machine.get("has", ()):
+        assert words in said
+
+
+@named
+def test_the_doctor_says_what_is_unusual(machine: Mapping[str, Any], tmp_path: Path) -> None:
+    found = read_machine(probe_of(machine, tmp_path), "a system")
+    text = " ".join(" ".join(shown(examined(found, load_knowledge(), "reference", []))).split())
+    text = text.replace("\N{NO-BREAK SPACE}", " ")
+    for words in machine.get("doctor", ()):
+        assert words in text.replace(" none, and", " none and")
+    if machine.get("doctor") == []:
+        assert "Unusual" not in text
+
+
+@named
+def test_ram_and_processor_are_taken_over(machine: Mapping[str, Any], tmp_path: Path) -> None:
+    if "ram" in machine:
+        assert ram_read(read_machine(probe_of(machine, tmp_path))) == machine["ram"]
+
+
+def test_what_is_stated_goes_before_what_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = machine_named("two GeForce", tmp_path)
+    read = _local(monkeypatch, machine)
+    assert (read.gpus, round(read.ram_bytes / GIB, 1)) == (2, 62.7)
+    assert read.ram_bandwidth_bytes_s == 3_000 * 8e6 * 2
+    stated = _local(monkeypatch, machine, ram_gib=32.0, ram_bandwidth_gb_s=80.0, gpus=1)
+    assert (stated.gpus, stated.ram_bytes, stated.ram_bandwidth_bytes_s) == (1, 32 * GIB, 80e9)
+    assert not any("of this machine:" in line for line in stated.read_as)
+
+
+def test_memory_that_is_shared_is_no_ram_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _local(monkeypatch, machine_named("DGX Spark", tmp_path)).ram_bytes is None
+
+
+def test_variables_that_hide_cards_are_told(tmp_path: Path) -> None:
+    machine = machine_named("two GeForce", tmp_path, CUDA_VISIBLE_DEVICES="1")
+    doc = examined(machine, load_knowledge(), "reference", [])
+    assert any("CUDA_VISIBLE_DEVICES=1 hides cards" in line for line in doc.unusual)
+
+
+@pytest.mark.parametrize("system", ["linux", "darwin", "win32"])
+def test_no_card_is_one_clear_sentence(system: str, tmp_path: Path) -> None:
+    empty = read_machine(probe_of({"system": system}, tmp_path))
+    with pytest.raises(RequestError, match="no GPU was found on this machine") as refused:
+        local_cards(empty, load_knowledge())
+    assert "advisor doctor" in refused.value.hint
+
+
+def _cards(*pairs: tuple[str, int]) -> Machine:
+    cards = tuple(
+        Card(vendor="NVIDIA", name=name, source="nvidia-smi", memory_bytes=mib * MIB)
+        for name, mib in pairs
+    )
+    return Machine(system="a system", cards=cards)
+
+
+@pytest.mark.parametrize(
+    ("printed", "mib", "name", "gib"),
+    [
+        ("NVIDIA A10", 23_028, "A10 PCIe", 24),  # ECC takes a sixteenth
+        ("NVIDIA L40S", 46_068, "L40S", 48),
+        ("Tesla P40", 23_040, "Tesla P40", 24),
+        ("NVIDIA H100 80GB HBM3", 81_559, "H100 SXM5 80 GB", 80),
+        ("NVIDIA H200", 143_771, "H200 SXM 141 GB", 141),
+        ("NVIDIA B200", 183_359, "B200 SXM", 180),
+        ("NVIDIA GeForce RTX 3080", 12_288, "GeForce RTX 3080 12 GB", 12),
+        ("NVIDIA GeForce RTX 5060 Ti", 8_151, "GeForce RTX 5060 Ti 8 GB", 8),
+        (
+            "NVIDIA RTX PRO 6000 Blackwell Server Edition",
+            97_887,
+            "RTX PRO 6000 Blackwell Server",
+            96,
+        ),
+    ],
+)
+def test_memory_as_drivers_show_it_is_that_on_the_box(
+    printed: str, mib: int, name: str, gib: int
+) -> None:
+    gpu = local_cards(_cards((printed, mib)), load_knowledge()).gpu
+    assert (gpu.name, gpu.vram_bytes) == (name, gib * GIB)
+
+
+def test_a_card_with_other_memory_than_any_sold_is_sized_with_it_and_that_is_said() -> None:
+    cards = local_cards(_cards(("NVIDIA GeForce RTX 3070", 16_384)), load_knowledge())
+    assert (cards.gpu.name, cards.gpu.vram_bytes) == ("GeForce RTX 3070", 16 * GIB)
+    assert any("which the catalogue does not have" in line for line in cards.read_as)
+
+
+def test_half_of_a_board_has_half_of_its_bandwidth() -> None:
+    known = load_knowledge()
+    whole = known.gpus["Radeon Instinct MI250X"]
+    card = Card(vendor="AMD", name="AMD Instinct MI250X", source="sysfs", memory_bytes=65_520 * MIB)
+    half = local_cards(Machine(system="", cards=(card, card)), known)
+    assert (half.count, half.gpu.vram_bytes) == (2, 64 * GIB)
+    assert half.gpu.bandwidth_bytes_s == (whole.bandwidth_bytes_s or 0) / 2
+
+
+def test_unequal_cards_are_all_there() -> None:
+    pair = _cards(("NVIDIA GeForce RTX 3090", 24_576), ("NVIDIA GeForce RTX 3060", 12_288))
+    cards = local_cards(pair, load_knowledge())
+    assert [gpu.name for gpu in cards.each] == ["GeForce RTX 3090", "GeForce RTX 3060 12 GB"]
+
+
+def test_cards_of_a_second_maker_are_left_out_and_that_is_said() -> None:
+    one = _cards(("NVIDIA GeForce RTX 3060", 12_288))
+    amd = Card(vendor="AMD", name="Radeon RX 7900 XTX", source="sysfs", memory_bytes=24_560 * MIB)
+    cards = local_cards(replace(one, cards=(*one.cards, amd)), load_knowledge())
+    assert cards.gpu.name == "Radeon RX 7900 XTX"
+    assert "Left out: NVIDIA GeForce RTX 3060, of another maker." in cards.read_as
+
+
+def test_an_unknown_card_is_told_with_what_was_read_and_how_to_add_it() -> None:
+    with pytest.raises(RequestError, match=r"GeForce GT 710 with 2\.0 GiB") as refused:
+        local_cards(_cards(("NVIDIA GeForce GT 710", 2_048)), load_knowledge())
+    assert "knowledge folder" in refused.value.hint
