@@ -205,6 +205,45 @@ def _fact(fact: FactType) -> dict[str, Any]:
     return {"type": "boolean" if fact.kind == "flag" else "string", "description": fact.help}
 
 
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,),
+    "number": (int, float), "null": (type(None),),
+}  # fmt: skip
+
+
+def problems(
+    value: Any, kept: Mapping[str, Any], defs: Mapping[str, Any], at: str = ""
+) -> list[str]:
+    """What a document has that its schema does not allow, keys that it does not name included."""
+    if "$ref" in kept:
+        return problems(value, defs[kept["$ref"].rpartition("/")[2]], defs, at)
+    if "anyOf" in kept:
+        tried = [problems(value, one, defs, at) for one in kept["anyOf"]]
+        return min(tried, key=len)
+    allowed = kept.get("enum", [kept["const"]] if "const" in kept else [value])
+    kinds = _KINDS[kept["type"]] if "type" in kept else (object,)
+    wrong = isinstance(value, bool) and bool not in kinds and object not in kinds
+    if value not in allowed or wrong or not isinstance(value, kinds):
+        return [f"{at}: {value!r} is no {kept.get('type', allowed)}"]
+    return list(_below(value, kept, defs, at))
+
+
+def _below(value: Any, kept: Mapping[str, Any], defs: Mapping[str, Any], at: str) -> Iterator[str]:
+    if isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from problems(one, kept.get("items", {}), defs, f"{at}/{number}")
+    if not isinstance(value, dict):
+        return
+    named = kept.get("properties", {})
+    yield from (f"{at}: {key} is missing" for key in kept.get("required", ()) if key not in value)
+    for key, one in value.items():
+        below = named.get(key, kept.get("additionalProperties"))
+        if isinstance(below, Mapping):
+            yield from problems(one, below, defs, f"{at}/{key}")
+        elif named and below is None:
+            yield f"{at}: {key} is not named"
+
+
 if __name__ == "__main__":
     for one in DOCUMENTS:
         path_of(one).write_text(written(one), encoding="utf-8")

@@ -57,8 +57,8 @@ def test_packages_import_only_from_below() -> None:
 
 def test_few_modules_lie_outside_the_packages() -> None:
     loose = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__", "build_hook"}
-    assert loose == {"api", "errors", "files", "memo", "suggest", "units", "yamlfile"}
-    assert len({part(path) for path in modules()} - loose) <= 18
+    assert loose == {"errors", "files", "memo", "suggest", "units", "yamlfile"}
+    assert len({part(path) for path in modules()} - loose) <= 20
 
 
 def test_there_is_no_import_cycle() -> None:

@@ -7,11 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import advisor
 from tests.cli.running import run
+from tests.models.gguf_files import tiny
 
 NAMES = [
     "Advice", "Advisor", "AdvisorError", "CommandCheck", "LogAnswer", "Problems", "Report",
@@ -128,6 +130,45 @@ def test_a_request_and_settings_at_once_are_refused() -> None:
         advisor.advise(advisor.Request(gpu="RTX 4090"), model="phi-3-medium")
     with pytest.raises(advisor.UserError, match="reverse question"):
         advisor.models_for("RTX 4090", model="phi-3-medium")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"limit": "x"}, "not a number"),
+        ({"limit": 2.5}, "not a whole number"),
+        ({"licences": "mit"}, "not a list"),
+        ({"min_speed": -1}, "at least 0"),
+        ({"unmeasured": "x"}, "neither true nor false"),
+        ({"purpos": "code"}, "unknown key 'purpos'"),
+        ({"family": 3}, "not a name"),
+    ],
+)
+def test_a_setting_of_the_wrong_kind_is_told(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(advisor.UserError, match=said):
+        advisor.models_for("RTX 4070", **settings)
+
+
+def test_answers_are_written_as_the_commands_write_them(capsys: Capture) -> None:
+    table = advisor.gpus_for("qwen3-8b", limit=2, gpus=4)
+    asked = ("gpus-for", "--model", "qwen3-8b", "--limit", "2")
+    assert table.written() == run(capsys, *asked).out
+    assert table.written("csv") == run(capsys, *asked, "--format", "csv").out
+    assert table.written("markdown").count("\n| ") == 3
+    command = "vllm serve Qwen/Qwen3-32B-AWQ --max-model-len 32768"
+    found = advisor.check_command(command, gpu="RTX 3090")
+    shown = run(capsys, "check-command", "--gpu", "RTX 3090", "--", command)
+    assert found.written() == shown.out
+    assert str(found.corrected) in found.written("markdown")
+    with pytest.raises(advisor.UserError, match="no format of this answer"):
+        found.written("csv")
+
+
+def test_a_session_may_be_kept_from_files(tmp_path: Path) -> None:
+    model = str(tiny(tmp_path))
+    assert advisor.Session().estimate(model=model).memory
+    with pytest.raises(advisor.UserError, match="files of this machine"):
+        advisor.Session(files=False).estimate(model=model)
 
 
 def test_a_session_has_folders_of_its_own(tmp_path: Path) -> None:

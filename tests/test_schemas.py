@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,54 +16,17 @@ from advisor.report.assembly import document
 from advisor.report.formats import render_json
 from advisor.scenario.settings import Request
 from tests.cli.running import run
-from tests.published_schemas import DOCUMENTS, numeric, path_of, schema, written
+from tests.published_schemas import DOCUMENTS, numeric, path_of, problems, schema, written
 
 RELEASED = Path(__file__).parent / "data" / "documents-0.1.0.jsonl.gz"
 NEW = {"doctor"}
 """Documents that the last release did not have."""
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,),
-    "number": (int, float), "null": (type(None),),
-}  # fmt: skip
 
 
 def released(what: str = "document") -> list[tuple[str, Any]]:
     """Give the documents of the last release, or the ``keys`` of its schemas by type."""
     lines = map(json.loads, gzip.decompress(RELEASED.read_bytes()).decode().splitlines())
     return [(line["schema"], line[what]) for line in lines if what in line]
-
-
-def problems(
-    value: Any, kept: Mapping[str, Any], defs: Mapping[str, Any], at: str = ""
-) -> list[str]:
-    """What a document has that its schema does not allow, keys that it does not name included."""
-    if "$ref" in kept:
-        return problems(value, defs[kept["$ref"].rpartition("/")[2]], defs, at)
-    if "anyOf" in kept:
-        tried = [problems(value, one, defs, at) for one in kept["anyOf"]]
-        return min(tried, key=len)
-    allowed = kept.get("enum", [kept["const"]] if "const" in kept else [value])
-    kinds = _KINDS[kept["type"]] if "type" in kept else (object,)
-    wrong = isinstance(value, bool) and bool not in kinds and object not in kinds
-    if value not in allowed or wrong or not isinstance(value, kinds):
-        return [f"{at}: {value!r} is no {kept.get('type', allowed)}"]
-    return list(_below(value, kept, defs, at))
-
-
-def _below(value: Any, kept: Mapping[str, Any], defs: Mapping[str, Any], at: str) -> Iterator[str]:
-    if isinstance(value, list):
-        for number, one in enumerate(value):
-            yield from problems(one, kept.get("items", {}), defs, f"{at}/{number}")
-    if not isinstance(value, dict):
-        return
-    named = kept.get("properties", {})
-    yield from (f"{at}: {key} is missing" for key in kept.get("required", ()) if key not in value)
-    for key, one in value.items():
-        below = named.get(key, kept.get("additionalProperties"))
-        if isinstance(below, Mapping):
-            yield from problems(one, below, defs, f"{at}/{key}")
-        elif named and below is None:
-            yield f"{at}: {key} is not named"
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -10,7 +10,6 @@ import typer
 from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
-from advisor.cli.hub_models import local_model
 from advisor.cli.options import (
     KNOWLEDGE,
     LENGTHS,
@@ -29,6 +28,7 @@ from advisor.cli.options import (
 from advisor.cli.report_output import write_report
 from advisor.errors import raise_problems
 from advisor.knowledge.types import Knowledge
+from advisor.reading.hub_models import local_model
 from advisor.report.formats import FORMATS
 from advisor.report.templates import template_problems
 from advisor.scenario.settings import Request

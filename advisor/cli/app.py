@@ -43,6 +43,7 @@ _COMMANDS = {
     "audit": "audit.audit",
     "site": "site.site",
     "calibrate": "calibrate.calibrate",
+    "serve": "serve.serve",
     "schema": "schema.schema",
     "settings": "settings.settings",
     "completion": "completion.completion",

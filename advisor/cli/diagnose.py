@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.cli.advise import NOT_FITTING
 from advisor.cli.options import (
@@ -38,11 +37,12 @@ from advisor.report.diagnosis_views import (
     head,
     markdown,
     remarks,
+    text,
     text_head,
-    text_table,
+    with_advice,
 )
 from advisor.report.figures import say, spoken
-from advisor.report.formats import FORMATS, Page, render_json
+from advisor.report.formats import Page, render_json
 
 
 class Format(StrEnum):
@@ -96,9 +96,9 @@ def diagnose(
         knowledge=knowledge,
         measurements=None if no_measurements else measurements_of(knowledge),
     )
-    text, shown = read_log(log, sys.stdin.buffer), _named(log)
+    lines, shown = read_log(log, sys.stdin.buffer), _named(log)
     made, missing = answer_log(
-        text, asked.request, advisor, knowledge=knowledge, templates=templates, shown=shown
+        lines, asked.request, advisor, knowledge=knowledge, templates=templates, shown=shown
     )
     with spoken(templates):
         write(_written(made, format_, LENGTHS[length], output, templates), output)
@@ -119,24 +119,29 @@ def _written(
 ) -> str:
     if form is Format.json:
         return render_json(made)
-    if form is Format.markdown:
-        return markdown(made) + _report(made.advice, "markdown", length, templates, 0, color=False)
-    terminal = output is None and sys.stdout.isatty()
+    terminal = form is Format.text and output is None and sys.stdout.isatty()
     width = width_of(terminal=terminal)
     color = terminal and not os.environ.get("NO_COLOR")
-    lines = [*text_head(made, width), *_figures(made, width, terminal=terminal)]
-    lines += remarks(made, width)
-    report = _report(made.advice, "text", length, templates, width, color=color)
-    return "\n".join(lines).rstrip("\n") + "\n" + report
+    said = markdown(made) if form is Format.markdown else _text(made, width, terminal=terminal)
+    page = (
+        Page(made.advice, length, templates, width=width, color=color)  # type: ignore[arg-type]  # one of LENGTHS
+        if made.advice
+        else None
+    )
+    return with_advice(said, page, form.value)
 
 
-def _figures(made: Diagnosis, width: int, *, terminal: bool) -> Iterator[str]:
+def _text(made: Diagnosis, width: int, *, terminal: bool) -> str:
+    if not terminal:
+        return text(made, width)
+    lines = [*text_head(made, width), *_drawn(made, width), *remarks(made, width)]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _drawn(made: Diagnosis, width: int) -> Iterator[str]:
     if not made.comparison:
         return
     yield ""
-    if not terminal:
-        yield from text_table(made)
-        return
     from rich.console import Console  # noqa: PLC0415  start-up
     from rich.table import Table  # noqa: PLC0415
 
@@ -149,14 +154,3 @@ def _figures(made: Diagnosis, width: int, *, terminal: bool) -> Iterator[str]:
     with console.capture() as held:
         console.print(drawn)
     yield held.get().rstrip("\n")
-
-
-def _report(
-    doc: Advice | None, form: str, length: str, templates: Stack, width: int, *, color: bool
-) -> str:
-    if doc is None:
-        return ""
-    page = Page(doc, length, templates, width=width, color=color)  # type: ignore[arg-type]  # one of LENGTHS
-    title = say("log.head.advice")
-    shown = f"\n## {title}\n\n" if form == "markdown" else f"\n{title}\n\n"
-    return shown + FORMATS[form].write(page).rstrip("\n") + "\n"

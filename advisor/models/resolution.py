@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, RequestError, SourceFileError, UserError
 from advisor.files import compiled
+from advisor.knowledge.reach import check_path
 from advisor.knowledge.types import UNUSUAL, Knowledge, ModelRecord
 from advisor.memo import by_identity
 from advisor.models.shape import Blocks, Counts, Mla, Moe, Recurrent, Shape
@@ -146,8 +147,10 @@ def model_from_path(path: Path) -> Model:
     model, so that what hangs on it is computed once.
 
     Raises:
-        UserError: The file is missing, broken, or of an architecture nobody can size.
+        UserError: The file is missing, broken, of an architecture nobody can size, or may not be
+            read for this request.
     """
+    check_path(path)
     state = _state_of(path)
     model = _read.get(state) if state else None
     if model is None:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from advisor.advice.command_check import Checked
 from advisor.advice.document import Advice
 from advisor.reading.meanings import not_sized
+from advisor.report.clauses import escaped
 from advisor.report.figures import wrapped
 from advisor.units import typed
 
@@ -35,6 +36,15 @@ def command_lines(found: Checked) -> Iterator[str]:
         yield _HEADING[found.by is not None]
         yield ""
         yield from (f"  $ {line}" for line in typed(found.corrected).split("\n"))
+
+
+def command_markdown(found: Checked) -> str:
+    """Say the same in Markdown."""
+    said = [f"# {escaped(_verdict(found))}", f"Read as: {escaped(_read_as(found))}"]
+    said += map(escaped, _notes(found))
+    if found.corrected:
+        said += [_HEADING[found.by is not None], f"```sh\n{typed(found.corrected)}\n```"]
+    return "\n\n".join(said) + "\n"
 
 
 _HEADING = {True: "A command that starts:", False: "The same without what it does not know:"}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from advisor.report.diagnosis import Diagnosis, Row
 from advisor.report.figures import aligned, amount, count, say, wrapped
+from advisor.report.formats import FORMATS, Page
 from advisor.scenario.settings import SETTINGS
 from advisor.units import plain, typed
 
@@ -92,6 +93,22 @@ def remarks(found: Diagnosis, width: int) -> Iterator[str]:
     if found.starts:
         yield ""
         yield from (f"  $ {line}" for line in typed(found.starts).split("\n"))
+
+
+def text(found: Diagnosis, width: int) -> str:
+    """Write everything but the advice for a pipe."""
+    lines = [*text_head(found, width)]
+    lines += ["", *text_table(found)] if found.comparison else []
+    return "\n".join([*lines, *remarks(found, width)]).rstrip("\n") + "\n"
+
+
+def with_advice(said: str, page: Page | None, form: str) -> str:
+    """Add the report to what was said of a log, in the same form."""
+    if page is None:
+        return said
+    title = say("log.head.advice")
+    shown = f"\n## {title}\n\n" if form == "markdown" else f"\n{title}\n\n"
+    return said + shown + FORMATS[form].write(page).rstrip("\n") + "\n"
 
 
 def markdown(found: Diagnosis) -> str:

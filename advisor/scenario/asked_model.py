@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from advisor.errors import RequestError
+from advisor.knowledge.reach import allowed, check_path
 from advisor.knowledge.types import Knowledge
 from advisor.models.resolution import model_from_path, model_from_record
 from advisor.models.stored_tensors import Model
@@ -62,6 +63,7 @@ def _is_file_name(text: str) -> bool:
 
 
 def _from_files(text: str) -> ModelRead:
+    check_path(text)
     path = Path(text)
     if not _is_folder(text) and path.suffix not in _MODEL_FILES:
         what = "not a model file" if path.is_file() else "no such folder"
@@ -79,14 +81,14 @@ def _is_path(text: str) -> bool:
 
 def _exists(text: str) -> bool:
     try:
-        return Path(text).exists()
+        return allowed(text) and Path(text).exists()
     except (OSError, ValueError):
         return False
 
 
 def _is_folder(text: str) -> bool:
     try:
-        return Path(text).is_dir()
+        return allowed(text) and Path(text).is_dir()
     except (OSError, ValueError):
         return False
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from advisor.knowledge.cards import Cards
+from advisor.knowledge.reach import check_machine
 from advisor.knowledge.types import Knowledge
 from advisor.scenario.settings import Request
 from advisor.units import GIB
@@ -27,7 +28,8 @@ def cards_here(knowledge: Knowledge) -> Cards:
     """Give the cards of this machine.
 
     Raises:
-        UserError: It has none, none that is known, or they do not work together.
+        UserError: It has none, none that is known, they do not work together, or it may not be
+            asked for this request.
     """
     from advisor.reading.machine.mapped import local_cards  # noqa: PLC0415 - where it is asked
 
@@ -35,6 +37,7 @@ def cards_here(knowledge: Knowledge) -> Cards:
 
 
 def _machine() -> Machine:
+    check_machine()
     from advisor.reading.machine import here  # noqa: PLC0415 - where it is asked
 
     return here.this_machine()

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.units import GB, counted
+from advisor.units import GB, UnitError, counted
 
 if TYPE_CHECKING:
     from advisor.knowledge.types import Gpu, Knowledge
@@ -106,9 +106,9 @@ def _exact(value: float) -> Range:
 
 def _told(request: Request, gpu: Gpu | None, policy: Mapping[str, float]) -> RamPace:
     from advisor.reading.cpus import find_cpu  # noqa: PLC0415  read where one is named
-    from advisor.reading.ram import RamKind, read_ram  # noqa: PLC0415  likewise
+    from advisor.reading.ram import RamKind  # noqa: PLC0415  likewise
 
-    kind = (read_ram(request.ram_type)[1] if request.ram_type else None) or RamKind()
+    kind = (_kind_of(request.ram_type) if request.ram_type else None) or RamKind()
     cpu, sockets = find_cpu(request.cpu) if request.cpu else (None, 1)
     if cpu:
         _refuse_unlike(kind, cpu, sockets)
@@ -116,6 +116,16 @@ def _told(request: Request, gpu: Gpu | None, policy: Mapping[str, float]) -> Ram
     rates = _rates(kind, cpu, gpu, policy)
     bandwidth = rates * channels * _exact(_MT)
     return RamPace(bandwidth, _said(kind, cpu, rates, channels, bandwidth))
+
+
+def _kind_of(text: str) -> RamKind | None:
+    from advisor.reading.ram import read_ram  # noqa: PLC0415  likewise
+
+    try:
+        return read_ram(text)[1]
+    except UnitError:
+        hint = "Write for example DDR5-6000 x2."
+        raise RequestError(f"'{text}' is no type of system RAM", hint=hint) from None
 
 
 def _refuse_unlike(kind: RamKind, cpu: Cpu, sockets: int) -> None:

@@ -309,21 +309,22 @@ def request_from(given: Mapping[str, object], *, source: Source | None = None) -
 
 def number_problems(request: Request) -> Sequence[UserError]:
     """Find the numbers of a request that no scenario can have."""
-    problems: list[UserError] = []
-    for setting in SETTINGS.values():
-        value = getattr(request, setting.name)
-        if value is None or setting.most is None:
-            continue
-        unit = f" {setting.unit}" if setting.unit else ""
-        if value != value or value < setting.least:  # noqa: PLR0124  NaN is not itself
-            hint = f"Give at least {setting.least}{unit}."
-        elif value > setting.most:
-            hint = f"Give at most {setting.most:,}{unit}."
-        else:
-            continue
-        message = f"{setting.typed_name} is {_shown(value)}{unit}"
-        problems.append(RequestError(message, hint=hint))
-    return problems
+    found = (out_of_bounds(one, getattr(request, one.name)) for one in SETTINGS.values())
+    return [problem for problem in found if problem]
+
+
+def out_of_bounds(setting: Setting, value: float | None) -> UserError | None:
+    """Say why no number of a setting can be this; None where it may, or is not bounded."""
+    if value is None or setting.most is None:
+        return None
+    unit = f" {setting.unit}" if setting.unit else ""
+    if value != value or value < setting.least:  # noqa: PLR0124  NaN is not itself
+        hint = f"Give at least {setting.least}{unit}."
+    elif value > setting.most:
+        hint = f"Give at most {setting.most:,}{unit}."
+    else:
+        return None
+    return RequestError(f"{setting.typed_name} is {_shown(value)}{unit}", hint=hint)
 
 
 def _shown(value: float) -> str:
@@ -342,25 +343,25 @@ def _take(
         if setting:
             values.update(quantities(setting, str(value)))
         else:
-            values[key] = _typed(SETTINGS[key], value)
+            values[key] = typed_value(SETTINGS[key], value)
     except UserError as error:
         problems.append(RequestError(f"{key}: {error.message}", source=source, hint=error.hint))
     except (TypeError, ValueError, OverflowError) as error:
         problems.append(RequestError(f"{key}: {error}", source=source))
 
 
-def _typed(setting: Setting, value: object) -> object:
+def typed_value(setting: Setting, value: object) -> object:
+    """Read a plain value as its kind; raises ``TypeError`` or ``ValueError`` where it is none."""
     if setting.kind in {"text", "word"}:
         return _text(setting, value)
     if setting.kind == "switch":
-        if isinstance(value, bool):
-            return value
-        raise TypeError(f"'{value}' is neither true nor false")
+        if not isinstance(value, bool):
+            raise TypeError(f"'{value}' is neither true nor false")
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise TypeError(f"'{value}' is not a number")
-    if setting.kind == "count or all" and value == "all":
-        return value
-    return float(value) if setting.kind == "number" else _whole(value)
+    whole = setting.kind == "count or all" and value == "all"
+    return value if whole else float(value) if setting.kind == "number" else _whole(value)
 
 
 def _text(setting: Setting, value: object) -> str:

@@ -1,0 +1,210 @@
+"""``advisor serve``: the questions over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli.options import KnowledgeFolder, RulesFolder, TemplatesFolder
+from advisor.errors import RequestError
+from advisor.units import UnitError, parse_quantity
+
+if TYPE_CHECKING:
+    from advisor.service.app import Limits
+    from advisor.service.workers import Setup
+
+EXTRA = "Install it with the extra: pip install 'advisor[{0}]'."
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_STOP_S = 10
+_MOST_CONNECTIONS = 1_000
+
+
+WorkersCount = Annotated[
+    int | None,
+    typer.Option(
+        help="Processes that answer. (default: one for each processor)",
+        min=1,
+        max=256,
+        show_default=False,
+    ),
+]
+TimeLimit = Annotated[float, typer.Option(help="Seconds for one question.", min=0.1, max=3_600)]
+AllowFiles = Annotated[
+    bool,
+    typer.Option(
+        "--allow-files", help="Questions may name files of this machine and its card (local)."
+    ),
+]
+AllowHub = Annotated[
+    bool, typer.Option("--allow-hub", help="Read unknown models from Hugging Face.")
+]
+TrustedHosts = Annotated[
+    list[str] | None, typer.Option(help="Another name under which it may be asked; repeatable.")
+]
+
+
+def serve(
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; 0.0.0.0 is every one of this machine.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Port to listen at; 0 takes a free one.", min=0, max=65_535)
+    ] = 8765,
+    workers: WorkersCount = None,
+    time_limit: TimeLimit = 30,
+    body_limit: Annotated[str, typer.Option(help="The longest body of a question.")] = "1MB",
+    allow_files: AllowFiles = False,
+    allow_hub: AllowHub = False,
+    trusted_host: TrustedHosts = None,
+    rules: RulesFolder = None,
+    templates: TemplatesFolder = None,
+    knowledge: KnowledgeFolder = None,
+) -> None:
+    """Answer questions over HTTP: JSON, pages, many lines at once; a page to ask from at /.
+
+    Only this machine can ask unless --host says otherwise, and only by names. It stops at
+    Ctrl-C or SIGTERM when what is under way is answered. The log is JSON on standard output.
+    """
+    require("serve", "starlette", "uvicorn", "markdown_it")
+    from advisor.service.app import Limits  # noqa: PLC0415  an extra
+    from advisor.service.workers import Setup  # noqa: PLC0415
+
+    setup = Setup(
+        rules=tuple(rules or ()),
+        templates=tuple(templates or ()),
+        knowledge=tuple(knowledge or ()),
+        files=allow_files,
+        hub=allow_hub,
+    )
+    limits = Limits(body_bytes=_bytes(body_limit))
+    hosts = () if host not in _LOOPBACK else (*_LOOPBACK, *(trusted_host or ()))
+    with _listening(host, port) as listening:
+        running = _run(setup, limits, workers or _processors(), time_limit, hosts, listening)
+        asyncio.run(running)
+
+
+def require(extra: str, *modules: str) -> None:
+    """See that the packages of an extra are there.
+
+    Raises:
+        RequestError: One is not.
+    """
+    from importlib.util import find_spec  # noqa: PLC0415  for the commands of an extra
+
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise RequestError(f"{', '.join(missing)} is not installed", hint=EXTRA.format(extra))
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _bytes(text: str) -> int:
+    hint = "Write a size, for example 1MB."
+    try:
+        size = parse_quantity(text)
+    except UnitError as wrong:
+        raise RequestError(f"--body-limit: {wrong}", hint=hint) from None
+    if size.dimension not in {"memory", "count"} or size.value < 1:
+        raise RequestError(f"--body-limit is '{text}'", hint=hint)
+    return int(size.value)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Take the port at once, so that one in use is told before anything is loaded.
+
+    Raises:
+        RequestError: It cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # no delays, then
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(2_048)
+    except OSError as bad:
+        made.close()
+        raise RequestError(
+            f"cannot listen at {host} port {port}: {bad.strerror or bad}",
+            hint="Name another --host or --port.",
+        ) from None
+    return made
+
+
+async def _run(
+    setup: Setup,
+    limits: Limits,
+    count: int,
+    limit_s: float,
+    hosts: tuple[str, ...],
+    listening: socket.socket,
+) -> None:
+    from advisor.service.app import application  # noqa: PLC0415
+    from advisor.service.watch import line  # noqa: PLC0415
+    from advisor.service.workers import Workers  # noqa: PLC0415
+
+    pool = Workers(setup, count, limit_s)
+    try:
+        await pool.start()
+        _log(line("started", url=_url(listening), workers=count, **pool.versions))
+        sys.stderr.write(f"advisor answers at {_url(listening)} (Ctrl-C stops it)\n")
+        app = application(pool, limits=limits, log=_log, hosts=hosts)
+        await _serve(app, listening, lambda text: _log(line("server", message=text)))
+        _log(line("stopped"))
+    finally:
+        await pool.stop()
+
+
+async def _serve(app: object, listening: socket.socket, told: Callable[[str], None]) -> None:
+    import uvicorn  # noqa: PLC0415
+
+    config = uvicorn.Config(
+        app,  # type: ignore[arg-type]  # an ASGI application
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=_STOP_S,
+    )
+    logger = logging.getLogger("uvicorn.error")
+    logger.propagate = False
+    logger.addHandler(_Passing(told))
+    for kind in (signal.SIGINT, signal.SIGTERM):  # the server raises them again at its end
+        signal.signal(kind, lambda *_: None)
+    await uvicorn.Server(config).serve(sockets=[listening])
+
+
+class _Passing(logging.Handler):
+    """Passes the server's own remarks on as lines of the log."""
+
+    def __init__(self, told: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._told = told
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._told(record.getMessage())
+
+
+def _log(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _url(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,173 @@
+"""A question answered: through the API, as bytes of a form, with a status of HTTP."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from advisor.api import Session
+from advisor.errors import Problems, RequestError, UserError, visible
+from advisor.knowledge.reach import NotAllowedError
+from advisor.report.formats import render_json
+from advisor.service.questions import FORMS, QUESTIONS
+
+MOST_LINE = 65_536
+"""Bytes of a line of ``/bulk``."""
+
+
+class Asked(Struct, frozen=True):
+    """One question as it goes to whoever answers it."""
+
+    question: str
+    given: Mapping[str, Any]
+    form: str = "json"
+    length: str = ""
+    """How much of a report a page has; empty: as the command."""
+    lines: Sequence[bytes] | None = None
+    """Where it is a part of ``/bulk``: its lines, each with settings of its own."""
+
+
+class Answer(Struct, frozen=True):
+    """What comes of it."""
+
+    body: bytes
+    status: int = 200
+    media: str = FORMS["json"]
+    bug: str = ""
+    """Where the fault is ours: the traceback, for the log alone."""
+
+
+def answer(session: Session, asked: Asked) -> Answer:
+    """Answer a question; whatever goes wrong is an answer too."""
+    try:
+        if asked.lines is not None:
+            return _lines(session, asked.question, asked.lines)
+        found = _ask(session, asked.question, asked.given)
+        return Answer(_written(found, asked).encode("utf-8", "replace"), media=FORMS[asked.form])
+    except UserError as wrong:
+        return refusal(wrong)
+    except OSError as bad:
+        return refusal(UserError(_plainly(bad)))
+    except Exception:  # noqa: BLE001  told in the log, never to who asks
+        return failure(traceback.format_exc())
+
+
+def _ask(session: Session, question: str, given: Mapping[str, Any]) -> Any:
+    """Put the question to the API."""
+    missing = [name for name in QUESTIONS[question].needed if given.get(name) is None]
+    if missing:
+        raise RequestError(f"{' and '.join(missing)} must be stated", hint=_example(question))
+    method: Callable[..., Any] = getattr(session, question.replace("-", "_"))
+    subject = {"models-for": "gpu", "gpus-for": "model", "check-command": "command"}
+    first = subject.get(question, "log" if question == "diagnose" else None)
+    if first is None:
+        return method(**given)
+    return method(given[first], **{name: one for name, one in given.items() if name != first})
+
+
+def _example(question: str) -> str:
+    examples = {"gpu": "RTX 4090", "model": "llama-3-8b", "command": "vllm serve ...", "log": "..."}
+    stated = ", ".join(f'"{name}": "{examples[name]}"' for name in QUESTIONS[question].needed)
+    return f"For example {{{stated}}}."
+
+
+def _written(found: Any, asked: Asked) -> str:
+    if not hasattr(found, "written"):
+        return render_json(found)
+    form = asked.form
+    pages = QUESTIONS[asked.question].has_length and form != "json" and asked.length
+    more = (asked.length,) if pages else ()
+    if form == "html" and asked.question != "advise":
+        from advisor.service.pages import page_of  # noqa: PLC0415  only where it is asked for
+
+        return page_of(found.written("markdown", *more))
+    text: str = found.written(form, *more)
+    return text
+
+
+# ---- many at once
+
+
+def _lines(session: Session, question: str, lines: Sequence[bytes]) -> Answer:
+    """Answer lines of ``/bulk``: a line for each, what is wrong alone on its own."""
+    answered = [_line(session, question, line) for line in lines]
+    bugs = [bug for _, bug in answered if bug]
+    return Answer(b"".join(line for line, _ in answered), bug=bugs[0] if bugs else "")
+
+
+def _line(session: Session, question: str, line: bytes) -> tuple[bytes, str]:
+    name: object = None
+    try:
+        given = read_object(line, "the line", most=MOST_LINE)
+        name = given.pop("id", None)
+        if not (name is None or isinstance(name, str | int | float)):
+            name = None
+            raise RequestError("id must be a text or a number")  # noqa: TRY301
+        found = _ask(session, question, given)
+        doc = found.to_dict() if hasattr(found, "to_dict") else msgspec.to_builtins(found)
+        return _json({"id": name} | doc | {"id": name, "error": None}), ""
+    except (UserError, OSError) as wrong:
+        told = wrong if isinstance(wrong, UserError) else UserError(_plainly(wrong))
+        return _json({"id": name, "error": error_doc(told)}), ""
+    except Exception:  # noqa: BLE001  one line must not cost the others
+        return _json({"id": name, "error": _BUG}), traceback.format_exc()
+
+
+def read_object(content: bytes, what: str, *, most: int) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        RequestError: It is none, or too long.
+    """
+    if len(content) > most:
+        raise RequestError(f"{what} is longer than {most:,} bytes")
+    try:
+        found = msgspec.json.decode(content)
+    except (ValueError, RecursionError) as bad:
+        raise RequestError(f"{what} is not JSON: {visible(str(bad))}") from None
+    if not isinstance(found, dict):
+        kind = "a list" if isinstance(found, list) else "a single value"
+        raise RequestError(f"{what} holds {kind}, not an object", hint='Write {"name": value}.')
+    return found
+
+
+# ---- what is wrong
+
+
+_BUG = {
+    "message": "advisor failed here, and that is a bug in advisor.",
+    "hint": "Its log says more.",
+    "errors": [],
+}
+
+
+def error_doc(wrong: UserError) -> dict[str, Any]:
+    """Tell what is wrong: all of it as one message, and each by itself."""
+    several = wrong.errors if isinstance(wrong, Problems) else [wrong]
+    each = [{"message": one.message, "hint": one.hint} for one in several]
+    hint = several[0].hint if len(several) == 1 else ""
+    return {"message": wrong.message, "hint": hint, "errors": each}
+
+
+def refusal(wrong: UserError, status: int = 0) -> Answer:
+    """Tell whoever asks what is wrong with the question."""
+    several = wrong.errors if isinstance(wrong, Problems) else [wrong]
+    barred = all(isinstance(one, NotAllowedError) for one in several)
+    return Answer(_json(error_doc(wrong)), status or (403 if barred else 422))
+
+
+def failure(bug: str, status: int = 500, message: str = "") -> Answer:
+    """Tell that the fault is ours; why stands in the log alone."""
+    return Answer(_json({**_BUG, "message": message} if message else _BUG), status, bug=bug)
+
+
+def _plainly(bad: OSError) -> str:
+    return bad.strerror or "a file or connection failed"
+
+
+def _json(doc: object) -> bytes:
+    return msgspec.json.encode(doc) + b"\n"

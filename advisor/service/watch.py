@@ -1,0 +1,146 @@
+"""What stands around every request: whose host it names, safe headers, a line of log, counts."""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from advisor.errors import RequestError
+from advisor.service.answers import failure, refusal
+from advisor.service.metrics import Metrics
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+Log = Callable[[str], None]
+"""Takes one line, without its end."""
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
+_POLICY = b"content-security-policy"
+_NO_SCRIPTS = (
+    b"default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
+)
+OTHER = "other"
+"""The route of what is none."""
+
+
+def line(event: str, **told: object) -> str:
+    """Write a line of the log: JSON with the time, what happened, and what is known of it."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return json.dumps({"time": now, "event": event, **told}, default=str)
+
+
+class Watched:
+    """An application with all this around it."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        metrics: Metrics,
+        log: Log,
+        routes: Collection[str],
+        hosts: Collection[str],
+    ) -> None:
+        """Put it around.
+
+        Args:
+            app: The application.
+            metrics: Where requests are counted.
+            log: Takes the lines of the log.
+            routes: Paths that are counted by name.
+            hosts: Names under which the service is asked; empty: any.
+        """
+        self._app, self._metrics, self._log = app, metrics, log
+        self._routes, self._hosts = frozenset(routes), frozenset(hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, sent = time.perf_counter(), _Sent(send)
+        self._metrics.in_flight += 1
+        try:
+            if self._is_strange(scope):
+                await _refuse_host(sent)
+            else:
+                await self._app(scope, receive, sent)
+        except Exception:  # noqa: BLE001  the last line of defence
+            self._log(line("bug", path=scope["path"], traceback=traceback.format_exc()))
+            if not sent.status:
+                await _say(sent, failure("").body, 500)
+        finally:
+            self._metrics.in_flight -= 1
+            self._note(scope, sent, time.perf_counter() - began)
+
+    def _note(self, scope: Scope, sent: _Sent, seconds: float) -> None:
+        path: str = scope["path"]
+        route = path if path in self._routes else OTHER
+        self._metrics.note(route, _method(scope), sent.status, seconds)
+        self._log(
+            line(
+                "request",
+                method=scope["method"],
+                path=path[:200],
+                status=sent.status,
+                ms=round(seconds * 1e3, 2),
+                bytes=sent.bytes,
+                client=(scope.get("client") or ("",))[0],
+            )
+        )
+
+    def _is_strange(self, scope: Scope) -> bool:
+        """Whether a page of somebody else may have sent a browser here, under a name of its own."""
+        if not self._hosts:
+            return False
+        stated = next((v for k, v in scope["headers"] if k == b"host"), b"").decode("latin-1")
+        name = stated.rpartition(":")[0] if stated.rpartition(":")[2].isdecimal() else stated
+        return name.strip("[]").casefold() not in self._hosts
+
+
+_METHODS = frozenset({"GET", "HEAD", "POST"})
+
+
+def _method(scope: Scope) -> str:
+    return scope["method"] if scope["method"] in _METHODS else OTHER
+
+
+class _Sent:
+    """Passes an answer on, and remembers its status and size."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+        self.bytes = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = [*message.get("headers", ()), *_HEADERS]
+            if _POLICY not in dict(headers):
+                headers.append((_POLICY, _NO_SCRIPTS))
+            message = {**message, "headers": headers}
+        else:
+            self.bytes += len(message.get("body", b""))
+        await self._send(message)
+
+
+async def _refuse_host(send: Send) -> None:
+    wrong = RequestError(
+        "this host name is not known here",
+        hint="Ask 127.0.0.1 or localhost, or start with --trusted-host NAME.",
+    )
+    await _say(send, refusal(wrong, 421).body, 421)
+
+
+async def _say(send: Send, body: bytes, status: int) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

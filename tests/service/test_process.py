@@ -1,0 +1,66 @@
+"""The service as a process: workers that are replaced, and a stop in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from advisor.service.answers import Asked
+from advisor.service.workers import Setup, Workers
+from tests.cli.running import run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.loopback
+def test_it_answers_and_stops_when_it_is_told(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "advisor", "serve", "--port", "0", "--workers", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, **pipes) as process:  # type: ignore[call-overload]
+        url = json.loads(process.stdout.readline())["url"]
+        asked = f"{url}/estimate?gpu=RTX+4090&model=llama-3-8b"
+        with urllib.request.urlopen(asked) as got:  # noqa: S310  this machine
+            assert json.load(got)["memory"]["required_bytes"] > 2**32
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+    events = [json.loads(line)["event"] for line in out.splitlines()]
+    assert (process.returncode, events) == (0, ["request", "stopped"])
+    assert err == f"advisor answers at {url} (Ctrl-C stops it)\n"
+
+
+def test_a_worker_that_takes_too_long_or_dies_is_replaced() -> None:
+    async def asked() -> None:
+        pool = Workers(Setup(), 1, 30)
+        await pool.start()
+        quick = Asked("estimate", {"model": "llama-3-8b"})
+        pool._limit_s = 0.01
+        late = await pool.ask(Asked("models-for", {"gpu": "T4"}))
+        assert (late.status, b"No answer within" in late.body) == (504, True)
+        pool._limit_s = 30
+        assert (await pool.ask(quick)).status == 200
+        assert pool.restarts == 1
+        await pool.stop()
+        assert all(one.died() for one in pool._every)
+
+    asyncio.run(asked())
+
+
+def test_wrong_folders_and_ports_are_told_at_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    got = run(capsys, "serve", "--port", "0", "--body-limit", "much")
+    assert (got.code, "--body-limit" in got.err) == (1, True)
+    got = run(capsys, "serve", "--host", "192.0.2.1", "--port", "0")
+    assert (got.code, "cannot listen at 192.0.2.1" in got.err) == (1, True)
+    (tmp_path / "bad.yaml").write_text("- rule: [")
+    got = run(capsys, "serve", "--port", "0", "--workers", "1", "--rules", str(tmp_path))
+    assert (got.code, "bad.yaml" in got.err) == (1, True)
