@@ -1,8 +1,8 @@
 """Load on ``advisor serve``: answers a second, how long they take, and memory over a long run.
 
-python benchmarks/serve.py                         estimate, advise and both, on two workers
-python benchmarks/serve.py --long 1000000          memory while so many are asked
-python benchmarks/serve.py --contract 10000        requests drawn from the OpenAPI document
+python -m benchmarks.serve                         estimate, advise and both, on two workers
+python -m benchmarks.serve --long 1000000          memory while so many are asked
+python -m benchmarks.serve --contract 10000        requests drawn from the OpenAPI document
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def run_load(port: int, pid: int, count: int, connections: int) -> None:
     """Print a row for each kind of question."""
     for name in ("estimate", "advise", "both"):
         make = known_names(name, 1)
-        count = count if name == "estimate" else min(count, 4_000)
-        asyncio.run(load(port, make, min(count, 2_000), connections))
+        count = count if name == "estimate" else min(count, 1_500)
+        asyncio.run(load(port, make, min(count, 1_600), connections))
         used, began = seconds_used(pid), time.perf_counter()
         times, statuses = asyncio.run(load(port, make, count, connections))
         wall = time.perf_counter() - began

@@ -72,6 +72,8 @@ def serve(
 
     Only this machine can ask unless --host says otherwise, and only by names. It stops at
     Ctrl-C or SIGTERM when what is under way is answered. The log is JSON on standard output.
+
+    Example: advisor serve --port 8080 --workers 2
     """
     require("serve", "starlette", "uvicorn", "markdown_it")
     from advisor.service.app import Limits  # noqa: PLC0415  an extra

@@ -295,7 +295,7 @@ def test_every_command_of_the_page_is_answered(service: Service, line: str) -> N
 
 
 def test_drawn_requests_break_no_promise(service: Service) -> None:
-    """A few; ``benchmarks/serve.py --contract 10000`` asks a server so many."""
+    """A few; ``python -m benchmarks.serve --contract 10000`` asks a server so many."""
     spec, drawn_by = document(), random.Random(7)
     for _ in range(60):
         drawn = draw(spec, drawn_by)
