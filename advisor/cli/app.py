@@ -69,7 +69,12 @@ _GROUPED = {
         "update": "knowledge.update",
         "age": "knowledge.age",
     },
-    "measure": {"add": "measure.add", "list": "measure.list_", "remove": "measure.remove"},
+    "measure": {
+        "add": "measure.add",
+        "run": "measure_run.run",
+        "list": "measure.list_",
+        "remove": "measure.remove",
+    },
     "rules": {
         "check": "rules_check.check",
         "format": "rules_check.format_",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from advisor.scenario.scenario import Scenario
 
 FRAMEWORK = "llama.cpp"
+OLLAMA = "Ollama"
 LOGICAL_BATCH = 2048
 """Its n_batch."""
 _PAD_TOKENS = 256
