@@ -89,6 +89,17 @@ class Session:
             "templates_sha256": self.advisor.templates_sha256,
         }
 
+    @property
+    def names(self) -> Mapping[str, list[str]]:
+        """What is known by name: cards, models, weight formats and frameworks."""
+        known = self.advisor.knowledge
+        return {
+            "gpu": list(known.gpus),
+            "model": list(known.models),
+            "precision": list(known.formats),
+            "framework": list(known.frameworks),
+        }
+
     def _reach(self) -> AbstractContextManager[None]:
         """Keep a question to names, where this session does not read files."""
         read_before = (user_cache_dir() / "hub",) if self._hub else ()

@@ -22,6 +22,7 @@ from advisor.service.answers import Answer, Asked, read_object, refusal
 from advisor.service.metrics import MEDIA, Metrics
 from advisor.service.negotiation import form_wanted
 from advisor.service.openapi import document
+from advisor.service.pages import page_to_ask
 from advisor.service.questions import FORMS, QUESTIONS, Question, from_query
 from advisor.service.watch import Log, Watched, line
 from advisor.service.workers import Answering
@@ -50,6 +51,7 @@ class Service:
         self._began = time.monotonic()
         self._code = code_sha256()
         self._openapi = msgspec.json.encode(document())
+        self._page, self._policy = page_to_ask(workers.names)
 
     # ---- questions
 
@@ -125,6 +127,11 @@ class Service:
 
     # ---- about the service
 
+    async def page(self, _request: Request) -> Response:
+        """Give the page to ask from."""
+        policy = {"Content-Security-Policy": self._policy}
+        return Response(self._page, headers=policy, media_type=FORMS["html"])
+
     async def openapi(self, _request: Request) -> Response:
         """Give the OpenAPI document."""
         return Response(self._openapi, media_type=FORMS["json"])
@@ -173,6 +180,7 @@ def application(
     ]
     routes = [
         *asked,
+        Route("/", service.page),
         Route("/bulk", service.bulk, methods=["POST"]),
         Route("/openapi.json", service.openapi),
         Route("/health", service.health),

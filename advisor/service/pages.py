@@ -1,8 +1,13 @@
-"""Pages of HTML made of an answer's Markdown, in the manner of the reports."""
+"""Pages of HTML: one to ask from, and those made of an answer's Markdown."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -26,3 +31,26 @@ def page_of(markdown: str) -> str:
         f"<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
         f"<body>\n{body}</body>\n</html>\n"
     )
+
+
+def page_to_ask(names: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+    """Give the page to ask from, and the policy under which its own script runs and no other.
+
+    Args:
+        names: Setting -> what is known, which the page offers while one types.
+    """
+    page = Path(__file__).with_name("ask.html").read_text(encoding="utf-8")
+    lists = "".join(_listed(f"{name}s", known) for name, known in names.items())
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    )
+    return page.replace("<!--names-->", lists), policy
+
+
+def _listed(name: str, known: Sequence[str]) -> str:
+    options = "".join(f'<option value="{html.escape(one)}">' for one in known)
+    return f'<datalist id="{name}">{options}</datalist>\n'

@@ -131,6 +131,8 @@ def from_query(question: Question, pairs: Sequence[tuple[str, str]]) -> dict[str
     """
     given: dict[str, Any] = {}
     for name, text in pairs:
+        if not text:
+            continue  # a field of a form that was left empty
         setting = question.settings.get(name)
         if isinstance(setting, Wanted) and setting.several:
             given.setdefault(name, []).append(text)

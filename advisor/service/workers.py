@@ -61,6 +61,7 @@ class Ready(Struct, frozen=True):
     """What a worker says when it has loaded."""
 
     versions: dict[str, str]
+    names: dict[str, list[str]]
     refused: str = ""
     """Why it could not load."""
     bug: bool = False
@@ -70,6 +71,7 @@ class Answering(Protocol):
     """Whoever answers questions: processes, or a test in their place."""
 
     versions: dict[str, str]
+    names: dict[str, list[str]]
     restarts: int
 
     async def ask(self, asked: Asked) -> Answer:
@@ -88,9 +90,9 @@ def work(setup: Setup, pipe: Connection) -> None:
     try:
         session = setup.session()
         answer(session, Asked("advise", _FIRST))
-        ready = Ready(dict(session.versions))
+        ready = Ready(dict(session.versions), dict(session.names))
     except AdvisorError as wrong:
-        ready = Ready({}, str(wrong), bug=not isinstance(wrong, UserError))
+        ready = Ready({}, {}, str(wrong), bug=not isinstance(wrong, UserError))
     pipe.send_bytes(msgspec.msgpack.encode(ready))
     decoder = msgspec.msgpack.Decoder(Asked)
     with contextlib.suppress(EOFError, OSError):
@@ -151,6 +153,7 @@ class Workers:
     def __init__(self, setup: Setup, count: int, limit_s: float) -> None:
         """Take note of them; ``start`` starts them."""
         self.versions: dict[str, str] = {}
+        self.names: dict[str, list[str]] = {}
         self.restarts = 0
         self.waiting = 0
         self._limit_s = limit_s
@@ -171,7 +174,7 @@ class Workers:
         for ready in await asyncio.gather(*(run(self._threads, one.start) for one in self._every)):
             if ready.refused:
                 raise (EngineError if ready.bug else UserError)(ready.refused)
-            self.versions = ready.versions
+            self.versions, self.names = ready.versions, ready.names
         for one in self._every:
             self._idle.put_nowait(one)
 

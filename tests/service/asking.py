@@ -25,6 +25,7 @@ class Here:
     def __init__(self, own: Session | None = None) -> None:
         self.session = own or session()
         self.versions = dict(self.session.versions)
+        self.names = dict(self.session.names)
         self.restarts = self.waiting = 0
         self.asked: list[Asked] = []
 
