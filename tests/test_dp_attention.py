@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from advisor.errors import UserError
 from advisor.estimator.memory import estimate_memory
+from advisor.estimator.speed import estimate_speed
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.load import load_knowledge
 from advisor.reading.pasted_request import asked_by, read_pasted
@@ -65,14 +66,19 @@ def test_the_command_is_read_back(framework: str, kv_cache: str | None) -> None:
     ("command", "cards", "split", "batch"),
     [
         ("vllm serve deepseek-ai/DeepSeek-R1 -dp 8 -ep --max-num-seqs 4", 8, "dp-attention", 32),
-        ("vllm serve Qwen/Qwen3-32B -dp 2 --max-num-seqs 4", 1, None, 4),
+        ("vllm serve Qwen/Qwen3-32B -dp 2 --max-num-seqs 4", 2, "data", 8),
+        ("sglang serve --model-path Qwen/Qwen3-30B-A3B --dp-size 2", 1, None, None),
+        ("sglang serve --model-path Qwen/Qwen3-32B --tp 2 --dp-size 2", 2, "tensor", None),
         ("vllm serve deepseek-ai/DeepSeek-R1 -tp 8 -ep --max-num-seqs 4", 8, "tensor", 4),
         (
             ("sglang serve --model-path deepseek-ai/DeepSeek-R1 --tp 8 --dp-size 8 "
             "--enable-dp-attention --max-running-requests 64"),
             8, "dp-attention", 64,
         ),
-        ("sglang serve --model-path Qwen/Qwen3-32B --dp-size 2", 1, None, None),
+        (
+            "sglang serve --model-path Qwen/Qwen3-32B --dp-size 2 --max-running-requests 4",
+            2, "data", 8,
+        ),
     ],
 )  # fmt: skip
 def test_what_people_type_is_read(
@@ -81,7 +87,7 @@ def test_what_people_type_is_read(
     asked = asked_by(read_pasted(command), load_knowledge())
     found = (asked.cards, asked.settings.get("split"), asked.settings.get("batch"))
     assert found == (cards, split, batch)
-    assert bool(asked.not_sized) == (cards == 1)
+    assert bool(asked.not_sized) == (split in {None, "tensor"} and "dp-size" in command)
 
 
 def test_dense_models_and_unequal_cards_are_refused_with_what_can_be() -> None:
@@ -90,3 +96,30 @@ def test_dense_models_and_unequal_cards_are_refused_with_what_can_be() -> None:
         with pytest.raises(UserError) as told:
             resolve(asked, load_knowledge())
         assert "tensor" in str(told.value.hint)
+
+
+COPIES = Request(
+    gpu="4x L40S", model="llama-3.1-8b", precision="FP16", batch=64, context=8192, split="data"
+)
+
+
+@pytest.mark.parametrize("framework", ["vLLM", "SGLang"])
+def test_each_copy_is_one_card_with_its_share_of_the_requests(framework: str) -> None:
+    known = load_knowledge()
+    copies = resolve(replace(COPIES, framework=framework), known)
+    alone = resolve(replace(COPIES, framework=framework, gpu="L40S", batch=16, split=None), known)
+    memory, one = estimate_memory(copies, known), estimate_memory(alone, known)
+    assert {card.required_bytes for card in memory.per_gpu} == {one.per_gpu[0].required_bytes}
+    speed, single = estimate_speed(copies, memory, known), estimate_speed(alone, one, known)
+    assert speed
+    assert single
+    assert speed.decode_tok_s == single.decode_tok_s
+    assert speed.aggregate_tok_s.estimate == pytest.approx(4 * single.aggregate_tok_s.estimate)
+    asked = asked_by(read_pasted(command_for(copies)), known)
+    assert (asked.cards, asked.settings["split"], asked.settings["batch"]) == (4, "data", 64)
+
+
+def test_experts_are_not_copied() -> None:
+    with pytest.raises(UserError, match="has experts") as told:
+        resolve(replace(COPIES, model="Qwen3-30B-A3B", framework="vLLM"), load_knowledge())
+    assert "dp-attention" in str(told.value.hint)

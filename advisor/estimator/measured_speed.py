@@ -126,7 +126,7 @@ def with_measured(
     decode = _nearest(measured.decode, setup, scenario.depth_tokens, most_apart)
     if decode:
         figure = _figure(decode, spread, speed.decode_tok_s)
-        speed = replace(speed, decode_tok_s=figure, aggregate_tok_s=_times(figure, scenario.batch))
+        speed = replace(speed, decode_tok_s=figure, aggregate_tok_s=times(figure, scenario.batch))
     prefill = _nearest(measured.prefill, setup, 0, 0)
     if prefill and speed.prefill_tok_s:
         speed = replace(speed, prefill_tok_s=_figure(prefill, spread, speed.prefill_tok_s))
@@ -179,7 +179,7 @@ def _figure(figures: Sequence[UserFigure], spread: _Range, estimate: Figure) -> 
     return Figure(speed, speed * spread[0], speed * spread[1], "measured", plain(source), modelled)
 
 
-def _times(figure: Figure, batch: int) -> Figure:
+def times(figure: Figure, batch: int) -> Figure:
     """Give the sum over the batch of what one stream gets."""
     if batch == 1:
         return figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ from advisor.runtimes import runtime_of
 from advisor.runtimes.base import CacheShape, Cells, Range, Weights
 from advisor.scenario.figures import UNCHECKED, CacheRoom, CardMemory, Memory
 from advisor.scenario.scenario import (
+    divides_requests,
     holding,
     is_pipeline,
     sequences_of_a_rank,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _OVERHEAD = "overhead: the runtime's own memory, published as a range"
 _TENSOR = "shards: norms and other small tensors are taken as split too"
 _ATTENTION = "shards: all but the routed experts is taken to lie on every card"
+_DIVIDED: Mapping[str | None, tuple[str, ...]] = {"dp-attention": (_ATTENTION,), "data": ()}
 _COMMUNICATION = "overhead: with the buffers between cards, a wide range from few published logs"
 _COMMUNICATION_UNKNOWN = (
     "overhead: without the buffers between cards, for which no figure is held here"
@@ -222,7 +224,7 @@ def _shares(scenario: Scenario, fixed: Fixed, cells: Cells) -> list[_Share]:
     if len(shares) == cards:
         return shares
     whole = shares[0]
-    if split_of(scenario) == "dp-attention":
+    if divides_requests(scenario):
         routed = fixed.weights.expert_sums[-1]
         each = whole.weights - routed + -(-routed // cards)
         return [_Share(each, whole.kv_cache, 0) for _ in range(cards)]
@@ -243,8 +245,7 @@ def _add_compute(demand: _Demand, scenario: Scenario, found: Range, knowledge: K
     if scenario.gpus == 1:
         return
     if not splits_by_layer(scenario):
-        attention = split_of(scenario) == "dp-attention"
-        demand.approximate += (_ATTENTION if attention else _TENSOR,)
+        demand.approximate += _DIVIDED.get(split_of(scenario), (_TENSOR,))
     if trades(scenario):
         known = communication(scenario.backend, knowledge.policy).central
         demand.approximate += (_COMMUNICATION if known else _COMMUNICATION_UNKNOWN,)
@@ -349,7 +350,7 @@ def _room(scenario: Scenario, demand: _Demand, each: Sequence[CardMemory]) -> Ca
     if any(card.kv_cache_bytes <= 0 for card in each):
         return None
     batch = sequences_of_a_rank(scenario)
-    if split_of(scenario) == "dp-attention":
+    if divides_requests(scenario):
         batch *= scenario.gpus
     shares = [
         (max(card.usable_bytes - card.required_bytes + taken, 0) * batch, taken)

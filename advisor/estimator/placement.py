@@ -302,7 +302,8 @@ def splits_by_layer(scenario: Scenario) -> bool:
 
 def trades(scenario: Scenario) -> bool:
     """Whether the cards pass on results through a library with buffers of its own."""
-    return scenario.gpus > 1 and (is_pipeline(scenario) or not splits_by_layer(scenario))
+    shared = is_pipeline(scenario) or not splits_by_layer(scenario)
+    return scenario.gpus > 1 and shared and split_of(scenario) != "data"
 
 
 def communication(backend: str | None, policy: Mapping[str, float]) -> Range:

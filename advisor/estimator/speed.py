@@ -20,7 +20,7 @@ from math import exp, hypot, log
 from msgspec.structs import replace
 
 from advisor.estimator.kv_cache import kv_read_bytes
-from advisor.estimator.measured_speed import Measured, with_measured
+from advisor.estimator.measured_speed import Measured, times, with_measured
 from advisor.estimator.placement import splits_by_layer
 from advisor.estimator.speed_prefill import Reached, prompt_seconds, work_of
 from advisor.estimator.speed_rates import Rate, Speeds, speeds_of
@@ -31,7 +31,7 @@ from advisor.knowledge.types import Knowledge
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights
 from advisor.scenario.figures import Evidence, Figure, Memory, Span, Speed
-from advisor.scenario.scenario import Scenario, is_split, split_of, with_batch
+from advisor.scenario.scenario import Scenario, is_split, sequences_of_a_rank, split_of, with_batch
 from advisor.units import GIB, plain
 
 
@@ -127,8 +127,8 @@ def _slowest(figures: Sequence[Figure | None]) -> Figure | None:
     return _rough(min(known, key=lambda figure: figure.estimate))
 
 
-_TIMED_SPLITS = frozenset({"layer", "tensor"})
-"""Splits that measurements were published of."""
+_TIMED_SPLITS = frozenset({"layer", "tensor", "data"})
+"""Splits that measurements were published of, and copies, each as fast as one card."""
 _UNTIMED = {
     "row": "speed of a split by rows",
     "dp-attention": "speed of attention data parallel",
@@ -173,6 +173,10 @@ def _plain_speed(
         return speed_of_unequal(
             scenario, memory, lambda one: estimate_speed(one, memory, knowledge)
         )
+    if split_of(scenario) == "data":
+        alone = with_batch(replace(scenario, gpus=1, split=None), sequences_of_a_rank(scenario))
+        one = _plain_speed(alone, memory, speeds, knowledge)
+        return one and replace(one, aggregate_tok_s=times(one.decode_tok_s, scenario.batch))
     rate = rate_of(scenario, speeds)
     if speeds is None or rate is None:
         return None

@@ -15,6 +15,7 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "kv": ("kv_cache_k", "kv_cache_v"), "kv_k": ("kv_cache_k",), "kv_v": ("kv_cache_v",),
     "gpus": ("gpus",), "tensor_ranks": ("gpus", "split"), "pipeline_ranks": ("gpus", "split"),
     "data_ranks": ("gpus", "split"), "expert_ranks": ("gpus", "split"),
+    "replicas": ("gpus", "split"), "slots_of_a_copy": ("batch", "split"),
     "slots_of_a_rank": ("batch",),
     "stated_slots_of_a_rank": ("batch",),
     "split_mode": ("split",), "card_shares": ("gpus",), "cuda_devices": ("gpus",),

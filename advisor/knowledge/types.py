@@ -49,7 +49,7 @@ UNUSUAL = "unusual-figure"  # a problem that is told and does not keep knowledge
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 Segment = Literal["consumer", "mobile", "workstation", "datacenter", "edge", "apple"]
 Modality = Literal["text", "vision", "audio", "embedding"]
-Split = Literal["layer", "row", "tensor", "dp-attention"]
+Split = Literal["layer", "row", "tensor", "data", "dp-attention"]
 """How several cards share a model: whole layers, rows of every matrix, or every tensor."""
 SPLITS: tuple[Split, ...] = get_args(Split)
 TensorHeads = Literal["copied", "whole", "uneven"]

@@ -49,6 +49,8 @@ class Meant(Struct):
     """Ranks that each attend to requests of their own, where it is so told."""
     batch_of_a_rank: bool = False
     """Whether the sequences are counted for each of them."""
+    whole_copies: bool = False
+    """Whether each of them has the whole model, experts too."""
 
 
 def meant_by(pasted: Pasted) -> Meant:
@@ -300,10 +302,11 @@ def _ranks(meant: Meant, said: Mapping[str, str]) -> None:
 
 
 def _attention(meant: Meant, said: Mapping[str, str], tensor: int) -> None:
-    """Read attention data parallel: as many ranks as cards, each with requests of its own.
+    """Read data parallel: as many ranks as cards, each with requests of its own.
 
     vLLM counts these ranks beside those of a tensor split, SGLang and TensorRT-LLM within them.
-    SGLang divides the sequences by the ranks, the others count them for each.
+    SGLang divides the sequences by the ranks where attention alone is apart; else they are each
+    rank's. Its copies have the experts whole.
     """
     ranks, apart = whole(said.get("attention_ranks", "1")), "attends_apart" in said
     replicas = whole(said.get("replicas", "1"))
@@ -312,9 +315,13 @@ def _attention(meant: Meant, said: Mapping[str, str], tensor: int) -> None:
     elif apart:
         ranks = max(ranks, replicas)
     elif replicas > 1:
-        meant.not_sized.append("Replicas are not sized: one of them is.")
-    if ranks > 1 and tensor not in {1, ranks}:
-        meant.not_sized.append("Attention data parallel beside a tensor split is not sized.")
+        ranks, meant.whole_copies = replicas, True
+    if ranks > 1 and tensor not in {1, ranks if not meant.whole_copies else 1}:
+        meant.not_sized.append(
+            "Copies of a tensor split are not sized: one of them is."
+            if meant.whole_copies
+            else "Attention data parallel beside a tensor split is not sized."
+        )
     elif ranks > 1:
         meant.attention_ranks = ranks
         meant.batch_of_a_rank = tensor == 1 or "all_attend_apart" in said

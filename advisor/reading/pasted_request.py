@@ -162,13 +162,11 @@ def _attend_apart(meant: Meant, model: Model) -> None:
     ranks, batch = meant.attention_ranks, meant.settings.get("batch")
     if ranks == 1:
         return
-    if model.shape.moe is None:
-        meant.cards = 1
-        meant.settings.pop("split", None)
-        meant.not_sized.append("Replicas are not sized: one of them is.")
+    if model.shape.moe and meant.whole_copies:
+        meant.not_sized.append("Copies of a mixture of experts are not sized: one of them is.")
         return
     meant.cards = ranks
-    meant.settings["split"] = "dp-attention"
+    meant.settings["split"] = "dp-attention" if model.shape.moe else "data"
     if meant.batch_of_a_rank and isinstance(batch, int):
         meant.settings["batch"] = batch * ranks
 

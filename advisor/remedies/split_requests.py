@@ -1,4 +1,4 @@
-"""Attention data parallel: every card has requests of its own, and the experts are divided."""
+"""Data parallel: every card has requests of its own; experts are divided, dense models copied."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from advisor.scenario.scenario import split_of, split_ways
 
 
 def propose(base: Base, *_: object) -> Iterator[Option]:
-    """The same cards and requests, where a tensor split copies a latent cache to each card."""
+    """The same cards and requests, where a latent cache is copied or one card holds the model."""
     scenario = base.scenario
+    if scenario.split or not scenario.batch >= scenario.gpus > 1:
+        return
     copied = scenario.model.shape.mla is not None and split_of(scenario) == "tensor"
-    several = scenario.batch >= scenario.gpus > 1
-    if copied and several and not scenario.split and "dp-attention" in split_ways(scenario):
-        other = replace(scenario, split="dp-attention")
-        yield make_option(base, REMEDY, {"split": "dp-attention"}, other)
+    ways = split_ways(scenario)
+    for way in (*(["dp-attention"] if copied else []), "data"):
+        if way in ways:
+            other = replace(scenario, split=way)
+            yield make_option(base, REMEDY, {"split": way}, other)
 
 
 REMEDY = Remedy("split-requests", frozenset({"split"}), "setting", propose)

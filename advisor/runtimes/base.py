@@ -305,7 +305,7 @@ class Runtime:
     def splits_by_layer(self, scenario: Scenario) -> bool:
         """Whether several cards take whole layers each, not a shard of every tensor."""
         way = split_of(scenario)
-        return way not in {"tensor", "dp-attention"} if way else self.by_layer
+        return way not in {"tensor", "data", "dp-attention"} if way else self.by_layer
 
     def first_long_rank(self, _ranks: int, _rest: int) -> int:
         """Say which rank of a pipeline is the first of the ``rest`` that take one layer more."""

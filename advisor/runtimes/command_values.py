@@ -309,6 +309,10 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "gpus": lambda s: _count(s.scenario.gpus, unless=1),
     "tensor_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "tensor" else None,
     "data_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "dp-attention" else None,
+    "replicas": lambda s: str(s.scenario.gpus) if _shared(s) == "data" else None,
+    "slots_of_a_copy": lambda s: str(
+        sequences_of_a_rank(s.scenario) if _shared(s) == "data" else s.scenario.batch
+    ),
     "expert_ranks": lambda s: _expert_ranks(s.scenario) if _shared(s) == "tensor" else None,
     "slots_of_a_rank": lambda s: str(sequences_of_a_rank(s.scenario)),
     "stated_slots_of_a_rank": lambda s: (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from advisor.runtimes.base import CacheShape, Cells, Range
 from advisor.runtimes.server import Server, shown_bytes
+from advisor.scenario.scenario import split_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,11 +50,12 @@ class Sglang(Server):
     def _reserve(self, scenario: Scenario, policy: Mapping[str, float]) -> Range:
         capacity = (scenario.gpu.vram_bytes or 0) if scenario.gpu else 0
         chunk = self.tokens_at_once(scenario, policy)
+        ranks = 1 if split_of(scenario) == "data" else scenario.gpus
         reserve = (
             policy["sglang_reserve_base_bytes"]
             + policy["sglang_reserve_per_prefill_token_bytes"]
             * max(chunk, policy["sglang_prefill_min_tokens"])
-            + policy["sglang_reserve_per_rank_bytes"] * scenario.gpus
+            + policy["sglang_reserve_per_rank_bytes"] * ranks
             + self._graphs(scenario, chunk, policy)
         )
         low = reserve

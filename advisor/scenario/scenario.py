@@ -174,7 +174,7 @@ def split_ways(scenario: Scenario) -> Sequence[Split]:
         way
         for way in ways_for(framework, scenario.precision)
         if divides(way, framework, model, cards)
-        and not (way == "dp-attention" and scenario.cards)
+        and not (way in {"data", "dp-attention"} and scenario.cards)
         and not refusal(framework, "split", way, scenario.gpu, model.shape)
         and (way != "row" or backend is None or backend in _ROW_BACKENDS)
     ]
@@ -225,6 +225,8 @@ def _why_not_split(scenario: Scenario) -> str:
         return f"does not split {scenario.model.name} by {stated}: {reason}"
     if stated == "dp-attention" and shape.moe and framework.even_ranks and not scenario.cards:
         return f"divides its prompt chunk there in whole pages, which {cards} cards do not allow"
+    if stated == "data":
+        return f"copies dense models whole, on cards of one kind; {scenario.model.name} has experts"
     if stated == "dp-attention":
         return f"divides experts there, which {scenario.model.name} lacks, over cards of one kind"
     if stated == "tensor":
@@ -242,9 +244,14 @@ def _counts_for(way: Split, scenario: Scenario) -> list[str]:
     return [f"{numbers} cards can."] if numbers else []
 
 
+def divides_requests(scenario: Scenario) -> bool:
+    """Whether each card has requests of its own, and all weights but a share of the experts."""
+    return split_of(scenario) in {"data", "dp-attention"}
+
+
 def sequences_of_a_rank(scenario: Scenario) -> int:
     """Give the most sequences of one card: its share where each attends to its own, else all."""
-    if split_of(scenario) != "dp-attention":
+    if not divides_requests(scenario):
         return scenario.batch
     return -(-scenario.batch // scenario.gpus)
 
@@ -264,9 +271,12 @@ def divides(way: Split, framework: Framework, model: Model, cards: int) -> bool:
 
     A split of every tensor needs a number that divides the attention heads and the KV heads; where
     there are more cards than KV heads, a multiple of those, each of which is then copied. A
-    pipeline needs a layer for each of its ranks, attention data parallel an expert.
+    pipeline needs a layer for each of its ranks, attention data parallel an expert. Servers divide
+    experts over data parallel ranks, so plain copies are for dense models.
     """
     shape = model.shape
+    if way == "data":
+        return shape.moe is None
     if way == "dp-attention":
         even = not framework.even_ranks or cards.bit_count() == 1
         return shape.moe is not None and cards <= shape.moe.experts and even
