@@ -114,7 +114,10 @@ def test_each_copy_is_one_card_with_its_share_of_the_requests(framework: str) ->
     assert speed
     assert single
     assert speed.decode_tok_s == single.decode_tok_s
-    assert speed.aggregate_tok_s.estimate == pytest.approx(4 * single.aggregate_tok_s.estimate)
+    assert speed.aggregate_tok_s
+    assert single.aggregate_tok_s
+    total = 4 * single.aggregate_tok_s.estimate
+    assert speed.aggregate_tok_s.estimate == pytest.approx(total)
     asked = asked_by(read_pasted(command_for(copies)), known)
     assert (asked.cards, asked.settings["split"], asked.settings["batch"]) == (4, "data", 64)
 
