@@ -59,9 +59,9 @@ def speed_of_unequal(
         return replace(
             slowest,
             decode_tok_s=_rough(slowest.decode_tok_s),
-            prefill_tok_s=_slowest([speed.prefill_tok_s for speed, _ in found]),
-            aggregate_tok_s=_slowest([speed.aggregate_tok_s for speed, _ in found]),
-            first_token_s=_longest([speed.first_token_s for speed, _ in found]),
+            prefill_tok_s=_extreme([speed.prefill_tok_s for speed, _ in found], min),
+            aggregate_tok_s=_extreme([speed.aggregate_tok_s for speed, _ in found], min),
+            first_token_s=_extreme([speed.first_token_s for speed, _ in found], max),
         )
     return replace(
         slowest,
@@ -113,18 +113,11 @@ def _summed(parts: Sequence[tuple[Figure | None, float]]) -> Figure | None:
     )
 
 
-def _longest(figures: Sequence[Figure | None]) -> Figure | None:
+def _extreme(figures: Sequence[Figure | None], pick: Callable[..., Figure]) -> Figure | None:
     known = [figure for figure in figures if figure is not None]
     if len(known) < len(figures):
         return None
-    return _rough(max(known, key=lambda figure: figure.estimate))
-
-
-def _slowest(figures: Sequence[Figure | None]) -> Figure | None:
-    known = [figure for figure in figures if figure is not None]
-    if len(known) < len(figures):
-        return None
-    return _rough(min(known, key=lambda figure: figure.estimate))
+    return _rough(pick(known, key=lambda figure: figure.estimate))
 
 
 _TIMED_SPLITS = frozenset({"layer", "tensor", "data"})
