@@ -237,21 +237,21 @@ def _kv_side(started: Started, name: str) -> str | None:
 
 def _layers_share(started: Started) -> str:
     """The share of the layers on the card, rounded down; the output matrix counts as one."""
-    scenario = started.scenario
-    if scenario.gpu_layers is None:
-        return "max"
-    return f"{int(1000 * scenario.gpu_layers / (scenario.model.shape.layers + 1)) / 1000:g}"
+    placed, layers = started.scenario.gpu_layers, started.scenario.model.shape.layers
+    return "max" if placed is None else f"{int(1000 * placed / (layers + 1)) / 1000:g}"
 
 
 def _visible(started: Started, backend: str) -> str | None:
-    scenario = started.scenario
-    if scenario.gpus == 1 or scenario.backend != backend:
-        return None
-    return ",".join(str(number) for number in range(scenario.gpus))
+    count, used = started.scenario.gpus, started.scenario.backend
+    return None if count == 1 or used != backend else ",".join(map(str, range(count)))
 
 
 def _shared(started: Started) -> Split | None:
     return split_of(started.scenario)
+
+
+def _rank_slots(started: Started) -> int:
+    return sequences_of_a_rank(started.scenario)
 
 
 def _fraction(started: Started) -> str | None:
@@ -310,14 +310,10 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "tensor_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "tensor" else None,
     "data_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "dp-attention" else None,
     "replicas": lambda s: str(s.scenario.gpus) if _shared(s) == "data" else None,
-    "slots_of_a_copy": lambda s: str(
-        sequences_of_a_rank(s.scenario) if _shared(s) == "data" else s.scenario.batch
-    ),
+    "slots_of_a_copy": lambda s: str(s.scenario.batch if _shared(s) != "data" else _rank_slots(s)),
     "expert_ranks": lambda s: _expert_ranks(s.scenario) if _shared(s) == "tensor" else None,
-    "slots_of_a_rank": lambda s: str(sequences_of_a_rank(s.scenario)),
-    "stated_slots_of_a_rank": lambda s: (
-        str(sequences_of_a_rank(s.scenario)) if s.scenario.slots else None
-    ),
+    "slots_of_a_rank": lambda s: str(_rank_slots(s)),
+    "stated_slots_of_a_rank": lambda s: str(_rank_slots(s)) if s.scenario.slots else None,
     "pipeline_ranks": lambda s: str(s.scenario.gpus) if _shared(s) == "layer" else None,
     "split_mode": _shared,
     "card_shares": _card_shares,
