@@ -111,8 +111,7 @@ class Stated(Struct, frozen=True, kw_only=True):
     )] = None
     split: Annotated[Split | None, Setting(
         "How several cards share the model: whole layers, rows of every matrix (llama.cpp), every "
-        "tensor, or requests (data: a copy of a dense model on each card; dp-attention: with the "
-        "experts divided).", _RUN, "as the framework does", shown_before="prefer",
+        "tensor, or requests (data: dense models copied; dp-attention: experts divided).", _RUN, "as the framework does", shown_before="prefer",
     )] = None
     """``splits.split_of`` says how the cards of a scenario then share the model."""
 
