@@ -110,9 +110,8 @@ class Stated(Struct, frozen=True, kw_only=True):
         most=1_048_576, unit="GiB", with_unit="reserve",
     )] = None
     split: Annotated[Split | None, Setting(
-        "How several cards share the model: layers, rows of every matrix (llama.cpp), every tensor,"
-        " data (dense models copied) or dp-attention (experts divided).",
-        _RUN, "as the framework does", shown_before="prefer",
+        "How several cards share a model: layer, row (llama.cpp), tensor, data (dense models copied) "
+        "or dp-attention.", _RUN, "as the framework does", shown_before="prefer",
     )] = None
     """``splits.split_of`` says how the cards of a scenario then share the model."""
 
