@@ -110,7 +110,7 @@ class Stated(Struct, frozen=True, kw_only=True):
         most=1_048_576, unit="GiB", with_unit="reserve",
     )] = None
     split: Annotated[Split | None, Setting(
-        "How several cards share a model: layer, row (llama.cpp), tensor, data (a dense model each) "
+        "How several cards share a model: layer, row (llama.cpp), tensor, data (copies, if dense) "
         "or dp-attention.", _RUN, "as the framework does", shown_before="prefer",
     )] = None
     """``splits.split_of`` says how the cards of a scenario then share the model."""
