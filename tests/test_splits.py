@@ -279,7 +279,7 @@ def test_what_was_measured_in_the_usual_way_says_nothing_of_another() -> None:
             {**SERVED, "gpus": 3, "split": "tensor", "framework": "vLLM"},
             (
                 "vLLM cannot divide the 64 attention heads of Llama-3.1-70B by 3 cards. It can by "
-                "layer: --split layer. 2 or 4 cards can."
+                "layer or data: --split layer. 2 or 4 cards can."
             ),
         ),
         (
@@ -362,7 +362,7 @@ def test_a_line_of_a_file_takes_the_key() -> None:
     assert layer.memory
     assert usual.memory.kv_cache_bytes == 8 * layer.memory.kv_cache_bytes
     assert "vLLM does not split a model by row" in str(refused.error)
-    assert wrong.error == "split: 'diagonal' is not one of layer, row, tensor, dp-attention."
+    assert wrong.error == "split: 'diagonal' is not one of layer, row, tensor, data, dp-attention."
 
 
 def test_a_pipeline_is_a_remedy_where_shards_need_more_cards() -> None:

@@ -99,7 +99,7 @@ def test_non_numeric_values_are_wrong_usage(capsys: Capture, flag: str, value: s
         ("--draft-model", "llama-3-b", "llama-3-b"),
         ("--prefer", "qualty", "Did you mean 'quality'?"),
         ("--use", "chatting", "Write interactive, batch, none."),
-        ("--split", "diagonal", "Write layer, row, tensor, dp-attention."),
+        ("--split", "diagonal", "Write layer, row, tensor, data, dp-attention."),
     ],
 )
 def test_values_that_make_no_sense(capsys: Capture, flag: str, value: str, says: str) -> None:
