@@ -7,7 +7,7 @@ that of a recommendation, and it is read back before it is shown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from advisor.reading.pasted_request import Asked, asked_by, read_pasted
 from advisor.remedies.option import Option
 from advisor.runtimes.commands import command_for
 from advisor.scenario.figures import Memory
+from advisor.scenario.here import asks_here
 from advisor.scenario.resolve import cards_asked
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import AROUND, Request, request_from
@@ -83,13 +84,23 @@ def check_command(text: str, machine: Request, advisor: Advisor) -> Checked:
 def _request(pasted: Pasted, machine: Request, knowledge: Knowledge) -> tuple[Asked, Request]:
     asked = asked_by(pasted, knowledge)
     cards, gpu = cards_asked(machine, knowledge), machine.gpu or ""
-    if not cards.counted and cards.count > 1:
-        gpu = f"{cards.count}x {gpu}"
-        cards = cards_asked(Request(gpu=gpu), knowledge)
-    named = _cards_used(gpu, cards, asked.cards, knowledge)
-    of_machine = ((name, getattr(machine, name)) for name in ("reserve_gib", *AROUND))
-    around = {name: value for name, value in of_machine if value is not None}
+    around = _around(machine)
+    if asks_here(machine) and not cards.each:
+        cards, around["gpus"] = replace(cards, counted=True), asked.cards or machine.gpus
+        named = gpu
+        if asked.cards not in range(1, cards.count + 1):
+            named = _cards_used(gpu, cards, asked.cards, knowledge)
+    else:
+        if not cards.counted and cards.count > 1:
+            gpu = f"{cards.count}x {gpu}"
+            cards = cards_asked(Request(gpu=gpu), knowledge)
+        named = _cards_used(gpu, cards, asked.cards, knowledge)
     return asked, replace(request_from({**asked.settings, "gpu": named}), **around)
+
+
+def _around(machine: Request) -> dict[str, Any]:
+    of_machine = ((name, getattr(machine, name)) for name in ("reserve_gib", *AROUND))
+    return {name: value for name, value in of_machine if value is not None}
 
 
 def _cards_used(gpu: str, cards: Cards, wanted: int | None, knowledge: Knowledge) -> str:

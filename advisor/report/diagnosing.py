@@ -13,7 +13,7 @@ from advisor.knowledge.layers import Stack
 from advisor.knowledge.log_patterns import load_log_patterns
 from advisor.knowledge.names import find_format_candidates, find_model
 from advisor.knowledge.types import Knowledge
-from advisor.reading.cards import find_cards, find_gpu
+from advisor.reading.cards import find_gpu
 from advisor.reading.log_file import LogText
 from advisor.reading.log_request import FromLog, settings_of
 from advisor.reading.logs import Log, read_lines
@@ -21,6 +21,7 @@ from advisor.report.assembly import document
 from advisor.report.diagnosis import Diagnosis, diagnosed, held_by_others, lacking
 from advisor.report.figures import spoken
 from advisor.runtimes.commands import commands_for
+from advisor.scenario.resolve import cards_asked
 from advisor.scenario.settings import Request
 from advisor.units import GIB
 
@@ -80,7 +81,7 @@ def _answered(
     flags = stated.stated()
     settings = {**found.settings, **flags}
     several = stated.gpu and found.ranks > 1 and "gpus" not in flags
-    if several and not find_cards(advisor.knowledge, stated.gpu or "").counted:
+    if several and not cards_asked(stated, advisor.knowledge).counted:
         settings["gpus"] = found.ranks
     unknown = {key: seen for key, seen in found.unknown.items() if key not in settings}
     if unknown:

@@ -48,7 +48,7 @@ def with_ram_here(request: Request) -> Request:
     if not asks_here(request):
         return request
     machine = _machine()
-    if machine.ram is None or any(card.shares_memory for card in machine.cards):
+    if machine.ram is None or _all_shared(machine):
         return request
     stated = (request.ram_type, request.ram_bandwidth_gb_s, request.cpu)
     size = request.ram_gib or round(machine.ram.total_bytes / GIB, 1)
@@ -57,6 +57,11 @@ def with_ram_here(request: Request) -> Request:
     from advisor.reading.machine.pace import ram_read  # noqa: PLC0415 - where it is asked
 
     return replace(request, ram_gib=size, **ram_read(machine))
+
+
+def _all_shared(machine: Machine) -> bool:
+    """Whether the cards have no memory but the machine's, so that there is no RAM beside it."""
+    return all(card.shares_memory or card.integrated for card in machine.cards)
 
 
 def said_here(request: Request, cards: Cards | None, knowledge: Knowledge) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from advisor.report.doctor import examined
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from advisor.units import GIB, MIB
+from tests.cli.running import run
 from tests.machine.fakes import MACHINES, machine_named, probe_of
 
 named = pytest.mark.parametrize("machine", MACHINES, ids=lambda one: one["machine"])
@@ -81,10 +83,31 @@ def test_what_is_stated_goes_before_what_was_read(
     assert not any("of this machine:" in line for line in stated.read_as)
 
 
+@pytest.mark.parametrize("name", ["DGX Spark", "Strix Halo", "MacBook", "Jetson"])
 def test_memory_that_is_shared_is_no_ram_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert _local(monkeypatch, machine_named("DGX Spark", tmp_path)).ram_bytes is None
+    assert _local(monkeypatch, machine_named(name, tmp_path)).ram_bytes is None
+
+
+def test_a_pasted_command_is_checked_on_the_cards_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = machine_named("two GeForce", tmp_path)
+    monkeypatch.setattr(here, "this_machine", lambda: machine)
+
+    def cards_of(line: str, *more: str) -> int:
+        asked = ("check-command", "--gpu", "local", "--format", "json", *more, "--", *line.split())
+        found: int = json.loads(run(capsys, *asked).out)["advice"]["scenario"]["gpus"]
+        return found
+
+    serve = "vllm serve Qwen/Qwen3-8B-AWQ"
+    assert cards_of("llama-server -m Qwen2.5-32B-Instruct-Q4_K_M.gguf -c 8192 -ngl 99") == 2
+    assert cards_of(f"{serve} -tp 2") == 2
+    assert cards_of(f"{serve} -tp 1") == 1
+    assert cards_of("llama-server -m Qwen2.5-7B-Instruct-Q4_K_M.gguf -ngl 99", "--gpus", "1") == 1
+    refused = run(capsys, "check-command", "--gpu", "local", "--", *serve.split(), "-tp", "4")
+    assert "takes 4 cards" in refused.err
 
 
 def test_variables_that_hide_cards_are_told(tmp_path: Path) -> None:
@@ -148,6 +171,18 @@ def test_half_of_a_board_has_half_of_its_bandwidth() -> None:
     half = local_cards(Machine(system="", cards=(card, card)), known)
     assert (half.count, half.gpu.vram_bytes) == (2, 64 * GIB)
     assert half.gpu.bandwidth_bytes_s == (whole.bandwidth_bytes_s or 0) / 2
+
+
+def test_of_cut_cards_a_program_has_one_slice_and_whole_ones_go_first() -> None:
+    known = load_knowledge()
+    whole = _cards(("NVIDIA A100-SXM4-40GB", 40_960)).cards[0]
+    cut, more = (replace(whole, slices=found) for found in (("1g.5gb",), ("2g.10gb", "1g.5gb")))
+    alone = local_cards(Machine(system="", cards=(cut, more)), known)
+    assert (alone.gpu.name, alone.count) == ("A100 SXM4 40 GB MIG 2g.10gb", 1)
+    assert alone.gpu.stands_alone
+    mixed = local_cards(Machine(system="", cards=(cut, whole, whole)), known)
+    assert (mixed.gpu.name, mixed.count) == ("A100 SXM4 40 GB", 2)
+    assert any("which is cut into MIG slices" in line for line in mixed.read_as)
 
 
 def test_unequal_cards_are_all_there() -> None:

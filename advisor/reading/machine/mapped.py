@@ -78,13 +78,18 @@ def local_cards(machine: Machine, knowledge: Knowledge) -> Cards:
 
 
 def _kept(known: Sequence[Known]) -> Sequence[Known]:
-    """Keep cards before graphics of the processor, and of one maker: the one with most memory."""
+    """Keep cards before graphics of the processor, of the maker with most memory, and whole ones.
+
+    Where all are cut, the largest slice stays.
+    """
     apart = [one for one in known if not one.card.integrated] or known[:1]
     total = {one.card.vendor: 0 for one in apart}
     for one in apart:
         total[one.card.vendor] += (one.gpu and one.gpu.vram_bytes) or 0
     maker = max(total, key=lambda name: total[name])
-    return [one for one in apart if one.card.vendor == maker]
+    of_one = [one for one in apart if one.card.vendor == maker]
+    whole = [one for one in of_one if one.gpu and not one.gpu.slice_of]
+    return whole or [max(of_one, key=lambda one: (one.gpu and one.gpu.vram_bytes) or 0)]
 
 
 def _has(gpus: Sequence[Gpu], kept: Sequence[Known]) -> str:
@@ -105,6 +110,8 @@ def _left_out(each: Sequence[Known], kept: Sequence[Known]) -> Iterator[str]:
         why = "which is not in the catalogue" if one.gpu is None else "of another maker"
         if one.gpu and one.card.integrated:
             why = "the graphics of the processor"
+        elif one.gpu and one.gpu.slice_of:
+            why = "which is cut into MIG slices"
         yield f"Left out: {one.card.name}, {why}."
 
 
@@ -193,7 +200,7 @@ def _sliced(known: Known, card: Card) -> Known:
         f"of them. The largest, {part[0]}, has {read:.0%} of its memory and bandwidth and "
         f"{computed:.0%} of its compute."
     )
-    return Known(card, cut, (*known.lines, line))
+    return Known(card, replace(cut, slice_of=gpu.name), (*known.lines, line))
 
 
 def _part_of(gpu: Gpu, name: str, memory: int, read: float, computed: float) -> Gpu:
