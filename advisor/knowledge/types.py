@@ -92,7 +92,7 @@ class Gpu(Struct, frozen=True):
     multiprocessors: int | None = None
     """Streaming multiprocessors, derived from cores and compute capability."""
     slice_of: str | None = None
-    """The card that it is a slice of, where it is one; in no file, as machines say it."""
+    """The card that it is a slice of; in no file: a machine says so."""
     tensor_cores: Count | None = None
     fp16_tensor_tflops: Tflops | None = field(default=None, name="fp16_tensor")
     """Dense, FP16 accumulate."""
@@ -121,11 +121,8 @@ class Gpu(Struct, frozen=True):
 
     @property
     def stands_alone(self) -> bool:
-        """Whether no second one can be put beside it: it is a part of its machine.
-
-        Server modules that share memory with their own processor sit several in one machine. Of
-        the slices of a card a program has one.
-        """
+        """Whether no second one can be put beside it: a part of its machine, or of a card."""
+        # server modules that share memory with their own processor sit several in one machine
         shares = bool(self.unified_memory) and self.segment != "datacenter"
         return shares or self.segment == "mobile" or self.slice_of is not None
 
