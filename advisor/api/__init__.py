@@ -127,6 +127,22 @@ class Session:
             found = self.advisor.advise(asked, complete=True)
         return Report(document(found, templates=self._templates), self._templates)
 
+    def explain(self, rule: str | None = None, /, **settings: object) -> str:
+        """Say why: of a rule, what let it fire or kept it silent; without one, of the advice.
+
+        Raises:
+            UserError: A setting is wrong, or there is no such rule.
+        """
+        if rule is None:
+            return self.advise(**settings).why
+        from advisor.workbench.dependencies import find_any_rule  # noqa: PLC0415  seldom
+        from advisor.workbench.explanation import explanation  # noqa: PLC0415
+
+        found = find_any_rule(self.advisor.ruleset, _text(rule, "rule"))
+        with self._reach():
+            advice = self.advisor.advise(self._named(request_from(settings)))
+            return explanation(self.advisor, advice, found, None)
+
     def estimate(self, request: Request | None = None, /, **settings: object) -> LineDoc:
         """Give parameters, memory (bytes) and speed (tokens/s) alone, without rules.
 

@@ -76,6 +76,22 @@ class Report:
         return _chosen(form, {name: partial(one.write, page) for name, one in FORMATS.items()})
 
     @property
+    def why(self) -> str:
+        """Which rule recommends what, with its score and the facts it rests on; what is barred."""
+        lines = [self.document.verdict.sentence]
+        for item in self.document.recommendations:
+            points = " ".join(f"{one.points:+g} ({one.text})" for one in item.score_terms)
+            because = ", ".join(f"{one.fact} is {one.shown}" for one in item.because)
+            lines += [
+                f"{item.rank}. {item.title}: rule {item.rule}, score {item.score:g} = {points}"
+            ]
+            lines += [f"   because {because}"]
+        barred = dict.fromkeys(
+            f"{one.title}: {one.reason}" for one in self.document.not_recommended
+        )
+        return "\n".join([*lines, *(["Not recommended:", *barred] if barred else [])]) + "\n"
+
+    @property
     def markdown(self) -> str:
         """The page as Markdown."""
         return self.written("markdown")

@@ -44,6 +44,7 @@ _COMMANDS = {
     "site": "site.site",
     "calibrate": "calibrate.calibrate",
     "serve": "serve.serve",
+    "mcp": "mcp.mcp",
     "schema": "schema.schema",
     "settings": "settings.settings",
     "completion": "completion.completion",

@@ -9,7 +9,8 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -18,8 +19,9 @@ from advisor.errors import RequestError
 from advisor.units import UnitError, parse_quantity
 
 if TYPE_CHECKING:
-    from advisor.service.app import Limits
-    from advisor.service.workers import Setup
+    from starlette.types import ASGIApp
+
+    from advisor.service.workers import Answering, Setup, Workers
 
 EXTRA = "Install it with the extra: pip install 'advisor[{0}]'."
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -76,21 +78,79 @@ def serve(
     Example: advisor serve --port 8080 --workers 2
     """
     require("serve", "starlette", "uvicorn", "markdown_it")
-    from advisor.service.app import Limits  # noqa: PLC0415  an extra
-    from advisor.service.workers import Setup  # noqa: PLC0415
+    from advisor.service.app import Limits, application  # noqa: PLC0415  an extra
 
-    setup = Setup(
+    limits, hosts = Limits(body_bytes=_bytes(body_limit)), hosts_of(host, trusted_host)
+    setup = setup_of(rules, templates, knowledge, files=allow_files, hub=allow_hub)
+    listen(
+        lambda pool: application(pool, limits=limits, log=log, hosts=hosts),
+        Place(host, port),
+        setup,
+        workers,
+        time_limit,
+    )
+
+
+def setup_of(
+    rules: list[Path] | None,
+    templates: list[Path] | None,
+    knowledge: list[Path] | None,
+    *,
+    files: bool,
+    hub: bool,
+) -> Setup:
+    """Say what a worker loads and may reach."""
+    from advisor.service.workers import Setup  # noqa: PLC0415  an extra
+
+    return Setup(
         rules=tuple(rules or ()),
         templates=tuple(templates or ()),
         knowledge=tuple(knowledge or ()),
-        files=allow_files,
-        hub=allow_hub,
+        files=files,
+        hub=hub,
     )
-    limits = Limits(body_bytes=_bytes(body_limit))
-    hosts = () if host not in _LOOPBACK else (*_LOOPBACK, *(trusted_host or ()))
-    with _listening(host, port) as listening:
-        running = _run(setup, limits, workers or _processors(), time_limit, hosts, listening)
-        asyncio.run(running)
+
+
+def hosts_of(host: str, others: list[str] | None = None) -> tuple[str, ...]:
+    """Give the names under which a service may be asked; none: any."""
+    return (*_LOOPBACK, *(others or ())) if host in _LOOPBACK else ()
+
+
+class Place(NamedTuple):
+    """Where a service listens."""
+
+    host: str
+    port: int
+    path: str = ""
+
+
+def listen(
+    make: Callable[[Answering], ASGIApp],
+    place: Place,
+    setup: Setup,
+    workers: int | None,
+    time_limit: float,
+    *,
+    lifespan: Literal["on", "off"] = "off",
+) -> None:
+    """Answer with an application until a signal says stop.
+
+    Args:
+        make: Makes the application from whoever answers.
+        place: Where to listen.
+        setup: What the workers load.
+        workers: How many; None: one for each processor.
+        time_limit: Seconds for one question.
+        lifespan: Whether the application is told of start and end.
+
+    Raises:
+        UserError: The place cannot be had, or a file of the setup is wrong.
+    """
+    from advisor.service.workers import Workers  # noqa: PLC0415  an extra
+
+    with _listening(place.host, place.port) as listening:
+        pool = Workers(setup, workers or _processors(), time_limit)
+        asyncio.run(_run(make, pool, listening, place.path, lifespan))
 
 
 def require(extra: str, *modules: str) -> None:
@@ -145,37 +205,40 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 async def _run(
-    setup: Setup,
-    limits: Limits,
-    count: int,
-    limit_s: float,
-    hosts: tuple[str, ...],
+    make: Callable[[Answering], ASGIApp],
+    pool: Workers,
     listening: socket.socket,
+    path: str,
+    lifespan: Literal["on", "off"],
 ) -> None:
-    from advisor.service.app import application  # noqa: PLC0415
-    from advisor.service.watch import line  # noqa: PLC0415
-    from advisor.service.workers import Workers  # noqa: PLC0415
+    from advisor.service.watch import line  # noqa: PLC0415  an extra
 
-    pool = Workers(setup, count, limit_s)
+    url = f"{_url(listening)}{path}"
     try:
         await pool.start()
-        _log(line("started", url=_url(listening), workers=count, **pool.versions))
-        sys.stderr.write(f"advisor answers at {_url(listening)} (Ctrl-C stops it)\n")
-        app = application(pool, limits=limits, log=_log, hosts=hosts)
-        await _serve(app, listening, lambda text: _log(line("server", message=text)))
-        _log(line("stopped"))
+        log(line("started", url=url, **pool.versions))
+        sys.stderr.write(f"advisor answers at {url} (Ctrl-C stops it)\n")
+        await _serve(
+            make(pool), listening, lifespan, lambda text: log(line("server", message=text))
+        )
+        log(line("stopped"))
     finally:
         await pool.stop()
 
 
-async def _serve(app: object, listening: socket.socket, told: Callable[[str], None]) -> None:
-    import uvicorn  # noqa: PLC0415
+async def _serve(
+    app: ASGIApp,
+    listening: socket.socket,
+    lifespan: Literal["on", "off"],
+    told: Callable[[str], None],
+) -> None:
+    import uvicorn  # noqa: PLC0415  an extra
 
     config = uvicorn.Config(
-        app,  # type: ignore[arg-type]  # an ASGI application
+        app,
         log_config=None,
         access_log=False,
-        lifespan="off",
+        lifespan=lifespan,
         ws="none",
         server_header=False,
         proxy_headers=False,
@@ -202,7 +265,8 @@ class _Passing(logging.Handler):
         self._told(record.getMessage())
 
 
-def _log(text: str) -> None:
+def log(text: str) -> None:
+    """Write a line of the log."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

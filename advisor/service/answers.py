@@ -13,7 +13,12 @@ from advisor.api import Session
 from advisor.errors import Problems, RequestError, UserError, visible
 from advisor.knowledge.reach import NotAllowedError
 from advisor.report.formats import render_json
-from advisor.service.questions import FORMS, QUESTIONS
+from advisor.service.brief import brief
+from advisor.service.questions import EXPLAIN, FORMS, QUESTIONS
+
+BRIEF = "brief"
+"""The form that tools give: a page short enough for a language model."""
+_EVERY = {**QUESTIONS, EXPLAIN.name: EXPLAIN}
 
 MOST_LINE = 65_536
 """Bytes of a line of ``/bulk``."""
@@ -47,7 +52,8 @@ def answer(session: Session, asked: Asked) -> Answer:
         if asked.lines is not None:
             return _lines(session, asked.question, asked.lines)
         found = _ask(session, asked.question, asked.given)
-        return Answer(_written(found, asked).encode("utf-8", "replace"), media=FORMS[asked.form])
+        media = FORMS.get(asked.form, FORMS["text"])
+        return Answer(_written(found, asked).encode("utf-8", "replace"), media=media)
     except UserError as wrong:
         return refusal(wrong)
     except OSError as bad:
@@ -58,24 +64,37 @@ def answer(session: Session, asked: Asked) -> Answer:
 
 def _ask(session: Session, question: str, given: Mapping[str, Any]) -> Any:
     """Put the question to the API."""
-    missing = [name for name in QUESTIONS[question].needed if given.get(name) is None]
+    missing = [name for name in _EVERY[question].needed if given.get(name) is None]
     if missing:
         raise RequestError(f"{' and '.join(missing)} must be stated", hint=_example(question))
     method: Callable[..., Any] = getattr(session, question.replace("-", "_"))
-    subject = {"models-for": "gpu", "gpus-for": "model", "check-command": "command"}
-    first = subject.get(question, "log" if question == "diagnose" else None)
+    first = _FIRST.get(question)
     if first is None:
         return method(**given)
-    return method(given[first], **{name: one for name, one in given.items() if name != first})
+    return method(given.get(first), **{name: one for name, one in given.items() if name != first})
+
+
+_FIRST = {
+    "models-for": "gpu",
+    "gpus-for": "model",
+    "check-command": "command",
+    "diagnose": "log",
+    "explain": "rule",
+}
+"""Question -> the setting that the API takes by its place."""
 
 
 def _example(question: str) -> str:
     examples = {"gpu": "RTX 4090", "model": "llama-3-8b", "command": "vllm serve ...", "log": "..."}
-    stated = ", ".join(f'"{name}": "{examples[name]}"' for name in QUESTIONS[question].needed)
+    stated = ", ".join(f'"{name}": "{examples[name]}"' for name in _EVERY[question].needed)
     return f"For example {{{stated}}}."
 
 
 def _written(found: Any, asked: Asked) -> str:
+    if asked.form == BRIEF:
+        return brief(found)
+    if isinstance(found, str):
+        return found
     if not hasattr(found, "written"):
         return render_json(found)
     form = asked.form

@@ -37,7 +37,7 @@ class Question(Struct, frozen=True):
     settings: Mapping[str, Setting]
     """What it takes, by name."""
     document: str
-    """The schema of its JSON."""
+    """The schema of its JSON; empty: it has none."""
     needed: Sequence[str] = ()
     """Settings that must be stated."""
     text: str = ""
@@ -120,7 +120,16 @@ _EVERY = (
     ),
 )
 QUESTIONS: Mapping[str, Question] = MappingProxyType({one.name: one for one in _EVERY})
-"""Every question by its name."""
+"""Every question over HTTP by its name."""
+EXPLAIN = Question(
+    "explain",
+    "Why: which rules recommend what and what is barred; of one rule, what it needs.",
+    {"rule": Setting("A rule, for example quantize-to-fit.", name="rule"), **_REQUEST},
+    "",
+    needed=("gpu", "model"),
+    forms=("text",),
+)
+"""Asked by tools alone."""
 
 
 def from_query(question: Question, pairs: Sequence[tuple[str, str]]) -> dict[str, object]:

@@ -182,7 +182,8 @@ class Workers:
         """Answer a question, or tell why there is no time for it."""
         if self.waiting >= _MOST_WAITING:
             return failure("", 503, "Too many questions are waiting. Ask again in a second.")
-        slow = QUESTIONS[asked.question].slow or asked.lines is not None
+        known = QUESTIONS.get(asked.question)
+        slow = asked.lines is not None or (known is not None and known.slow)
         self.waiting += 1
         try:
             async with asyncio.timeout(self._limit_s):
