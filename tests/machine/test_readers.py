@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from advisor.cli.doctor import shown
-from advisor.errors import RequestError
+from advisor.errors import RequestError, UserError
 from advisor.knowledge import load_knowledge
 from advisor.reading.machine import here
 from advisor.reading.machine.here import read_machine
@@ -203,3 +205,35 @@ def test_an_unknown_card_is_told_with_what_was_read_and_how_to_add_it() -> None:
     with pytest.raises(RequestError, match=r"GeForce GT 710 with 2\.0 GiB") as refused:
         local_cards(_cards(("NVIDIA GeForce GT 710", 2_048)), load_knowledge())
     assert "knowledge folder" in refused.value.hint
+
+
+def _damaged(text: str, random: Random) -> str:
+    at, end = sorted(random.randrange(len(text) + 1) for _ in range(2))
+    put = random.choice(
+        ["", "[N/A]", "nan", "-1", "9" * 30, "1e999", "\0", "{}", "null", ",", "\n"]
+    )
+    return random.choice([text[:at], text[:at] + put + text[end:], put, text.upper()])
+
+
+@named
+def test_damaged_output_is_never_a_traceback(machine: Mapping[str, Any], tmp_path: Path) -> None:
+    random, known = Random(machine["machine"]), load_knowledge()
+    for number in range(12):
+        parts = {
+            kind: {name: _damaged(text, random) for name, text in machine.get(kind, {}).items()}
+            for kind in ("files", "tools")
+        }
+        read = read_machine(probe_of({**machine, **parts}, tmp_path / str(number)), "a system")
+        list(shown(examined(read, known, "reference", [])))
+        ram_read(read)
+        with suppress(UserError):
+            local_cards(read, known)
+
+
+@pytest.mark.parametrize("memory", ["9" * 30, "nan", "inf", "-5", "1e300"])
+def test_memory_that_no_card_has_is_not_believed(memory: str, tmp_path: Path) -> None:
+    printed = f"GPU-1, {memory}, {memory}, 580.1, {memory}, {memory}, Enabled, NVIDIA L4\n"
+    tools = {"nvidia-smi --query-gpu=uuid,memory.total,memory.free": printed}
+    machine = read_machine(probe_of({"system": "linux", "tools": tools}, tmp_path))
+    assert (machine.cards[0].memory_bytes, machine.cards[0].free_bytes) == (None, None)
+    assert local_cards(machine, load_knowledge()).gpu.name == "L4"

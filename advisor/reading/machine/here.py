@@ -18,6 +18,8 @@ from advisor.reading.machine.probe import Probe
 from advisor.reading.machine.records import Card, Found, Machine, Ram
 from advisor.reading.machine.windows import windows_cards
 
+_MOST_BYTES = 2**43
+"""8 TiB; what is above was misread."""
 _HIDING = (
     "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
     "GGML_VK_VISIBLE_DEVICES",
@@ -70,8 +72,12 @@ def _cards(probe: Probe, board: str, ram: Ram | None) -> Found:
 
 
 def _completed(card: Card, ram: Ram | None) -> Card:
-    """Give a card that shares the memory of its machine all of that; make its name printable."""
-    card = replace(card, name=visible(card.name))
+    """Give a card that shares the memory of its machine all of that; drop what no card can have."""
+    total, free = (
+        size if size is not None and 0 <= size <= _MOST_BYTES else None
+        for size in (card.memory_bytes, card.free_bytes)
+    )
+    card = replace(card, name=visible(card.name), memory_bytes=total or None, free_bytes=free)
     if not card.shares_memory or card.memory_bytes or ram is None:
         return card
     return replace(card, memory_bytes=ram.total_bytes, free_bytes=ram.free_bytes)

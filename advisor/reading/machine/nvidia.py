@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
 
 from advisor.knowledge.catalogue import BY_PCI
 from advisor.reading.machine.probe import NOT_THERE, Answer, Probe
@@ -97,9 +98,10 @@ def _said(cell: str | None) -> str:
 
 def _number(cell: str | None) -> float | None:
     try:
-        return float(_said(cell))
+        number = float(_said(cell))
     except ValueError:
         return None
+    return number if isfinite(number) else None
 
 
 def _slices(printed: str) -> Mapping[str, Sequence[str]]:
