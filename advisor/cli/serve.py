@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 EXTRA = "Install it with the extra: pip install 'advisor[{0}]'."
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_STOP_S = 10
 _MOST_CONNECTIONS = 1_000
 
 
@@ -150,7 +150,7 @@ def listen(
 
     with _listening(place.host, place.port) as listening:
         pool = Workers(setup, workers or _processors(), time_limit)
-        asyncio.run(_run(make, pool, listening, place.path, lifespan))
+        asyncio.run(_run(make, pool, listening, place.path, lifespan, 1 + int(2 * time_limit)))
 
 
 def require(extra: str, *modules: str) -> None:
@@ -210,6 +210,7 @@ async def _run(
     listening: socket.socket,
     path: str,
     lifespan: Literal["on", "off"],
+    stop_s: int,
 ) -> None:
     from advisor.service.watch import line  # noqa: PLC0415  an extra
 
@@ -218,9 +219,8 @@ async def _run(
         await pool.start()
         log(line("started", url=url, **pool.versions))
         sys.stderr.write(f"advisor answers at {url} (Ctrl-C stops it)\n")
-        await _serve(
-            make(pool), listening, lifespan, lambda text: log(line("server", message=text))
-        )
+        told = partial(line, "server")
+        await _serve(make(pool), listening, lifespan, stop_s, lambda text: log(told(message=text)))
         log(line("stopped"))
     finally:
         await pool.stop()
@@ -230,6 +230,7 @@ async def _serve(
     app: ASGIApp,
     listening: socket.socket,
     lifespan: Literal["on", "off"],
+    stop_s: int,
     told: Callable[[str], None],
 ) -> None:
     import uvicorn  # noqa: PLC0415  an extra
@@ -244,7 +245,7 @@ async def _serve(
         proxy_headers=False,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=_STOP_S,
+        timeout_graceful_shutdown=stop_s,
     )
     logger = logging.getLogger("uvicorn.error")
     logger.propagate = False

@@ -179,9 +179,9 @@ def refusal(wrong: UserError, status: int = 0) -> Answer:
     return Answer(_json(error_doc(wrong)), status or (403 if barred else 422))
 
 
-def failure(bug: str, status: int = 500, message: str = "") -> Answer:
+def failure(bug: str) -> Answer:
     """Tell that the fault is ours; why stands in the log alone."""
-    return Answer(_json({**_BUG, "message": message} if message else _BUG), status, bug=bug)
+    return Answer(_json(_BUG), 500, bug=bug)
 
 
 def _plainly(bad: OSError) -> str:

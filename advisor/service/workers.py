@@ -20,11 +20,12 @@ import msgspec
 from msgspec import Struct
 
 from advisor.api import Session
-from advisor.errors import AdvisorError, EngineError, UserError
-from advisor.service.answers import Answer, Asked, answer, failure
+from advisor.errors import AdvisorError, EngineError, RequestError, UserError
+from advisor.service.answers import Answer, Asked, answer, failure, refusal
 from advisor.service.questions import QUESTIONS
 
 _MOST_WAITING = 512
+_LATER = "Ask again in a second."
 _START_S = 120
 _STOP_S = 0.5
 _COLLECT_RARELY = (100_000, 20, 20)
@@ -136,8 +137,16 @@ class _Worker:
         self.start()
 
     def died(self) -> bool:
-        """Whether the process ended by itself."""
+        """Whether the process ended, by itself or from outside."""
+        self._process.join(0.1 if self._pipe.closed or self._gone() else 0)
         return self._process.exitcode is not None
+
+    def _gone(self) -> bool:
+        """Whether nobody is at the other end of the pipe."""
+        try:
+            return self._pipe.poll(0)
+        except (EOFError, OSError):
+            return True
 
     def stop(self) -> None:
         """End the process."""
@@ -181,7 +190,7 @@ class Workers:
     async def ask(self, asked: Asked) -> Answer:
         """Answer a question, or tell why there is no time for it."""
         if self.waiting >= _MOST_WAITING:
-            return failure("", 503, "Too many questions are waiting. Ask again in a second.")
+            return refusal(RequestError("too many questions wait", hint=_LATER), 503)
         known = QUESTIONS.get(asked.question)
         slow = asked.lines is not None or (known is not None and known.slow)
         self.waiting += 1
@@ -189,7 +198,7 @@ class Workers:
             async with asyncio.timeout(self._limit_s):
                 worker = await self._turn(slow=slow)
         except TimeoutError:
-            return failure("", 503, "All workers are busy. Ask again later.")
+            return refusal(RequestError("all workers are busy", hint=_LATER), 503)
         finally:
             self.waiting -= 1
         return await asyncio.shield(asyncio.ensure_future(self._by(worker, asked, slow=slow)))
@@ -209,13 +218,17 @@ class Workers:
         """Have a worker answer; one that does not is replaced before it gets the next question."""
         run = asyncio.get_running_loop().run_in_executor
         try:
-            found = await run(self._threads, worker.ask, asked, self._limit_s)
-            if found is None:
-                found = _lost(asked, self._limit_s, died=worker.died())
+            for _ in range(2):  # one that died may have been ended from outside
+                found = await run(self._threads, worker.ask, asked, self._limit_s)
+                if found is not None:
+                    return found
+                died = worker.died()
                 self.restarts += 1
                 with contextlib.suppress(EngineError, EOFError, OSError):
                     await run(self._threads, worker.restart)
-            return found
+                if not died:
+                    break
+            return _lost(asked, self._limit_s, died=died)
         finally:
             self._idle.put_nowait(worker)
             if slow:
@@ -231,4 +244,5 @@ class Workers:
 def _lost(asked: Asked, limit_s: float, *, died: bool) -> Answer:
     if died:
         return failure(f"a worker died at {asked.question}: {asked.given!r:.500}")
-    return failure("", 504, f"No answer within {limit_s:g} s. Ask for less at once.")
+    late = RequestError(f"no answer within {limit_s:g} s", hint="Ask for less at once.")
+    return refusal(late, 504)
