@@ -16,6 +16,7 @@ from advisor.cli.doctor import shown
 from advisor.errors import RequestError, UserError
 from advisor.knowledge import load_knowledge
 from advisor.reading.machine import here
+from advisor.reading.machine.drm import boards_of
 from advisor.reading.machine.here import read_machine
 from advisor.reading.machine.mapped import known_cards, local_cards
 from advisor.reading.machine.pace import ram_read
@@ -51,6 +52,10 @@ def test_a_report_says_what_was_read(
     machine: Mapping[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = read_machine(probe_of(machine, tmp_path))
+    if not any(name for _, name, _ in machine["cards"]):
+        with pytest.raises(RequestError, match="not in the catalogue"):
+            _local(monkeypatch, found)
+        return
     said = " ".join(_local(monkeypatch, found).read_as)
     for words in machine.get("has", ()):
         assert words in said
@@ -185,6 +190,23 @@ def test_of_cut_cards_a_program_has_one_slice_and_whole_ones_go_first() -> None:
     mixed = local_cards(Machine(system="", cards=(cut, whole, whole)), known)
     assert (mixed.gpu.name, mixed.count) == ("A100 SXM4 40 GB", 2)
     assert any("which is cut into MIG slices" in line for line in mixed.read_as)
+
+
+@pytest.mark.parametrize(
+    ("name", "boards"),
+    [
+        ("Navi 31 [Radeon RX 7900 XT/7900 XTX]", ("Radeon RX 7900 XT", "Radeon RX 7900 XTX")),
+        ("AMD Instinct MI250X / MI250", ("AMD Instinct MI250X", "AMD Instinct MI250")),
+        (
+            "Vega 10 [Radeon RX Vega 56/Radeon RX Vega 64]",
+            ("Radeon RX Vega 56", "Radeon RX Vega 64"),
+        ),
+        ("Arcturus GL-XL [Instinct MI100]", ("Instinct MI100",)),
+        ("Arc Graphics 130V/140V GPU", ("Arc Graphics 130V/140V GPU",)),
+    ],
+)
+def test_a_chip_in_several_cards_is_taken_apart(name: str, boards: tuple[str, ...]) -> None:
+    assert boards_of(name) == boards
 
 
 def test_unequal_cards_are_all_there() -> None:

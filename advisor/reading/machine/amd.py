@@ -21,9 +21,11 @@ _MICRO = 1e6
 def amd_cards(probe: Probe) -> Found:
     """Read the AMD cards of a machine."""
     listed = devices(probe, _NUMBER)
-    named = {**_by_rocm_smi(probe), **_by_amd_smi(probe)} if listed else {}
     if not listed:
         return Found(tuple(_of_tool_alone(probe)))
+    named = _by_amd_smi(probe)
+    if any(one.slot not in named for one in listed):
+        named = _by_rocm_smi(probe) | named
     compute = probe.text("opt/rocm/.info/version")
     cards = [_card(probe, one, named, f"ROCm {compute}" if compute else "") for one in listed]
     unread = [

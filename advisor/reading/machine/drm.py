@@ -82,8 +82,9 @@ def _in_pci_ids(text: str, device: Device) -> str:
 def boards_of(name: str) -> tuple[str, ...]:
     """Take ``Navi 31 [Radeon RX 7900 XT/7900 XTX]`` apart; later names leave words out."""
     inside = re.search(r"\[(.+)\]", name)
-    first, *others = (part.strip() for part in (inside[1] if inside else name).split("/"))
-    before = re.match(r"(.*?)\d", first)
-    series = before[1] if before else ""
+    parts = inside[1].split("/") if inside else name.split(" / ")
+    first, *others = (part.strip() for part in parts)
+    before = re.match(r"(.*? )?\S*\d", first)  # the words before the number of the model
+    series = (before[1] or "") if before else ""
     whole = (one if re.match(r"[A-Z][a-z]", one) else f"{series}{one}" for one in others)
     return (first, *whole)

@@ -39,6 +39,8 @@ def read_machine(probe: Probe, system: str = "") -> Machine:
         probe: How it is asked.
         system: Its name and version; empty: those of this one.
     """
+    answers = cache(probe.run)
+    probe = replace(probe, run=lambda command: answers(tuple(command)))  # each tool is asked once
     ram, no_ram = memory(probe)
     board = board_name(probe)
     found = _cards(probe, board, ram)
