@@ -25,7 +25,9 @@ from msgspec import json
 
 from advisor.errors import RequestError, UserError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
+DISTRIBUTION = "llm-gpu-advisor"
+"""What the package index calls it; there `advisor` is somebody else's."""
 Kind = Literal["rules", "templates", "knowledge"]
 _PACKAGE = Path(__file__).resolve().parent
 _MOST_BYTES = 32_000_000
@@ -94,6 +96,11 @@ def user_cache_dir() -> Path:
     if stated := os.environ.get("ADVISOR_CACHE_DIR"):
         return Path(stated)
     return base_dir("LOCALAPPDATA", "Local", "Caches", "XDG_CACHE_HOME", ".cache") / __version__
+
+
+def with_extra(name: str) -> str:
+    """Say how to install what an optional part needs."""
+    return f"Install it: pip install '{DISTRIBUTION}[{name}]'."
 
 
 def user_data_dir() -> Path:

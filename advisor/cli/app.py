@@ -176,7 +176,9 @@ def _listed() -> None:
 
 def _version(asked: bool) -> None:  # noqa: FBT001  a Typer callback
     if asked:
-        typer.echo(f"advisor {__version__}")
+        from advisor.rules.engine import engine_here  # noqa: PLC0415  only here
+
+        typer.echo(f"advisor {__version__}, rules by {engine_here()}")
         raise typer.Exit
 
 

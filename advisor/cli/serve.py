@@ -17,6 +17,7 @@ import typer
 
 from advisor.cli.options import KnowledgeFolder, RulesFolder, TemplatesFolder
 from advisor.errors import RequestError
+from advisor.files import with_extra
 from advisor.units import UnitError, parse_quantity
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from advisor.service.workers import Answering, Setup, Workers
 
-EXTRA = "Install it with the extra: pip install 'advisor[{0}]'."
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _MOST_CONNECTIONS = 1_000
 
@@ -163,7 +163,7 @@ def require(extra: str, *modules: str) -> None:
 
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
-        raise RequestError(f"{', '.join(missing)} is not installed", hint=EXTRA.format(extra))
+        raise RequestError(f"{', '.join(missing)} is not installed", hint=with_extra(extra))
 
 
 def _processors() -> int:

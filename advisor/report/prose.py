@@ -381,7 +381,7 @@ def provenance(doc: Advice) -> str:
     made = doc.provenance
     rules, knowledge = made.rules_sha256[:12], made.knowledge_sha256[:12]
     user = made.measurements_sha256
-    named = {"version": made.advisor, "rules": rules, "knowledge": knowledge}
+    named = {"version": made.advisor, "rules": rules, "knowledge": knowledge, "engine": made.engine}
     line = say("made.own", **named, own=user[:12]) if user else say("made", **named)
     files = whose(doc)
     return f"{line}. {files}" if files else line

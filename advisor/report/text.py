@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from advisor.knowledge.layers import Stack
 from advisor.report.charts import Bar, cells, memory_bar
-from advisor.report.clauses import whose
 from advisor.report.figures import say, spoken, wrapped
 from advisor.report.prose import Length, Report, report
 from advisor.report.remedy_view import Remedy
@@ -50,10 +49,10 @@ def render_text(
         templates: A user's templates in front of the built-in ones.
     """
     with spoken(templates):
-        return _page(doc, report(doc, length, templates), width, length, color=color)
+        return _page(doc, report(doc, length, templates), width, color=color)
 
 
-def _page(doc: Advice, made: Report, width: int, length: Length, *, color: bool) -> str:
+def _page(doc: Advice, made: Report, width: int, *, color: bool) -> str:
     page = _Page(min(max(width, _NARROWEST), _WIDEST), color=color)
     page.paragraph(made.verdict, style=_BY_STATE.get(made.state, "bold"))
     for warning in made.warnings:
@@ -66,9 +65,8 @@ def _page(doc: Advice, made: Report, width: int, length: Length, *, color: bool)
         _command(page, made.command, made.unsaid, indent=2)
     _remedies(page, made)
     _words(page, made)
-    if length == "full" or whose(doc):
-        page.blank()
-        page.paragraph(made.provenance, style="dim")
+    page.blank()
+    page.paragraph(made.provenance, style="dim")
     return page.finish()
 
 

@@ -516,7 +516,7 @@ def test_parquet_without_pyarrow_names_the_extra(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     outcome = batch(capsys, write(tmp_path, TINY), tmp_path / "out", "--formats", "parquet")
     assert outcome.code == 1
-    assert "advisor[parquet]" in outcome.err
+    assert "llm-gpu-advisor[parquet]" in outcome.err
     assert not (tmp_path / "out").exists()
 
 
@@ -527,7 +527,7 @@ def test_a_cluster_without_dask_names_the_extra(
     plan = str(write(tmp_path, TINY))
     outcome = run(capsys, "batch", plan, "--out", str(tmp_path / "o"), "--scheduler", "tcp://h:1")
     assert outcome.code == 1
-    assert "advisor[dask]" in outcome.err
+    assert "llm-gpu-advisor[dask]" in outcome.err
 
 
 def test_no_thread_is_left_behind(capsys: Capture, tmp_path: Path) -> None:

@@ -861,7 +861,8 @@ def test_without_the_extra_it_is_named(
     assert outcome.code == 1
     assert outcome.err == (
         f"error: '{TINY}' is not in the knowledge base. "
-        "Install advisor[hub] to read it from Hugging Face.\n"
+        "Reading it from Hugging Face needs an extra. "
+        "Install it: pip install 'llm-gpu-advisor[hub]'.\n"
     )
 
 

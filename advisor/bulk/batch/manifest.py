@@ -11,7 +11,7 @@ from typing import get_args
 from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch.plan import Plan, shard_count
 from advisor.errors import RequestError, UserError
-from advisor.files import Kind, code_sha256, data_dir, read_tree
+from advisor.files import Kind, code_sha256, data_dir, read_tree, with_extra
 from advisor.knowledge.layers import Stack, layers
 
 _SUFFIXES: Mapping[Kind, tuple[str, ...]] = {
@@ -148,7 +148,7 @@ def pyarrow_version() -> str:
     try:
         import pyarrow as pa  # noqa: PLC0415  an extra
     except ImportError:
-        hint = "Install it: pip install 'advisor[parquet]', or leave parquet out of --formats."
+        hint = f"{with_extra('parquet')} Or leave parquet out of --formats."
         raise RequestError("Parquet files need pyarrow", hint=hint) from None
     return str(pa.__version__)
 

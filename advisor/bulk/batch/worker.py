@@ -25,6 +25,7 @@ from advisor.bulk.batch.plan import Shard
 from advisor.bulk.batch.shard import Making, make_shard
 from advisor.bulk.batch.store import File, asked_to_stop, sees, write_files
 from advisor.errors import RequestError, UserError
+from advisor.files import with_extra
 from advisor.report.prose import Length
 
 if TYPE_CHECKING:
@@ -333,7 +334,7 @@ def connected(address: str) -> Cluster:
     try:
         from distributed import Client, KilledWorker  # noqa: PLC0415  an extra
     except ImportError:
-        hint = "Install it: pip install 'advisor[dask]'."
+        hint = with_extra("dask")
         raise RequestError("a cluster needs Dask distributed", hint=hint) from None
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # told here, once and in words

@@ -17,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 from msgspec import Struct
 
 from advisor.errors import RequestError
-from advisor.files import __version__
+from advisor.files import __version__, with_extra
 from advisor.models.hub.bounds import OFFLINE_HINT, Bounds, bind
 from advisor.models.hub.names import Refused, refusal
 
@@ -239,7 +239,7 @@ def _open(asked: str) -> httpx.Client:
     except ImportError:
         raise RequestError(
             f"'{asked}' is not in the knowledge base",
-            hint="Install advisor[hub] to read it from Hugging Face.",
+            hint=f"Reading it from Hugging Face needs an extra. {with_extra('hub')}",
         ) from None
     headers = {"Accept-Encoding": "identity", "User-Agent": f"advisor/{__version__}"}
     timeout = httpx.Timeout(_SILENCE_SECONDS, connect=_CONNECT_SECONDS)

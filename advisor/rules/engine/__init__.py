@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 from advisor.errors import RequestError
+from advisor.files import with_extra
 from advisor.rules.engine.base import Engine, ReferenceEngine
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine, available
@@ -60,6 +61,6 @@ def _chosen(prefer: str | None, *, few: bool) -> type[DurableEngine | ReferenceE
     if wanted is DurableEngine and not available():
         raise RequestError(
             "the rule engine durable-rules is not installed here.",
-            hint=f"Install the extra 'durable', or set {VARIABLE}=reference.",
+            hint=f"{with_extra('durable')} Or set {VARIABLE}=reference.",
         )
     return wanted
