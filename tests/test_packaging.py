@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import email
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.schema import DOCUMENTS
+from advisor.files import DISTRIBUTION, __version__, with_extra
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -99,3 +102,19 @@ def test_an_unwritable_cache_costs_time_and_nothing_else(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     assert "fits" in done.stdout
     assert done.stderr == ""
+
+
+def test_extras_are_named_by_the_package_that_is_installed(wheel: Path) -> None:
+    """`advisor` on an index is somebody else's, so no hint may send a user there."""
+    archive = zipfile.ZipFile(wheel)
+    (entry,) = [n for n in archive.namelist() if n.endswith(".dist-info/METADATA")]
+    stated = email.message_from_string(archive.read(entry).decode())
+    assert (stated["Name"], stated["Version"]) == (DISTRIBUTION, __version__)
+    assert stated["Author"] == "the advisor developers"
+    plain = [line for line in stated.get_all("Requires-Dist", []) if "extra ==" not in line]
+    assert not [line for line in plain if "durable" in line], "a plain install needs no compiler"
+    for name in stated.get_all("Provides-Extra", []):
+        assert with_extra(name) == f"Install it: pip install '{stated['Name']}[{name}]'."
+    foreign = re.compile(r"(?<![-\w])advisor\[")
+    texts = [*(ROOT / "advisor").rglob("*.py"), *(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
+    assert not [path for path in texts if foreign.search(path.read_text(encoding="utf-8"))]

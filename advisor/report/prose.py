@@ -214,7 +214,7 @@ def _written(views: Views, length: Length, texts: Templates) -> Report:
         watch=tuple(chosen.watch),
         warnings=_remarks(doc),
         barred=tuple(barred(doc)) if length == "full" else (),
-        provenance=provenance(doc),
+        provenance=provenance(doc, length),
     )
     return made if length == "full" else _within(made, length)
 
@@ -376,12 +376,15 @@ def unsaid(commands: Sequence[Command]) -> str:
     return say("unsaid", settings=f.listed(named), reasons=reasons)
 
 
-def provenance(doc: Advice) -> str:
-    """Name what made the report, for the last line."""
+def provenance(doc: Advice, length: Length) -> str:
+    """Name what made the report, for the last line; a short one without digests."""
     made = doc.provenance
     rules, knowledge = made.rules_sha256[:12], made.knowledge_sha256[:12]
     user = made.measurements_sha256
     named = {"version": made.advisor, "rules": rules, "knowledge": knowledge, "engine": made.engine}
-    line = say("made.own", **named, own=user[:12]) if user else say("made", **named)
+    if length == "short":
+        line = say("made.short", **named)
+    else:
+        line = say("made.own", **named, own=user[:12]) if user else say("made", **named)
     files = whose(doc)
     return f"{line}. {files}" if files else line
