@@ -26,8 +26,7 @@ from msgspec import json
 from advisor.errors import RequestError, UserError
 
 __version__ = "0.2.0"
-DISTRIBUTION = "llm-gpu-advisor"
-"""What the package index calls it; there `advisor` is somebody else's."""
+DISTRIBUTION = "llm-gpu-advisor"  # on a package index `advisor` is somebody else's
 Kind = Literal["rules", "templates", "knowledge"]
 _PACKAGE = Path(__file__).resolve().parent
 _MOST_BYTES = 32_000_000
