@@ -170,7 +170,7 @@ def cards_asked(request: Request, knowledge: Knowledge) -> Cards:
     if request.gpus is not None and request.gpus != cards.count:
         raise RequestError(
             f"gpus is {request.gpus}, but '{text}' names {cards.count} cards",
-            hint="Leave gpus out.",
+            hint=f"Leave gpus out{', or name the cards' if asks_here(request) else ''}.",
         )
     return cards
 

@@ -259,3 +259,10 @@ def test_memory_that_no_card_has_is_not_believed(memory: str, tmp_path: Path) ->
     machine = read_machine(probe_of({"system": "linux", "tools": tools}, tmp_path))
     assert (machine.cards[0].memory_bytes, machine.cards[0].free_bytes) == (None, None)
     assert local_cards(machine, load_knowledge()).gpu.name == "L4"
+
+
+def test_fewer_of_unequal_cards_have_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = _cards(("NVIDIA GeForce RTX 3090", 24_576), ("NVIDIA GeForce RTX 3060", 12_288))
+    with pytest.raises(RequestError, match="'local' names 2 cards") as refused:
+        _local(monkeypatch, pair, gpus=1)
+    assert "name the cards" in refused.value.hint
