@@ -126,12 +126,3 @@ def test_experts_are_not_copied() -> None:
     with pytest.raises(UserError, match="has experts") as told:
         resolve(replace(COPIES, model="Qwen3-30B-A3B", framework="vLLM"), load_knowledge())
     assert "dp-attention" in str(told.value.hint)
-
-
-@pytest.mark.parametrize(("cards", "whole"), [(8, True), (4, False)])
-def test_experts_in_blocks_of_fp8_are_not_cut(cards: int, whole: bool) -> None:  # noqa: FBT001
-    """MiniMax-M2.5: experts 1,536 wide are 192 wide on eight cards, no multiple of 128."""
-    asked = Request(gpu=f"{cards}x H200 SXM", model="MiniMax-M2.5", framework="vLLM")
-    text = command_for(resolve(asked, load_knowledge()))
-    assert ("--enable-expert-parallel" in text) == whole
-    assert f"--tensor-parallel-size {cards}" in text

@@ -33,7 +33,7 @@ SWITCHES: Mapping[str, tuple[str, ...]] = {
     "flash_on": ("flash_attention",), "flash_off": ("flash_attention",),
     "full_window_cache": ("swa_full",), "several_cards": (), "not_the_makers": ("backend",),
     "shares_layers": ("split",),
-    "shares_tensors": ("split",), "shares_requests": ("split",), "whole_experts": ("split",),
+    "shares_tensors": ("split",), "shares_requests": ("split",),
     "in_file": (),
     "beyond_trained": (), "eager": ("eager",), "text_only": ("text_only",), "kv_set": (),
     "kv_plain": (), "makes_format": (),

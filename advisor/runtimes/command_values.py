@@ -377,7 +377,6 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "shares_layers": lambda s: _shared(s) == "layer",
     "shares_tensors": lambda s: _shared(s) == "tensor",
     "shares_requests": lambda s: _shared(s) == "dp-attention",
-    "whole_experts": lambda s: _shared(s) == "tensor" and _expert_ranks(s.scenario) is not None,
     "in_file": lambda s: s.kv_set or _shared(s) == "dp-attention",
     "beyond_trained": lambda s: _beyond_trained(s.scenario),
     "eager": lambda s: bool(s.scenario.eager),
