@@ -97,12 +97,18 @@ class Watched:
         )
 
     def _is_strange(self, scope: Scope) -> bool:
-        """Whether a page of somebody else may have sent a browser here, under a name of its own."""
+        """Whether a page of somebody else may have sent a browser here."""
         if not self._hosts:
             return False
-        stated = next((v for k, v in scope["headers"] if k == b"host"), b"").decode("latin-1")
-        name = stated.rpartition(":")[0] if stated.rpartition(":")[2].isdecimal() else stated
-        return name.strip("[]").casefold() not in self._hosts
+        stated = {k: v.decode("latin-1") for k, v in scope["headers"] if k in {b"host", b"origin"}}
+        origin = stated.get(b"origin")
+        names = [stated.get(b"host", ""), *([origin.rpartition("/")[2]] if origin else [])]
+        return any(_without_port(name) not in self._hosts for name in names)
+
+
+def _without_port(host: str) -> str:
+    name, _, port = host.rpartition(":")
+    return (name if port.isdecimal() else host).strip("[]").casefold()
 
 
 _METHODS = frozenset({"GET", "HEAD", "POST"})
@@ -134,7 +140,7 @@ class _Sent:
 
 async def _refuse_host(send: Send) -> None:
     wrong = RequestError(
-        "this host name is not known here",
+        "this host name, or the page that asks, is not known here",
         hint="Ask 127.0.0.1 or localhost, or start with --trusted-host NAME.",
     )
     await _say(send, refusal(wrong, 421).body, 421)

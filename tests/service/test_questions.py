@@ -267,6 +267,10 @@ def test_a_foreign_host_name_is_refused() -> None:
     own = Service(hosts=("127.0.0.1", "localhost", "::1"))
     for host, status in (("evil.example", 421), ("localhost:80", 200), ("[::1]:9", 200)):
         assert own.ask("GET", "/health", headers={"host": host}).status_code == status
+    for page, status in (
+        ("https://evil.example", 421), ("null", 421), ("http://localhost:8765", 200),
+    ):  # fmt: skip
+        assert own.ask("GET", "/health", headers={"origin": page}).status_code == status
 
 
 def test_what_there_is_not_is_told_with_the_nearest(service: Service) -> None:
