@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from threading import Lock
 from typing import Protocol
 
 import msgspec
@@ -27,7 +28,6 @@ from advisor.service.questions import QUESTIONS
 _MOST_WAITING = 512
 _LATER = "Ask again in a second."
 _START_S = 120
-_STOP_S = 0.5
 _COLLECT_RARELY = (100_000, 20, 20)
 """As the command line has it: reports make few cycles."""
 _FIRST = {"gpu": "RTX 4090", "model": "llama-3-8b", "precision": "Q8_0"}
@@ -107,11 +107,16 @@ class _Worker:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._process: SpawnProcess
+        self._process: SpawnProcess | None = None
         self._pipe: Connection
+        self._changing, self._ended = Lock(), False
 
     def start(self) -> Ready:
         """Start the process and wait until it has loaded."""
+        with self._changing:
+            return self._started()
+
+    def _started(self) -> Ready:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=work, args=(self._setup, theirs), daemon=True)
@@ -133,11 +138,14 @@ class _Worker:
 
     def restart(self) -> None:
         """Put another process in the place of this one."""
-        self.stop()
-        self.start()
+        with self._changing:
+            self._stopped()
+            if not self._ended:
+                self._started()
 
     def died(self) -> bool:
         """Whether the process ended, by itself or from outside."""
+        assert self._process
         self._process.join(0.1 if self._pipe.closed or self._gone() else 0)
         return self._process.exitcode is not None
 
@@ -149,11 +157,17 @@ class _Worker:
             return True
 
     def stop(self) -> None:
-        """End the process."""
-        self._pipe.close()
-        self._process.join(_STOP_S)
-        self._process.kill()
-        self._process.join()
+        """End the process for good, whatever it is at."""
+        with self._changing:
+            self._ended = True
+            self._stopped()
+
+    def _stopped(self) -> None:
+        """End the process; whoever waits at the pipe is told by its end."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._pipe.close()
 
 
 class Workers:
@@ -166,6 +180,7 @@ class Workers:
         self.restarts = 0
         self.waiting = 0
         self._limit_s = limit_s
+        self._stopping = False
         self._every = [_Worker(setup) for _ in range(count)]
         self._idle: asyncio.Queue[_Worker] = asyncio.Queue()
         self._threads = ThreadPoolExecutor(count, "worker")
@@ -223,6 +238,8 @@ class Workers:
                 if found is not None:
                     return found
                 died = worker.died()
+                if self._stopping:
+                    break
                 self.restarts += 1
                 with contextlib.suppress(EngineError, EOFError, OSError):
                     await run(self._threads, worker.restart)
@@ -236,8 +253,8 @@ class Workers:
 
     async def stop(self) -> None:
         """End all of them."""
-        run = asyncio.get_running_loop().run_in_executor
-        await asyncio.gather(*(run(self._threads, one.stop) for one in self._every))
+        self._stopping = True
+        await asyncio.gather(*(asyncio.to_thread(one.stop) for one in self._every))
         self._threads.shutdown()
 
 

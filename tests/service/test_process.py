@@ -47,11 +47,18 @@ def test_a_worker_that_takes_too_long_or_dies_is_replaced() -> None:
         assert (late.status, b"no answer within" in late.body) == (504, True)
         pool._limit_s = 30
         assert (await pool.ask(quick)).status == 200
-        pool._every[0]._process.kill()
+        process = pool._every[0]._process
+        assert process
+        process.kill()
         assert (await pool.ask(quick)).status == 200
         assert pool.restarts == 2
+        under_way = asyncio.create_task(
+            pool.ask(Asked("models-for", {"gpu": "T4", "limit": "all"}))
+        )
+        await asyncio.sleep(0.1)
         await pool.stop()
-        assert all(one.died() for one in pool._every)
+        assert (await under_way).status == 500
+        assert not any(one._process.is_alive() for one in pool._every if one._process)
 
     asyncio.run(asked())
 
