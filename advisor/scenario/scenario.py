@@ -162,8 +162,14 @@ def split_of(scenario: Scenario) -> Split | None:
     ways = split_ways(scenario)
     if scenario.split in ways:
         return scenario.split
+    shared = sharing(ways)
     usual = scenario.framework.multi_gpu
-    return ways[0] if ways else usual[0] if usual else None
+    return shared[0] if shared else usual[0] if usual else None
+
+
+def sharing(ways: Sequence[Split]) -> Sequence[Split]:
+    """Leave out copies, which share no model: they are made only where they are asked for."""
+    return [way for way in ways if way != "data"]
 
 
 def split_ways(scenario: Scenario) -> Sequence[Split]:
@@ -189,7 +195,8 @@ def ways_for(framework: Framework, precision: Format) -> Sequence[Split]:
 def can_split(scenario: Scenario) -> bool:
     """Whether the cards of a scenario can share its model in some way, where that is known."""
     several = scenario.gpus > 1 and bool(scenario.framework.multi_gpu)
-    return not several or bool(split_ways(scenario))
+    ways = split_ways(scenario)
+    return not several or bool(ways if scenario.split else sharing(ways))
 
 
 def impossible_split(scenario: Scenario) -> Iterator[RequestError]:
@@ -198,7 +205,7 @@ def impossible_split(scenario: Scenario) -> Iterator[RequestError]:
     if scenario.gpus == 1 or not (stated or framework.multi_gpu):
         return
     ways = split_ways(scenario)
-    if ways and (stated is None or stated in ways):
+    if stated in ways if stated else sharing(ways):
         return
     hints = [f"It can by {' or '.join(ways)}: --split {ways[0]}."] if ways else []
     way = stated or framework.multi_gpu[0]
