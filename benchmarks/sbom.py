@@ -19,8 +19,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
+from advisor.files import DISTRIBUTION
+
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-FOR_USERS = ("durable", "hub", "parquet", "dask")
+FOR_USERS = ("durable", "hub", "parquet", "dask", "serve", "mcp")
 """Extras beside what every install has."""
 
 
@@ -80,7 +82,7 @@ def purl(found: Distribution) -> str:
 
 def bill() -> Mapping[str, object]:
     """Describe advisor and everything that it needs."""
-    own = distribution("advisor")
+    own = distribution(DISTRIBUTION)
     every = sorted(installed(declared()), key=purl)
     by_key = {key_of(one.metadata["Name"]): one for one in every}
     edges = [(own, declared()), *((one, needs(one)) for one in every)]
