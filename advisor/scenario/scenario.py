@@ -196,7 +196,7 @@ def can_split(scenario: Scenario) -> bool:
     """Whether the cards of a scenario can share its model in some way, where that is known."""
     several = scenario.gpus > 1 and bool(scenario.framework.multi_gpu)
     ways = split_ways(scenario)
-    return not several or bool(ways if scenario.split else sharing(ways))
+    return not several or bool(ways if scenario.split == "data" else sharing(ways))
 
 
 def impossible_split(scenario: Scenario) -> Iterator[RequestError]:
