@@ -316,7 +316,8 @@ def _attention(meant: Meant, said: Mapping[str, str], tensor: int) -> None:
         ranks = max(ranks, replicas)
     elif replicas > 1:
         ranks, meant.whole_copies = replicas, True
-    if ranks > 1 and tensor not in {1, ranks if not meant.whole_copies else 1}:
+    within = {1} if meant.whole_copies else {1, ranks}
+    if ranks > 1 and tensor not in within:
         meant.not_sized.append(
             "Copies of a tensor split are not sized: one of them is."
             if meant.whole_copies
