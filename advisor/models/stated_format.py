@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
@@ -265,25 +264,23 @@ def _mlx(stated: _Config) -> str | None:
     return f"MLX {bits}-bit" if plain and bits in _MLX_BITS else None
 
 
-_METHODS: Final[Mapping[str, Callable[[_Config], str | None]]] = MappingProxyType(
-    {
-        "awq": _awq,
-        "gptq": _gptq,
-        "auto-round": _auto_round,
-        "intel/auto-round": _auto_round,
-        "gptq-marlin": _gptq,
-        "awq-marlin": _awq,
-        "fp8": _fp8,
-        "fbgemm-fp8": _fp8,
-        "mxfp4": _mxfp4,
-        "bitsandbytes": _bitsandbytes,
-        "compressed-tensors": _compressed,
-        "modelopt": _modelopt,
-        "modelopt-fp4": _modelopt,
-        "quark": _quark,
-        "hqq": _hqq,
-        "exl2": _exl("EXL2"),
-        "exl3": _exl("EXL3"),
-        "mlx": _mlx,
-    }
-)
+_METHODS: Final[Mapping[str, Callable[[_Config], str | None]]] = {
+    "awq": _awq,
+    "gptq": _gptq,
+    "auto-round": _auto_round,
+    "intel/auto-round": _auto_round,
+    "gptq-marlin": _gptq,
+    "awq-marlin": _awq,
+    "fp8": _fp8,
+    "fbgemm-fp8": _fp8,
+    "mxfp4": _mxfp4,
+    "bitsandbytes": _bitsandbytes,
+    "compressed-tensors": _compressed,
+    "modelopt": _modelopt,
+    "modelopt-fp4": _modelopt,
+    "quark": _quark,
+    "hqq": _hqq,
+    "exl2": _exl("EXL2"),
+    "exl3": _exl("EXL3"),
+    "mlx": _mlx,
+}

@@ -228,47 +228,43 @@ _GLM4V = VisionFamily(
 )
 _MOON = VisionFamily(moonvit, _sizes(1152, 4304, 27, 16, patch_size=14))
 
-TOWERS: Final[Mapping[str, VisionFamily]] = MappingProxyType(
-    {
-        "clip_vision_model": VisionFamily(
-            clip, _sizes(768, 3072, 12, 12, image_size=224, patch_size=32)
-        ),
-        "siglip_vision_model": VisionFamily(siglip, _SIGLIP),
-        "idefics3_vision": VisionFamily(idefics, _IDEFICS),
-        "idefics3": VisionFamily(idefics, _IDEFICS),
-        "smolvlm_vision": VisionFamily(idefics, _IDEFICS),
-        "pixtral": VisionFamily(
-            pixtral, _sizes(1024, 4096, 24, 16, image_size=1024, patch_size=16)
-        ),
-        "qwen2_vl_vision": VisionFamily(
-            qwen2_vl, {**_QWEN_OUT, "embed_dim": 1280, "mlp_ratio": 4, "hidden_size": 3584}
-        ),
-        "qwen2_5_vl_vision": VisionFamily(
-            qwen2_5_vl, {**_QWEN_OUT, "hidden_size": 3584, "intermediate_size": 3420}
-        ),
-        "qwen3_vl_vision": _QWEN3,
-        "qwen3_vl_moe_vision": _QWEN3,
-        **dict.fromkeys(("qwen3_5_vision", "qwen3_5_moe_vision", "qwen4_exp_vision"), _QWEN35),
-        "llama4_vision_model": VisionFamily(
-            llama4,
-            {
-                **_sizes(768, 5632, 34, 16, image_size=448, patch_size=14),
-                "projector_input_dim": 4096,
-                "projector_output_dim": 4096,
-            },
-        ),
-        "glm4v_vision": _GLM4V,
-        "glm4v_moe_vision": _GLM4V,
-        "kimi_k25_vision": _MOON,
-        "gemma4_vision": VisionFamily(gemma4, _sizes(768, 3072, 16, 12, patch_size=16)),
-        "internvl_vision": VisionFamily(
-            internvit, _sizes(1024, 4096, 24, 16, image_size=448, patch_size=14)
-        ),
-        "mllama_vision_model": VisionFamily(
-            mllama, _sizes(1280, 5120, 32, 16, image_size=448, patch_size=14)
-        ),
-    }
-)
+TOWERS: Final[Mapping[str, VisionFamily]] = {
+    "clip_vision_model": VisionFamily(
+        clip, _sizes(768, 3072, 12, 12, image_size=224, patch_size=32)
+    ),
+    "siglip_vision_model": VisionFamily(siglip, _SIGLIP),
+    "idefics3_vision": VisionFamily(idefics, _IDEFICS),
+    "idefics3": VisionFamily(idefics, _IDEFICS),
+    "smolvlm_vision": VisionFamily(idefics, _IDEFICS),
+    "pixtral": VisionFamily(pixtral, _sizes(1024, 4096, 24, 16, image_size=1024, patch_size=16)),
+    "qwen2_vl_vision": VisionFamily(
+        qwen2_vl, {**_QWEN_OUT, "embed_dim": 1280, "mlp_ratio": 4, "hidden_size": 3584}
+    ),
+    "qwen2_5_vl_vision": VisionFamily(
+        qwen2_5_vl, {**_QWEN_OUT, "hidden_size": 3584, "intermediate_size": 3420}
+    ),
+    "qwen3_vl_vision": _QWEN3,
+    "qwen3_vl_moe_vision": _QWEN3,
+    **dict.fromkeys(("qwen3_5_vision", "qwen3_5_moe_vision", "qwen4_exp_vision"), _QWEN35),
+    "llama4_vision_model": VisionFamily(
+        llama4,
+        {
+            **_sizes(768, 5632, 34, 16, image_size=448, patch_size=14),
+            "projector_input_dim": 4096,
+            "projector_output_dim": 4096,
+        },
+    ),
+    "glm4v_vision": _GLM4V,
+    "glm4v_moe_vision": _GLM4V,
+    "kimi_k25_vision": _MOON,
+    "gemma4_vision": VisionFamily(gemma4, _sizes(768, 3072, 16, 12, patch_size=16)),
+    "internvl_vision": VisionFamily(
+        internvit, _sizes(1024, 4096, 24, 16, image_size=448, patch_size=14)
+    ),
+    "mllama_vision_model": VisionFamily(
+        mllama, _sizes(1280, 5120, 32, 16, image_size=448, patch_size=14)
+    ),
+}
 
 
 Projector = Callable[[Keys, Tower, Arch], int]
@@ -354,37 +350,31 @@ class Wrapper(Struct, frozen=True):
 
 NO_HEAD: Final = MappingProxyType({"vision_use_head": False})
 
-OTHER_WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
-    {
-        "llava": Wrapper("llama", "clip_vision_model", _two_layers, text_may_tie=True),
-        "llava_next": Wrapper("llama", "clip_vision_model", _with_newline),
-        "llava_onevision": Wrapper(
-            "qwen2",
-            "siglip_vision_model",
-            _with_newline,
-            tower_defaults=NO_HEAD,
-            text_may_tie=True,
-        ),
-        "mistral3": Wrapper("mistral", "pixtral", _mistral3),
-        "idefics3": Wrapper("llama", "idefics3_vision", _idefics3),
-        "smolvlm": Wrapper("llama", "smolvlm_vision", _idefics3),
-        "internvl": Wrapper("qwen2", "internvl_vision", _internvl),
-        "qwen2_vl": Wrapper("qwen2_vl", "qwen2_vl_vision", text_may_tie=True),
-        "qwen2_5_vl": Wrapper("qwen2_5_vl", "qwen2_5_vl_vision", text_may_tie=True),
-        "qwen3_vl": Wrapper("qwen3_vl", "qwen3_vl_vision"),
-        "qwen3_vl_moe": Wrapper("qwen3_vl_moe", "qwen3_vl_moe_vision"),
-        "qwen3_5": Wrapper("qwen3_5", "qwen3_5_vision"),
-        "qwen3_5_moe": Wrapper("qwen3_5_moe", "qwen3_5_moe_vision"),
-        "qwen4_exp": Wrapper("qwen4_exp", "qwen4_exp_vision"),
-        "llama4": Wrapper("llama4", "llama4_vision_model", _llama4, text_may_tie=True),
-        "glm4v": Wrapper("glm4v", "glm4v_vision", text_may_tie=True),
-        "glmga": Wrapper("glm4v", "glm4v_vision", text_may_tie=True),
-        "glm4v_moe": Wrapper("glm4v_moe", "glm4v_moe_vision", text_may_tie=True),
-        "kimi_k25": Wrapper("deepseek_v3", "kimi_k25_vision", _kimi),
-        "mllama": Wrapper("mllama", "mllama_vision_model", _mllama),
-        "cohere2_vision": Wrapper("cohere2", "siglip_vision_model", _cohere2, tied=True),
-    }
-)
+OTHER_WRAPPERS: Final[Mapping[str, Wrapper]] = {
+    "llava": Wrapper("llama", "clip_vision_model", _two_layers, text_may_tie=True),
+    "llava_next": Wrapper("llama", "clip_vision_model", _with_newline),
+    "llava_onevision": Wrapper(
+        "qwen2", "siglip_vision_model", _with_newline, tower_defaults=NO_HEAD, text_may_tie=True
+    ),
+    "mistral3": Wrapper("mistral", "pixtral", _mistral3),
+    "idefics3": Wrapper("llama", "idefics3_vision", _idefics3),
+    "smolvlm": Wrapper("llama", "smolvlm_vision", _idefics3),
+    "internvl": Wrapper("qwen2", "internvl_vision", _internvl),
+    "qwen2_vl": Wrapper("qwen2_vl", "qwen2_vl_vision", text_may_tie=True),
+    "qwen2_5_vl": Wrapper("qwen2_5_vl", "qwen2_5_vl_vision", text_may_tie=True),
+    "qwen3_vl": Wrapper("qwen3_vl", "qwen3_vl_vision"),
+    "qwen3_vl_moe": Wrapper("qwen3_vl_moe", "qwen3_vl_moe_vision"),
+    "qwen3_5": Wrapper("qwen3_5", "qwen3_5_vision"),
+    "qwen3_5_moe": Wrapper("qwen3_5_moe", "qwen3_5_moe_vision"),
+    "qwen4_exp": Wrapper("qwen4_exp", "qwen4_exp_vision"),
+    "llama4": Wrapper("llama4", "llama4_vision_model", _llama4, text_may_tie=True),
+    "glm4v": Wrapper("glm4v", "glm4v_vision", text_may_tie=True),
+    "glmga": Wrapper("glm4v", "glm4v_vision", text_may_tie=True),
+    "glm4v_moe": Wrapper("glm4v_moe", "glm4v_moe_vision", text_may_tie=True),
+    "kimi_k25": Wrapper("deepseek_v3", "kimi_k25_vision", _kimi),
+    "mllama": Wrapper("mllama", "mllama_vision_model", _mllama),
+    "cohere2_vision": Wrapper("cohere2", "siglip_vision_model", _cohere2, tied=True),
+}
 
 
 def count_vision(outer: Keys, vision: Keys, wrapper: Wrapper, a: Arch) -> int | None:

@@ -12,8 +12,7 @@ from advisor.models.architectures.encoders import ENCODERS
 from advisor.models.architectures.gemma import GEMMA, GEMMA_WRAPPERS
 from advisor.models.architectures.hashed import HASHED
 from advisor.models.architectures.hybrid import HYBRID
-from advisor.models.architectures.kimi import KIMI
-from advisor.models.architectures.latent import LATENT
+from advisor.models.architectures.latent import KIMI, LATENT
 from advisor.models.architectures.mixtures import MIXTURES
 from advisor.models.vision_towers import OTHER_WRAPPERS, Wrapper
 

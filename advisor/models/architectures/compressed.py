@@ -8,7 +8,6 @@ with an index to pick from them (CSA), or many tokens to one (HCA). Source:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from advisor.models.architecture import Arch, Family, two_hidden
@@ -99,33 +98,31 @@ def _cells(a: Arch) -> tuple[tuple[int, int], ...]:
     return tuple(by_kind[kind] for kind in _layers(a))
 
 
-COMPRESSED: Final[Mapping[str, Family]] = MappingProxyType(
-    {
-        "deepseek_v4": Family(
-            attention=(_attention,),
-            irregular=_compressors,
-            experts=(router, shared),
-            expert=gated_expert,
-            moe=experts(shared="count"),
-            norms=(two_hidden, _streams),
-            extras=(_stream_end,),
-            kinds=always("S"),
-            cells=_cells,
-            ffn_kinds=all_experts,
-            window=stated_window,
-            unsupported=("attention_bias", "mlp_bias"),
-            defaults={
-                "num_key_value_heads": 1,
-                "head_dim": 512,
-                "q_lora_rank": 1024,
-                "o_groups": 8,
-                "o_lora_rank": 1024,
-                "index_n_heads": 64,
-                "index_head_dim": 128,
-                "n_shared_experts": 1,
-                "hc_mult": 4,
-                "sliding_window": 128,
-            },
-        ),
-    }
-)
+COMPRESSED: Final[Mapping[str, Family]] = {
+    "deepseek_v4": Family(
+        attention=(_attention,),
+        irregular=_compressors,
+        experts=(router, shared),
+        expert=gated_expert,
+        moe=experts(shared="count"),
+        norms=(two_hidden, _streams),
+        extras=(_stream_end,),
+        kinds=always("S"),
+        cells=_cells,
+        ffn_kinds=all_experts,
+        window=stated_window,
+        unsupported=("attention_bias", "mlp_bias"),
+        defaults={
+            "num_key_value_heads": 1,
+            "head_dim": 512,
+            "q_lora_rank": 1024,
+            "o_groups": 8,
+            "o_lora_rank": 1024,
+            "index_n_heads": 64,
+            "index_head_dim": 128,
+            "n_shared_experts": 1,
+            "hc_mult": 4,
+            "sliding_window": 128,
+        },
+    )
+}

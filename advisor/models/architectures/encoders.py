@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from msgspec.structs import replace
@@ -147,100 +146,90 @@ _BART = Family(
     gated=False,
 )
 _CROSS = "its cross-attention is not modelled"
-ENCODERS: Final[Mapping[str, Family]] = MappingProxyType(
-    {
-        "bert": replace(
-            _BERT,
-            gguf=(
-                Gguf("bert", role="encoder"),
-                Gguf("jina-bert-v2", role="encoder"),
-                Gguf("neo-bert", role="encoder"),
-            ),
+ENCODERS: Final[Mapping[str, Family]] = {
+    "bert": replace(
+        _BERT,
+        gguf=(
+            Gguf("bert", role="encoder"),
+            Gguf("jina-bert-v2", role="encoder"),
+            Gguf("neo-bert", role="encoder"),
         ),
-        "xlm-roberta": Family(
-            attention=_BERT.attention,
-            mixers=_BERT.mixers,
-            dense=_BERT.dense,
-            norms=_BERT.norms,
-            final=_BERT.final,
-            extras=_BERT.extras,
-            kinds=_BERT.kinds,
-            tied=True,
-            role="encoder",
-            defaults={"type_vocab_size": 1},
-            also=("roberta", "camembert"),
-            gguf=(Gguf("jina-bert-v3", role="encoder"),),
-        ),
-        "distilbert": Family(
-            mixers=_BERT.mixers,
-            dense=_BERT.dense,
-            norms=_BERT.norms,
-            final=_BERT.final,
-            extras=(positions("max_position_embeddings"),),
-            kinds=_BERT.kinds,
-            tied=True,
-            role="encoder",
-            defaults={
-                "max_position_embeddings": 512,
-                "dim": 768,
-                "hidden_dim": 3072,
-                "n_layers": 6,
-                "n_heads": 12,
-            },
-        ),
-        "nomic_bert": Family(
-            mixers={"N": (projections,)},
-            dense=(gated,),
-            norms=_BERT.norms,
-            final=_BERT.final,
-            extras=(_token_types,),
-            kinds=_BERT.kinds,
-            tied=True,
-            role="encoder",
-            gguf=(Gguf("nomic-bert", role="encoder"), Gguf("nomic-bert-moe", role="encoder")),
-        ),
-        "llama_bidirec": Family(
-            mixers={"N": (projections,)}, kinds=_BERT.kinds, tied=True, role="encoder"
-        ),
-        "modernbert": Family(
-            mixers={"N": (projections,)},
-            dense=(gated,),
-            norms=(two_hidden,),
-            final=(one_hidden,),
-            kinds=_BERT.kinds,
-            tied=True,
-            role="encoder",
-        ),
-        "styletts2": Family(
-            mixers=_BERT.mixers, kinds=_BERT.kinds, role="encoder", uncounted=_sounding
-        ),
-        "whisper": Family(
-            attention=(_whisper_attention,),
-            dense=(up_down, up_down_bias),
-            norms=(_six_hidden,),
-            final=(two_hidden,),
-            extras=(_whisper_encoder, positions("max_target_positions")),
-            tied=True,
-            role="encoder-decoder",
-            read_width=_whisper_width,
-            encoder_positions=_audio_positions,
-            defaults={"max_target_positions": 448},
-        ),
-        "bart": _BART,
-        "mbart": replace(_BART, final=(four_hidden,)),
-        "t5": Family(
-            attention=(_cross_too,),
-            dense=(_t5_ffn,),
-            norms=(_three_hidden,),
-            first=(_t5_positions,),
-            final=(one_hidden,),
-            extras=(_t5_encoder,),
-            tied=True,
-            ties_always=True,
-            role="encoder-decoder",
-            read_width=_t5_width,
-            encoder_positions=_as_long_as_the_input,
-            gguf=(Gguf("t5", role="encoder-decoder", unknown=_CROSS),),
-        ),
-    }
-)
+    ),
+    "xlm-roberta": replace(
+        _BERT,
+        defaults={"type_vocab_size": 1},
+        also=("roberta", "camembert"),
+        gguf=(Gguf("jina-bert-v3", role="encoder"),),
+    ),
+    "distilbert": Family(
+        mixers=_BERT.mixers,
+        dense=_BERT.dense,
+        norms=_BERT.norms,
+        final=_BERT.final,
+        extras=(positions("max_position_embeddings"),),
+        kinds=_BERT.kinds,
+        tied=True,
+        role="encoder",
+        defaults={
+            "max_position_embeddings": 512,
+            "dim": 768,
+            "hidden_dim": 3072,
+            "n_layers": 6,
+            "n_heads": 12,
+        },
+    ),
+    "nomic_bert": Family(
+        mixers={"N": (projections,)},
+        dense=(gated,),
+        norms=_BERT.norms,
+        final=_BERT.final,
+        extras=(_token_types,),
+        kinds=_BERT.kinds,
+        tied=True,
+        role="encoder",
+        gguf=(Gguf("nomic-bert", role="encoder"), Gguf("nomic-bert-moe", role="encoder")),
+    ),
+    "llama_bidirec": Family(
+        mixers={"N": (projections,)}, kinds=_BERT.kinds, tied=True, role="encoder"
+    ),
+    "modernbert": Family(
+        mixers={"N": (projections,)},
+        dense=(gated,),
+        norms=(two_hidden,),
+        final=(one_hidden,),
+        kinds=_BERT.kinds,
+        tied=True,
+        role="encoder",
+    ),
+    "styletts2": Family(
+        mixers=_BERT.mixers, kinds=_BERT.kinds, role="encoder", uncounted=_sounding
+    ),
+    "whisper": Family(
+        attention=(_whisper_attention,),
+        dense=(up_down, up_down_bias),
+        norms=(_six_hidden,),
+        final=(two_hidden,),
+        extras=(_whisper_encoder, positions("max_target_positions")),
+        tied=True,
+        role="encoder-decoder",
+        read_width=_whisper_width,
+        encoder_positions=_audio_positions,
+        defaults={"max_target_positions": 448},
+    ),
+    "bart": _BART,
+    "mbart": replace(_BART, final=(four_hidden,)),
+    "t5": Family(
+        attention=(_cross_too,),
+        dense=(_t5_ffn,),
+        norms=(_three_hidden,),
+        first=(_t5_positions,),
+        final=(one_hidden,),
+        extras=(_t5_encoder,),
+        tied=True,
+        ties_always=True,
+        role="encoder-decoder",
+        read_width=_t5_width,
+        encoder_positions=_as_long_as_the_input,
+        gguf=(Gguf("t5", role="encoder-decoder", unknown=_CROSS),),
+    ),
+}

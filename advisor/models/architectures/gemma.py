@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from msgspec.structs import replace
@@ -225,70 +224,68 @@ _GEMMA4 = Family(
     also=("gemma4_text",),
 )
 
-GEMMA: Final[Mapping[str, Family]] = MappingProxyType(
-    {
-        "gemma": replace(_GEMMA, gguf=(Gguf("gemma", blocks=Blocks("gemma")),)),
-        "gemma2": replace(
-            _GEMMA2,
-            gguf=(
-                Gguf(
-                    "gemma2",
-                    period=2,
-                    window=4096,
-                    blocks=Blocks("gemma2", exact=True, norms=FOUR_NORMS),
-                ),
+GEMMA: Final[Mapping[str, Family]] = {
+    "gemma": replace(_GEMMA, gguf=(Gguf("gemma", blocks=Blocks("gemma")),)),
+    "gemma2": replace(
+        _GEMMA2,
+        gguf=(
+            Gguf(
+                "gemma2",
+                period=2,
+                window=4096,
+                blocks=Blocks("gemma2", exact=True, norms=FOUR_NORMS),
             ),
         ),
-        "gemma3": replace(
-            _GEMMA3,
-            gguf=(
-                Gguf(
-                    "gemma3",
-                    period=6,
-                    blocks=Blocks(
-                        "gemma3", exact=True, qk_norm="head", norms=FOUR_NORMS, most_vocab=262_144
-                    ),
+    ),
+    "gemma3": replace(
+        _GEMMA3,
+        gguf=(
+            Gguf(
+                "gemma3",
+                period=6,
+                blocks=Blocks(
+                    "gemma3", exact=True, qk_norm="head", norms=FOUR_NORMS, most_vocab=262_144
                 ),
-                Gguf("gemma-embedding", role="encoder"),
             ),
-            also=("gemma3_text",),
+            Gguf("gemma-embedding", role="encoder"),
         ),
-        "gemma3n": Family(
-            attention=(projections, head_norms),
-            norms=(four_hidden, _streams, _layer_input),
-            extras=(_layer_inputs, _stream_ends),
-            lookups=(_layer_embeddings,),
-            kinds=_reusing,
-            window=stated_window,
-            tied=True,
-            unsupported=("attention_bias",),
-            defaults={
-                **_DEFAULTS,
-                "sliding_window": 512,
-                "sliding_window_pattern": 5,
-                "num_kv_shared_layers": 15,
-                "altup_num_inputs": 4,
-                "laurel_rank": 64,
-            },
-            gguf=(Gguf("gemma3n", period=5, caching=20),),
-            also=("gemma3n_text",),
-        ),
-        "gemma4": _GEMMA4,
-        "gemma4_unified": replace(
-            _GEMMA4,
-            uncounted=None,
-            defaults={
-                **_GEMMA4.defaults,
-                "hidden_size_per_layer_input": 0,
-                "sliding_window": 1024,
-                "attention_k_eq_v": True,
-                "num_global_key_value_heads": 1,
-            },
-            gguf=(),
-            also=("gemma4_unified_text",),
-        ),
-    }
-)
+        also=("gemma3_text",),
+    ),
+    "gemma3n": Family(
+        attention=(projections, head_norms),
+        norms=(four_hidden, _streams, _layer_input),
+        extras=(_layer_inputs, _stream_ends),
+        lookups=(_layer_embeddings,),
+        kinds=_reusing,
+        window=stated_window,
+        tied=True,
+        unsupported=("attention_bias",),
+        defaults={
+            **_DEFAULTS,
+            "sliding_window": 512,
+            "sliding_window_pattern": 5,
+            "num_kv_shared_layers": 15,
+            "altup_num_inputs": 4,
+            "laurel_rank": 64,
+        },
+        gguf=(Gguf("gemma3n", period=5, caching=20),),
+        also=("gemma3n_text",),
+    ),
+    "gemma4": _GEMMA4,
+    "gemma4_unified": replace(
+        _GEMMA4,
+        uncounted=None,
+        defaults={
+            **_GEMMA4.defaults,
+            "hidden_size_per_layer_input": 0,
+            "sliding_window": 1024,
+            "attention_k_eq_v": True,
+            "num_global_key_value_heads": 1,
+        },
+        gguf=(),
+        also=("gemma4_unified_text",),
+    ),
+}
 
 
 def _gemma3(_: Keys, t: Tower, a: Arch) -> int:
@@ -305,16 +302,12 @@ def _paligemma(outer: Keys, t: Tower, a: Arch) -> int:
     return t.hidden * out + out
 
 
-GEMMA_WRAPPERS: Final[Mapping[str, Wrapper]] = MappingProxyType(
-    {
-        "gemma3": Wrapper(
-            "gemma3", "siglip_vision_model", _gemma3, tied=True, tower_defaults=NO_HEAD
-        ),
-        "paligemma": Wrapper(
-            "gemma", "siglip_vision_model", _paligemma, tied=True, tower_defaults=NO_HEAD
-        ),
-        "gemma3n": Wrapper("gemma3n", "", tied=True, counted=False),
-        "gemma4": Wrapper("gemma4", "gemma4_vision", _plain, tied=True),
-        "gemma4_unified": Wrapper("gemma4_unified", "", tied=True, counted=False),
-    }
-)
+GEMMA_WRAPPERS: Final[Mapping[str, Wrapper]] = {
+    "gemma3": Wrapper("gemma3", "siglip_vision_model", _gemma3, tied=True, tower_defaults=NO_HEAD),
+    "paligemma": Wrapper(
+        "gemma", "siglip_vision_model", _paligemma, tied=True, tower_defaults=NO_HEAD
+    ),
+    "gemma3n": Wrapper("gemma3n", "", tied=True, counted=False),
+    "gemma4": Wrapper("gemma4", "gemma4_vision", _plain, tied=True),
+    "gemma4_unified": Wrapper("gemma4_unified", "", tied=True, counted=False),
+}

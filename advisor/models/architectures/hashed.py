@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from math import isqrt
-from types import MappingProxyType
 from typing import Final
 
 from msgspec.structs import replace
@@ -91,28 +90,26 @@ def _cells(a: Arch) -> tuple[tuple[int, int], ...] | None:
     return tuple((full if kind == "F" else 0, 0) for kind in a.kinds)
 
 
-HASHED: Final[Mapping[str, Family]] = MappingProxyType(
-    {
-        "qwen4_exp": replace(
-            QWEN3_NEXT,
-            attention=(*QWEN3_NEXT.attention, _index),
-            norms=(_streams,),
-            final=(_mixer,),
-            irregular=_looking,
-            lookups=(_tables,),
-            cells=_cells,
-            ffn_kinds=all_experts,
-            defaults={
-                **QWEN3_NEXT.defaults,
-                "hc_count": 4,
-                "hc_lowrank": 320,
-                "ple_conv_kernel_size": 4,
-                "ngram_size": 3,
-                "heads_per_ngram": 8,
-                "ngram_vocab_size_base": 20_000_000,
-                "make_ngram_vocab_size_divisible_by": 128,
-            },
-            also=("qwen4_exp_text",),
-        )
-    }
-)
+HASHED: Final[Mapping[str, Family]] = {
+    "qwen4_exp": replace(
+        QWEN3_NEXT,
+        attention=(*QWEN3_NEXT.attention, _index),
+        norms=(_streams,),
+        final=(_mixer,),
+        irregular=_looking,
+        lookups=(_tables,),
+        cells=_cells,
+        ffn_kinds=all_experts,
+        defaults={
+            **QWEN3_NEXT.defaults,
+            "hc_count": 4,
+            "hc_lowrank": 320,
+            "ple_conv_kernel_size": 4,
+            "ngram_size": 3,
+            "heads_per_ngram": 8,
+            "ngram_vocab_size_base": 20_000_000,
+            "make_ngram_vocab_size_divisible_by": 128,
+        },
+        also=("qwen4_exp_text",),
+    )
+}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from msgspec.structs import replace
@@ -68,13 +67,21 @@ def _head_gate(a: Arch) -> int:
     return a.hidden * a.heads
 
 
-_MIXTRAL = Family(
+_ROUTED = Family(
+    attention=(projections, when("attention_bias", all_bias)),
     experts=(router,),
     expert=gated_expert,
     moe=experts(),
     ffn_kinds=all_experts,
-    kinds=stated_or(sliding_everywhere),
-    window=stated_window,
+)
+_SHARED = replace(
+    _ROUTED,
+    experts=(router, shared),
+    moe=experts(shared="count"),
+    ffn_kinds=experts_after("first_k_dense_replace"),
+)
+_MIXTRAL = replace(
+    _ROUTED, attention=(projections,), kinds=stated_or(sliding_everywhere), window=stated_window
 )
 _QWEN3_MOE = Family(
     attention=(projections, head_norms, when("attention_bias", all_bias)),
@@ -107,292 +114,215 @@ _OLMOE = Family(
     moe=experts(),
     ffn_kinds=all_experts,
 )
-MIXTURES: Final[Mapping[str, Family]] = MappingProxyType(
-    {
-        "mixtral": replace(
-            _MIXTRAL,
-            gguf=(Gguf("llama", blocks=Blocks("llama", exact=True), reads=False, windows=False),),
+MIXTURES: Final[Mapping[str, Family]] = {
+    "mixtral": replace(
+        _MIXTRAL,
+        gguf=(Gguf("llama", blocks=Blocks("llama", exact=True), reads=False, windows=False),),
+    ),
+    "minimax_m2": replace(
+        _ROUTED,
+        attention=(projections, wide_norms),
+        defaults={"head_dim": 128},
+        gguf=(Gguf("minimax-m2", blocks=Blocks("minimax-m2", qk_norm="whole")),),
+    ),
+    "granitemoe": replace(_ROUTED, gguf=(Gguf("granitemoe", blocks=Blocks("granitemoe")),)),
+    "granitemoe_swa": replace(
+        _MIXTRAL,
+        attention=(projections, sinks, when("attention_bias", all_bias)),
+        experts=(router, shared),
+        moe=experts(shared="width"),
+    ),
+    "granitemoeshared": replace(
+        _ROUTED,
+        experts=(router, shared),
+        moe=experts(shared="width"),
+        gguf=(Gguf("granitemoe", blocks=Blocks("granitemoe"), reads=False),),
+    ),
+    "olmoe": replace(_OLMOE, gguf=(Gguf("olmoe", blocks=Blocks("olmoe", qk_norm="whole")),)),
+    "flex_olmo": _OLMOE,
+    "phimoe": replace(
+        _ROUTED,
+        norms=(four_hidden,),
+        final=(two_hidden,),
+        extras=(when("lm_head_bias", output_bias),),
+        kinds=stated_or(sliding_everywhere),
+        window=stated_window,
+        gguf=(Gguf("phimoe", windows=False),),
+    ),
+    "qwen2_moe": replace(
+        _QWEN3_MOE,
+        attention=(projections, when("qkv_bias", qkv_bias)),
+        experts=(router, shared, shared_gate),
+        moe=experts(shared="width"),
+        defaults={"qkv_bias": True, "shared_expert_intermediate_size": 5632},
+        gguf=(
+            Gguf("qwen2moe", blocks=Blocks("qwen2moe", exact=True, qkv_bias=True), windows=False),
         ),
-        "minimax_m2": Family(
-            attention=(projections, wide_norms),
-            experts=(router,),
-            expert=gated_expert,
-            moe=experts(),
-            ffn_kinds=all_experts,
-            defaults={"head_dim": 128},
-            gguf=(Gguf("minimax-m2", blocks=Blocks("minimax-m2", qk_norm="whole")),),
+    ),
+    "qwen3_moe": replace(
+        _QWEN3_MOE,
+        gguf=(
+            Gguf("qwen3moe", blocks=Blocks("qwen3moe", exact=True, qk_norm="head"), windows=False),
         ),
-        "granitemoe": Family(
-            attention=(projections, when("attention_bias", all_bias)),
-            experts=(router,),
-            expert=gated_expert,
-            moe=experts(),
-            ffn_kinds=all_experts,
-            gguf=(Gguf("granitemoe", blocks=Blocks("granitemoe")),),
-        ),
-        "granitemoe_swa": Family(
-            attention=(projections, sinks, when("attention_bias", all_bias)),
-            experts=(router, shared),
-            expert=gated_expert,
-            moe=experts(shared="width"),
-            ffn_kinds=all_experts,
-            kinds=stated_or(sliding_everywhere),
-            window=stated_window,
-        ),
-        "granitemoeshared": Family(
-            attention=(projections, when("attention_bias", all_bias)),
-            experts=(router, shared),
-            expert=gated_expert,
-            moe=experts(shared="width"),
-            ffn_kinds=all_experts,
-            gguf=(Gguf("granitemoe", blocks=Blocks("granitemoe"), reads=False),),
-        ),
-        "olmoe": replace(_OLMOE, gguf=(Gguf("olmoe", blocks=Blocks("olmoe", qk_norm="whole")),)),
-        "flex_olmo": _OLMOE,
-        "phimoe": Family(
-            attention=(projections, when("attention_bias", all_bias)),
-            experts=(router,),
-            expert=gated_expert,
-            moe=experts(),
-            ffn_kinds=all_experts,
-            norms=(four_hidden,),
-            final=(two_hidden,),
-            extras=(when("lm_head_bias", output_bias),),
-            kinds=stated_or(sliding_everywhere),
-            window=stated_window,
-            gguf=(Gguf("phimoe", windows=False),),
-        ),
-        "qwen2_moe": Family(
-            attention=(projections, when("qkv_bias", qkv_bias)),
-            experts=(router, shared, shared_gate),
-            expert=gated_expert,
-            moe=experts(shared="width"),
-            ffn_kinds=sparse_steps,
-            kinds=stated_or(sliding_above),
-            window=stated_window,
-            defaults={"qkv_bias": True, "shared_expert_intermediate_size": 5632},
-            gguf=(
-                Gguf(
-                    "qwen2moe", blocks=Blocks("qwen2moe", exact=True, qkv_bias=True), windows=False
+    ),
+    "qwen3_vl_moe": replace(
+        _QWEN3_MOE,
+        gguf=(Gguf("qwen3vlmoe", blocks=Blocks("qwen3vlmoe", qk_norm="head")),),
+        also=("qwen3_vl_moe_text",),
+    ),
+    "mellum": replace(_QWEN3_MOE, defaults={"head_dim": 128}, gguf=(Gguf("mellum", period=4),)),
+    "dbrx": replace(
+        _ROUTED,
+        attention=(square_projections,),
+        moe=dbrx_moe,
+        read_kv_heads=_dbrx_kv,
+        gguf=(Gguf("dbrx"),),
+    ),
+    "gpt_oss": replace(
+        _MIXTRAL,
+        attention=(projections, when("attention_bias", all_bias), sinks),
+        experts=(router, router_bias),
+        expert=biased_expert,
+        kinds=full_every("sliding_window_pattern"),
+        defaults={
+            "head_dim": 64,
+            "attention_bias": True,
+            "sliding_window": 128,
+            "sliding_window_pattern": 2,
+        },
+        gguf=(
+            Gguf(
+                "gpt-oss",
+                period=2,
+                blocks=Blocks(
+                    "gpt-oss", exact=True, qkv_bias=True, norms=("attn_norm", "post_attention_norm")
                 ),
             ),
         ),
-        "qwen3_moe": replace(
-            _QWEN3_MOE,
-            gguf=(
-                Gguf(
-                    "qwen3moe", blocks=Blocks("qwen3moe", exact=True, qk_norm="head"), windows=False
-                ),
+    ),
+    "llama4": replace(
+        _SHARED,
+        dense=(_dense_llama4,),
+        moe=llama4_moe,
+        ffn_kinds=llama4_experts,
+        kinds=llama4_layers,
+        window=chunk,
+        defaults={
+            "head_dim": 128,
+            "no_rope_layer_interval": 4,
+            "attention_chunk_size": 8192,
+            "intermediate_size_mlp": 16384,
+        },
+        gguf=(Gguf("llama4", period=4, window=8192, chunked=True, blocks=Blocks("llama4")),),
+        also=("llama4_text",),
+    ),
+    "glm4_moe": replace(
+        _GLM4_MOE,
+        gguf=(
+            Gguf(
+                "glm4moe",
+                blocks=Blocks("glm4moe", qkv_bias=True, norms=("attn_norm", "post_attention_norm")),
             ),
         ),
-        "qwen3_vl_moe": replace(
-            _QWEN3_MOE,
-            gguf=(Gguf("qwen3vlmoe", blocks=Blocks("qwen3vlmoe", qk_norm="head")),),
-            also=("qwen3_vl_moe_text",),
-        ),
-        "mellum": replace(_QWEN3_MOE, defaults={"head_dim": 128}, gguf=(Gguf("mellum", period=4),)),
-        "dbrx": Family(
-            attention=(square_projections,),
-            experts=(router,),
-            expert=gated_expert,
-            moe=dbrx_moe,
-            ffn_kinds=all_experts,
-            read_kv_heads=_dbrx_kv,
-            gguf=(Gguf("dbrx"),),
-        ),
-        "gpt_oss": Family(
-            attention=(projections, when("attention_bias", all_bias), sinks),
-            experts=(router, router_bias),
-            expert=biased_expert,
-            moe=experts(),
-            ffn_kinds=all_experts,
-            kinds=full_every("sliding_window_pattern"),
-            window=stated_window,
-            defaults={
-                "head_dim": 64,
-                "attention_bias": True,
-                "sliding_window": 128,
-                "sliding_window_pattern": 2,
-            },
-            gguf=(
-                Gguf(
-                    "gpt-oss",
-                    period=2,
-                    blocks=Blocks(
-                        "gpt-oss",
-                        exact=True,
-                        qkv_bias=True,
-                        norms=("attn_norm", "post_attention_norm"),
-                    ),
-                ),
+    ),
+    "solar_open": replace(
+        _GLM4_MOE, defaults={"head_dim": 128, "first_k_dense_replace": 0, "n_shared_experts": 1}
+    ),
+    "glm4v_moe": replace(
+        _GLM4_MOE,
+        defaults={"first_k_dense_replace": 1, "n_shared_experts": 1, "attention_bias": True},
+        gguf=(
+            Gguf(
+                "glm4moe",
+                blocks=Blocks("glm4moe", qkv_bias=True, norms=("attn_norm", "post_attention_norm")),
+                reads=False,
             ),
         ),
-        "llama4": Family(
-            attention=(projections, when("attention_bias", all_bias)),
-            dense=(_dense_llama4,),
-            experts=(router, shared),
-            expert=gated_expert,
-            moe=llama4_moe,
-            ffn_kinds=llama4_experts,
-            kinds=llama4_layers,
-            window=chunk,
-            defaults={
-                "head_dim": 128,
-                "no_rope_layer_interval": 4,
-                "attention_chunk_size": 8192,
-                "intermediate_size_mlp": 16384,
-            },
-            gguf=(Gguf("llama4", period=4, window=8192, chunked=True, blocks=Blocks("llama4")),),
-            also=("llama4_text",),
-        ),
-        "glm4_moe": replace(
-            _GLM4_MOE,
-            gguf=(
-                Gguf(
-                    "glm4moe",
-                    blocks=Blocks(
-                        "glm4moe", qkv_bias=True, norms=("attn_norm", "post_attention_norm")
-                    ),
-                ),
-            ),
-        ),
-        "solar_open": Family(
-            attention=_GLM4_MOE.attention,
-            experts=_GLM4_MOE.experts,
-            expert=gated_expert,
-            moe=_GLM4_MOE.moe,
-            ffn_kinds=experts_after("first_k_dense_replace"),
-            defaults={"head_dim": 128, "first_k_dense_replace": 0, "n_shared_experts": 1},
-        ),
-        "glm4v_moe": Family(
-            attention=_GLM4_MOE.attention,
-            experts=_GLM4_MOE.experts,
-            expert=gated_expert,
-            moe=_GLM4_MOE.moe,
-            ffn_kinds=_GLM4_MOE.ffn_kinds,
-            defaults={
-                "first_k_dense_replace": 1,
-                "n_shared_experts": 1,
-                "attention_bias": True,
-            },
-            gguf=(
-                Gguf(
-                    "glm4moe",
-                    blocks=Blocks(
-                        "glm4moe", qkv_bias=True, norms=("attn_norm", "post_attention_norm")
-                    ),
-                    reads=False,
-                ),
-            ),
-            also=("glm4v_moe_text",),
-        ),
-        "dots1": Family(
-            attention=(projections, head_norms, when("attention_bias", all_bias)),
-            experts=(router, shared),
-            expert=gated_expert,
-            moe=experts(shared="count"),
-            ffn_kinds=experts_after("first_k_dense_replace"),
-            kinds=stated_or(sliding_above),
-            window=stated_window,
-            gguf=(Gguf("dots1", blocks=Blocks("dots1", qk_norm="head")),),
-        ),
-        "deepseek": Family(
-            attention=(projections, when("attention_bias", all_bias)),
-            experts=(router, shared),
-            expert=gated_expert,
-            moe=experts(shared="count"),
-            ffn_kinds=experts_after("first_k_dense_replace"),
-            gguf=(Gguf("deepseek", blocks=Blocks("deepseek")),),
-        ),
-        "exaone_moe": Family(
-            attention=(projections, head_norms),
-            experts=(router, shared),
-            expert=gated_expert,
-            moe=experts(shared="count"),
-            ffn_kinds=experts_after("first_k_dense_replace"),
-            kinds=full_every("sliding_window_pattern"),
-            window=stated_window,
-            defaults={"sliding_window_pattern": 4, "first_k_dense_replace": 1},
-            gguf=(Gguf("exaone-moe", period=4, window=128),),
-        ),
-        "hy_v3": Family(
-            attention=(projections, head_norms),
-            experts=(router, shared),
-            expert=gated_expert,
-            moe=experts(shared="count"),
-            ffn_kinds=experts_after("first_k_dense_replace"),
-            unsupported=("attention_bias", "mlp_bias"),
-            defaults={
-                "first_k_dense_replace": 1,
-                "head_dim": 128,
-                "intermediate_size": 13312,
-                "num_shared_experts": 1,
-            },
-        ),
-        "inkling": Family(
-            attention=(projections, head_norms),
-            experts=(router, shared),
-            expert=gated_expert,
-            moe=experts(shared="count"),
-            ffn_kinds=experts_after("dense_mlp_idx"),
-            kinds=full_every("sliding_window_pattern"),
-            window=stated_window,
-            kv_heads_by_layer=_more_heads_where_sliding,
-            defaults={
-                "sliding_window_pattern": 6,
-                "sliding_window": 512,
-                "dense_mlp_idx": 2,
-                "intermediate_size": 24576,
-                "n_shared_experts": 2,
-                "swa_num_key_value_heads": 16,
-            },
-            also=("inkling_text",),
-        ),
-        "laguna": Family(
-            attention=(projections, head_norms, _head_gate),
-            irregular=own_heads,
-            experts=(router, router_bias, shared),
-            expert=gated_expert,
-            moe=experts(shared="width"),
-            ffn_kinds=experts_after("first_k_dense_replace"),
-            kinds=stated_or(full_first),
-            window=stated_window,
-            defaults={
-                "sliding_window_pattern": 4,
-                "sliding_window": 512,
-                "first_k_dense_replace": 1,
-                "intermediate_size": 8192,
-            },
-        ),
-        "hunyuan_v1_moe": Family(
-            attention=(projections, head_norms, when("attention_bias", all_bias)),
-            experts=(router, shared),
-            expert=gated_expert,
-            moe=experts(shared="count"),
-            ffn_kinds=all_experts,
-            defaults={"num_shared_expert": 1},
-            gguf=(Gguf("hunyuan-moe", blocks=Blocks("hunyuan-moe", qk_norm="head")),),
-        ),
-        "ernie4_5_moe": Family(
-            experts=(router, router_bias, shared),
-            expert=gated_expert,
-            moe=experts(shared="count"),
-            ffn_kinds=ernie_experts,
-            tied=True,
-            unsupported=("use_bias",),
-            defaults={"moe_layer_start_index": 1, "moe_num_shared_experts": 2},
-            gguf=(Gguf("ernie4_5-moe", blocks=Blocks("ernie4_5-moe")),),
-        ),
-        "kolibri1": Family(
-            attention=(projections, head_norms, when("attention_bias", all_bias)),
-            experts=(router, shared),
-            expert=gated_expert,
-            moe=experts(shared="width"),
-            ffn_kinds=all_experts,
-            norms=(four_hidden,),
-            kinds=stated_or(sliding_everywhere),
-            window=stated_window,
-            defaults={"shared_expert_intermediate_size": 512, "head_dim": 128},
-        ),
-    }
-)
+        also=("glm4v_moe_text",),
+    ),
+    "dots1": replace(
+        _SHARED,
+        attention=(projections, head_norms, when("attention_bias", all_bias)),
+        kinds=stated_or(sliding_above),
+        window=stated_window,
+        gguf=(Gguf("dots1", blocks=Blocks("dots1", qk_norm="head")),),
+    ),
+    "deepseek": replace(_SHARED, gguf=(Gguf("deepseek", blocks=Blocks("deepseek")),)),
+    "exaone_moe": replace(
+        _SHARED,
+        attention=(projections, head_norms),
+        kinds=full_every("sliding_window_pattern"),
+        window=stated_window,
+        defaults={"sliding_window_pattern": 4, "first_k_dense_replace": 1},
+        gguf=(Gguf("exaone-moe", period=4, window=128),),
+    ),
+    "hy_v3": replace(
+        _SHARED,
+        attention=(projections, head_norms),
+        unsupported=("attention_bias", "mlp_bias"),
+        defaults={
+            "first_k_dense_replace": 1,
+            "head_dim": 128,
+            "intermediate_size": 13312,
+            "num_shared_experts": 1,
+        },
+    ),
+    "inkling": replace(
+        _SHARED,
+        attention=(projections, head_norms),
+        ffn_kinds=experts_after("dense_mlp_idx"),
+        kinds=full_every("sliding_window_pattern"),
+        window=stated_window,
+        kv_heads_by_layer=_more_heads_where_sliding,
+        defaults={
+            "sliding_window_pattern": 6,
+            "sliding_window": 512,
+            "dense_mlp_idx": 2,
+            "intermediate_size": 24576,
+            "n_shared_experts": 2,
+            "swa_num_key_value_heads": 16,
+        },
+        also=("inkling_text",),
+    ),
+    "laguna": Family(
+        attention=(projections, head_norms, _head_gate),
+        irregular=own_heads,
+        experts=(router, router_bias, shared),
+        expert=gated_expert,
+        moe=experts(shared="width"),
+        ffn_kinds=experts_after("first_k_dense_replace"),
+        kinds=stated_or(full_first),
+        window=stated_window,
+        defaults={
+            "sliding_window_pattern": 4,
+            "sliding_window": 512,
+            "first_k_dense_replace": 1,
+            "intermediate_size": 8192,
+        },
+    ),
+    "hunyuan_v1_moe": replace(
+        _SHARED,
+        attention=(projections, head_norms, when("attention_bias", all_bias)),
+        ffn_kinds=all_experts,
+        defaults={"num_shared_expert": 1},
+        gguf=(Gguf("hunyuan-moe", blocks=Blocks("hunyuan-moe", qk_norm="head")),),
+    ),
+    "ernie4_5_moe": Family(
+        experts=(router, router_bias, shared),
+        expert=gated_expert,
+        moe=experts(shared="count"),
+        ffn_kinds=ernie_experts,
+        tied=True,
+        unsupported=("use_bias",),
+        defaults={"moe_layer_start_index": 1, "moe_num_shared_experts": 2},
+        gguf=(Gguf("ernie4_5-moe", blocks=Blocks("ernie4_5-moe")),),
+    ),
+    "kolibri1": replace(
+        _MIXTRAL,
+        attention=(projections, head_norms, when("attention_bias", all_bias)),
+        experts=(router, shared),
+        moe=experts(shared="width"),
+        norms=(four_hidden,),
+        defaults={"shared_expert_intermediate_size": 512, "head_dim": 128},
+    ),
+}
