@@ -10,7 +10,7 @@ from typing import Annotated, get_type_hints
 
 import typer
 from msgspec import NODEFAULT, Struct
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from advisor import reverse
 from advisor.cli.options import (
@@ -36,11 +36,11 @@ from advisor.units import UnitError, parse_quantity
 _RUN = "How it is to run"
 _ENOUGH = "What is good enough"
 _HOST = "The computer around the card"
-_AS_STATED = (
+_FLAGS = (
+    "framework", "context", "batch", "kv_cache", "ram", "ram_type", "ram_bandwidth", "cpu",
     "gpu_memory_utilization", "max_num_batched_tokens", "eager", "text_only", "images",
     "image_size", "reserve",
 )  # fmt: skip
-_FLAGS = ("ram", "ram_type", "ram_bandwidth", "cpu", *_AS_STATED)
 _WHICH = "Which ones"
 _HUB = "Models that are not in the knowledge base"
 _OUTPUT = "The answer"
@@ -326,20 +326,10 @@ def _settings(given: Given, gpus: int | None, prefer: str, reader: Reader) -> Se
     loss = given.max_loss
     asked = read_flags({name: getattr(given, name) for name in _FLAGS})
     reader.errors += asked.wrong
-    host = asked.request
     any_loss = loss is not None and loss.strip().casefold() == "any"
     return Settings(
-        framework=given.framework,
+        request=replace(asked.request, gpus=gpus),
         precisions=given.precision or (),
-        context=given.context,
-        batch=given.batch,
-        gpus=gpus,
-        kv_cache=given.kv_cache,
-        beside=host,
-        ram_gib=host.ram_gib,
-        ram_type=host.ram_type,
-        ram_bandwidth_gb_s=host.ram_bandwidth_gb_s,
-        cpu=host.cpu,
         min_speed_tok_s=_number(reader, "--min-speed", given.min_speed, "rate"),
         max_loss_percent=NO_LIMIT if any_loss else _number(reader, "--max-loss", loss, "share"),
         unmeasured=given.unmeasured,

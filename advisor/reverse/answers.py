@@ -32,18 +32,9 @@ _T = TypeVar("_T")
 class Settings(Struct, frozen=True):
     """The settings both questions share, as typed; None: not stated."""
 
-    framework: str | None = None
+    request: Request = Request()
+    """Everything but card, model and format; the number of cards is the most."""
     precisions: Sequence[str] = ()
-    context: int | None = None
-    batch: int | None = None
-    gpus: int | None = None
-    kv_cache: str | None = None
-    ram_gib: float | None = None
-    ram_type: str | None = None
-    ram_bandwidth_gb_s: float | None = None
-    cpu: str | None = None
-    beside: Request = Request()
-    """What else is the same for all: memory of other programs, a server's share ..."""
     min_speed_tok_s: float | None = None
     max_loss_percent: float | None = None
     unmeasured: bool = False
@@ -56,7 +47,7 @@ class Wish(Struct, frozen=True):
     """The same, looked up."""
 
     request: Request
-    """Everything but card, model, format and framework; the number of cards is the most."""
+    """As it was stated."""
     kv_type: KvType
     framework: Framework | None
     formats: Sequence[Format]
@@ -132,25 +123,15 @@ def _listed(names_: Sequence[str]) -> str:
 
 def read_wish(settings: Settings, knowledge: Knowledge, reader: Reader) -> Wish | None:
     """Look up the shared settings; what is wrong goes to ``reader``, None where much is."""
-    request = replace(
-        settings.beside,
-        context=settings.context,
-        batch=settings.batch,
-        gpus=settings.gpus,
-        kv_cache=settings.kv_cache,
-        ram_gib=settings.ram_gib,
-        ram_type=settings.ram_type,
-        ram_bandwidth_gb_s=settings.ram_bandwidth_gb_s,
-        cpu=settings.cpu,
-    )
+    request = settings.request
     reader.attempt(lambda: ram_pace(request, None, knowledge))
     reader.errors += number_problems(request)
     reader.not_below("--min-speed", settings.min_speed_tok_s)
     reader.not_below("--max-loss", settings.max_loss_percent)
     prefer = reader.one_of("preference", settings.prefer, PREFERENCES)
     use = reader.one_of("use", settings.use, USES)
-    framework = reader.attempt(lambda: _framework(settings, knowledge))
-    kv_type = reader.attempt(lambda: names.find_kv_type(knowledge, settings.kv_cache or "f16"))
+    framework = reader.attempt(lambda: _framework(request.framework, knowledge))
+    kv_type = reader.attempt(lambda: names.find_kv_type(knowledge, request.kv_cache or "f16"))
     formats = list(_formats(settings.precisions, knowledge, reader))
     if framework:
         reader.errors += _impossible(framework, kv_type, formats)
@@ -175,10 +156,10 @@ def read_wish(settings: Settings, knowledge: Knowledge, reader: Reader) -> Wish 
     )
 
 
-def _framework(settings: Settings, knowledge: Knowledge) -> Framework | None:
-    if settings.framework is None:
+def _framework(name: str | None, knowledge: Knowledge) -> Framework | None:
+    if name is None:
         return None
-    found = names.find_framework(knowledge, settings.framework)
+    found = names.find_framework(knowledge, name)
     if not found.sized:
         raise RequestError(
             f"{found.name} is known by name only, so nothing can be sized for it",

@@ -138,19 +138,10 @@ class Wishes:
 
     def settings(self, prefer: str) -> Settings:
         """Put them as the question takes them."""
-        own, request = self.own, replace(self.request, gpu=None, model=None)
+        own = self.own
         return Settings(
-            framework=request.framework,
+            request=replace(self.request, gpu=None, model=None),
             precisions=own.get("precisions", ()),
-            context=request.context,
-            batch=request.batch,
-            gpus=request.gpus,
-            kv_cache=request.kv_cache,
-            beside=request,
-            ram_gib=request.ram_gib,
-            ram_type=request.ram_type,
-            ram_bandwidth_gb_s=request.ram_bandwidth_gb_s,
-            cpu=request.cpu,
             min_speed_tok_s=own.get("min_speed"),
             max_loss_percent=own.get("max_loss"),
             unmeasured=own.get("unmeasured", False),

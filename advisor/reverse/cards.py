@@ -93,7 +93,7 @@ def gpus_for(
 
     Args:
         model: The model, as ``--model`` takes it.
-        settings: How it is to run; ``gpus`` is the most equal cards.
+        settings: How it is to run; ``request.gpus`` is the most equal cards.
         wanted: Which cards are asked for.
         knowledge: The knowledge base.
         sort: price, memory, speed or power; unknown figures come last.

@@ -90,7 +90,7 @@ def models_for(
         UserError: Names or numbers are wrong; all of them at once.
     """
     reader = Reader()
-    asked = Request(gpu=gpu, gpus=settings.gpus)
+    asked = Request(gpu=gpu, gpus=settings.request.gpus)
     cards = reader.attempt(lambda: cards_asked(asked, knowledge))
     wanted = _checked(wanted, knowledge, reader)
     wish = read_wish(_completed(settings, wanted, cards), knowledge, reader)
@@ -120,7 +120,8 @@ def models_for(
 
 def _completed(settings: Settings, wanted: ModelFilter, cards: Cards | None) -> Settings:
     """State how many cards there are, and the use that the kind of model is for."""
-    settings = replace(settings, gpus=cards.count) if cards else settings
+    if cards:
+        settings = replace(settings, request=replace(settings.request, gpus=cards.count))
     usual = _USE_OF.get(wanted.modality or "", USES[0])
     return replace(settings, use=usual if settings.use is None else settings.use)
 

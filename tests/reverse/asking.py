@@ -8,6 +8,7 @@ from functools import lru_cache
 from advisor.advice.pipeline import Advisor
 from advisor.knowledge.types import Knowledge
 from advisor.reverse import Settings
+from advisor.scenario.settings import Request
 
 
 @lru_cache(maxsize=1)
@@ -32,15 +33,19 @@ def drawn_settings(rng: random.Random) -> Settings:
     ram = rng.choice((None, None, 64.0))
     framework = rng.choice((None, None, *RUNS))
     caches, formats = RUNS[framework]
-    return Settings(
+    precisions = rng.choice(formats)
+    request = Request(
         framework=framework,
-        precisions=rng.choice(formats),
         context=rng.choice((None, None, 2048, 16_384)),
         batch=rng.choice((None, None, 4)),
         gpus=rng.choice((None, None, 2, 3)),
         kv_cache=rng.choice((None, *caches)),
         ram_gib=ram,
         ram_bandwidth_gb_s=80.0 if ram else None,
+    )
+    return Settings(
+        request,
+        precisions=precisions,
         min_speed_tok_s=rng.choice((None, None, 20.0)),
         max_loss_percent=rng.choice((None, None, 3.0)),
         unmeasured=rng.choice((False, True)),

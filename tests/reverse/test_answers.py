@@ -12,6 +12,7 @@ from advisor.knowledge.types import Gpu
 from advisor.models.stored_tensors import Model
 from advisor.reverse import CardFilter, Found, ModelFilter, Settings, gpus_for, models_for
 from advisor.reverse.cards import SORTS, form_of, value_of
+from advisor.scenario.settings import Request
 from tests.reverse.asking import advisor, knowledge
 
 
@@ -46,7 +47,10 @@ def test_formats_lose_no_more_than_asked() -> None:
 
 def test_unmeasured_formats_are_taken_only_when_asked_for() -> None:
     assert all(row.answer.loss_percent is not None for row in models().rows)
-    for settings in (Settings(framework="vLLM", precisions=("AWQ",)), Settings(unmeasured=True)):
+    for settings in (
+        Settings(Request(framework="vLLM"), precisions=("AWQ",)),
+        Settings(unmeasured=True),
+    ):
         found = models(settings).rows
         assert any(row.answer.loss_percent is None for row in found)
 
@@ -91,7 +95,7 @@ def test_models_are_filtered(wanted: ModelFilter, holds: Callable[[Model], bool]
 
 
 def test_a_context_leaves_out_models_trained_on_less() -> None:
-    found = models(Settings(context=100_000))
+    found = models(Settings(Request(context=100_000)))
     assert found.left_out["short_training"]
     for row in found.rows:
         trained = row.answer.scenario.model.trained_context_tokens
@@ -113,11 +117,11 @@ def test_the_best_card_is_the_first_of_its_order(sort: str) -> None:
 
 
 def test_the_fewest_cards_are_given() -> None:
-    found = cards(Settings(gpus=4), model="llama-3-70b")
+    found = cards(Settings(Request(gpus=4)), model="llama-3-70b")
     several = [row for row in found.rows if row.answer.scenario.gpus > 1]
     assert several
     for row in several[:4]:
-        fewer = Settings(gpus=row.answer.scenario.gpus - 1)
+        fewer = Settings(Request(gpus=row.answer.scenario.gpus - 1))
         again = cards(fewer, model="llama-3-70b")
         assert row.answer.gpu.name not in {other.answer.gpu.name for other in again.rows}
         assert not row.answer.gpu.unified_memory
@@ -143,7 +147,7 @@ def test_cards_are_filtered(wanted: CardFilter, holds: Callable[[Gpu], bool]) ->
 
 def test_the_price_and_power_of_several_cards_are_those_of_all() -> None:
     wanted = CardFilter(max_price_usd=1300, max_power_w=600)
-    found = cards(Settings(gpus=4), wanted, model="llama-3-70b")
+    found = cards(Settings(Request(gpus=4)), wanted, model="llama-3-70b")
     assert found.rows
     for row in found.rows:
         gpus, gpu = row.answer.scenario.gpus, row.answer.gpu
@@ -157,7 +161,7 @@ def test_unknown_prices_are_never_cheap() -> None:
 
 
 def test_memory_of_more_cards_is_tried_before_system_ram() -> None:
-    settings = Settings(gpus=2, ram_gib=128, ram_bandwidth_gb_s=80)
+    settings = Settings(Request(gpus=2, ram_gib=128, ram_bandwidth_gb_s=80))
     found = cards(settings, CardFilter(vendor="NVIDIA"), model="llama-3-70b")
     row = next(r for r in found.rows if r.answer.gpu.name == "GeForce RTX 4090")
     assert row.answer.scenario.gpus == 2
@@ -166,10 +170,8 @@ def test_memory_of_more_cards_is_tried_before_system_ram() -> None:
 
 def test_everything_wrong_is_said_at_once() -> None:
     settings = Settings(
-        framework="vlm",
+        Request(framework="vlm", context=0, kv_cache="q9"),
         precisions=("Q4_K_X", "Q5_K_X"),
-        context=0,
-        kv_cache="q9",
         min_speed_tok_s=-1,
         prefer="best",
     )
@@ -187,15 +189,18 @@ def test_everything_wrong_is_said_at_once() -> None:
 
 def test_a_framework_known_by_name_only_is_refused() -> None:
     with pytest.raises(UserError, match="known by name only"):
-        models(Settings(framework="KTransformers"))
+        models(Settings(Request(framework="KTransformers")))
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (Settings(framework="vLLM", kv_cache="q8_0"), "vLLM cannot keep the KV cache as q8_0"),
-        (Settings(framework="vLLM", precisions=("Q4_K_M",)), "vLLM does not run Q4_K_M"),
-        (Settings(framework="MLX-LM"), "MLX-LM does not run on NVIDIA cards"),
+        (
+            Settings(Request(framework="vLLM", kv_cache="q8_0")),
+            "vLLM cannot keep the KV cache as q8_0",
+        ),
+        (Settings(Request(framework="vLLM"), precisions=("Q4_K_M",)), "vLLM does not run Q4_K_M"),
+        (Settings(Request(framework="MLX-LM")), "MLX-LM does not run on NVIDIA cards"),
     ],
 )
 def test_a_framework_is_refused_what_it_runs_nowhere(settings: Settings, words: str) -> None:
@@ -204,7 +209,7 @@ def test_a_framework_is_refused_what_it_runs_nowhere(settings: Settings, words: 
 
 
 def test_what_the_user_may_not_have_meant_is_said() -> None:
-    beyond = cards(Settings(context=100_000)).warnings
+    beyond = cards(Settings(Request(context=100_000))).warnings
     assert beyond == ("Qwen3-8B was trained for 40,960 tokens; 100,000 were asked for.",)
 
 
@@ -223,7 +228,7 @@ def test_a_card_of_a_stated_size_is_asked_for_again_with_it() -> None:
 
 def test_two_cards_fit_no_less_than_one() -> None:
     one = {row.answer.scenario.model.name for row in models().rows}
-    two = {row.answer.scenario.model.name for row in models(Settings(gpus=2)).rows}
+    two = {row.answer.scenario.model.name for row in models(Settings(Request(gpus=2))).rows}
     assert one < two
 
 

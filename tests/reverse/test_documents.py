@@ -13,7 +13,7 @@ import pytest
 from advisor.report.formats import render_json
 from advisor.reverse import CardFilter, ModelFilter, Settings, gpus_for, models_for
 from advisor.reverse.documents import COLUMNS, ReverseDoc, reverse_doc, written_csv
-from advisor.scenario.settings import request_from
+from advisor.scenario.settings import Request, request_from
 from tests.published_schemas import path_of, written
 from tests.reverse.asking import advisor, knowledge
 
@@ -22,7 +22,7 @@ SCHEMA = path_of("reverse")
 
 @lru_cache(maxsize=2)
 def doc(question: str) -> ReverseDoc:
-    settings = Settings(gpus=2, ram_gib=64, ram_bandwidth_gb_s=80)
+    settings = Settings(Request(gpus=2, ram_gib=64, ram_bandwidth_gb_s=80))
     if question == "models-for":
         cards, found = models_for("RTX 3060 12GB", settings, ModelFilter(), knowledge(), limit=12)
         return reverse_doc(question, cards.gpu.name, found, knowledge())

@@ -40,11 +40,11 @@ from tests.reverse.asking import advisor, drawn_card, drawn_settings, knowledge
 
 SEEDS = range(6)
 QUESTIONS = {
-    "llama-3-70b": Settings(gpus=4, context=16_384, prefer="balanced"),
-    "qwen3-8b": Settings(kv_cache="q8_0", batch=8, min_speed_tok_s=100.0),
-    "mixtral-8x7b": Settings(framework="vLLM", gpus=3),
+    "llama-3-70b": Settings(Request(gpus=4, context=16_384), prefer="balanced"),
+    "qwen3-8b": Settings(Request(kv_cache="q8_0", batch=8), min_speed_tok_s=100.0),
+    "mixtral-8x7b": Settings(Request(framework="vLLM", gpus=3)),
     "deepseek-v2-lite-chat": Settings(precisions=("INT4", "FP8"), prefer="speed"),
-    "gpt-oss-120b": Settings(ram_gib=96.0, ram_bandwidth_gb_s=90.0, unmeasured=True),
+    "gpt-oss-120b": Settings(Request(ram_gib=96.0, ram_bandwidth_gb_s=90.0), unmeasured=True),
     "bge-m3": Settings(max_loss_percent=3.0),
 }
 
@@ -64,7 +64,7 @@ def sample(rows: list[Row], rng: random.Random) -> list[Row]:
 def test_models_have_the_figures_of_an_estimate(seed: int) -> None:
     rng = random.Random(seed)
     settings = drawn_settings(rng)
-    card = drawn_card(rng, settings.framework, settings.gpus)
+    card = drawn_card(rng, settings.request.framework, settings.request.gpus)
     _, found = models_for(card, settings, ModelFilter(), knowledge())
     assert found.fitting + sum(found.left_out.values()) == found.tried > len(knowledge().models)
     assert found.rows or found.left_out.get("cannot_run")
@@ -100,7 +100,7 @@ def test_cards_are_counted_and_read_as_everywhere(text: str, named: str, count: 
 
 
 def test_a_row_has_the_figures_of_advice() -> None:
-    settings = Settings(context=16_384, batch=2, kv_cache="q8_0", gpus=2)
+    settings = Settings(Request(context=16_384, batch=2, kv_cache="q8_0", gpus=2))
     _, found = models_for("RTX 4090", settings, ModelFilter(), knowledge(), limit=3)
     for row in found.rows:
         advice = advisor().advise(row.request)
@@ -256,7 +256,7 @@ def test_no_speed_is_above_the_bound_that_rules_formats_out(card: str) -> None:
 
 
 def test_a_part_in_system_ram_is_the_smallest_that_makes_it_fit() -> None:
-    settings = Settings(ram_gib=64.0, ram_bandwidth_gb_s=80.0)
+    settings = Settings(Request(ram_gib=64.0, ram_bandwidth_gb_s=80.0))
     _, found = models_for("RTX 3060 12GB", settings, ModelFilter(), knowledge(), limit=12)
     split = [row for row in found.rows if row.answer.split]
     assert split

@@ -13,6 +13,7 @@ from advisor.reverse import Found, ModelFilter, Row, Settings, models_for
 from advisor.reverse.documents import reverse_doc
 from advisor.reverse.ranking import Ranking
 from advisor.reverse.words import ranking_words
+from advisor.scenario.settings import Request
 from tests.reverse.asking import knowledge
 
 CARDS = ("RTX 4070", "Strix Halo 128GB")
@@ -83,7 +84,7 @@ def test_a_use_sets_the_context(use: str, tokens: int) -> None:
 
 
 def test_a_stated_context_goes_before_that_of_the_use() -> None:
-    found = found_for("RTX 4090", "code", context=4096)
+    found = found_for("RTX 4090", "code", request=Request(context=4096))
     assert {row.answer.scenario.context_tokens for row in found.rows} == {4096}
 
 

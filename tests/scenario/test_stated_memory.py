@@ -51,7 +51,7 @@ def test_other_programs_count_beside_a_pasted_command() -> None:
 
 def test_cards_are_looked_for_with_what_others_take() -> None:
     def fitting(**stated: object) -> int:
-        settings = Settings(precisions=("Q4_K_M",), beside=Request(**stated))  # type: ignore[arg-type]
+        settings = Settings(Request(**stated), precisions=("Q4_K_M",))  # type: ignore[arg-type]
         found = gpus_for("Qwen2.5-VL-7B-Instruct", settings, CardFilter(), advisor().knowledge)
         return found[1].fitting
 
