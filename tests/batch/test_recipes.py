@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -16,10 +15,10 @@ DOCS = (Path(__file__).resolve().parents[2] / "docs" / "batch.md").read_text(enc
 
 
 def recipe(first: str) -> str:
-    """The indented block of the page that starts with these words."""
-    found = re.search(rf"^    {re.escape(first)}.*?(?=^\S)", DOCS, re.MULTILINE | re.DOTALL)
+    """The block of the page that starts with these words."""
+    found = re.search(rf"^```[\w -]+\n({re.escape(first)}.*?)^```$", DOCS, re.MULTILINE | re.DOTALL)
     assert found, first
-    return dedent(found[0]).strip() + "\n"
+    return found[1]
 
 
 def test_the_page_says_that_nobody_ran_them() -> None:
