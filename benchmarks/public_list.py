@@ -21,9 +21,8 @@ from advisor.knowledge import load_knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reading.public_import import import_list
 from advisor.reading.public_list import FILE, PublicModel, every
-from advisor.reading.public_made import SAME_WITHIN
+from advisor.reading.public_made import SAME_WITHIN, stored_masks
 from advisor.reading.public_sizing import model_of
-from advisor.reading.public_solved import stored_masks
 from advisor.reading.published import is_packed
 
 BUILT_IN = data_dir("knowledge") / FILE

@@ -44,7 +44,7 @@ _COMMANDS = {
     "site": "site.site",
     "calibrate": "calibrate.calibrate",
     "serve": "serve.serve",
-    "mcp": "mcp.mcp",
+    "mcp": "serve.mcp",
     "schema": "schema.schema",
     "settings": "settings.settings",
     "completion": "completion.completion",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from advisor.errors import RequestError
-from advisor.knowledge.flags import (
+from advisor.knowledge.programs import (
     BY_MODELFILE,
     NOT_SIZED,
     TAKES_NONE,

@@ -11,7 +11,6 @@ from functools import lru_cache
 
 from msgspec import Struct, field
 
-from advisor.knowledge.flags import starts
 from advisor.knowledge.log_patterns import (
     CAUSES,
     FIELDS,
@@ -20,6 +19,7 @@ from advisor.knowledge.log_patterns import (
     LogPatterns,
     factor,
 )
+from advisor.knowledge.programs import starts
 from advisor.reading.log_file import LogText
 from advisor.units import base_factor
 

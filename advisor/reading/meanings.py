@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from advisor.errors import RequestError
 from advisor.knowledge.catalogue import BACKEND_OF_WORD
-from advisor.knowledge.flags import Flag
+from advisor.knowledge.programs import Flag
 from advisor.reading.command_lines import Pasted
 from advisor.units import GIB
 

@@ -17,19 +17,19 @@ from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.format_patterns import FormatSaid
 from advisor.reading.known_models import as_tuned, has_tuning, tuned_of, tuning_of
-from advisor.reading.name_parts import NameParts
-from advisor.reading.name_rests import (
+from advisor.reading.name_parts import (
     SEGMENT,
     SIZE,
     VERSION,
+    NameParts,
     Segments,
     based_on,
     is_version,
     less_tuned,
     publisher_words,
     rests_of,
+    words,
 )
-from advisor.reading.words import words
 
 _FREE: Final = re.compile(r"a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e")
 """Words that tell releases of one model apart: active size, date, context, experts."""

@@ -27,20 +27,18 @@ from advisor.models.stored_tensors import Model
 from advisor.reading.public_config import configs_of, own_sizes, plain_config
 from advisor.reading.public_list import PublicModel, counting, every_named
 from advisor.reading.public_made import (
+    MOST_KNOWN,
     NO_FORMULA,
     SAME_WITHIN,
     UNSTATED,
     Fit,
+    attending,
     counted,
     listed,
     made,
+    most_caching,
     own,
     refused,
-)
-from advisor.reading.public_solved import (
-    MOST_KNOWN,
-    attending,
-    most_caching,
     solved,
     stored_masks,
 )

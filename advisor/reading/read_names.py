@@ -18,10 +18,15 @@ from advisor.reading.format_patterns import FormatSaid, said_in
 from advisor.reading.known import listed
 from advisor.reading.known_models import ModelRead, as_tuned, known_model, tuning_of
 from advisor.reading.name_match import Match, listed_whole, loosely, match, releases
-from advisor.reading.name_parts import NameParts, parts_of
-from advisor.reading.name_rests import SIZE, params_around, publisher_words
+from advisor.reading.name_parts import (
+    SIZE,
+    NameParts,
+    params_around,
+    parts_of,
+    publisher_words,
+    words,
+)
 from advisor.reading.ollama import Tag, default_tag, tag_named
-from advisor.reading.words import words
 
 _GGUF_DEFAULT: Final = "Q4_K_M"
 """What llama.cpp takes from a GGUF repository where no file is named (common/arg.cpp)."""

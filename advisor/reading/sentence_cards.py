@@ -10,7 +10,7 @@ from advisor.knowledge.cards import Cards
 from advisor.knowledge.machines import card_names
 from advisor.knowledge.types import Knowledge
 from advisor.reading.cards import find_cards
-from advisor.reading.name_rests import SIZE
+from advisor.reading.name_parts import SIZE
 from advisor.reading.sentence_numbers import COUNTS, HOLE, counted
 from advisor.units import GIB
 

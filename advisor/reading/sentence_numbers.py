@@ -7,7 +7,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 
 from advisor.errors import RequestError
 from advisor.reading.cpus import is_cpu
-from advisor.reading.name_rests import params_around
+from advisor.reading.name_parts import params_around
 from advisor.reading.ram import read_ram
 from advisor.units import UnitError, parse_whole
 

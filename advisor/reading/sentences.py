@@ -21,7 +21,8 @@ from advisor.memo import by_identity
 from advisor.reading.cards import find_cards
 from advisor.reading.model_names import is_read, read_model
 from advisor.reading.name_match import names_family
-from advisor.reading.name_rests import SIZE
+from advisor.reading.name_parts import SIZE
+from advisor.reading.name_parts import words as name_words
 from advisor.reading.public_list import find_public
 from advisor.reading.sentence_cards import EXAMPLE, assume_card, card_in, memory_of_ram
 from advisor.reading.sentence_numbers import (
@@ -32,7 +33,6 @@ from advisor.reading.sentence_numbers import (
     read_numbers,
     read_wishes,
 )
-from advisor.reading.words import words as name_words
 from advisor.units import shell_word
 
 _LONGEST_NAME = 8

@@ -13,8 +13,8 @@ from advisor.rules.engine.base import Engine, Firing, OptionFacts, ReferenceEngi
 from advisor.rules.engine.compiler import compile_rules
 from advisor.rules.engine.durable import DurableEngine, available
 from advisor.rules.engine.network import MOST_RULES
-from advisor.rules.engine.trace import evaluate
 from advisor.rules.language.model import Rule, RuleSet
+from advisor.workbench.explanation import evaluate
 
 ENGINES = ["reference", *(["durable"] if available() else [])]
 

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.errors import RequestError
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.flags import flags_of, starts
+from advisor.knowledge.programs import flags_of, starts
 from advisor.knowledge.types import Knowledge
 from advisor.reading.command_lines import read_command
 from advisor.reading.meanings import layers_in_ram, layers_of_share, not_sized, whole

@@ -15,9 +15,8 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.index import model_core, model_key
 from advisor.reading.known_models import ModelRead
 from advisor.reading.model_names import read_model
-from advisor.reading.name_rests import SIZE
+from advisor.reading.name_parts import SIZE, words
 from advisor.reading.ollama import FILE as TAGS
-from advisor.reading.words import words
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request
 from tests.reading.random_names import LOOK_ALIKES, texts

@@ -15,9 +15,8 @@ from advisor.knowledge import load_knowledge
 from advisor.models.resolution import stored_shapes
 from advisor.models.stored_tensors import Model
 from advisor.reading.public_list import FILE, PublicModel, exact
-from advisor.reading.public_made import SAME_WITHIN
+from advisor.reading.public_made import SAME_WITHIN, most_caching
 from advisor.reading.public_sizing import model_of
-from advisor.reading.public_solved import most_caching
 from advisor.reading.published import is_packed, published_format, unpacked_name
 from advisor.reverse import CardFilter, Settings, gpus_for
 from advisor.scenario.asked_model import find_model_named

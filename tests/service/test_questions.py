@@ -15,7 +15,7 @@ from advisor.api import Session
 from advisor.scenario.settings import SETTINGS, WITH_UNITS
 from advisor.service.answers import Asked, answer
 from advisor.service.app import Limits
-from advisor.service.negotiation import form_wanted
+from advisor.service.bodies import form_wanted
 from advisor.service.openapi import body_schema, document
 from advisor.service.questions import FORMS, QUESTIONS
 from tests.models.gguf_files import tiny

@@ -18,7 +18,7 @@ from mcp import Client, MCPError, StdioServerParameters
 
 from advisor.api import Session
 from advisor.cli.app import application
-from advisor.service.brief import MOST
+from advisor.service.answers import MOST
 from advisor.service.tools import TOOLS, Inside, server_of
 from tests.published_schemas import problems, schema
 from tests.service.asking import Here, session

@@ -13,10 +13,9 @@ import pytest
 from advisor.errors import UserError
 from advisor.files import data_dir
 from advisor.scenario.settings import request_from
-from advisor.workbench.attribution import Tried, attributed
 from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.causes import causes_between
-from advisor.workbench.comparison import compare_sides
+from advisor.workbench.comparison import Tried, attributed, compare_sides
 from advisor.workbench.diff import Difference, compare
 from advisor.workbench.diff_views import diff_json, diff_markdown, diff_text
 from advisor.workbench.fact_store import FactStore

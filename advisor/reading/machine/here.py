@@ -12,8 +12,7 @@ from advisor.reading.machine.amd import amd_cards
 from advisor.reading.machine.apple import mac_cards, mac_product
 from advisor.reading.machine.host import kind_of, memory, processor, product_of
 from advisor.reading.machine.intel import intel_cards
-from advisor.reading.machine.jetson import board_name, jetson_card
-from advisor.reading.machine.nvidia import nvidia_cards
+from advisor.reading.machine.nvidia import board_name, jetson_card, nvidia_cards
 from advisor.reading.machine.probe import Probe
 from advisor.reading.machine.records import Card, Found, Machine, Ram
 from advisor.reading.machine.windows import windows_cards
