@@ -1,4 +1,4 @@
-"""``advisor audit``: check what was published."""
+"""``advisor audit``: check what was published, and say what was found."""
 
 from __future__ import annotations
 

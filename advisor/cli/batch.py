@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from advisor.advice.pipeline import Advisor
-from advisor.bulk.batch.cost_sample import measure
 from advisor.bulk.batch.product import load_plan
+from advisor.bulk.batch.run import measure
 from advisor.bulk.batch.store import formats
 from advisor.cli.batch_run import Asked, Folders, Going, execute, foretold
 from advisor.cli.options import (

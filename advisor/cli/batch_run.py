@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch import store
-from advisor.bulk.batch.cost_sample import Cost
 from advisor.bulk.batch.file_names import Namer
 from advisor.bulk.batch.manifest import (
     Manifest,
@@ -30,7 +29,7 @@ from advisor.bulk.batch.manifest import (
 )
 from advisor.bulk.batch.plan import Plan, shard_count
 from advisor.bulk.batch.readback import read_manifest
-from advisor.bulk.batch.run import Stop, Totals, run, unwritable
+from advisor.bulk.batch.run import Cost, Stop, Totals, run, unwritable
 from advisor.bulk.batch.shard import Making
 from advisor.bulk.batch.store import MANIFEST
 from advisor.bulk.batch.worker import Job, Local, Place, connected

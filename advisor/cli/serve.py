@@ -1,4 +1,4 @@
-"""``advisor serve``: the questions over HTTP."""
+"""``advisor serve`` and ``mcp``: the questions over HTTP, and as tools of a language model."""
 
 from __future__ import annotations
 
@@ -320,9 +320,8 @@ def mcp(
 
 
 def _over_http(host: str, workers: Answering) -> ASGIApp:
-    from advisor.service.metrics import Metrics  # noqa: PLC0415  an extra
     from advisor.service.tools import server_of  # noqa: PLC0415
-    from advisor.service.watch import Watched  # noqa: PLC0415
+    from advisor.service.watch import Metrics, Watched  # noqa: PLC0415  an extra
 
     app = server_of(workers).streamable_http_app(
         streamable_http_path=_PATH, json_response=True, stateless_http=True, host=host

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, Source, UserError
 from advisor.knowledge.field_kinds import items_of
-from advisor.knowledge.file_names import FOLDERS, TABLES, holds, is_table
 from advisor.knowledge.layers import SHORTER
-from advisor.knowledge.stacked_files import Files
+from advisor.knowledge.stacked_files import FOLDERS, TABLES, Files, holds, is_table
 from advisor.knowledge.validation import Entry, entry_of, nodes_of
 from advisor.suggest import did_you_mean
 from advisor.yamlfile import Node

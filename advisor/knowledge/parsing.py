@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from advisor.errors import KnowledgeError, Source, UserError
 from advisor.knowledge import catalogue, overlay
 from advisor.knowledge.capabilities import Capability
-from advisor.knowledge.file_names import gone_problems
 from advisor.knowledge.file_records import (
     CardWords,
     Declared,
@@ -43,7 +42,7 @@ from advisor.knowledge.record_links import (
     names_of,
     report_shared_names,
 )
-from advisor.knowledge.stacked_files import Files, files_of_user, unread_problems
+from advisor.knowledge.stacked_files import Files, files_of_user, gone_problems, unread_problems
 from advisor.knowledge.types import (
     Format,
     Framework,

@@ -1,4 +1,4 @@
-"""The programs that start frameworks: their lines, and what these may name."""
+"""The programs that start frameworks: their lines, what these may name, and their flags."""
 
 from __future__ import annotations
 

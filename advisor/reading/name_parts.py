@@ -1,4 +1,7 @@
-"""A text that names a model, taken apart: publisher, name, tag and file; nothing is looked up.
+"""A text that names a model, taken apart, and its name less the words that are none of a model's.
+
+Nothing is looked up. What a name may end in stands in ``knowledge/model_words.tsv``, one a line,
+read when a name is not known just so.
 
 Forms: ``name``, ``name:tag`` as Ollama writes it, ``publisher/name[@revision][:file or format]``,
 ``hf.co/...``, addresses of the public hub and of Ollama's library, and names of weight files.

@@ -1,4 +1,4 @@
-"""A pasted command as the settings of a request: its model found, its layers counted."""
+"""A pasted command, or Python that loads a model, as the settings of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model that is made of a repository of the public list and the shape that it has."""
+"""The model that is made of a repository of the public list, by its shape or its size alone."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def with_ram_here(request: Request) -> Request:
     size = request.ram_gib or round(machine.ram.total_bytes / GIB, 1)
     if any(stated):
         return replace(request, ram_gib=size)
-    from advisor.reading.machine.pace import ram_read  # noqa: PLC0415 - where it is asked
+    from advisor.reading.machine.mapped import ram_read  # noqa: PLC0415 - where it is asked
 
     return replace(request, ram_gib=size, **ram_read(machine))
 

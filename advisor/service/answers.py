@@ -1,4 +1,4 @@
-"""A question answered: through the API, as bytes of a form, with a status of HTTP."""
+"""A question answered: through the API, as bytes of a form or in brief, with a status of HTTP."""
 
 from __future__ import annotations
 

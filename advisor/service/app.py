@@ -20,11 +20,10 @@ from advisor.files import code_sha256
 from advisor.service import bodies
 from advisor.service.answers import Answer, Asked, read_object, refusal
 from advisor.service.bodies import form_wanted
-from advisor.service.metrics import MEDIA, Metrics
 from advisor.service.openapi import document
 from advisor.service.pages import page_to_ask
 from advisor.service.questions import FORMS, QUESTIONS, Question, from_query
-from advisor.service.watch import Log, Watched, line
+from advisor.service.watch import MEDIA, Log, Metrics, Watched, line
 from advisor.service.workers import Answering
 from advisor.suggest import did_you_mean
 

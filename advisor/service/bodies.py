@@ -1,4 +1,4 @@
-"""The body of a request, within its limits of size and time: whole, or line by line."""
+"""The body of a request, within its limits of size and time, and the form of answer it wants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole comparison of two sides: facts, rules, words."""
+"""The whole comparison of two sides: facts, rules, words; and through what each report changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a rule fired or stayed silent in one situation, in lines."""
+"""Why a rule fired or stayed silent: every test, how far it is from holding, and that in lines."""
 
 from __future__ import annotations
 

@@ -18,8 +18,7 @@ from advisor.knowledge import load_knowledge
 from advisor.reading.machine import here
 from advisor.reading.machine.drm import boards_of
 from advisor.reading.machine.here import read_machine
-from advisor.reading.machine.mapped import known_cards, local_cards
-from advisor.reading.machine.pace import ram_read
+from advisor.reading.machine.mapped import known_cards, local_cards, ram_read
 from advisor.reading.machine.records import Card, Machine
 from advisor.report.doctor import examined
 from advisor.scenario.resolve import resolve

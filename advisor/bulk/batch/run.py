@@ -1,7 +1,8 @@
-"""The loop that drives a batch: a bounded number of shards in flight, until all are done."""
+"""The loop that drives a batch: a bounded number of shards in flight; and what it will cost."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from advisor.bulk.batch.plan import Plan, Shard, shard_count
+from advisor.bulk.batch.shard import Making, make_shard
 from advisor.bulk.batch.store import Head, ask_to_stop, finish, read_head, write_files
 from advisor.bulk.batch.worker import Done, Job, Place, run_shard
 from advisor.errors import RequestError
@@ -220,3 +222,51 @@ def unwritable(root: Path, bad: OSError) -> RequestError:
         f"cannot write into '{root}': {bad.strerror or bad}",
         hint="What is complete stays; once this is mended, run the same command with --resume.",
     )
+
+
+_RUNS, _LENGTH = 4, 32
+_BLOCK = 4096
+"""Bytes a file takes on the disk come in steps of this."""
+
+
+class Cost(Struct, frozen=True):
+    """What was measured."""
+
+    scenarios: int
+    cpu_s: float
+    written_bytes: int
+    disk_bytes: int
+    """In whole blocks of the file system."""
+    files: int
+
+    def of(self, scenarios: int) -> tuple[float, float, float]:
+        """Give processor seconds, bytes and bytes on the disk for so many scenarios."""
+        share = scenarios / max(self.scenarios, 1)
+        return self.cpu_s * share, self.written_bytes * share, self.disk_bytes * share
+
+
+def measure(plan: Plan, making: Making) -> Cost:
+    """Make a small part of a plan, spread over it, and keep nothing.
+
+    Neighbours are made together, as a shard does; a whole shard shares more, so the time is an
+    upper estimate.
+    """
+    shards = shard_count(plan)
+    numbers = sorted({place * shards // _RUNS for place in range(_RUNS)})
+    samples = [_part(shard) for shard in plan.shards(numbers)]
+    for first in samples[:1]:
+        list(make_shard(Shard(0, first.items[:1]), making))
+    begin = time.process_time()
+    sizes = [len(file.content) for one in samples for file in make_shard(one, making)]
+    return Cost(
+        scenarios=sum(len(one.items) for one in samples),
+        cpu_s=time.process_time() - begin,
+        written_bytes=sum(sizes),
+        disk_bytes=sum(-(-size // _BLOCK) * _BLOCK for size in sizes),
+        files=len(sizes),
+    )
+
+
+def _part(shard: Shard) -> Shard:
+    start = (len(shard.items) - _LENGTH) // 2 if len(shard.items) > _LENGTH else 0
+    return Shard(shard.number, shard.items[start : start + _LENGTH])

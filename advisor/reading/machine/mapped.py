@@ -1,4 +1,4 @@
-"""The cards of a machine as the catalogue knows them, through the one reader of names.
+"""The cards and the RAM of a machine as a request names them, through the one reader of names.
 
 Tools name a card and the memory that programs can have of it: 24,564 MiB of 24 GB, with ECC
 15,360 MiB of 16 GB. So a size as sold is tried from what was read up to a tenth above it; of one
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,8 +20,10 @@ from advisor.knowledge.cards import Cards, put_together
 from advisor.knowledge.catalogue import sizes_of
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.reading.cards import find_cards
+from advisor.reading.cpus import find_cpu
 from advisor.reading.known import listed
 from advisor.reading.machine.records import Card, Machine
+from advisor.reading.ram import RamKind, ram_types, read_ram
 from advisor.suggest import did_you_mean
 from advisor.units import GIB, counted
 
@@ -245,3 +247,32 @@ def _none_known(each: Sequence[Known], knowledge: Knowledge) -> RequestError:
         hint=f"{nearest} Name a card like it (--gpu NAME:SIZE), or add a record to gpus/ of your "
         "knowledge folder ('advisor init' makes one).".strip(),
     )
+
+
+def ram_read(machine: Machine) -> Mapping[str, str]:
+    """Give ``ram_type`` and ``cpu`` as far as they are known and go together.
+
+    Firmware has no word for LPDDR5X and LPDDR4X: a rate that the plain type has not is one of X.
+    """
+    told: dict[str, str] = {}
+    ram = machine.ram
+    if ram and ram.type in ram_types():
+        soldered = ram.type.startswith("LP")  # its packages are narrower than a channel
+        sticks = None if soldered else ram.sticks
+        kinds = (RamKind(type_, ram.rate, None, sticks) for type_ in (ram.type, f"{ram.type}X"))
+        texts = (text for kind in kinds if _is_understood(text := str(kind)))
+        told.update(("ram_type", text) for text in islice(texts, 1))
+    try:
+        cpu, _ = find_cpu(machine.cpu)
+    except RequestError:
+        return told
+    if "ram_type" not in told or (ram and cpu.rate(ram.type)):
+        told["cpu"] = f"2x {cpu.name}" if machine.sockets > 1 else cpu.name
+    return told
+
+
+def _is_understood(text: str) -> bool:
+    try:
+        return read_ram(text)[1] is not None
+    except RequestError:
+        return False

@@ -1,4 +1,7 @@
-"""Entries of a rule file -> rules, as far as one entry can be read by itself."""
+"""Entries of a rule file -> rules, as far as one entry can be read by itself.
+
+A ladder, a table over one or two numbers, becomes one ``conclude`` rule for each value.
+"""
 
 from __future__ import annotations
 
