@@ -1,6 +1,6 @@
 """A text that names a model, taken apart, and its name less the words that are none of a model's.
 
-Nothing is looked up. What a name may end in stands in ``knowledge/model_words.tsv``, one a line,
+Nothing is looked up. The words stand in ``knowledge/model_words.tsv``, one a line,
 read when a name is not known just so.
 
 Forms: ``name``, ``name:tag`` as Ollama writes it, ``publisher/name[@revision][:file or format]``,
@@ -190,7 +190,7 @@ def is_version(word: str) -> bool:
     return word.replace(".", "").isdigit()
 
 
-FILE: Final = "model_words.tsv"
+_WORDS_FILE: Final = "model_words.tsv"
 
 
 class Words(Struct, frozen=True):
@@ -217,7 +217,7 @@ class Words(Struct, frozen=True):
 def words() -> Words:
     """Read the words, once."""
     kinds: dict[str, dict[str, str]] = {}
-    for line in (data_dir("knowledge") / FILE).read_text("utf-8").splitlines():
+    for line in (data_dir("knowledge") / _WORDS_FILE).read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
             kind, listed, *means = line.split("\t")
             kinds.setdefault(kind, {}).update(

@@ -1,8 +1,9 @@
 """NVIDIA cards: what nvidia-smi prints, what is left to read where it does not answer, Jetsons.
 
 Fields as in ``nvidia-smi --help-query-gpu``; a field that a driver lacks fails the whole question,
-so a short one follows. Values that a card lacks are ``[N/A]`` or ``[Not Supported]``. Of a Jetson it
-knows neither memory nor name: these are in the kernel and the device tree, the release in L4T's.
+so a short one follows. Values that a card lacks are ``[N/A]`` or ``[Not Supported]``.
+
+Of a Jetson it knows neither memory nor name: these are in the kernel and the device tree.
 """
 
 from __future__ import annotations
