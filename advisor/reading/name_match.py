@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.errors import UserError
 from advisor.knowledge import names
@@ -70,7 +71,7 @@ def _first(
 ) -> Match | None:
     """Try every way on every reading; what names several models goes into ``several``."""
     for some, tuned in ((rests, False), (based_on(rests), True), (less_tuned(rests), True)):
-        for way in (_just_so, _listed, _nearly):
+        for way in (_just_so, _listed, _released, _nearly):
             for rest in some:
                 try:
                     found = way(knowledge, rest, parts)
@@ -110,6 +111,25 @@ def _listed(knowledge: Knowledge, rest: Segments, _: NameParts) -> Model | None:
     if len(rest) == 1 and rest[0] in _begun_by(knowledge):
         return None
     return _public(knowledge, "-".join(rest))
+
+
+def _released(knowledge: Knowledge, rest: Segments, _: NameParts) -> Model | None:
+    """Give a release that has a repository of its own, and the sizes of a known model."""
+    own = words().releases.get("-".join(w for w in rest if w not in words().tunings))
+    record = own and _record(knowledge, tuple(SEGMENT.findall(own.sizes.lower())))[0]
+    if not own or not record:
+        return None
+    model = model_from_record(record, knowledge)
+    return replace(
+        model,
+        name=own.hf_id.rpartition("/")[2],
+        hf_id=own.hf_id,
+        trained_context_tokens=int(own.trained_context or model.trained_context_tokens or 0)
+        or None,
+        released=None,
+        companions={},
+        sized_as=f"{own.hf_id} is sized as {record.name}, whose sizes it has.",
+    )
 
 
 def _nearly(knowledge: Knowledge, rest: Segments, parts: NameParts) -> Model | None:

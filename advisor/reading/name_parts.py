@@ -193,6 +193,17 @@ def is_version(word: str) -> bool:
 _WORDS_FILE: Final = "model_words.tsv"
 
 
+class Release(Struct, frozen=True):
+    """A release of its own that has the sizes of another model."""
+
+    sizes: str
+    """The model whose sizes it has."""
+    hf_id: str
+    """Its repository, ``publisher/name``."""
+    trained_context: str = ""
+    """Tokens, where they are not those of that model."""
+
+
 class Words(Struct, frozen=True):
     """The words by kind, in lower case."""
 
@@ -207,6 +218,8 @@ class Words(Struct, frozen=True):
     filler: frozenset[str]
     short: Mapping[str, str]
     """A word that stands for a base within names of fine-tunes (``l3``) -> the base."""
+    releases: Mapping[str, Release]
+    """A whole name -> the release that it names."""
     same: Mapping[str, str]
     """A whole name -> the model whose sizes it has."""
     built_on: Mapping[str, str]
@@ -217,9 +230,13 @@ class Words(Struct, frozen=True):
 def words() -> Words:
     """Read the words, once."""
     kinds: dict[str, dict[str, str]] = {}
+    releases: dict[str, Release] = {}
     for line in (data_dir("knowledge") / _WORDS_FILE).read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
             kind, listed, *means = line.split("\t")
+            if kind == "release":
+                releases |= dict.fromkeys(listed.split(), Release(*means))
+                continue
             kinds.setdefault(kind, {}).update(
                 (one, means[0] if means else "") for one in listed.split()
             )
@@ -230,6 +247,7 @@ def words() -> Words:
         tuned=frozenset(kinds["tuned"]),
         filler=frozenset(kinds["filler"]),
         short=kinds["short"],
+        releases=releases,
         same=kinds["same"],
         built_on=kinds["built-on"],
     )

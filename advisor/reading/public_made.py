@@ -16,7 +16,7 @@ from advisor.models.resolution import model_from_record
 from advisor.models.shape import Counts, Shape, in_layers
 from advisor.models.stored_tensors import PACKED, Model
 from advisor.reading.public_config import is_the_class, plain_config
-from advisor.reading.public_list import PublicModel
+from advisor.reading.public_list import PublicModel, bare_key
 from advisor.reading.published import (
     GGUF_DEFAULT,
     has_gguf,
@@ -61,9 +61,19 @@ def made(public: PublicModel, fit: Fit, knowledge: Knowledge) -> Model:
         known = replace(known, shape=replace(known.shape, mtp_layers=fit.shape.mtp_layers))
     if record is not None and known and not (counts and _is_a_part(public, known)):
         told = f"{public.hf_id} is sized as {record.name}: the public list gives it that shape."
-        return listed(public, known, known.notes, told)
+        return listed(public, _of_release(public, known, record), known.notes, told)
     assert counts
     return listed(public, own(public, fit.shape, record, counts.total, counts.active), ())
+
+
+def _of_release(public: PublicModel, known: Model, record: ModelRecord) -> Model:
+    """Leave out what is known of that model alone: a repository of another name states its own."""
+    if record.hf_id and bare_key(unpacked_name(public.name)) == bare_key(
+        record.hf_id.rpartition("/")[2]
+    ):
+        return known
+    trained = _context(public) or known.trained_context_tokens
+    return replace(known, trained_context_tokens=trained, companions={})
 
 
 def _is_a_part(public: PublicModel, known: Model) -> bool:

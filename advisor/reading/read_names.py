@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -138,15 +139,17 @@ def _read(
     listed: bool = False,
 ) -> ModelRead:
     model = found.model
-    plain = listed and not parts.file and not parts.tag and not parts.is_gguf
+    own = f"{parts.publisher}/{parts.name}"
+    plain = (listed or own == model.hf_id) and not (parts.file or parts.tag or parts.is_gguf)
     told = said.precision or parts.is_gguf or found.tuned or parts.publisher
     if plain or not (told or model_key(text) != model_key(model.name)):
         return ModelRead(model)
     line = f"{_quoted(text)} is read as {model.name}"
     line += ", whose sizes it has as a fine-tune" if found.tuned else ""
     if parts.publisher:
-        own = f"{parts.publisher}/{parts.name}"
         model = replace(model, name=_name_of(parts, model, said), hf_id=own)
+    elif found.tuned:
+        model = replace(model, name=_as_typed(parts, said), hf_id=None, companions={})
     if said.precision:
         held, remark = _held(knowledge, said.precision)
         held_model = _holding(model, held, own=bool(parts.publisher))
@@ -164,6 +167,16 @@ def _quoted(text: str) -> str:
 def _name_of(parts: NameParts, model: Model, said: FormatSaid) -> str:
     """A packed copy keeps the name of what it holds, so that its files are named once."""
     return model.name if said.precision or parts.is_gguf else parts.name
+
+
+def _as_typed(parts: NameParts, said: FormatSaid) -> str:
+    """Give the name of a fine-tune as it was typed, less its format."""
+    rest = _ENDS.sub("", said.rest)
+    typed = parts.name[: len(rest)]
+    return "-".join((typed if typed.casefold() == rest else rest).split())
+
+
+_ENDS: Final = re.compile(r"[\s._-]+$")
 
 
 def _held(knowledge: Knowledge, word: str) -> tuple[str, str]:

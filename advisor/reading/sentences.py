@@ -313,7 +313,7 @@ _JOINED = frozenset({"+", "and", "plus", "&", "und", "et", "y"})
 def _beside_models(knowledge: Knowledge) -> frozenset[str]:
     """Give what may stand in a name beside a model's own words: fine-tunes, tunings, formats."""
     listed = name_words()
-    named = (*listed.same, *listed.built_on, *listed.short)
+    named = (*listed.releases, *listed.same, *listed.built_on, *listed.short)
     found = {word for name in named for word in name.split("-")}
     found |= listed.tuned | listed.filler | listed.packers | set(listed.tunings)
     return frozenset(found - _STOP) | _vocabulary(knowledge)["precision"]

@@ -67,7 +67,7 @@ def billions(name: str) -> float | None:
         ("some-org/Qwen3-14B-w8a8", "Qwen3-14B", "INT8 W8A8"),
         ("google gemma 3 27b", "gemma-3-27b-it", None),
         ("llama v2 70b", "Llama-2-70b-hf", None),
-        ("dolphin-2.9.4-llama3.1-8b", "Llama-3.1-8B", None),
+        ("mistral-large-2411", "Mistral-Large-Instruct-2411", None),
         ("llama-7b-4bit", "llama-7b", "INT4"),
         ("https://huggingface.co/Qwen/Qwen3-14B/tree/main", "Qwen3-14B", None),
     ],
@@ -202,6 +202,43 @@ def test_a_family_of_fine_tunes_has_the_base_of_its_version() -> None:
             continue
         assert found is not None, text
         assert f"is read as {base}, whose sizes it has as a fine-tune" in found.said[0]
+
+
+def test_a_release_of_its_own_keeps_its_name_and_repository() -> None:
+    """Sizes may be another's; what is downloaded, and for how long it was trained, is its own."""
+    for text in ("mistral-large-instruct-2411", "Mistral-Large-2411 exl2", "mistral large 2411"):
+        found = read(text)
+        assert found is not None
+        assert found.model.name == "Mistral-Large-Instruct-2411"
+        assert found.model.hf_id == "mistralai/Mistral-Large-Instruct-2411"
+        assert found.model.trained_context_tokens == 131_072
+    assert len(words().releases) > 2
+    for text, release in words().releases.items():
+        found = read(text)
+        assert found is not None
+        assert found.model.hf_id == release.hf_id
+        whole = read(release.hf_id)
+        assert whole is not None
+        assert (whole.model.name, whole.said) == (found.model.name, ())
+
+
+def test_a_fine_tune_keeps_the_name_that_was_typed_and_lends_no_repository() -> None:
+    for text, name in (
+        ("skywork-or1-32b", "skywork-or1-32b"),
+        ("MythoMax-L2-13B Q4_K_M", "MythoMax-L2-13B"),
+        ("dolphin-2_2-yi-34b.Q6_K.gguf", "dolphin-2_2-yi-34b"),
+        ("Vicuna 13B AWQ", "Vicuna-13B"),
+    ):
+        found = read(text)
+        assert found is not None
+        assert (found.model.name, found.model.hf_id) == (name, None)
+
+
+def test_a_listed_release_states_the_context_that_it_was_trained_for() -> None:
+    found = read("qwen3-235b-a22b-instruct-2507")
+    assert found is not None
+    assert found.model.trained_context_tokens == 262_144
+    assert found.model.companions == {}
 
 
 def test_bases_of_fine_tunes_are_models_that_are_read() -> None:
