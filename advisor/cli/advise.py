@@ -9,22 +9,16 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from advisor.advice.pipeline import Advisor
 from advisor.cli.options import (
-    KNOWLEDGE,
     LENGTHS,
     OWN_FILES,
-    RULES,
-    TEMPLATES,
     Asked,
     Hub,
     Length,
-    NoMeasurements,
     Offline,
-    layers_option,
-    measurements_of,
     takes_request,
 )
+from advisor.cli.own_files import OwnFiles, takes_own_files
 from advisor.cli.report_output import write_report
 from advisor.errors import raise_problems
 from advisor.knowledge.types import Knowledge
@@ -46,6 +40,7 @@ _FIRST = Format(_NAMES[0])
 
 
 @takes_request
+@takes_own_files(OWN_FILES)
 def advise(
     asked: Asked,
     format_: Annotated[
@@ -110,10 +105,8 @@ def advise(
     ] = False,
     hub: Hub = False,
     offline: Offline = False,
-    rules: Annotated[list[Path] | None, layers_option(RULES, OWN_FILES)] = None,
-    templates: Annotated[list[Path] | None, layers_option(TEMPLATES, OWN_FILES)] = None,
-    knowledge: Annotated[list[Path] | None, layers_option(KNOWLEDGE, OWN_FILES)] = None,
-    no_measurements: NoMeasurements = False,
+    *,
+    own: OwnFiles,
 ) -> None:
     """Say whether a model runs on a card, how well, and what to change.
 
@@ -121,20 +114,15 @@ def advise(
     """
     if hub or offline:
         raise_problems(asked.wrong)
-    raise_problems(template_problems(templates))
-    advisor = Advisor.load(
-        rules=rules,
-        templates=templates,
-        knowledge=knowledge,
-        measurements=None if no_measurements else measurements_of(knowledge),
-    )
+    raise_problems(template_problems(own.templates))
+    advisor = own.advisor()
     known = advisor.knowledge
     request = asked.request if hub or offline else asked.checked(known)
     advice = advisor.advise(_on_disk(request, known, hub=hub, offline=offline))
     write_report(
         advisor,
         advice,
-        templates=templates,
+        templates=own.templates,
         form=format_.value,
         length=LENGTHS[length],
         output=output,

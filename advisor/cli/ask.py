@@ -10,10 +10,12 @@ import typer
 from msgspec.structs import fields
 
 from advisor.cli.advise import Format, advise
-from advisor.cli.options import KnowledgeFolder, Length, Output, RulesFolder, TemplatesFolder
+from advisor.cli.options import Length, Output
+from advisor.cli.own_files import OwnFiles, takes_folders
 from advisor.cli.reverse import Form, GivenCards, GivenModels, gpus_for, models_for
 from advisor.errors import RequestError
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.layers import Stack
 from advisor.knowledge.merit import use_said
 from advisor.reading.sentences import Read, read_sentence
 from advisor.scenario.settings import FLAGS, KEYS, SETTINGS, WITH_UNITS
@@ -22,6 +24,7 @@ from advisor.units import shell_word
 _TEXT = next(iter(Format))
 
 
+@takes_folders
 def ask(
     sentence: Annotated[
         list[str], typer.Argument(help='What you want to know, for example "llama 3 8b on a 4090".')
@@ -33,9 +36,8 @@ def ask(
         Length, typer.Option(metavar="<word>", help="How much is said: short, standard or full.")
     ] = Length.short,
     output: Output = None,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
+    *,
+    own: OwnFiles,
     fail_unless_fits: Annotated[
         bool, typer.Option("--fail-unless-fits", help="Exit 3 unless the verdict is 'fits'.")
     ] = False,
@@ -46,9 +48,9 @@ def ask(
 
     Example: advisor ask "llama 3 8b with 32k context on a 4090"
     """
-    read = read_sentence(" ".join(sentence), load_knowledge(knowledge))
+    read = read_sentence(" ".join(sentence), load_knowledge(own.knowledge))
     if read.asks != "advise":
-        _list(read, format_.value, output, knowledge)
+        _list(read, format_.value, output, own.knowledge)
         return
     _show(read, _as_flags(read.settings), aside=format_ is not _TEXT)
     advise(
@@ -56,9 +58,9 @@ def ask(
         format_=format_,
         length=length,
         output=output,
-        rules=rules,
-        templates=templates,
-        knowledge=knowledge,
+        rules=own.rules,
+        templates=own.templates,
+        knowledge=own.knowledge,
         fail_unless_fits=fail_unless_fits,
     )
 
@@ -73,7 +75,7 @@ def _show(read: Read, flags: str, *, aside: bool) -> None:
     typer.echo("", err=aside)
 
 
-def _list(read: Read, form: str, output: Path | None, knowledge: list[Path] | None) -> None:
+def _list(read: Read, form: str, output: Path | None, knowledge: Stack) -> None:
     """Answer a question without a card or without a model by the reverse command.
 
     Raises:

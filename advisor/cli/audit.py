@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from math import isnan
@@ -13,23 +12,18 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
-from advisor.advice.pipeline import Advisor
 from advisor.bulk.audit.finding import HEADINGS, Findings
 from advisor.bulk.audit.pages import check_site
 from advisor.bulk.audit.run import Likeness, Now, Result, Setup
 from advisor.bulk.audit.run import audit as run_audit
-from advisor.bulk.batch.manifest import input_files, made_by
+from advisor.bulk.batch.manifest import made_by
 from advisor.bulk.batch.readback import Batch, open_batch
 from advisor.bulk.batch.store import MANIFEST, SITE_MANIFEST
-from advisor.cli.batch_run import Folders, whole
+from advisor.cli.batch_run import cores, inputs_of, whole
 from advisor.cli.options import (
     Format,
-    KnowledgeFolder,
-    NoMeasurements,
-    RulesFolder,
-    TemplatesFolder,
-    measurements_of,
 )
+from advisor.cli.own_files import OwnFiles, takes_own_files
 from advisor.cli.progress import STOPPED, Steps
 from advisor.units import counted
 
@@ -44,6 +38,7 @@ def _number(value: float) -> float:
     return value
 
 
+@takes_own_files()
 def audit(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A batch or a site.")],
     sample: Annotated[
@@ -62,10 +57,8 @@ def audit(
     form: Annotated[
         Format, typer.Option("--format", help="How findings are printed.")
     ] = Format.text,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
-    no_measurements: NoMeasurements = False,
+    *,
+    own: OwnFiles,
 ) -> None:
     """Check a batch: every report against itself, its formats and a fresh answer.
 
@@ -79,10 +72,9 @@ def audit(
 
     Example: advisor audit reports
     """
-    own = None if no_measurements else measurements_of(knowledge)
     how = _How(sample, workers, similar, form is Format.json)
     try:
-        clean = _told(folder, Folders(rules, templates, knowledge, own), how)
+        clean = _told(folder, own, how)
     except KeyboardInterrupt:
         sys.stderr.write("stopped before everything was checked, so nothing is told.\n")
         raise typer.Exit(STOPPED) from None
@@ -99,64 +91,43 @@ class _How(Struct, frozen=True):
     json_form: bool
 
 
-def _told(folder: Path, folders: Folders, how: _How) -> bool:
+def _told(folder: Path, own: OwnFiles, how: _How) -> bool:
     """Audit a site or a batch and print what was found; gives whether it is clean."""
     if (folder / SITE_MANIFEST).is_file() and not (folder / MANIFEST).exists():
         return told_site(folder, json_form=how.json_form)
-    setup, now, batch = _prepared(folder, folders)
-    return told_batch(
-        batch, setup, now, sample=how.sample, workers=how.workers, threshold=how.threshold,
-        json_form=how.json_form,
-    )  # fmt: skip
+    return told_batch(*_prepared(folder, own), how)
 
 
-def _prepared(folder: Path, folders: Folders) -> tuple[Setup, Now, Batch]:
+def _prepared(folder: Path, own: OwnFiles) -> tuple[Batch, Setup, Now]:
     batch = open_batch(folder)
-    advisor = Advisor.load(
-        rules=folders.rules,
-        templates=folders.templates,
-        knowledge=folders.knowledge,
-        measurements=folders.measurements,
-    )
+    advisor = own.advisor()
     formats = tuple(kind for kind in batch.formats if kind != "parquet")
-    inputs = input_files(
-        {"rules": folders.rules, "templates": folders.templates, "knowledge": folders.knowledge}
-    )
     setup = Setup(
         root=str(folder.resolve()),
         formats=batch.formats,
         length=batch.manifest["length"],
         fresh=True,
-        rules=whole(folders.rules),
-        templates=whole(folders.templates),
-        knowledge=whole(folders.knowledge),
-        measurements=next(iter(whole(folders.measurements)), None),
+        rules=whole(own.rules),
+        templates=whole(own.templates),
+        knowledge=whole(own.knowledge),
+        measurements=next(iter(whole(own.measurements)), None),
     )
-    return setup, Now(made_by(advisor, formats), inputs), batch
+    return batch, setup, Now(made_by(advisor, formats), inputs_of(own))
 
 
 _SHOWN = 10
 _SHOWN_GROUPS, _SHOWN_MEMBERS = 5, 3
 
 
-def told_batch(
-    batch: Batch,
-    setup: Setup,
-    now: Now,
-    *,
-    sample: int | None,
-    workers: int | None,
-    threshold: float,
-    json_form: bool,
-) -> bool:
+def told_batch(batch: Batch, setup: Setup, now: Now, how: _How) -> bool:
     """Audit an output folder and print what was found; gives whether it is clean."""
-    steps = Steps()
+    steps, workers = Steps(), how.workers or max(min(cores(), batch.shards), 1)
     with steps.shown():
         result = run_audit(
             batch, setup, now,
-            sample=sample, workers=workers or _cores(batch), threshold=threshold, tell=steps.tell,
+            sample=how.sample, workers=workers, threshold=how.threshold, tell=steps.tell,
         )  # fmt: skip
-    _print(_as_data(result) if json_form else None, _lines(result, threshold))
+    _print(_as_data(result) if how.json_form else None, _lines(result, how.threshold))
     return not result.findings.counts
 
 
@@ -171,12 +142,6 @@ def told_site(root: Path, *, json_form: bool) -> bool:
     head = f"{counted(pages, 'page')} checked"
     _print(data if json_form else None, [head, *_found_lines(findings)])
     return not findings.counts
-
-
-def _cores(batch: Batch) -> int:
-    """No more processes than shards."""
-    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(min(found or 1, batch.shards), 1)
 
 
 def _print(data: Mapping[str, object] | None, lines: Iterator[str] | list[str]) -> None:

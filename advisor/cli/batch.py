@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch.product import load_plan
 from advisor.bulk.batch.run import measure
 from advisor.bulk.batch.store import formats
-from advisor.cli.batch_run import Asked, Folders, Going, execute, foretold
+from advisor.cli.batch_run import Asked, Going, cores, execute, foretold
 from advisor.cli.options import (
     LENGTHS,
-    KnowledgeFolder,
     Length,
-    NoMeasurements,
-    RulesFolder,
-    TemplatesFolder,
-    measurements_of,
 )
+from advisor.cli.own_files import OwnFiles, takes_own_files
 from advisor.errors import RequestError, raise_problems
 from advisor.report.templates import template_problems
 from advisor.suggest import did_you_mean
@@ -46,6 +40,7 @@ DryRun = Annotated[
 ]
 
 
+@takes_own_files()
 def batch(
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help=_PLAN)],
     out: Out = None,
@@ -56,10 +51,8 @@ def batch(
     verify: Verify = False,
     dry_run: DryRun = False,
     length: Annotated[Length, typer.Option(help="How much the reports say.")] = Length.standard,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
-    no_measurements: NoMeasurements = False,
+    *,
+    own: OwnFiles,
 ) -> None:
     """Write reports for every scenario of a plan; stop and go on at any time.
 
@@ -81,27 +74,20 @@ def batch(
         raise typer.BadParameter(
             "reads what an earlier run wrote: add --resume.", param_hint="'--verify'"
         )
-    own = None if no_measurements else measurements_of(knowledge)
-    folders = Folders(rules, templates, knowledge, own)
-    asked = _asked(plan, _formats(formats), length, folders)
-    number = workers or _cores()
+    asked = _asked(plan, _formats(formats), length, own)
+    number = workers or cores()
     if dry_run or out is None:
         _foretell(asked, number)
     else:
         execute(asked, out, Going(number, scheduler, resume, verify))
 
 
-def _asked(plan: Path, formats: tuple[str, ...], length: Length, folders: Folders) -> Asked:
+def _asked(plan: Path, formats: tuple[str, ...], length: Length, own: OwnFiles) -> Asked:
     """Read the plan and everything that reports are made from; all that is wrong, at once."""
-    raise_problems(template_problems(folders.templates))
-    advisor = Advisor.load(
-        rules=folders.rules,
-        templates=folders.templates,
-        knowledge=folders.knowledge,
-        measurements=folders.measurements,
-    )
-    read = load_plan(plan, advisor.knowledge, folders.knowledge)
-    return Asked(read, advisor, formats, LENGTHS[length], folders)
+    raise_problems(template_problems(own.templates))
+    advisor = own.advisor()
+    read = load_plan(plan, advisor.knowledge, own.knowledge)
+    return Asked(read, advisor, formats, LENGTHS[length], own)
 
 
 def _formats(text: str) -> tuple[str, ...]:
@@ -114,13 +100,6 @@ def _formats(text: str) -> tuple[str, ...]:
     if not words:
         raise RequestError("--formats is empty", hint=f"Known: {', '.join(known)}.")
     return tuple(name for name in known if name in words)
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _foretell(asked: Asked, workers: int) -> None:

@@ -33,6 +33,7 @@ from advisor.bulk.batch.run import Cost, Stop, Totals, run, unwritable
 from advisor.bulk.batch.shard import Making
 from advisor.bulk.batch.store import MANIFEST
 from advisor.bulk.batch.worker import Job, Local, Place, connected
+from advisor.cli.own_files import OwnFiles
 from advisor.cli.progress import BatchProgress
 from advisor.errors import EngineError, RequestError
 from advisor.knowledge.layers import Stack, stack
@@ -46,15 +47,6 @@ _STOPPED = 128
 """Exit code of a run that a signal stopped: this and the signal's number."""
 
 
-class Folders(Struct, frozen=True):
-    """The user's own files."""
-
-    rules: Stack
-    templates: Stack
-    knowledge: Stack
-    measurements: Path | None
-
-
 class Asked(Struct, frozen=True):
     """A plan and how it is to be reported."""
 
@@ -62,19 +54,16 @@ class Asked(Struct, frozen=True):
     advisor: Advisor
     formats: tuple[str, ...]
     length: Length
-    folders: Folders
+    own: OwnFiles
 
     def making(self) -> Making:
         """Give what a shard is made with."""
         namer = Namer.of(self.advisor.knowledge)
-        return Making(self.advisor, namer, self.formats, self.length, self.folders.templates)
+        return Making(self.advisor, namer, self.formats, self.length, self.own.templates)
 
     def manifest(self) -> Manifest:
         """Describe what will be made."""
-        own = self.folders
-        inputs = input_files(
-            {"rules": own.rules, "templates": own.templates, "knowledge": own.knowledge}
-        )
+        inputs = inputs_of(self.own)
         return manifest(self.plan, self.advisor, inputs, formats=self.formats, length=self.length)
 
     def job(self, out: Path, made: Manifest) -> Job:
@@ -85,10 +74,10 @@ class Asked(Struct, frozen=True):
             formats=self.formats,
             length=self.length,
             made_by=tuple(sorted(made_by(self.advisor, self.formats).items())),
-            rules=whole(self.folders.rules),
-            templates=whole(self.folders.templates),
-            knowledge=whole(self.folders.knowledge),
-            measurements=next(iter(whole(self.folders.measurements)), None),
+            rules=whole(self.own.rules),
+            templates=whole(self.own.templates),
+            knowledge=whole(self.own.knowledge),
+            measurements=next(iter(whole(self.own.measurements)), None),
         )
 
 
@@ -98,6 +87,18 @@ class _Ended(Struct, frozen=True):
     totals: Totals
     signal: int
     seconds: float
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def inputs_of(own: OwnFiles) -> Mapping[str, str]:
+    """Give the marks of the files that reports are made from, by name."""
+    return input_files({"rules": own.rules, "templates": own.templates, "knowledge": own.knowledge})
 
 
 def whole(paths: Stack) -> tuple[str, ...]:

@@ -9,11 +9,9 @@ import typer
 
 from advisor.cli.options import (
     FindingsFormat,
-    KnowledgeFolder,
     Output,
-    RulesFolder,
-    TemplatesFolder,
 )
+from advisor.cli.own_files import OwnFiles, takes_folders
 from advisor.cli.own_settings import FILE, KINDS, house_folders
 from advisor.cli.progress import progress_line
 from advisor.cli.report_output import write
@@ -25,14 +23,14 @@ from advisor.workbench.lint import problem
 _SAMPLE = 400
 
 
+@takes_folders
 def check(
     folder: Annotated[
         Path | None,
         typer.Argument(help="Folder with rules/, templates/ and knowledge/, or an advisor.toml."),
     ] = None,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
+    *,
+    own: OwnFiles,
     sample: Annotated[
         int, typer.Option(help="Scenarios of the catalogue to try rules on.", min=0, max=1_000_000)
     ] = _SAMPLE,
@@ -49,7 +47,7 @@ def check(
 
     Example: advisor check house
     """
-    house = _house(folder) if folder else House(rules, templates, knowledge)
+    house = _house(folder) if folder else House(*own.folders)
     looked = check_house(house, sample=sample, progress=progress_line())
     text = getattr(problem, f"as_{format_.value}")(looked.problems)
     write(text + (_summary(looked) if format_ is FindingsFormat.text else ""), output)

@@ -10,21 +10,16 @@ from typing import Annotated
 import typer
 
 from advisor.advice.command_check import check_command
-from advisor.advice.pipeline import Advisor
 from advisor.cli.advise import NOT_FITTING
 from advisor.cli.options import (
     LENGTHS,
     Asked,
     Format,
-    KnowledgeFolder,
     Length,
-    NoMeasurements,
     Output,
-    RulesFolder,
-    TemplatesFolder,
-    measurements_of,
     takes_machine,
 )
+from advisor.cli.own_files import OwnFiles, takes_own_files
 from advisor.cli.report_output import named, write
 from advisor.errors import RequestError, raise_problems
 from advisor.report.assembly import document
@@ -37,6 +32,7 @@ _MOST_TEXT = 100_000
 
 
 @takes_machine
+@takes_own_files()
 def check_command_line(
     machine: Asked,
     command: Annotated[
@@ -53,10 +49,8 @@ def check_command_line(
     fail_unless_fits: Annotated[
         bool, typer.Option("--fail-unless-fits", help="Exit 3 unless the command starts.")
     ] = False,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
-    no_measurements: NoMeasurements = False,
+    *,
+    own: OwnFiles,
 ) -> None:
     """Say whether a pasted command starts on a card, what it leaves, and which one does.
 
@@ -66,20 +60,15 @@ def check_command_line(
     Example: advisor check-command --gpu T4 -- vllm serve Qwen/Qwen3-8B-AWQ
     """
     raise_problems(machine.wrong)
-    advisor = Advisor.load(
-        rules=rules,
-        templates=templates,
-        knowledge=knowledge,
-        measurements=None if no_measurements else measurements_of(knowledge),
-    )
+    advisor = own.advisor()
     found = check_command(_pasted(command), machine.request, advisor)
     complete = format_ is Format.json
     answer = advisor.with_expected(found.advice) if complete else found.advice
-    doc = named(document(answer, templates=templates))
+    doc = named(document(answer, templates=own.templates))
     if complete:
         text = render_json(command_doc(found, doc))
     else:
-        report = render_text(doc, width=_WIDTH, length=LENGTHS[length], templates=templates)
+        report = render_text(doc, width=_WIDTH, length=LENGTHS[length], templates=own.templates)
         text = "\n".join([*command_lines(found), "", report])
     write(text, output)
     if fail_unless_fits and found.starts != "yes":

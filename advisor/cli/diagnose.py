@@ -11,20 +11,15 @@ from typing import Annotated
 
 import typer
 
-from advisor.advice.pipeline import Advisor
 from advisor.cli.advise import NOT_FITTING
 from advisor.cli.options import (
     LENGTHS,
     Asked,
-    KnowledgeFolder,
     Length,
-    NoMeasurements,
     Output,
-    RulesFolder,
-    TemplatesFolder,
     adds_to_request,
-    measurements_of,
 )
+from advisor.cli.own_files import OwnFiles, takes_own_files
 from advisor.cli.report_output import width_of, write
 from advisor.errors import RequestError, raise_problems
 from advisor.knowledge.layers import Stack
@@ -54,6 +49,7 @@ class Format(StrEnum):
 
 
 @adds_to_request
+@takes_own_files()
 def diagnose(
     asked: Asked,
     log: Annotated[
@@ -75,10 +71,8 @@ def diagnose(
     fail_unless_fits: Annotated[
         bool, typer.Option("--fail-unless-fits", help="Exit 3 unless the verdict is 'fits'.")
     ] = False,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
-    no_measurements: NoMeasurements = False,
+    *,
+    own: OwnFiles,
 ) -> None:
     """Read a log or an error text, set its figures beside ours, and say what helps.
 
@@ -90,18 +84,13 @@ def diagnose(
     raise_problems(asked.wrong)
     if log is None and (sys.stdin is None or sys.stdin.isatty()):
         raise RequestError("no log is named", hint="Name a file, or send one to standard input.")
-    advisor = Advisor.load(
-        rules=rules,
-        templates=templates,
-        knowledge=knowledge,
-        measurements=None if no_measurements else measurements_of(knowledge),
-    )
+    advisor = own.advisor()
     lines, shown = read_log(log, sys.stdin.buffer), _named(log)
     made, missing = answer_log(
-        lines, asked.request, advisor, knowledge=knowledge, templates=templates, shown=shown
+        lines, asked.request, advisor, knowledge=own.knowledge, templates=own.templates, shown=shown
     )
-    with spoken(templates):
-        write(_written(made, format_, LENGTHS[length], output, templates), output)
+    with spoken(own.templates):
+        write(_written(made, format_, LENGTHS[length], output, own.templates), output)
     raise_problems(missing)
     if fail_unless_fits and made.advice and made.advice.verdict.state != "fits":
         raise typer.Exit(NOT_FITTING)

@@ -14,10 +14,9 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.calibration import file_of
 from advisor.cli.own_settings import COMPLETING
 from advisor.errors import RequestError, UserError, raise_problems
-from advisor.knowledge.layers import Stack, named_twice
+from advisor.knowledge.layers import named_twice
 from advisor.scenario.settings import (
     AROUND,
     FLAGS,
@@ -133,16 +132,6 @@ LENGTHS: Mapping[Length, Literal["short", "standard", "full"]] = {
 }
 
 
-def measurements_of(knowledge: Stack) -> Path | None:
-    """Give the file to read: beside the user's knowledge where that is named, else their own.
-
-    None where the environment leaves measurements out.
-    """
-    if os.environ.get("ADVISOR_NO_MEASUREMENTS", "").casefold() not in {"", "0", "false", "no"}:
-        return None
-    return file_of(knowledge)
-
-
 _T = TypeVar("_T")
 
 
@@ -197,7 +186,7 @@ def spread(
         parameters += flags if one.name == taken else [other]
 
     def wrapped(**values: object) -> None:
-        stated = {flag.name: values.pop(flag.name) for flag in flags}
+        stated = {flag.name: values.pop(flag.name, flag.default) for flag in flags}
         command(**values, **{taken: read(stated)})
 
     wrapped.__name__ = command.__name__

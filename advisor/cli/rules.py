@@ -15,11 +15,10 @@ from advisor.cli.options import (
     Asked,
     Format,
     KnowledgeFolder,
-    RulesFolder,
-    TemplatesFolder,
     Workers,
     takes_request,
 )
+from advisor.cli.own_files import OwnFiles, takes_folders
 from advisor.cli.progress import progress_line
 from advisor.errors import UserError
 from advisor.knowledge.layers import Stack
@@ -45,12 +44,12 @@ from advisor.workbench.rulebook.material import Measured, read_cover, read_cover
 
 
 @takes_request
+@takes_folders
 def explain(
     rule: Annotated[str, typer.Argument(help="Name of the rule.")],
     asked: Asked,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
+    *,
+    own: OwnFiles,
     search: Annotated[
         bool, typer.Option(help="Look for the smallest change that makes a silent rule fire.")
     ] = True,
@@ -59,7 +58,7 @@ def explain(
 
     Example: advisor rules explain quantize-to-fit --gpu T4 --model phi-3-mini
     """
-    advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
+    advisor = own.advisor()
     try:
         found = find_any_rule(advisor.ruleset, rule)
     except UserError as error:
@@ -73,25 +72,25 @@ def explain(
     typer.echo(explanation(advisor, advice, found, changes), nl=False)
 
 
+@takes_folders
 def facts(
     fact: Annotated[str | None, typer.Argument(help="Name of a fact. [default: all]")] = None,
     format_: Annotated[Format, typer.Option("--format", help="How it is written.")] = Format.text,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
+    *,
+    own: OwnFiles,
 ) -> None:
     """Show a fact: unit or values, origin, what concludes it, what depends on it; or list all.
 
     Example: advisor rules facts fit.gap
     """
-    vocabulary = rule_vocabulary(knowledge)
+    vocabulary = rule_vocabulary(own.knowledge)
     as_json = format_ is Format.json
     if fact is None:
         text = facts_json(vocabulary) if as_json else facts_list(vocabulary)
         typer.echo(text, nl=False)
         return
     vocabulary.fact(fact)
-    advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
+    advisor = own.advisor()
     use: FactUse = fact_use(fact, vocabulary, advisor.ruleset)
     typer.echo(use_json(use) if as_json else use_text(use), nl=False)
 
@@ -106,6 +105,7 @@ class BookFormat(StrEnum):
     md = "md"
 
 
+@takes_folders
 def docs(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")] = Path(
         "rulebook"
@@ -121,9 +121,8 @@ def docs(
         int,
         typer.Option(help="Scenarios to measure how often rules fire; 0: none.", min=0),
     ] = _SAMPLE,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
+    *,
+    own: OwnFiles,
     workers: Workers = None,
 ) -> None:
     """Write a rulebook: a page per rule, the facts, and pictures of what depends on what.
@@ -133,9 +132,11 @@ def docs(
 
     Example: advisor rules docs -o rulebook
     """
-    advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge)
-    measured = read_cover_file(cover) if cover else _measured(advisor, sample, knowledge, workers)
-    pages = make_book(advisor, Sources(rules, templates), measured)
+    advisor = own.advisor()
+    measured = (
+        read_cover_file(cover) if cover else _measured(advisor, sample, own.knowledge, workers)
+    )
+    pages = make_book(advisor, Sources(own.rules, own.templates), measured)
     write_book(pages, output, format_.value)
     typer.echo(f"{len(pages)} pages in {output}, beginning with index.{format_.value}")
 

@@ -10,11 +10,10 @@ import typer
 
 from advisor.cli.options import (
     FindingsFormat,
-    KnowledgeFolder,
     RulesFolder,
-    TemplatesFolder,
     Workers,
 )
+from advisor.cli.own_files import OwnFiles, takes_folders
 from advisor.cli.progress import progress_line
 from advisor.errors import raise_problems, visible
 from advisor.units import counted
@@ -29,6 +28,7 @@ Paths = Annotated[
 ]
 
 
+@takes_folders
 def check(
     paths: Paths = None,
     format_: Annotated[
@@ -52,9 +52,8 @@ def check(
         int, typer.Option(help="Scenarios of the catalogue to try rules on.", min=0, max=1_000_000)
     ] = _SAMPLE,
     workers: Workers = None,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
+    *,
+    own: OwnFiles,
 ) -> None:
     """Check rules: syntax, names, units, limits, cases and what never matters; all at once.
 
@@ -65,8 +64,10 @@ def check(
     if explain is not None:
         typer.echo(page(explain), nl=False)
         return
-    asked = asked_for(paths or [], rules)
-    means = Means(knowledge, templates, 0 if quick else sample, not quick, workers, progress_line())
+    asked = asked_for(paths or [], own.rules)
+    means = Means(
+        own.knowledge, own.templates, 0 if quick else sample, not quick, workers, progress_line()
+    )
     if fix or diff:
         _correct(each_layer(asked), means, write=not diff)
     checked = check_all(asked, means)

@@ -10,14 +10,12 @@ import typer
 
 from advisor.cli.options import (
     Format,
-    KnowledgeFolder,
     OnlyRules,
     Output,
-    RulesFolder,
     Scenarios,
-    TemplatesFolder,
     Workers,
 )
+from advisor.cli.own_files import OwnFiles, takes_folders
 from advisor.cli.progress import progress_line
 from advisor.cli.report_output import write
 from advisor.workbench.bulk import evaluate_all
@@ -59,6 +57,7 @@ class FailOn(StrEnum):
     any = "any"
 
 
+@takes_folders
 def cover(
     sample: SampleSize = _SAMPLE,
     format_: Annotated[CoverFormat, typer.Option("--format", help="How it is written.")] = (
@@ -69,9 +68,8 @@ def cover(
     ] = False,
     output: Output = None,
     workers: Workers = None,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
+    *,
+    own: OwnFiles,
 ) -> None:
     """Measure over the catalogue how often each rule fires, and which thresholds ever decide.
 
@@ -79,8 +77,8 @@ def cover(
 
     Example: advisor rules cover --thresholds
     """
-    side = load_side(Folders(rules, templates, knowledge))
-    store = sampled_facts(sample, Origin(knowledge, workers=workers), progress=progress_line())
+    side = load_side(Folders(*own.folders))
+    store = sampled_facts(sample, Origin(own.knowledge, workers=workers), progress=progress_line())
     coverage = measure(evaluate_all(store, side.advisor.ruleset))
     if format_ is CoverFormat.json:
         text = cover_json(coverage)
@@ -91,6 +89,7 @@ def cover(
     write(text, output)
 
 
+@takes_folders
 def diff(
     base: Annotated[
         str,
@@ -113,9 +112,8 @@ def diff(
     ] = None,
     output: Output = None,
     workers: Workers = None,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
+    *,
+    own: OwnFiles,
 ) -> None:
     """Show which reports an edit of rules, templates or knowledge changes.
 
@@ -125,7 +123,7 @@ def diff(
 
     Example: advisor rules diff built-in
     """
-    folders = Folders(rules, templates, knowledge)
+    folders = Folders(*own.folders)
     new = load_side(folders)
     with base_side(base, folders) as old:
         difference, prose, beside = compare_sides(
@@ -158,6 +156,7 @@ FailUnder = Annotated[
 ]
 
 
+@takes_folders
 def mutate(
     rule: OnlyRules = None,
     limit: Limit = None,
@@ -169,9 +168,8 @@ def mutate(
     output: Output = None,
     scenarios: Scenarios = None,
     workers: Workers = None,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
+    *,
+    own: OwnFiles,
 ) -> None:
     """Put one mistake at a time into the rules, and see whether a test notices.
 
@@ -183,7 +181,7 @@ def mutate(
     """
     if accept and (known is None or limit is not None):
         raise typer.BadParameter("needs --known, and no --limit.", param_hint="'--accept'")
-    folders = Folders(rules, templates, knowledge)
+    folders = Folders(*own.folders)
     search = Search(sample, limit, known, accept=accept, workers=workers)
     result = mutated_rules(folders, scenarios, list(rule or ()), search, progress_line())
     write(mutation_json(result) if format_ is Format.json else mutation_text(result), output)

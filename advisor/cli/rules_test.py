@@ -14,12 +14,10 @@ from msgspec.structs import replace
 from advisor.advice.pipeline import Advisor
 from advisor.cli.options import (
     Format,
-    KnowledgeFolder,
     OnlyRules,
-    RulesFolder,
     Scenarios,
-    TemplatesFolder,
 )
+from advisor.cli.own_files import OwnFiles, takes_folders
 from advisor.cli.report_output import write
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.layers import Stack, stack
@@ -36,6 +34,7 @@ Folder = Annotated[
 ]
 
 
+@takes_folders
 def test(
     folder: Folder = None,
     rule: OnlyRules = None,
@@ -49,9 +48,8 @@ def test(
         bool,
         typer.Option("--accept", help="Write what is seen now into the scenarios that fail."),
     ] = False,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
+    *,
+    own: OwnFiles,
 ) -> None:
     """Run the cases of every rule and the scenario files; a failure says what was missing.
 
@@ -59,9 +57,9 @@ def test(
 
     Example: advisor rules test --rule quantize-to-fit
     """
-    folders = folder or rules
+    folders = folder or own.rules
     places = _places(folders, scenarios)
-    session = _session(folders, scenarios, templates, knowledge, places)
+    session = _session(folders, scenarios, own.templates, own.knowledge, places)
     begun = stamp(session.folders)
     only = find_rules(session.runner.advisor.ruleset, rule) if rule else None
     if accept:

@@ -10,14 +10,14 @@ import socket
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
-from advisor.cli.options import KnowledgeFolder, RulesFolder, TemplatesFolder
+from advisor.cli.own_files import OwnFiles, takes_folders
 from advisor.errors import RequestError
 from advisor.files import with_extra
+from advisor.knowledge.layers import stack
 from advisor.units import UnitError, parse_quantity
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ TrustedHosts = Annotated[
 ]
 
 
+@takes_folders
 def serve(
     host: Annotated[
         str, typer.Option(help="Address to listen at; 0.0.0.0 is every one of this machine.")
@@ -71,9 +72,8 @@ def serve(
     allow_files: AllowFiles = False,
     allow_hub: AllowHub = False,
     trusted_host: TrustedHosts = None,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
+    *,
+    own: OwnFiles,
 ) -> None:
     """Answer questions over HTTP: JSON, pages, many lines at once; a page to ask from at /.
 
@@ -86,7 +86,7 @@ def serve(
     from advisor.service.app import Limits, application  # noqa: PLC0415  an extra
 
     limits, hosts = Limits(body_bytes=_bytes(body_limit)), hosts_of(host, trusted_host)
-    setup = setup_of(rules, templates, knowledge, files=allow_files, hub=allow_hub)
+    setup = setup_of(own, files=allow_files, hub=allow_hub)
     listen(
         lambda pool: application(pool, limits=limits, log=log, hosts=hosts),
         Place(host, port),
@@ -96,21 +96,14 @@ def serve(
     )
 
 
-def setup_of(
-    rules: list[Path] | None,
-    templates: list[Path] | None,
-    knowledge: list[Path] | None,
-    *,
-    files: bool,
-    hub: bool,
-) -> Setup:
+def setup_of(own: OwnFiles, *, files: bool, hub: bool) -> Setup:
     """Say what a worker loads and may reach."""
     from advisor.service.workers import Setup  # noqa: PLC0415  an extra
 
     return Setup(
-        rules=tuple(rules or ()),
-        templates=tuple(templates or ()),
-        knowledge=tuple(knowledge or ()),
+        rules=stack(own.rules),
+        templates=stack(own.templates),
+        knowledge=stack(own.knowledge),
         files=files,
         hub=hub,
     )
@@ -285,6 +278,7 @@ def _url(listening: socket.socket) -> str:
 _PATH = "/mcp"
 
 
+@takes_folders
 def mcp(
     http: Annotated[
         bool, typer.Option("--http", help="Streamable HTTP at /mcp instead of standard input.")
@@ -297,9 +291,8 @@ def mcp(
     time_limit: TimeLimit = 30,
     allow_files: AllowFiles = False,
     allow_hub: AllowHub = False,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
+    *,
+    own: OwnFiles,
 ) -> None:
     """Offer the questions as tools to a language model (Model Context Protocol).
 
@@ -309,7 +302,7 @@ def mcp(
     Example: advisor mcp --http --port 8766
     """
     require("mcp", "mcp", "uvicorn")
-    setup = setup_of(rules, templates, knowledge, files=allow_files, hub=allow_hub)
+    setup = setup_of(own, files=allow_files, hub=allow_hub)
     if http:
         place = Place(host, port, _PATH)
         listen(partial(_over_http, host), place, setup, workers, time_limit, lifespan="on")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +16,8 @@ from advisor.bulk.batch.readback import Batch, open_batch
 from advisor.bulk.batch.store import locked
 from advisor.bulk.site.catalogue import read_catalogue
 from advisor.bulk.site.run import Asked, check_place, make_site, place_for
-from advisor.cli.options import KnowledgeFolder, RulesFolder, TemplatesFolder
+from advisor.cli.batch_run import cores
+from advisor.cli.own_files import OwnFiles, takes_folders
 from advisor.cli.progress import STOPPED, Steps
 from advisor.errors import RequestError, raise_problems
 from advisor.files import Kind
@@ -32,6 +32,7 @@ Output = Annotated[
 ]
 
 
+@takes_folders
 def site(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The --out folder of a batch.")],
     output: Output = None,
@@ -41,9 +42,8 @@ def site(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; one for each core if left out.")
     ] = None,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
+    *,
+    own: OwnFiles,
 ) -> None:
     """Make a site that people can browse from a batch of reports.
 
@@ -59,11 +59,11 @@ def site(
 
     Example: advisor site reports
     """
-    raise_problems(template_problems(templates))
+    raise_problems(template_problems(own.templates))
     batch, address = open_batch(folder), _address(base_url)
-    _say_changed(batch, rules, knowledge)
+    _say_changed(batch, own.rules, own.knowledge)
     out = place_for(folder, output)
-    asked = Asked(out, address, workers or _cores(), templates)
+    asked = Asked(out, address, workers or cores(), own.templates)
     steps, catalogue = Steps(), read_catalogue(batch)
     try:
         check_place(out, batch.root)
@@ -119,9 +119,3 @@ def _address(text: str) -> str:
         hint = "Write for example https://example.org/gpus/."
         raise RequestError(f"--base-url: '{text}' is not the address of a folder", hint=hint)
     return text if text.endswith("/") else f"{text}/"
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -19,6 +19,7 @@ from advisor.cli.options import (
     TemplatesFolder,
     takes_request,
 )
+from advisor.cli.own_files import OwnFiles, takes_folders
 from advisor.cli.report_output import write
 from advisor.errors import visible
 from advisor.files import data_dir
@@ -30,13 +31,13 @@ from advisor.workbench.preview import preview as previewed
 from advisor.workbench.preview_views import preview_json, preview_text
 
 
+@takes_folders
 def check(
     folder: Annotated[
         Path | None, typer.Argument(help="Folder of templates. (default: --templates, or built-in)")
     ] = None,
-    rules: RulesFolder = None,
-    templates: TemplatesFolder = None,
-    knowledge: KnowledgeFolder = None,
+    *,
+    own: OwnFiles,
     format_: Annotated[
         FindingsFormat, typer.Option("--format", help="How findings are written.")
     ] = FindingsFormat.text,
@@ -53,10 +54,10 @@ def check(
 
     Example: advisor templates check house/templates
     """
-    folders = [folder] if folder else templates
+    folders = [folder] if folder else own.templates
     if fix:
         _rename(folders)
-    checked = check_templates(folders, rules=rules, knowledge=knowledge)
+    checked = check_templates(folders, rules=own.rules, knowledge=own.knowledge)
     text = getattr(problem, f"as_{format_.value}")(checked.problems)
     if format_ is FindingsFormat.text:
         text += _summary(checked.files, len(checked.problems))
