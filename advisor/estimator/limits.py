@@ -13,7 +13,7 @@ from advisor.estimator.memory import free_bytes
 from advisor.estimator.placement import Card, cards_of, claim_of, largest_share, usable_bytes
 from advisor.runtimes import runtime_of
 from advisor.scenario import support
-from advisor.scenario.figures import Limits, Memory
+from advisor.scenario.figures import Limits, Memory, thin_below_bytes
 from advisor.scenario.scenario import Scenario, with_batch
 from advisor.units import GIB
 
@@ -52,7 +52,12 @@ def find_limits(scenario: Scenario, knowledge: Knowledge, memory: Memory) -> Lim
 
 
 def largest_batch(
-    scenario: Scenario, knowledge: Knowledge, most: int, start: int | None = None
+    scenario: Scenario,
+    knowledge: Knowledge,
+    most: int,
+    start: int | None = None,
+    *,
+    roomy: bool = False,
 ) -> int | None:
     """Find the largest batch up to ``most`` that fits; None when none does.
 
@@ -61,10 +66,12 @@ def largest_batch(
         knowledge: As for ``estimate_memory``.
         most: Where the search ends.
         start: Bytes left as the scenario stands, where known.
+        roomy: Whether so much is to stay free that the margin is not thin.
     """
+    least = spare_bytes(scenario, knowledge) if roomy else 0
 
     def free(batch: int) -> int:
-        return _free(with_batch(scenario, batch), knowledge, in_full=True)
+        return _free(with_batch(scenario, batch), knowledge, in_full=True) - least
 
     return largest_that_fits(free, most, None if start is None else (scenario.batch, start))
 
@@ -80,14 +87,14 @@ def largest_fitting_context(scenario: Scenario, knowledge: Knowledge) -> int | N
 
 
 def largest_gpu_layers(
-    scenario: Scenario, knowledge: Knowledge, *, spare: float = 0.0
+    scenario: Scenario, knowledge: Knowledge, *, roomy: bool = False
 ) -> int | None:
     """Find the most layers that fit on the cards, the output counted as one.
 
     Args:
         scenario: The situation.
         knowledge: As for ``estimate_memory``.
-        spare: Share of the usable memory that is to stay free, in percent.
+        roomy: Whether so much is to stay free that the margin is not thin.
 
     Returns:
         0 (everything in system RAM) up to layers + 1; None without a card or when even 0 does
@@ -96,7 +103,7 @@ def largest_gpu_layers(
     if not _has_card(scenario):
         return None
 
-    kept = _spare_bytes(scenario, knowledge, spare)
+    kept = spare_bytes(scenario, knowledge) if roomy else 0
 
     def free(size: int) -> int:
         return _free(replace(scenario, gpu_layers=size - 1), knowledge) - kept
@@ -106,21 +113,22 @@ def largest_gpu_layers(
 
 
 def smallest_cpu_experts(
-    scenario: Scenario, knowledge: Knowledge, *, spare: float = 0.0
+    scenario: Scenario, knowledge: Knowledge, *, roomy: bool = False
 ) -> int | None:
     """Find the fewest layers whose experts must stay in system RAM for the rest to fit.
 
     Args:
         scenario: The situation.
         knowledge: As for ``estimate_memory``.
-        spare: Share of the usable memory that is to stay free, in percent.
+        roomy: Whether so much is to stay free that the margin is not thin.
 
     Returns:
         0 up to the number of layers; None without a card or when it never fits.
     """
     if not _has_card(scenario):
         return None
-    layers, least = scenario.model.shape.layers, _spare_bytes(scenario, knowledge, spare)
+    layers = scenario.model.shape.layers
+    least = spare_bytes(scenario, knowledge) if roomy else 0
 
     def free(kept: int) -> int:
         return _free(replace(scenario, cpu_experts=layers + 1 - kept), knowledge) - least
@@ -129,11 +137,10 @@ def smallest_cpu_experts(
     return None if kept is None else layers + 1 - kept
 
 
-def _spare_bytes(scenario: Scenario, knowledge: Knowledge, percent: float) -> int:
-    """Give what is to stay free on each card: the share of the largest, in bytes."""
-    if not percent:
-        return 0
-    return int(max(card.usable or 0 for card in cards_of(scenario, knowledge)) * percent / 100)
+def spare_bytes(scenario: Scenario, knowledge: Knowledge) -> int:
+    """Give what has to stay free on each card so that no margin is thin, bytes."""
+    most = max((card.usable or 0 for card in cards_of(scenario, knowledge)), default=0)
+    return thin_below_bytes(most, knowledge.policy)
 
 
 def _has_card(scenario: Scenario) -> bool:

@@ -22,6 +22,7 @@ def _fewer(base: Base, limits: Limits, _: object) -> Iterator[Option]:
     """The largest batch that fits, where the request's does not."""
     most = limits.max_batch
     if most is not None and most < base.scenario.batch and not _waits(base.scenario):
+        most = largest_batch(base.scenario, base.knowledge, most, roomy=True) or most
         yield make_option(base, SMALLER, {"batch": most}, _with(base, base.scenario, most))
 
 
@@ -46,7 +47,7 @@ def _with(base: Base, scenario: Scenario, batch: int) -> Scenario:
 
 
 def _exact(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | None:
-    batch = largest_batch(scenario, knowledge, scenario.batch)
+    batch = largest_batch(scenario, knowledge, scenario.batch, roomy=limits.roomy)
     fewer = batch is not None and limits.batch(scenario) <= batch < scenario.batch
     return batch if fewer else None
 

@@ -91,6 +91,8 @@ def acceptable(base: Base, option: Option, limits: Bounds) -> bool:
     after, before = option.scenario, base.scenario
     if not option.fits or option.effort in {"rebuild", "purchase"}:
         return False
+    if limits.roomy and option.margin == "thin":
+        return False
     if after.model.name != before.model.name:
         return False
     loses = after.precision is not before.precision and not limits.takes(after.precision)
@@ -251,7 +253,7 @@ class _Search(Struct, frozen=True):
         offloads = any(degree.offloads for degree in degrees)
         if offloads and not self._ram_may_do(plan.scenario):
             return False
-        return cards_hold(self.base, plan.scenario)
+        return cards_hold(self.base, plan.scenario, roomy=self.limits.roomy)
 
     def _ram_may_do(self, scenario: Scenario) -> bool:
         """A look without an estimate: do the weights fit into cards and RAM together."""

@@ -10,6 +10,7 @@ from advisor.estimator.limits import (
     largest_fitting_context,
     largest_that_fits,
     smallest_cpu_experts,
+    spare_bytes,
 )
 from advisor.estimator.memory import free_bytes
 from advisor.estimator.placement import cards_of
@@ -29,8 +30,7 @@ def propose(base: Base, *_: object) -> Iterator[Option]:
     """The longest context that fits, where the request's does not; with room, where it is tight."""
     if base.card_fits and not _wants_room(base):
         return
-    margin = "tight_below_percent" if base.card_fits else "thin_below_percent"
-    context = _shorter(base.scenario, base.knowledge, margin)
+    context = _shorter(base.scenario, base.knowledge, tight=base.card_fits)
     if context is None or context < least_context(base.scenario):
         return
     other = replace(base.scenario, context_tokens=context)
@@ -44,19 +44,18 @@ def _wants_room(base: Base) -> bool:
     return tight and base.memory.kv_cache_bytes > 0
 
 
-def _shorter(scenario: Scenario, knowledge: Knowledge, margin: str) -> int | None:
+def _shorter(scenario: Scenario, knowledge: Knowledge, *, tight: bool = False) -> int | None:
     """The longest context that leaves a margin, else the longest that fits, in steps of 256 tokens.
 
     Args:
         scenario: What needs too much.
         knowledge: With the margin and the limits of every card.
-        margin: Name in policy.yaml of the share of the usable memory that should stay free.
+        tight: Whether it fits tightly, and so much should stay free that it no longer does.
 
     Returns:
         None where none fits, or where that is no shorter.
     """
-    most_usable = max(card.usable or 0 for card in cards_of(scenario, knowledge))
-    least = round(knowledge.policy[margin] / 100 * most_usable)
+    least = _loose_bytes(scenario, knowledge) if tight else spare_bytes(scenario, knowledge)
 
     def free(tokens: int) -> int:
         shorter = replace(scenario, context_tokens=tokens)
@@ -70,6 +69,12 @@ def _shorter(scenario: Scenario, knowledge: Knowledge, margin: str) -> int | Non
     if largest is None or largest >= scenario.context_tokens:
         return None
     return largest // _STEP_TOKENS * _STEP_TOKENS or largest
+
+
+def _loose_bytes(scenario: Scenario, knowledge: Knowledge) -> int:
+    """What a card has to leave free so that it is not tight, bytes."""
+    most_usable = max(card.usable or 0 for card in cards_of(scenario, knowledge))
+    return round(knowledge.policy["tight_below_percent"] / 100 * most_usable)
 
 
 def _longer(base: Base, limits: Limits, _: object) -> Iterator[Option]:
@@ -98,10 +103,7 @@ def _longer(base: Base, limits: Limits, _: object) -> Iterator[Option]:
 
 
 def _with_context(base: Base, tokens: int, most: int) -> Iterator[Scenario]:
-    """Whole on the card where it holds that, then with some experts in system RAM, for room.
-
-    One layer's experts more make way than it takes to fit.
-    """
+    """Whole on the card where it holds that, then with some experts in system RAM, for room."""
     longer = replace(base.scenario, context_tokens=tokens)
     if not can_tell(longer, "context"):
         return
@@ -109,13 +111,13 @@ def _with_context(base: Base, tokens: int, most: int) -> Iterator[Scenario]:
         yield longer
     if moves_experts(longer):
         whole = replace(longer, cpu_experts=0)
-        out = smallest_cpu_experts(whole, base.knowledge)
-        if out is not None and out < longer.model.shape.layers:
-            yield replace(whole, cpu_experts=out + 1)
+        out = smallest_cpu_experts(whole, base.knowledge, roomy=True)
+        if out is not None:
+            yield replace(whole, cpu_experts=out)
 
 
 def _exact(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | None:
-    context = _shorter(scenario, knowledge, "thin_below_percent")
+    context = _shorter(scenario, knowledge)
     return context if context is not None and context >= limits.context(scenario) else None
 
 

@@ -11,6 +11,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from advisor.errors import UserError
+from advisor.estimator.limits import spare_bytes
 from advisor.estimator.memory import free_bytes
 from advisor.knowledge import catalogue
 from advisor.knowledge.catalogue import ModelRow
@@ -133,7 +134,8 @@ def _placed(base: Base, model: Model) -> tuple[Scenario, Format] | None:
 
 def _best_format(base: Base, scenario: Scenario) -> Format | None:
     """The format asked for if it fits, else the most faithful that loses little and fits."""
-    most, spare = _most_stored(base, scenario), _spare(base, scenario)
+    most = _most_stored(base, scenario)
+    spare = spare_bytes(scenario, base.knowledge)
     for precision, stored in _formats(base, scenario):
         if stored > most:
             continue
@@ -179,13 +181,6 @@ def _most_stored(base: Base, scenario: Scenario) -> float:
         return float("inf")
     lookup = 2 * scenario.model.shape.vocab * scenario.model.shape.hidden
     return usable + lookup
-
-
-def _spare(base: Base, scenario: Scenario) -> float:
-    """What has to stay free on a card, bytes; nothing where the request itself fits."""
-    usable = base.memory.usable_bytes or 0
-    share = 0.0 if base.fits else base.knowledge.policy["thin_below_percent"] / 100
-    return share * usable / scenario.gpus
 
 
 def _peer_models(base: Base, related: Collection[str]) -> Sequence[Option]:

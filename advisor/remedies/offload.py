@@ -21,7 +21,7 @@ def _layers(base: Base, *_: object) -> Iterator[Option]:
     layers = largest_gpu_layers(whole, base.knowledge)
     everything = layers is not None and layers > whole.model.shape.layers
     if layers and not everything:
-        layers = largest_gpu_layers(whole, base.knowledge, spare=_thin(base.knowledge)) or layers
+        layers = largest_gpu_layers(whole, base.knowledge, roomy=True) or layers
     if layers is None or layers == base.scenario.gpu_layers:
         return
     if everything and base.scenario.gpu_layers is None:
@@ -37,19 +37,18 @@ def _experts(base: Base, *_: object) -> Iterator[Option]:
         return
     stated = replace(base.scenario, cpu_experts=0)
     for whole in (replace(stated, gpu_layers=None), stated):
-        experts = smallest_cpu_experts(whole, base.knowledge)
-        if experts:
-            roomy = smallest_cpu_experts(whole, base.knowledge, spare=_thin(base.knowledge))
-            experts = experts if roomy is None else roomy
+        experts = _with_room(whole, base.knowledge)
         other = replace(whole, cpu_experts=experts or 0)
         if experts is not None and other != base.scenario:
             yield make_option(base, EXPERTS, {"cpu_experts": experts}, other)
             return
 
 
-def _thin(knowledge: Knowledge) -> float:
-    """The share of a card that differs by driver and desktop: what is split leaves it free, %."""
-    return knowledge.policy["thin_below_percent"]
+def _with_room(scenario: Scenario, knowledge: Knowledge) -> int | None:
+    """The fewest layers whose experts have to lie in RAM, with room on the card where it can be."""
+    least = smallest_cpu_experts(scenario, knowledge)
+    roomy = smallest_cpu_experts(scenario, knowledge, roomy=True) if least else None
+    return least if roomy is None else roomy
 
 
 def _worth_a_look(base: Base) -> bool:
@@ -69,14 +68,16 @@ def moves_experts(scenario: Scenario, *_: object) -> bool:
 
 
 def _most_layers(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | None:
-    layers = largest_gpu_layers(replace(scenario, gpu_layers=None), knowledge)
-    if layers is None or layers > scenario.model.shape.layers:
+    whole = replace(scenario, gpu_layers=None)
+    layers = largest_gpu_layers(whole, knowledge, roomy=limits.roomy)
+    if layers is None or not limits.layers(scenario) <= layers <= scenario.model.shape.layers:
         return None
-    return layers if layers >= limits.layers(scenario) else None
+    return layers
 
 
-def _fewest_experts(scenario: Scenario, _limits: Bounds, knowledge: Knowledge) -> int | None:
-    return smallest_cpu_experts(replace(scenario, cpu_experts=0), knowledge) or None
+def _fewest_experts(scenario: Scenario, limits: Bounds, knowledge: Knowledge) -> int | None:
+    whole = replace(scenario, cpu_experts=0)
+    return smallest_cpu_experts(whole, knowledge, roomy=limits.roomy) or None
 
 
 LAYERS = Remedy("offload-layers", frozenset({"gpu_layers"}), "setting", _layers)

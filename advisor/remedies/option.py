@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.estimator.limits import spare_bytes
 from advisor.estimator.memory import free_bytes
 from advisor.estimator.placement import host_fits
 from advisor.estimator.weights import weight_profile
@@ -123,15 +124,21 @@ def may_help(base: Base, other: Scenario) -> bool:
     return (base.card_fits and can_split(other)) or cards_hold(base, other)
 
 
-def cards_hold(base: Base, other: Scenario) -> bool:
-    """Whether a what-if fits on its cards: the estimate's own answer, without its details."""
+def cards_hold(base: Base, other: Scenario, *, roomy: bool = False) -> bool:
+    """Whether a what-if fits on its cards: the estimate's own answer, without its details.
+
+    Args:
+        base: The request.
+        other: The what-if.
+        roomy: Whether so much has to stay free that the margin is not thin.
+    """
     if not can_split(other):
         return False
-    known = known_outlook(other, base.knowledge)
+    known = None if roomy else known_outlook(other, base.knowledge)
     if known:
         return not known.memory.deficit_bytes
     free = free_bytes(other, base.knowledge)
-    return free is None or free >= 0
+    return free is None or free >= (spare_bytes(other, base.knowledge) if roomy else 0)
 
 
 def whole_if_held(base: Base, other: Scenario) -> Scenario:

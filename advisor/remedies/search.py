@@ -39,6 +39,8 @@ class Bounds(Struct, frozen=True):
     """Share of the layers that stays on the cards, 0 to 1."""
     least_context_tokens: int
     gentle: bool
+    roomy: bool = True
+    """Whether what is a matter of degree leaves so much free that the margin is not thin."""
 
     def context(self, scenario: Scenario) -> int:
         """The shortest context to go down to, tokens; nobody needs more than was trained."""
@@ -78,7 +80,7 @@ def bounds(base: Base) -> Sequence[Bounds]:
     return (
         Bounds(policy["gentle_up_to_percent"], context, layers, least, gentle=True),
         Bounds(policy["desperate_above_percent"], harsh, few, least, gentle=False),
-        Bounds(policy["worst_loss_percent"], 0.0, few, least, gentle=False),
+        Bounds(policy["worst_loss_percent"], 0.0, few, least, gentle=False, roomy=False),
     )
 
 

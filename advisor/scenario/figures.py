@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Literal
 
@@ -278,10 +279,22 @@ def margin_of(memory: Memory, policy: Mapping[str, float]) -> Margin | None:
     share = spare_percent(memory)
     if share is None or memory.deficit_bytes:
         return None
-    tight = tight_below_percent(memory, policy)
-    if share < min(policy["thin_below_percent"], tight):
+    tight, usable = tight_below_percent(memory, policy), fullest_usable(memory)
+    thin = 100.0 * thin_below_bytes(usable, policy) / usable if usable else 0.0
+    if share < min(round(thin, 4), tight):
         return "thin"
     return "narrow" if share < tight else "ample"
+
+
+def thin_below_bytes(usable: int, policy: Mapping[str, float]) -> int:
+    """What a card has to leave free so that its margin is not thin, bytes.
+
+    Args:
+        usable: Usable memory of the card, bytes.
+        policy: The named numbers of knowledge/policy.yaml.
+    """
+    share = usable * policy["thin_below_percent"] / 100
+    return math.ceil(min(share, policy["thin_below_bytes"]))
 
 
 def tight_below_percent(memory: Memory, policy: Mapping[str, float]) -> float:
