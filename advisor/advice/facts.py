@@ -22,6 +22,7 @@ from advisor.remedies.dominance import (
 from advisor.remedies.last_resort import proof_of
 from advisor.remedies.model import is_rated_higher, relatives
 from advisor.remedies.option import Base, Option
+from advisor.remedies.registry import is_uncertain
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import support
 from advisor.scenario.figures import (
@@ -320,6 +321,7 @@ def option_facts(base: Base, options: Sequence[Option]) -> list[OptionFacts]:
         least_speed(base),
         weights_loss(base.scenario),
         [model.name for model in relatives(base.knowledge, base.scenario.model)],
+        _owned_speed(base, options),
     )
     return [
         OptionFacts(option.key, _option(before, option, marks, better.get(option.key, ())))
@@ -334,6 +336,22 @@ class _Before(NamedTuple):
     least_speed: float
     weights_loss: float | None
     relatives: Sequence[str]
+    owned_speed: float
+    """Of all sequences on the cards at hand, at best, tokens per second; 0 where it runs nohow."""
+
+
+def _owned_speed(base: Base, options: Sequence[Option]) -> float:
+    """The fastest that the model itself gets without a purchase and without losing much."""
+    most = base.knowledge.policy["gentle_up_to_percent"]
+    here = (
+        option.speed
+        for option in options
+        if option.fits and option.effort != "purchase" and not is_uncertain(option.action)
+        if option.scenario.model.name == base.scenario.model.name
+        if (option.quality_loss_percent or 0.0) <= most
+    )
+    speeds = (base.speed if base.fits else None, *here)
+    return max((speed.total_tok_s for speed in speeds if speed), default=0.0)
 
 
 def _option(
@@ -368,6 +386,8 @@ def _put_speed(facts: dict[str, FactValue], before: _Before, option: Option) -> 
         return
     now = speed.decode_tok_s.estimate
     facts["option.usable_speed"] = now >= before.least_speed
+    if option.effort == "purchase":
+        _put_share(facts, "option.owned_share", speed.total_tok_s, before.owned_speed)
     if earlier:
         then, total = earlier.decode_tok_s.estimate, earlier.total_tok_s
         _put_share(facts, "option.speed_gain", now - then, then)

@@ -133,13 +133,19 @@ def _worth_a_look(base: Base, gpu: Gpu) -> Sequence[CardRow]:
         return [row for row in rows if row.vram_bytes > least]
     if not base.fits:
         weights, count = base.memory.weights_bytes, base.scenario.gpus
-        larger = (row for row in rows if row.vram_bytes > least)
+        larger = (row for row in rows if row.vram_bytes > least and not _step_back(gpu, row))
         return [row for row in larger if row.vram_bytes * count >= weights]
     if not gpu.bandwidth_bytes_s:
         return []
     fast = gpu.bandwidth_bytes_s * _MUCH_FASTER
     large = (row for row in rows if row.vram_bytes >= least)
     return [row for row in large if row.bandwidth_bytes_s and row.bandwidth_bytes_s >= fast]
+
+
+def _step_back(gpu: Gpu, row: CardRow) -> bool:
+    """Whether it is a machine of the same maker and kind, and reads its memory more slowly."""
+    alike = gpu.unified_memory and row.unified_memory and row.vendor == gpu.vendor
+    return bool(alike) and (row.bandwidth_bytes_s or 0.0) < (gpu.bandwidth_bytes_s or 0.0)
 
 
 def _card_option(base: Base, scenario: Scenario) -> Option:
