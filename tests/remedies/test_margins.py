@@ -10,23 +10,21 @@ from advisor.advice.facts import least_speed
 from advisor.remedies.option import Base
 from advisor.report.assembly import document
 from advisor.reverse import ModelFilter, Settings, models_for
-from advisor.scenario.figures import certainty_of, headroom_percent, margin_of
+from advisor.scenario.figures import certainty_of, margin_of
 from tests.remedies.asking import advised, advisor
-
-THIN = 2.0
 
 
 def test_the_word_follows_the_bounds_of_the_policy() -> None:
     policy = advisor().knowledge.policy
-    assert policy["thin_below_percent"] == THIN
     advice = advised(gpu="RTX 4060 Ti 16GB", model="qwen2.5-vl-7b", precision="FP16", context=16384)
     seen = set()
     for option in advice.options:
-        share = headroom_percent(option.memory)
+        free, usable = option.memory.headroom_bytes, option.memory.usable_bytes
         assert option.margin == (margin_of(option.memory, policy) if option.fits else None)
-        if option.fits and share is not None:
+        if option.fits and free is not None and usable and option.scenario.gpus == 1:
             seen.add(option.margin)
-            assert (option.margin == "thin") == (share < THIN)
+            least = min(usable * policy["thin_below_percent"] / 100, policy["thin_below_bytes"])
+            assert (option.margin == "thin") == (free < least)
     assert seen >= {"thin", "ample"}
 
 

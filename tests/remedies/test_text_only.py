@@ -47,5 +47,7 @@ def test_a_combination_may_start_with_it() -> None:
     sets = [o.change for o in advice.options if o.action == "combine"]
     assert any(change.get("text_only") for change in sets)
     assert any(not change.get("text_only") for change in sets)
-    said = next(r for r in advice.recommendations if "text_only" in r.option.change)
-    assert said.option.steps == len(said.option.change)
+    said = next(r for r in advice.recommendations if r.option.action == "combine")
+    texts = [o for o in (said.option, *said.alternatives) if "text_only" in o.change]
+    assert all(option.steps == len(option.change) for option in texts)
+    assert texts
