@@ -30,6 +30,12 @@ def visible(text: str) -> str:
     return "".join(shown)
 
 
+def as_sentence(error: Exception) -> str:
+    """Give a message with a full stop, to stand beside others."""
+    text = str(error)
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
 class Source(Struct, frozen=True, order=True):
     """A place in a file; ``line`` and ``column`` count from 1, 0 means unknown."""
 

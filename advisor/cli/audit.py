@@ -19,9 +19,10 @@ from advisor.bulk.audit.run import audit as run_audit
 from advisor.bulk.batch.manifest import made_by
 from advisor.bulk.batch.readback import Batch, open_batch
 from advisor.bulk.batch.store import MANIFEST, SITE_MANIFEST
-from advisor.cli.batch_run import cores, inputs_of, whole
+from advisor.cli.batch_run import inputs_of, whole
 from advisor.cli.options import (
     Format,
+    cores,
 )
 from advisor.cli.own_files import OwnFiles, takes_own_files
 from advisor.cli.progress import STOPPED, Steps

@@ -10,10 +10,11 @@ import typer
 from advisor.bulk.batch.product import load_plan
 from advisor.bulk.batch.run import measure
 from advisor.bulk.batch.store import formats
-from advisor.cli.batch_run import Asked, Going, cores, execute, foretold
+from advisor.cli.batch_run import Asked, Going, execute, foretold
 from advisor.cli.options import (
     LENGTHS,
     Length,
+    cores,
 )
 from advisor.cli.own_files import OwnFiles, takes_own_files
 from advisor.errors import RequestError, raise_problems

@@ -89,13 +89,6 @@ class _Ended(Struct, frozen=True):
     seconds: float
 
 
-def cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def inputs_of(own: OwnFiles) -> Mapping[str, str]:
     """Give the marks of the files that reports are made from, by name."""
     return input_files({"rules": own.rules, "templates": own.templates, "knowledge": own.knowledge})

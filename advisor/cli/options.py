@@ -132,6 +132,13 @@ LENGTHS: Mapping[Length, Literal["short", "standard", "full"]] = {
 }
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 _T = TypeVar("_T")
 
 

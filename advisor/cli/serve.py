@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import socket
 import sys
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
+from advisor.cli.options import cores
 from advisor.cli.own_files import OwnFiles, takes_folders
 from advisor.errors import RequestError
 from advisor.files import with_extra
@@ -147,7 +147,7 @@ def listen(
     from advisor.service.workers import Workers  # noqa: PLC0415  an extra
 
     with _listening(place.host, place.port) as listening:
-        pool = Workers(setup, workers or _processors(), time_limit)
+        pool = Workers(setup, workers or cores(), time_limit)
         asyncio.run(_run(make, pool, listening, place.path, lifespan, 1 + int(2 * time_limit)))
 
 
@@ -162,12 +162,6 @@ def require(extra: str, *modules: str) -> None:
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise RequestError(f"{', '.join(missing)} is not installed", hint=with_extra(extra))
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _bytes(text: str) -> int:

@@ -16,7 +16,7 @@ from advisor.bulk.batch.readback import Batch, open_batch
 from advisor.bulk.batch.store import locked
 from advisor.bulk.site.catalogue import read_catalogue
 from advisor.bulk.site.run import Asked, check_place, make_site, place_for
-from advisor.cli.batch_run import cores
+from advisor.cli.options import cores
 from advisor.cli.own_files import OwnFiles, takes_folders
 from advisor.cli.progress import STOPPED, Steps
 from advisor.errors import RequestError, raise_problems

@@ -133,6 +133,11 @@ def stated_width(keys: Keys, _: int) -> int:
     return keys.uniform(*INTERMEDIATE) or 0
 
 
+def four_hidden_width(keys: Keys, hidden: int) -> int:
+    """The intermediate width as stated, four times the hidden one when absent."""
+    return stated_width(keys, hidden) or 4 * hidden
+
+
 class Gguf(Struct, frozen=True):
     """One ``general.architecture`` of GGUF files, as llama.cpp reads it.
 

@@ -232,20 +232,16 @@ def change_between(request: Given, before: Standing, after: Standing) -> Change 
     return Change(request, kinds, before, after) if kinds else None
 
 
-def _items(standing: Standing) -> list[tuple[str, str]]:
-    return [(said.action, said.option) for said in standing.recommended]
-
-
 def _order_differs(before: Standing, after: Standing) -> bool:
-    old, new = _items(before), _items(after)
+    old, new = before.options, after.options
     both = set(old) & set(new)
     return [i for i in old if i in both] != [i for i in new if i in both]
 
 
 _DIFFERS: Mapping[str, Callable[[Standing, Standing], bool]] = {
     "verdict": lambda b, a: b.verdict != a.verdict,
-    "first": lambda b, a: _items(b)[:1] != _items(a)[:1],
-    "set": lambda b, a: set(_items(b)) != set(_items(a)),
+    "first": lambda b, a: b.options[:1] != a.options[:1],
+    "set": lambda b, a: set(b.options) != set(a.options),
     "order": _order_differs,
     "notes": lambda b, a: b.notes != a.notes,
     "barred": lambda b, a: {o for _, o in b.barred} != {o for _, o in a.barred},

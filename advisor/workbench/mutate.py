@@ -259,7 +259,7 @@ class Finder:
             if number not in self._reports:
                 self._reports[number] = standing(sample, firings, number)
             before, after = self._reports[number], standing(rules, firings, number)
-            if _items(before) != _items(after):
+            if before.options != after.options:
                 return self._scenario(mutant, store.requests[number], before, after)
         return None
 
@@ -315,10 +315,6 @@ def _of_option(test: Test) -> bool:
 
 def _are_numbers(*values: object) -> bool:
     return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-
-
-def _items(report: Standing) -> list[tuple[str, str]]:
-    return [(said.action, said.option) for said in report.recommended]
 
 
 def _plain_first(requests: Sequence[Given], numbers: Iterable[int]) -> list[int]:

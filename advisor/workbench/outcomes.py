@@ -40,6 +40,11 @@ class Standing(Struct, frozen=True):
     superseded: tuple[str, ...] = ()
     """Rules that fired and need not be said."""
 
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """Action and option of every recommendation, in order."""
+        return [(said.action, said.option) for said in self.recommended]
+
 
 _FEW = 500
 """Scenarios whose options are kept once they were read."""

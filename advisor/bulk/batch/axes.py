@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from advisor.bulk.batch.canonical import absolute, card_name
-from advisor.errors import RequestError, UserError
+from advisor.errors import RequestError, UserError, as_sentence
 from advisor.knowledge import names
 from advisor.knowledge.field_kinds import is_date
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
@@ -122,12 +122,8 @@ def _figure(
     try:
         return parse(node.text)
     except UnitError as bad:
-        problems.add(f"{key}: {_sentence(str(bad))}", node.source)
+        problems.add(f"{key}: {as_sentence(bad)}", node.source)
         return None
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "?")) else f"{text}."
 
 
 def _day(key: str, node: Node, problems: Collector) -> str:

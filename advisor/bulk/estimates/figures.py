@@ -14,7 +14,7 @@ from advisor.advice.configuration import MemoryDoc, SpeedDoc
 from advisor.advice.projection import memory_doc, speed_doc
 from advisor.bulk.estimates.rows import Row
 from advisor.calibration import with_measurements
-from advisor.errors import Problems, RequestError, SourceFileError, UserError
+from advisor.errors import Problems, RequestError, SourceFileError, UserError, as_sentence
 from advisor.estimator.limits import find_limits
 from advisor.estimator.memory import estimate_memory
 from advisor.estimator.placement import host_fits
@@ -126,15 +126,11 @@ def _is_name(value: object) -> bool:
 
 def _message(error: UserError) -> str:
     several = error.errors if isinstance(error, Problems) else [error]
-    return _shortened(" ".join(_sentence(str(part)) for part in several))
+    return _shortened(" ".join(as_sentence(part) for part in several))
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} ..."
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "?")) else f"{text}."
 
 
 def _refused(name: object, failure: Failure) -> tuple[LineDoc, Failure]:

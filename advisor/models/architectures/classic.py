@@ -12,9 +12,9 @@ from advisor.models.architecture import (
     Family,
     Gguf,
     four_hidden,
+    four_hidden_width,
     gated,
     projections,
-    stated_width,
     two_hidden,
 )
 from advisor.models.config_keys import Keys
@@ -33,10 +33,6 @@ from advisor.models.parameter_terms import (
     wide_norms,
 )
 from advisor.models.shape import Blocks
-
-
-def _four_times(keys: Keys, hidden: int) -> int:
-    return stated_width(keys, hidden) or 4 * hidden
 
 
 def _multi_query(keys: Keys, heads: int) -> int:
@@ -93,7 +89,7 @@ _GPT = Family(
     norms=(four_hidden,),
     final=(two_hidden,),
     tied=True,
-    read_width=_four_times,
+    read_width=four_hidden_width,
 )
 
 _GPT_J = Family(
@@ -101,7 +97,7 @@ _GPT_J = Family(
     norms=(two_hidden,),
     final=_GPT.final,
     extras=(output_bias,),
-    read_width=_four_times,
+    read_width=four_hidden_width,
     gated=False,
 )
 

@@ -13,6 +13,7 @@ from advisor.models.architecture import (
     Gguf,
     all_dense,
     four_hidden,
+    four_hidden_width,
     gated,
     no_experts,
     one_hidden,
@@ -98,10 +99,6 @@ def _lfm_width(keys: Keys, _: int) -> int:
 
 def _half_width(keys: Keys, hidden: int) -> int:
     return stated_width(keys, hidden) // 2
-
-
-def _four_hidden_width(keys: Keys, hidden: int) -> int:
-    return stated_width(keys, hidden) or 4 * hidden
 
 
 def _one_kv_head(keys: Keys, heads: int) -> int:
@@ -227,7 +224,7 @@ HYBRID: Final[Mapping[str, Family]] = {
         kinds=always("R"),
         ffn_kinds=no_ffn,
         recurrent=rwkv,
-        read_width=_four_hidden_width,
+        read_width=four_hidden_width,
     ),
     "recurrent_gemma": Family(
         attention=(projections, out_bias),
