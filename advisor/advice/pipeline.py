@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from advisor.advice.conclusions import (
     BarredOption,
@@ -40,7 +40,7 @@ from advisor.errors import RuleFileError, UserError, raise_problems
 from advisor.estimator.speed import missing_inputs
 from advisor.files import __version__, data_dir, digest
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.layers import Stack, behind, overlaid
+from advisor.knowledge.layers import OwnFiles, Stack, behind, overlaid
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import FactValue, Vocabulary
 from advisor.remedies.impossible import expected_options
@@ -110,6 +110,11 @@ class Advisor(Struct, frozen=True):
 
             raise_problems(read_all(rules, templates, knowledge).problems)
             raise
+
+    @classmethod
+    def with_files(cls, own: OwnFiles) -> Advisor:
+        """Load as ``load`` does, with these files of the user's."""
+        return cls.load(**asdict(own))
 
     @classmethod
     def of(

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
+from advisor.advice.pipeline import Advisor
 from advisor.cli.options import (
     LENGTHS,
     OWN_FILES,
@@ -18,9 +19,10 @@ from advisor.cli.options import (
     Offline,
     takes_request,
 )
-from advisor.cli.own_files import OwnFiles, takes_own_files
+from advisor.cli.own_files import takes_own_files
 from advisor.cli.report_output import write_report
 from advisor.errors import raise_problems
+from advisor.knowledge.layers import OwnFiles
 from advisor.knowledge.types import Knowledge
 from advisor.reading.hub_models import local_model
 from advisor.report.formats import FORMATS
@@ -115,7 +117,7 @@ def advise(
     if hub or offline:
         raise_problems(asked.wrong)
     raise_problems(template_problems(own.templates))
-    advisor = own.advisor()
+    advisor = Advisor.with_files(own)
     known = advisor.knowledge
     request = asked.request if hub or offline else asked.checked(known)
     advice = advisor.advise(_on_disk(request, known, hub=hub, offline=offline))

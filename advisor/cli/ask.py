@@ -11,11 +11,11 @@ from msgspec.structs import fields
 
 from advisor.cli.advise import Format, advise
 from advisor.cli.options import Length, Output
-from advisor.cli.own_files import OwnFiles, takes_folders
+from advisor.cli.own_files import takes_folders
 from advisor.cli.reverse import Form, GivenCards, GivenModels, gpus_for, models_for
 from advisor.errors import RequestError
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.layers import Stack
+from advisor.knowledge.layers import OwnFiles, Stack
 from advisor.knowledge.merit import use_said
 from advisor.reading.sentences import Read, read_sentence
 from advisor.scenario.settings import FLAGS, KEYS, SETTINGS, WITH_UNITS

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
+from advisor.advice.pipeline import Advisor
 from advisor.bulk.audit.finding import HEADINGS, Findings
 from advisor.bulk.audit.pages import check_site
 from advisor.bulk.audit.run import Likeness, Now, Result, Setup
@@ -19,13 +20,14 @@ from advisor.bulk.audit.run import audit as run_audit
 from advisor.bulk.batch.manifest import made_by
 from advisor.bulk.batch.readback import Batch, open_batch
 from advisor.bulk.batch.store import MANIFEST, SITE_MANIFEST
-from advisor.cli.batch_run import inputs_of, whole
+from advisor.cli.batch_run import inputs_of
 from advisor.cli.options import (
     Format,
     cores,
 )
-from advisor.cli.own_files import OwnFiles, takes_own_files
+from advisor.cli.own_files import takes_own_files
 from advisor.cli.progress import STOPPED, Steps
+from advisor.knowledge.layers import OwnFiles
 from advisor.units import counted
 
 _FOUND = 1
@@ -101,17 +103,14 @@ def _told(folder: Path, own: OwnFiles, how: _How) -> bool:
 
 def _prepared(folder: Path, own: OwnFiles) -> tuple[Batch, Setup, Now]:
     batch = open_batch(folder)
-    advisor = own.advisor()
+    advisor = Advisor.with_files(own)
     formats = tuple(kind for kind in batch.formats if kind != "parquet")
     setup = Setup(
         root=str(folder.resolve()),
         formats=batch.formats,
         length=batch.manifest["length"],
         fresh=True,
-        rules=whole(own.rules),
-        templates=whole(own.templates),
-        knowledge=whole(own.knowledge),
-        measurements=next(iter(whole(own.measurements)), None),
+        own=own.whole(),
     )
     return batch, setup, Now(made_by(advisor, formats), inputs_of(own))
 

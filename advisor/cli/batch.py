@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch.product import load_plan
 from advisor.bulk.batch.run import measure
 from advisor.bulk.batch.store import formats
@@ -16,8 +17,9 @@ from advisor.cli.options import (
     Length,
     cores,
 )
-from advisor.cli.own_files import OwnFiles, takes_own_files
+from advisor.cli.own_files import takes_own_files
 from advisor.errors import RequestError, raise_problems
+from advisor.knowledge.layers import OwnFiles
 from advisor.report.templates import template_problems
 from advisor.suggest import did_you_mean
 
@@ -86,7 +88,7 @@ def batch(
 def _asked(plan: Path, formats: tuple[str, ...], length: Length, own: OwnFiles) -> Asked:
     """Read the plan and everything that reports are made from; all that is wrong, at once."""
     raise_problems(template_problems(own.templates))
-    advisor = own.advisor()
+    advisor = Advisor.with_files(own)
     read = load_plan(plan, advisor.knowledge, own.knowledge)
     return Asked(read, advisor, formats, LENGTHS[length], own)
 

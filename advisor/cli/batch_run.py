@@ -33,10 +33,9 @@ from advisor.bulk.batch.run import Cost, Stop, Totals, run, unwritable
 from advisor.bulk.batch.shard import Making
 from advisor.bulk.batch.store import MANIFEST
 from advisor.bulk.batch.worker import Job, Local, Place, connected
-from advisor.cli.own_files import OwnFiles
 from advisor.cli.progress import BatchProgress
 from advisor.errors import EngineError, RequestError
-from advisor.knowledge.layers import Stack, stack
+from advisor.knowledge.layers import OwnFiles
 from advisor.report.prose import Length
 from advisor.units import counted
 
@@ -74,10 +73,7 @@ class Asked(Struct, frozen=True):
             formats=self.formats,
             length=self.length,
             made_by=tuple(sorted(made_by(self.advisor, self.formats).items())),
-            rules=whole(self.own.rules),
-            templates=whole(self.own.templates),
-            knowledge=whole(self.own.knowledge),
-            measurements=next(iter(whole(self.own.measurements)), None),
+            own=self.own.whole(),
         )
 
 
@@ -92,11 +88,6 @@ class _Ended(Struct, frozen=True):
 def inputs_of(own: OwnFiles) -> Mapping[str, str]:
     """Give the marks of the files that reports are made from, by name."""
     return input_files({"rules": own.rules, "templates": own.templates, "knowledge": own.knowledge})
-
-
-def whole(paths: Stack) -> tuple[str, ...]:
-    """Give paths from the root, as a worker elsewhere needs them."""
-    return tuple(str(path.resolve()) for path in stack(paths))
 
 
 class Going(Struct, frozen=True):

@@ -11,11 +11,12 @@ from advisor.cli.options import (
     FindingsFormat,
     Output,
 )
-from advisor.cli.own_files import OwnFiles, takes_folders
+from advisor.cli.own_files import takes_folders
 from advisor.cli.own_settings import FILE, KINDS, house_folders
 from advisor.cli.progress import progress_line
 from advisor.cli.report_output import write
 from advisor.errors import RequestError
+from advisor.knowledge.layers import OwnFiles
 from advisor.units import counted
 from advisor.workbench.house import House, Looked, check_house
 from advisor.workbench.lint import problem

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from advisor.advice.command_check import check_command
+from advisor.advice.pipeline import Advisor
 from advisor.cli.advise import NOT_FITTING
 from advisor.cli.options import (
     LENGTHS,
@@ -19,9 +20,10 @@ from advisor.cli.options import (
     Output,
     takes_machine,
 )
-from advisor.cli.own_files import OwnFiles, takes_own_files
+from advisor.cli.own_files import takes_own_files
 from advisor.cli.report_output import named, write
 from advisor.errors import RequestError, raise_problems
+from advisor.knowledge.layers import OwnFiles
 from advisor.report.assembly import document
 from advisor.report.command_view import command_doc, command_lines
 from advisor.report.formats import render_json
@@ -60,7 +62,7 @@ def check_command_line(
     Example: advisor check-command --gpu T4 -- vllm serve Qwen/Qwen3-8B-AWQ
     """
     raise_problems(machine.wrong)
-    advisor = own.advisor()
+    advisor = Advisor.with_files(own)
     found = check_command(_pasted(command), machine.request, advisor)
     complete = format_ is Format.json
     answer = advisor.with_expected(found.advice) if complete else found.advice

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from advisor.advice.pipeline import Advisor
 from advisor.cli.advise import NOT_FITTING
 from advisor.cli.options import (
     LENGTHS,
@@ -19,10 +20,10 @@ from advisor.cli.options import (
     Output,
     adds_to_request,
 )
-from advisor.cli.own_files import OwnFiles, takes_own_files
+from advisor.cli.own_files import takes_own_files
 from advisor.cli.report_output import width_of, write
 from advisor.errors import RequestError, raise_problems
-from advisor.knowledge.layers import Stack
+from advisor.knowledge.layers import OwnFiles, Stack
 from advisor.reading.log_file import read_log
 from advisor.report.diagnosing import diagnose as answer_log
 from advisor.report.diagnosis import Diagnosis
@@ -84,7 +85,7 @@ def diagnose(
     raise_problems(asked.wrong)
     if log is None and (sys.stdin is None or sys.stdin.isatty()):
         raise RequestError("no log is named", hint="Name a file, or send one to standard input.")
-    advisor = own.advisor()
+    advisor = Advisor.with_files(own)
     lines, shown = read_log(log, sys.stdin.buffer), _named(log)
     made, missing = answer_log(
         lines, asked.request, advisor, knowledge=own.knowledge, templates=own.templates, shown=shown

@@ -8,41 +8,11 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Struct
-
-from advisor.advice.pipeline import Advisor
 from advisor.calibration import file_of
 from advisor.cli.options import KNOWLEDGE, RULES, TEMPLATES, NoMeasurements, layers_option, spread
-from advisor.knowledge.layers import Stack
+from advisor.knowledge.layers import OwnFiles, Stack
 
 _FOLDERS = {"rules": RULES, "templates": TEMPLATES, "knowledge": KNOWLEDGE}
-
-
-class OwnFiles(Struct, frozen=True):
-    """Folders over the built-in ones, and the file of measurements that counts."""
-
-    rules: Stack = None
-    templates: Stack = None
-    knowledge: Stack = None
-    measurements: Path | None = None
-
-    def advisor(self) -> Advisor:
-        """Load an advisor from them.
-
-        Raises:
-            UserError: A file is wrong; every problem of every file at once.
-        """
-        return Advisor.load(
-            rules=self.rules,
-            templates=self.templates,
-            knowledge=self.knowledge,
-            measurements=self.measurements,
-        )
-
-    @property
-    def folders(self) -> tuple[Stack, Stack, Stack]:
-        """Rules, templates and knowledge."""
-        return self.rules, self.templates, self.knowledge
 
 
 def takes_folders(command: Callable[..., None]) -> Callable[..., None]:

@@ -18,10 +18,10 @@ from advisor.cli.options import (
     Workers,
     takes_request,
 )
-from advisor.cli.own_files import OwnFiles, takes_folders
+from advisor.cli.own_files import takes_folders
 from advisor.cli.progress import progress_line
 from advisor.errors import UserError
-from advisor.knowledge.layers import Stack
+from advisor.knowledge.layers import OwnFiles, Stack
 from advisor.remedies.registry import rule_vocabulary
 from advisor.rules.language.schema import rules_schema
 from advisor.workbench.bulk import evaluate_all
@@ -58,7 +58,7 @@ def explain(
 
     Example: advisor rules explain quantize-to-fit --gpu T4 --model phi-3-mini
     """
-    advisor = own.advisor()
+    advisor = Advisor.with_files(own)
     try:
         found = find_any_rule(advisor.ruleset, rule)
     except UserError as error:
@@ -90,7 +90,7 @@ def facts(
         typer.echo(text, nl=False)
         return
     vocabulary.fact(fact)
-    advisor = own.advisor()
+    advisor = Advisor.with_files(own)
     use: FactUse = fact_use(fact, vocabulary, advisor.ruleset)
     typer.echo(use_json(use) if as_json else use_text(use), nl=False)
 
@@ -132,7 +132,7 @@ def docs(
 
     Example: advisor rules docs -o rulebook
     """
-    advisor = own.advisor()
+    advisor = Advisor.with_files(own)
     measured = (
         read_cover_file(cover) if cover else _measured(advisor, sample, own.knowledge, workers)
     )

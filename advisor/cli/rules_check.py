@@ -13,9 +13,10 @@ from advisor.cli.options import (
     RulesFolder,
     Workers,
 )
-from advisor.cli.own_files import OwnFiles, takes_folders
+from advisor.cli.own_files import takes_folders
 from advisor.cli.progress import progress_line
 from advisor.errors import raise_problems, visible
+from advisor.knowledge.layers import OwnFiles
 from advisor.units import counted
 from advisor.workbench.lint.check import Asked, Checked, Means, asked_for, check_all, each_layer
 from advisor.workbench.lint.corrections import corrected, differences, reformatted, replace_files

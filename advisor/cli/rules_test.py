@@ -17,10 +17,10 @@ from advisor.cli.options import (
     OnlyRules,
     Scenarios,
 )
-from advisor.cli.own_files import OwnFiles, takes_folders
+from advisor.cli.own_files import takes_folders
 from advisor.cli.report_output import write
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.layers import Stack, stack
+from advisor.knowledge.layers import OwnFiles, Stack, stack
 from advisor.rules.language.file_places import Places
 from advisor.workbench.cases import CaseResult, Runner, junit_xml
 from advisor.workbench.dependencies import find_rules

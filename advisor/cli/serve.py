@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 from advisor.cli.options import cores
-from advisor.cli.own_files import OwnFiles, takes_folders
+from advisor.cli.own_files import takes_folders
 from advisor.errors import RequestError
 from advisor.files import with_extra
-from advisor.knowledge.layers import stack
+from advisor.knowledge.layers import OwnFiles, stack
 from advisor.units import UnitError, parse_quantity
 
 if TYPE_CHECKING:

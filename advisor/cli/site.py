@@ -17,11 +17,11 @@ from advisor.bulk.batch.store import locked
 from advisor.bulk.site.catalogue import read_catalogue
 from advisor.bulk.site.run import Asked, check_place, make_site, place_for
 from advisor.cli.options import cores
-from advisor.cli.own_files import OwnFiles, takes_folders
+from advisor.cli.own_files import takes_folders
 from advisor.cli.progress import STOPPED, Steps
 from advisor.errors import RequestError, raise_problems
 from advisor.files import Kind
-from advisor.knowledge.layers import Stack, is_built_in
+from advisor.knowledge.layers import OwnFiles, Stack, is_built_in
 from advisor.report.templates import template_problems
 
 Output = Annotated[

@@ -19,11 +19,11 @@ from advisor.cli.options import (
     TemplatesFolder,
     takes_request,
 )
-from advisor.cli.own_files import OwnFiles, takes_folders
+from advisor.cli.own_files import takes_folders
 from advisor.cli.report_output import write
 from advisor.errors import visible
 from advisor.files import data_dir
-from advisor.knowledge.layers import Stack, stack
+from advisor.knowledge.layers import OwnFiles, Stack, stack
 from advisor.workbench.lint import problem
 from advisor.workbench.lint.corrections import differences, renamed_texts, replace_files
 from advisor.workbench.lint.templates import check_templates

@@ -20,6 +20,29 @@ Stack = Path | Sequence[Path] | None
 """The user's own folders of one kind: one, several of which later ones win, or none."""
 
 
+class OwnFiles(Struct, frozen=True):
+    """What a user laid over the built-in folders, and the file of measurements that counts."""
+
+    rules: Stack = None
+    templates: Stack = None
+    knowledge: Stack = None
+    measurements: Path | None = None
+
+    @property
+    def folders(self) -> tuple[Stack, Stack, Stack]:
+        """Rules, templates and knowledge."""
+        return self.rules, self.templates, self.knowledge
+
+    def whole(self) -> OwnFiles:
+        """Give the same by paths from the root, as a worker elsewhere needs them."""
+        rules, templates, knowledge = (
+            tuple(path.resolve() for path in stack(paths)) for paths in self.folders
+        )
+        return OwnFiles(
+            rules, templates, knowledge, self.measurements and self.measurements.resolve()
+        )
+
+
 class Layer(Struct, frozen=True):
     """One folder of a stack."""
 

@@ -76,11 +76,6 @@ def family_called(knowledge: Knowledge, text: str) -> str | None:
     return family if whole == len(named) else None
 
 
-def is_known_repository(knowledge: Knowledge, text: str) -> bool:
-    """Whether a model of the knowledge base is published under just this name."""
-    return text.casefold() in index_of(knowledge)["models"]["hf"]
-
-
 @by_text
 def find_format_candidates(knowledge: Knowledge, text: str) -> tuple[Format, ...]:
     """Find the weight formats of this name or alias, in file order; never none.

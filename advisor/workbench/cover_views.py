@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from advisor.units import counted
 from advisor.workbench.cover import Coverage, RuleCover, Threshold
-from advisor.workbench.layout import count, request_line, share, table
+from advisor.workbench.layout import request_line, share, table
 
 
 def cover_text(coverage: Coverage, *, thresholds: bool = False) -> str:
@@ -19,8 +20,8 @@ def cover_text(coverage: Coverage, *, thresholds: bool = False) -> str:
 def _text(coverage: Coverage) -> Iterator[str]:
     total = coverage.scenarios
     yield (
-        f"{count(len(coverage.rules), 'rule')} over {count(total, 'scenario')} of the catalogue, "
-        f"{coverage.options:,} what-ifs"
+        f"{counted(len(coverage.rules), 'rule')} over {counted(total, 'scenario')} of the catalogue"
+        f", {coverage.options:,} what-ifs"
     )
     yield ""
     head = ("rule", "does", "fires", "said", "first")
@@ -178,8 +179,8 @@ def cover_html(coverage: Coverage) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>Rule coverage</title><style>{_STYLE}</style></head><body>"
-        f"<h1>Rule coverage</h1><p>{count(len(coverage.rules), 'rule')} over "
-        f"{count(coverage.scenarios, 'scenario')}. A cell is the share of its column's scenarios "
+        f"<h1>Rule coverage</h1><p>{counted(len(coverage.rules), 'rule')} over "
+        f"{counted(coverage.scenarios, 'scenario')}. A cell is the share of its column's scenarios "
         "in which the rule fires; darker is more.</p>"
         f'<table><thead><tr><th></th><th></th>{top}</tr><tr><th class="name">rule</th>'
         f"<th>all</th>{names}</tr></thead><tbody>{rows}</tbody></table>"

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from advisor.report.figures import aligned
+from advisor.units import counted
 from advisor.workbench.comparison import Beside
 from advisor.workbench.diff import CHANGES, Change, Difference, Edit, Group
 from advisor.workbench.fact_store import Given
-from advisor.workbench.layout import count, request_line, share
+from advisor.workbench.layout import request_line, share
 from advisor.workbench.outcomes import Standing
 from advisor.workbench.rewording import Prose
 
@@ -42,19 +43,19 @@ def diff_text(
 def _text(
     d: Difference, prose: Prose | None, beside: Beside | None, base: str, examples: int
 ) -> Iterator[str]:
-    yield f"Compared with {base}: {count(d.compared, 'scenario')} of the catalogue"
+    yield f"Compared with {base}: {counted(d.compared, 'scenario')} of the catalogue"
     if d.refused:
-        yield f"  {count(d.refused, 'scenario')} more cannot be asked there, and are left out"
+        yield f"  {counted(d.refused, 'scenario')} more cannot be asked there, and are left out"
     yield from (f"  {line}" for line in _edits(d, beside))
     yield ""
     yield _summary(d, beside)
     yield from (f"  {line}" for line in _counts(d.counts, d.compared))
     if d.rescored:
-        yield f"  ({count(d.rescored, 'report')} more with other scores and nothing else)"
+        yield f"  ({counted(d.rescored, 'report')} more with other scores and nothing else)"
     yield from (f"  {line}" for line in _tried(d))
     for group in sorted(d.groups, key=lambda g: (-len(g.changes), g.cause)):
         yield ""
-        yield f"{group.cause}: {count(len(group.changes), 'report')}"
+        yield f"{group.cause}: {counted(len(group.changes), 'report')}"
         yield from (f"  {line}" for line in _counts(group.counts, d.compared))
         for change in _plainest(group, examples):
             yield ""
@@ -77,7 +78,7 @@ def _of_cases(beside: Beside | None, base: str, examples: int) -> Iterator[str]:
     if beside is None or not beside.cases:
         return
     yield ""
-    asked = count(beside.asked, "request")
+    asked = counted(beside.asked, "request")
     yield f"Of {asked} in cases of these rules, {len(beside.cases)} would be answered otherwise"
     for item in beside.cases[: max(examples, 1)]:
         yield ""
@@ -101,7 +102,7 @@ def _summary(d: Difference, beside: Beside | None = None) -> str:
         return "No report of the sample changes."
     if not d.changes:
         return "No report changes: this edit changes nothing that the sample can show."
-    return f"{count(len(d.changes), 'report')} would change ({share(len(d.changes), d.compared)})"
+    return f"{counted(len(d.changes), 'report')} would change ({share(len(d.changes), d.compared)})"
 
 
 def _edits(d: Difference, beside: Beside | None) -> Iterator[str]:
@@ -186,11 +187,11 @@ def _prose(prose: Prose | None, examples: int) -> Iterator[str]:
         yield f"Templates that differ: {', '.join(prose.templates)}"
     which = "may read otherwise although they are decided as before"
     yield (
-        f"{count(prose.concerned, 'report')} {which}; of {prose.read:,} written out on both sides "
-        f"{len(prose.reworded):,} read otherwise"
+        f"{counted(prose.concerned, 'report')} {which}; of {prose.read:,} written out on both sides"
+        f" {len(prose.reworded):,} read otherwise"
     )
     some = f" (of the {prose.tried:,} looked at)" if prose.tried < len(prose.reworded) else ""
-    yield from (f"  {name}: {count(n, 'report')}{some}" for name, n in prose.causes.items())
+    yield from (f"  {name}: {counted(n, 'report')}{some}" for name, n in prose.causes.items())
     for item in prose.reworded[:examples]:
         yield ""
         yield f"  advisor advise {request_line(item.request)}"
@@ -214,11 +215,12 @@ def _markdown(
 ) -> Iterator[str]:
     yield f"## Compared with `{base}`"
     yield ""
-    yield f"{_summary(d, beside).rstrip('.')}, of {count(d.compared, 'scenario')} of the catalogue."
+    summary = _summary(d, beside).rstrip(".")
+    yield f"{summary}, of {counted(d.compared, 'scenario')} of the catalogue."
     yield ""
     yield from (f"- {line}" for line in _edits(d, beside))
     if d.refused:
-        yield f"- {count(d.refused, 'scenario')} cannot be asked there and are left out"
+        yield f"- {counted(d.refused, 'scenario')} cannot be asked there and are left out"
     if d.changes:
         yield ""
         yield "| cause | reports | " + " | ".join(_SAYS.values()) + " |"

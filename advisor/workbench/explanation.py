@@ -19,7 +19,8 @@ from advisor.rules.conditions import (
     holds,
 )
 from advisor.rules.language.model import Rule
-from advisor.workbench.layout import count, request_line
+from advisor.units import counted
+from advisor.workbench.layout import request_line
 from advisor.workbench.nearest import SingleChange
 
 
@@ -195,7 +196,7 @@ def _fired(advisor: Advisor, advice: Conclusions, rule: Rule, keys: Sequence[str
         yield f"It fires{': ' + concluded if concluded else ''}."
         yield from _conditions(advisor, evaluate(rule, advice.facts, None))
         return
-    yield f"It fires for {count(len(keys), 'what-if')}."
+    yield f"It fires for {counted(len(keys), 'what-if')}."
     values = _option_values(advisor, advice, rule)
     said = next((r for r in advice.recommendations if r.rule == rule.id), None)
     ordered = sorted(keys, key=lambda key: (said is None or key != said.option.key, key))

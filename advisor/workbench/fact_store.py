@@ -29,7 +29,6 @@ from advisor.workbench.columns import Column, Mask, column_of, gathered, mask_of
 Given = Mapping[str, object]
 _T = TypeVar("_T")
 
-DEFAULT_SAMPLE = 20_000
 SEED = 1
 
 _CONTEXTS = (

@@ -20,11 +20,6 @@ def share(part: int, whole: int) -> str:
     return f"{value:.1f} %"
 
 
-def count(number: int, what: str) -> str:
-    """Write ``1 rule`` or ``1,200 rules``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def request_line(given: Mapping[str, object]) -> str:
     """Write a request as flags of ``advisor advise``, ready to paste."""
     return " ".join(_flag(key, value) for key, value in given.items())

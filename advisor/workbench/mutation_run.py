@@ -11,11 +11,12 @@ from msgspec import Struct
 from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError
 from advisor.rules.language.model import Rule
+from advisor.units import counted
 from advisor.workbench.bulk import evaluate_all
 from advisor.workbench.dependencies import find_rules
 from advisor.workbench.expectations import scenario_lines
 from advisor.workbench.fact_store_files import Origin, Progress, near_facts
-from advisor.workbench.layout import count, inline, inline_map, table
+from advisor.workbench.layout import inline, inline_map, table
 from advisor.workbench.mutants import Mutant, mutants_of, read_known, write_known
 from advisor.workbench.mutate import Mutation, Suggestion, Survivors, mutate
 from advisor.workbench.scenario_file import load_scenarios, scenario_folder
@@ -120,7 +121,7 @@ def _text(m: Mutation) -> Iterator[str]:
         yield ""
     before = f" ({len(m.known):,} by an earlier run)" if m.known else ""
     yield (
-        f"{count(m.tried, 'mutant')}: {m.killed_count:,} killed, "
+        f"{counted(m.tried, 'mutant')}: {m.killed_count:,} killed, "
         f"{m.meaningful - m.killed_count:,} survived, {m.same:,} the same as the original{before}; "
         f"{100 * m.share_of_all:.1f} % killed of all, "
         f"{100 * m.share:.1f} % killed of those that can be"

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from textwrap import wrap
 
-from advisor.workbench.layout import count, request_line
+from advisor.units import counted
+from advisor.workbench.layout import request_line
 from advisor.workbench.preview import Preview, Variant
 
 _WIDTH = 88
@@ -27,7 +28,7 @@ def _lines(shown: Preview) -> Iterator[str]:
         for _, own in groupby(shown.variants, key=lambda v: (v.template, v.rule, v.subject))
     ]
     if len(groups) > 1:
-        yield f"{count(len(groups), 'what-if')}, {count(len(shown.variants), 'text')}"
+        yield f"{counted(len(groups), 'what-if')}, {counted(len(shown.variants), 'text')}"
     for group in groups:
         yield ""
         yield from _group(group)

@@ -24,6 +24,7 @@ from advisor.bulk.batch.readback import Batch, Entry, read_record, table_rows
 from advisor.bulk.batch.shard import Making
 from advisor.bulk.batch.store import place_of, sha256_of
 from advisor.bulk.batch.worker import Local
+from advisor.knowledge.layers import OwnFiles
 from advisor.report.prose import Length
 
 
@@ -35,10 +36,7 @@ class Setup(Struct, frozen=True):
     length: Length
     fresh: bool
     """Whether rules, knowledge, templates and program are those the batch was made with."""
-    rules: tuple[str, ...] = ()
-    templates: tuple[str, ...] = ()
-    knowledge: tuple[str, ...] = ()
-    measurements: str | None = None
+    own: OwnFiles = OwnFiles()
 
     @property
     def folder(self) -> Path:
@@ -135,12 +133,9 @@ def _table(setup: Setup, task: Task, head: Entry, checked: Checked) -> list[Entr
 
 @lru_cache(maxsize=1)
 def _making(setup: Setup) -> Making:
-    named = (setup.rules, setup.templates, setup.knowledge)
-    rules, templates, knowledge = ([Path(name) for name in names] for names in named)
-    own = Path(setup.measurements) if setup.measurements else None
-    advisor = Advisor.load(rules=rules, templates=templates, knowledge=knowledge, measurements=own)
+    advisor = Advisor.with_files(setup.own)
     texts = tuple(kind for kind in setup.formats if kind != "parquet")
-    return Making(advisor, Namer.of(advisor.knowledge), texts, setup.length, templates)
+    return Making(advisor, Namer.of(advisor.knowledge), texts, setup.length, setup.own.templates)
 
 
 _MOST_COMPARED = 50_000

@@ -25,7 +25,6 @@ _FORMS: Mapping[str, str] = {
     "ram_gib": "{:g} GiB of RAM",
     "prefer": "{} first",
 }
-_TERA = 1e12
 _GIGA = 1e9
 _GIB = 2**30
 _MEMORY_GIB = (8, 12, 16, 24, 32, 48, 80, 128)

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from advisor.rules.language.model import Rule
+from advisor.units import counted
 from advisor.workbench.dependencies import reads
-from advisor.workbench.layout import count
 from advisor.workbench.rulebook.blocks import Address, Node, NodeKind, Picture
 from advisor.workbench.rulebook.material import Material, Topic, topic_title
 
@@ -53,10 +53,10 @@ def around(material: Material, rule: Rule) -> Picture:
 
 
 def _around_in_words(rule: Rule, read: int, readers: int) -> str:
-    said = f"{rule.id} reads {count(read, 'fact')}"
+    said = f"{rule.id} reads {counted(read, 'fact')}"
     if rule.conclude:
         said += f" and concludes {', '.join(sorted(rule.conclude))}"
-        said += f", which {count(readers, 'rule')} read{'s' if readers == 1 else ''}"
+        said += f", which {counted(readers, 'rule')} read{'s' if readers == 1 else ''}"
     return f"{said}. Broken arrows are facts that count in a score and decide nothing."
 
 
@@ -78,7 +78,7 @@ def of_topic(material: Material, topic: Topic) -> Picture:
         [_fact(material, name) for name in concluded],
     )
     title = f"Facts and rules: {topic_title(topic.name)}"
-    described = f"{count(len(topic.rules), 'rule')}, {count(len(read), 'fact')} read. {_LEGEND}"
+    described = f"{counted(len(topic.rules), 'rule')}, {counted(len(read), 'fact')} read. {_LEGEND}"
     return Picture(
         f"topic-{topic.name}", title, described, columns, _arrows(topic.rules, backward=False)
     )
@@ -107,7 +107,7 @@ def of_conclusions(material: Material) -> Picture:
     arrows |= {(_entry(rule), name) for rule in rules for name in rule.conclude}
     described = (
         f"{len(boxes)} ladders and rules conclude "
-        f"{count(len(own), 'fact')}. On the left are groups of given facts. {_LEGEND}"
+        f"{counted(len(own), 'fact')}. On the left are groups of given facts. {_LEGEND}"
     )
     return Picture("conclusions", "How facts are concluded", described, columns, sorted(arrows))
 
@@ -138,8 +138,8 @@ def of_advice(material: Material) -> Picture:
         for fact in facts
     }
     described = (
-        f"{count(len(read), 'file')} of rules that recommend, bar or remark, between the groups of "
-        "given facts that they read (left) and the concluded facts that they read (right)."
+        f"{counted(len(read), 'file')} of rules that recommend, bar or remark, between the groups "
+        "of given facts that they read (left) and the concluded facts that they read (right)."
     )
     return Picture("advice", "What advice rests on", described, columns, sorted(arrows))
 
@@ -178,7 +178,7 @@ def _topic_name(name: str) -> str:
 def _topic(name: str, rules: Sequence[Rule]) -> Node:
     kinds = [rule.kind for rule in rules]
     most = max(dict.fromkeys(kinds), key=kinds.count)
-    said = f"{count(len(rules), 'rule')}: {', '.join(rule.id for rule in rules)}"
+    said = f"{counted(len(rules), 'rule')}: {', '.join(rule.id for rule in rules)}"
     return Node(_topic_name(name), most, f"topics/{name}", "", said)
 
 

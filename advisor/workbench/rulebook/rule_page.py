@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from advisor.knowledge.vocabulary import FactType, show
 from advisor.rules.conditions import Test, When
 from advisor.rules.language.model import Case, Rule, Score, text_of
+from advisor.units import counted
 from advisor.workbench.dependencies import FactUse, by_group, kind_of_fact, origin_of
-from advisor.workbench.layout import count, request_line, share
+from advisor.workbench.layout import request_line, share
 from advisor.workbench.rulebook.blocks import (
     Block,
     Bullets,
@@ -261,7 +262,7 @@ def index_page(material: Material) -> Page:
 def _index(material: Material) -> Iterator[Block]:
     facts = material.advisor.vocabulary.facts
     rules, topics = material.rules, material.topics
-    begin = f"{count(len(rules), 'rule')} in {count(len(topics), 'file')} read and conclude "
+    begin = f"{counted(len(rules), 'rule')} in {counted(len(topics), 'file')} read and conclude "
     each = (
         ". Each rule has a page with its conditions in words, its text, its cases and what depends "
         "on it. The "
