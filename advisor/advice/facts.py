@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from advisor.advice.ranking import owned_speed
 from advisor.estimator.kv_cache import kv_bytes_per_token
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Framework, Gpu
@@ -22,7 +23,6 @@ from advisor.remedies.dominance import (
 from advisor.remedies.last_resort import proof_of
 from advisor.remedies.model import is_rated_higher, relatives
 from advisor.remedies.option import Base, Option
-from advisor.remedies.registry import is_uncertain
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import support
 from advisor.scenario.figures import (
@@ -321,7 +321,7 @@ def option_facts(base: Base, options: Sequence[Option]) -> list[OptionFacts]:
         least_speed(base),
         weights_loss(base.scenario),
         [model.name for model in relatives(base.knowledge, base.scenario.model)],
-        _owned_speed(base, options),
+        owned_speed(base, options),
     )
     return [
         OptionFacts(option.key, _option(before, option, marks, better.get(option.key, ())))
@@ -338,20 +338,6 @@ class _Before(NamedTuple):
     relatives: Sequence[str]
     owned_speed: float
     """Of all sequences on the cards at hand, at best, tokens per second; 0 where it runs nohow."""
-
-
-def _owned_speed(base: Base, options: Sequence[Option]) -> float:
-    """The fastest that the model itself gets without a purchase and without losing much."""
-    most = base.knowledge.policy["gentle_up_to_percent"]
-    here = (
-        option.speed
-        for option in options
-        if option.fits and option.effort != "purchase" and not is_uncertain(option.action)
-        if option.scenario.model.name == base.scenario.model.name
-        if (option.quality_loss_percent or 0.0) <= most
-    )
-    speeds = (base.speed if base.fits else None, *here)
-    return max((speed.total_tok_s for speed in speeds if speed), default=0.0)
 
 
 def _option(
