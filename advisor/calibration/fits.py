@@ -21,6 +21,7 @@ from advisor.calibration.observations import Observation, observations
 from advisor.calibration.prefill import PrefillModel, fit_prefill, is_prompt
 from advisor.calibration.runs import Run, runs_of
 from advisor.errors import KnowledgeError, Source
+from advisor.estimator.exchange import FITTED_WIDTH
 from advisor.estimator.speed_prefill import Reached, reached_by_engine, token_seconds, work_of
 from advisor.estimator.speed_tables import Policy, format_group, read_policy
 from advisor.knowledge.types import Knowledge
@@ -35,7 +36,6 @@ priors = Priors(
         "hand over": Prior(100e-6, 0.7),
     }
 )
-_EXCHANGE_WIDTH = 5120
 
 Seconds = Callable[[Run], float]
 """The step that a run would take without what is fitted here."""
@@ -69,25 +69,24 @@ def fit_extra(
     return Extra(fit(cases, priors, width=0.12, start=start), terms)
 
 
-def batch_terms(alone: Seconds, reached_of: ReachedOf) -> Callable[[Run], tuple[Term, ...] | None]:
+def batch_terms(parts: Parts) -> Callable[[Run], tuple[Term, ...] | None]:
     """Write a step of several streams: reads, and the arithmetic and exchange of each further one.
 
-    Args:
-        alone: Overheads and reads of the whole batch.
-        reached_of: Arithmetic of one card.
+    The exchange is fitted where the link has no measured time.
     """
 
     def terms(run: Run) -> tuple[Term, ...] | None:
-        scenario, reached = run.scenario, reached_of(run)
+        scenario, reached = run.scenario, parts.reached(run)
         if reached is None:
             return None
         engine = "family" if run.family else "other"
         more, cards = scenario.batch - 1, scenario.gpus if run.tensor else 1
         one = token_seconds(work_of(scenario.model), reached) / cards
-        found = [Term(alone(run), ()), Term(more * one, ((f"arithmetic:{engine}", -1.0),))]
-        if cards > 1:
+        found = [Term(parts.alone(run), ()), Term(more * one, ((f"arithmetic:{engine}", -1.0),))]
+        gpu = scenario.gpu
+        if cards > 1 and gpu and parts.policy.exchange.link(gpu).byte_s is None:
             shape = scenario.model.shape
-            layers = more * shape.layers * shape.hidden / _EXCHANGE_WIDTH
+            layers = more * shape.layers * shape.hidden / FITTED_WIDTH
             found.append(Term(layers, ((f"exchange:{cards}", 1.0),)))
         return tuple(found)
 
@@ -283,7 +282,7 @@ def fit_all(material: Material) -> Fitted:
         decode=decode,
         prefill=prefill,
         engines=engines,
-        batch=fit_extra(material.batches, batch_terms(parts.alone, parts.reached)),
+        batch=fit_extra(material.batches, batch_terms(parts)),
         offload=fit_extra(material.splits, offload_terms(parts.alone)),
         tflops=tflops,
     )
@@ -304,11 +303,13 @@ class Parts(Struct, frozen=True):
             return self.decode.seconds(run)
         scenario = run.scenario
         assert scenario.gpu
-        linked = scenario.gpu.nvlink_bytes_s is not None
-        link = self.policy.nvlink_s if linked else self.policy.pcie_s
-        exchange = link.at(scenario.gpus) if run.tensor else 0.0
         reads = self.engines.seconds(run, self.policy.cache_share)
-        return reads + exchange * scenario.model.shape.layers
+        if not run.tensor:
+            return reads
+        gpu, shape, exchange = scenario.gpu, scenario.model.shape, self.policy.exchange
+        more = scenario.batch - 1
+        moved = exchange.token_s(gpu, shape, scenario.gpus) * more
+        return reads + exchange.start_s(gpu, shape, scenario.gpus) + moved
 
     def reached(self, run: Run) -> Reached | None:
         """Give the arithmetic of one card, as ``advise`` sees it."""

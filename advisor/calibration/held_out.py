@@ -154,7 +154,7 @@ def _engines(
 def _extras(material: Material, fitted: Fitted) -> Iterator[Held]:
     parts = Parts(material.policy, fitted.decode, fitted.prefill, fitted.engines, fitted.tflops)
     jobs = (
-        ("batch", material.batches, batch_terms(parts.alone, parts.reached), fitted.batch),
+        ("batch", material.batches, batch_terms(parts), fitted.batch),
         ("offload", material.splits, offload_terms(parts.alone), fitted.offload),
     )
     for kind, runs, terms, whole in jobs:
@@ -175,7 +175,7 @@ def _models(material: Material, fitted: Fitted) -> Iterator[Held]:
         engines = fit_engines(alone, start=fitted.engines.values)
         parts = Parts(material.policy, fitted.decode, fitted.prefill, engines, fitted.tflops)
         rest = [run for run in material.batches if run.scenario.model.name != name]
-        terms = batch_terms(parts.alone, parts.reached)
+        terms = batch_terms(parts)
         model = fit_extra(rest, terms, start=fitted.batch.values)
         for run in batches:
             seconds = model.seconds(run) if run.scenario.model.name == name else None

@@ -22,9 +22,9 @@ from msgspec.structs import replace
 from advisor.estimator.kv_cache import kv_read_bytes
 from advisor.estimator.measured_speed import Measured, times, with_measured
 from advisor.estimator.placement import splits_by_layer
-from advisor.estimator.speed_prefill import Reached, prompt_seconds, work_of
+from advisor.estimator.speed_prefill import Reached
 from advisor.estimator.speed_rates import Rate, Speeds, speeds_of
-from advisor.estimator.speed_step import Reads, Step, prefill_gain, reads_of, step_time
+from advisor.estimator.speed_step import Reads, Step, prompt_s, reads_of, step_time
 from advisor.estimator.speed_tables import Range
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.types import Knowledge
@@ -315,8 +315,10 @@ def _prompt(
     if rate.prefill is None or is_split(scenario):
         return None, None, tokens
     spread = _prefill_range(scenario, speeds, rate.prefill)
-    seconds = _prompt_s(scenario, speeds, rate.prefill, usual)
-    whole = seconds if tokens == usual else _prompt_s(scenario, speeds, rate.prefill, tokens)
+    seconds = prompt_s(scenario, speeds.tables, rate.prefill, usual)
+    whole = seconds
+    if tokens != usual:
+        whole = prompt_s(scenario, speeds.tables, rate.prefill, tokens)
     wait = (1 / spread[1], 1 / spread[0])
     return (
         _figure(usual / seconds, spread, "extrapolated"),
@@ -325,18 +327,13 @@ def _prompt(
     )
 
 
-def _prompt_s(scenario: Scenario, speeds: Speeds, reached: Reached, tokens: int) -> float:
-    gain = prefill_gain(scenario, speeds.tables)
-    work = work_of(scenario.model)
-    return prompt_seconds(work, reached, tokens, 0, ubatch=scenario.ubatch, cards=gain)
-
-
 def _prefill_range(scenario: Scenario, speeds: Speeds, reached: Reached) -> Range:
     names = [reached.range_name]
     if scenario.model.shape.moe:
         names.append("prefill_experts")
     if scenario.gpus > 1:
-        names.append("prefill_cards")
+        by_layer = split_of(scenario) == "layer"
+        names.append("prefill_cards" if by_layer else "prefill_tensor")
     return _widest(speeds, names)
 
 

@@ -65,6 +65,13 @@ class Fields:
             raise self.wrong(self._below(key), "a text")
         return found
 
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Give a list of texts, empty where absent."""
+        found = self.found.get(key, ())
+        if isinstance(found, str) or not isinstance(found, Sequence):
+            raise self.wrong(self._below(key), "a list of texts")
+        return tuple(str(one) for one in found)
+
     def flag(self, key: str) -> bool:
         """Give yes or no, no where absent."""
         found = self.found.get(key, False)

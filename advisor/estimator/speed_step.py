@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+from math import ceil
+
 from msgspec import Struct
 
-from advisor.estimator.speed_prefill import token_seconds, work_of
+from advisor.estimator.speed_prefill import Reached, prompt_seconds, token_seconds, work_of
 from advisor.estimator.speed_rates import Rate
 from advisor.estimator.speed_tables import Tables
 from advisor.models.stored_tensors import Model
+from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights
 from advisor.scenario.figures import BoundBy, Memory
 from advisor.scenario.scenario import Scenario, split_of
-
-_EXCHANGE_WIDTH = 5120
-"""Hidden width of the models whose exchange between cards was measured."""
 
 
 class Layers(Struct, frozen=True):
@@ -115,7 +116,7 @@ def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequ
     between cards, never more than a step of its own.
     """
     layers = layers_of(scenario.model)
-    cards, exchange, slower = _cards(scenario, tables)
+    cards, slower = _cards(scenario, tables)
     bandwidth = scenario.gpu.bandwidth_bytes_s if scenario.gpu else None
     assert bandwidth is not None
     weights_s = 1 / (cards * bandwidth * rate.efficiency)
@@ -125,7 +126,7 @@ def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequ
         + rate.expert_overhead_s * layers.experts
         + rate.recurrent_overhead_s * layers.recurrent
     )
-    exchanged = exchange * layers.all
+    start, token = _exchange(scenario, tables, cards)
     stream = (reads.gpu_bytes + reads.touched(sequences) * reads.gpu_expert_bytes) * weights_s
     busy = max(launch, stream) if rate.overlapped else launch + stream
     share = rate.batch.cache_share or rate.cache_efficiency
@@ -133,49 +134,58 @@ def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequ
     more = 0.0
     if sequences > 1:
         one = (reads.gpu_bytes + reads.touched(1) * reads.gpu_expert_bytes) * weights_s
-        alone = (launch + one + cache_s + exchanged) * slower
-        further = _further_stream_s(scenario, tables, rate, cards)
+        alone = (launch + one + cache_s + start) * slower
+        further = _further_stream_s(scenario, rate, cards)
         more = (sequences - 1) * min(further, alone)
+    exchanged = start + token * (sequences - 1)
     offload = _offload_s(scenario, tables, reads, sequences)
     seconds = ((busy + cache + exchanged) * slower + more) / rate.scale + offload
-    return Step(seconds, _largest(launch + exchanged, stream + cache, more, offload))
+    return Step(seconds, _largest(launch, stream + cache, more, exchanged, offload))
 
 
-def _cards(scenario: Scenario, tables: Tables) -> tuple[int, float, float]:
-    """Give the cards that read at once, the exchange per layer (s), and the layer-split factor."""
-    gpu, count = scenario.gpu, scenario.gpus
-    if gpu is None or count == 1:
-        return 1, 0.0, 1.0
+def _cards(scenario: Scenario, tables: Tables) -> tuple[int, float]:
+    """Give the cards that read at once, and the layer-split factor."""
+    if scenario.gpu is None or scenario.gpus == 1:
+        return 1, 1.0
     if split_of(scenario) == "layer":
-        return 1, 0.0, tables.layer_split.at(count)
-    link = tables.pcie_s if gpu.nvlink_bytes_s is None else tables.nvlink_s
-    return count, link.at(count), 1.0
+        return 1, tables.layer_split.at(scenario.gpus)
+    return scenario.gpus, 1.0
 
 
-def _further_stream_s(scenario: Scenario, tables: Tables, rate: Rate, cards: int) -> float:
-    """Time what one more stream adds to a step besides its cache."""
+def _exchange(scenario: Scenario, tables: Tables, cards: int) -> tuple[float, float]:
+    """Give the time that cards exchange in a step of one stream, and for each further one."""
+    gpu, shape, exchange = scenario.gpu, scenario.model.shape, tables.exchange
+    if gpu is None or cards == 1:
+        return 0.0, 0.0
+    return exchange.start_s(gpu, shape, cards), exchange.token_s(gpu, shape, cards)
+
+
+def _further_stream_s(scenario: Scenario, rate: Rate, cards: int) -> float:
+    """Time what one more stream adds to a step besides its cache and the exchange."""
     batch = rate.batch
     if rate.prefill is None:
         one = rate.overhead_s * scenario.model.shape.layers
         return one / batch.most_gain
-    seconds = token_seconds(work_of(scenario.model), rate.prefill) / (cards * batch.arithmetic)
-    if cards > 1 and scenario.gpu and scenario.gpu.nvlink_bytes_s is None:
-        stated = tables.stream_exchange_s
-        per_layer = stated[max(n for n in stated if n <= cards)]
-        shape = scenario.model.shape
-        seconds += per_layer * shape.layers * shape.hidden / _EXCHANGE_WIDTH
-    return seconds
+    return token_seconds(work_of(scenario.model), rate.prefill) / (cards * batch.arithmetic)
 
 
-def prefill_gain(scenario: Scenario, tables: Tables) -> float:
-    """Give prefill over one card's: a layer split computes one prompt card after card."""
-    gpu, count = scenario.gpu, scenario.gpus
+def prompt_s(scenario: Scenario, tables: Tables, reached: Reached, tokens: int) -> float:
+    """Time reading a prompt of so many tokens into an empty cache, on all cards."""
+    gpu, count, work = scenario.gpu, scenario.gpus, work_of(scenario.model)
+    time = partial(prompt_seconds, work, reached, tokens, 0, ubatch=scenario.ubatch)
     if gpu is None or count == 1:
-        return 1.0
+        return time()
     if split_of(scenario) == "layer":
-        return 1.0 / tables.layer_split.at(count)
-    linked = gpu.nvlink_bytes_s is not None
-    return (tables.nvlink_prefill if linked else tables.pcie_prefill).at(count)
+        batches = (
+            ceil(tokens / scenario.ubatch) if runtime_of(scenario.framework).micro_batches else 1
+        )
+        overlap = count * batches / (batches + count - 1)
+        return time(cards=overlap**tables.micro_batches_power / tables.layer_split.at(count))
+    measured = tables.exchange.link(gpu).prompt_gain
+    if measured is not None:
+        return time(cards=measured.at(count))
+    start, token = _exchange(scenario, tables, count)
+    return time(cards=count) + start * ceil(tokens / scenario.ubatch) + token * tokens
 
 
 def _offload_s(scenario: Scenario, tables: Tables, reads: Reads, sequences: int) -> float:
@@ -190,9 +200,14 @@ def _offload_s(scenario: Scenario, tables: Tables, reads: Reads, sequences: int)
     return moved / scenario.ram_bandwidth_bytes_s + handed_over
 
 
-def _largest(overhead: float, stream: float, arithmetic: float, offload: float) -> BoundBy:
-    if offload > max(overhead, stream, arithmetic):
-        return "offload"
-    if arithmetic > max(overhead, stream):
-        return "compute"
-    return "overhead" if overhead > stream else "bandwidth"
+def _largest(
+    overhead: float, stream: float, arithmetic: float, exchanged: float, offload: float
+) -> BoundBy:
+    by: dict[BoundBy, float] = {
+        "bandwidth": stream,
+        "overhead": overhead,
+        "compute": arithmetic,
+        "exchange": exchanged,
+        "offload": offload,
+    }
+    return max(by, key=by.__getitem__)

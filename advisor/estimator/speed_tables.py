@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from advisor.estimator.exchange import Exchange, read_links
 from advisor.estimator.speed_fields import Curve, Fields
 from advisor.estimator.speed_prefill import PrefillTables, read_prefill
 from advisor.knowledge.types import Gpu
@@ -132,14 +133,9 @@ class Tables(Struct, frozen=True):
     batch_other: BatchTable
     offload: Offload
     layer_split: Curve
-    nvlink_s: Curve
-    """Exchange time per layer and token by cards."""
-    pcie_s: Curve
-    stream_exchange_s: Mapping[int, float]
-    """What a further stream adds to the exchange over PCIe, per layer, by cards."""
-    nvlink_prefill: Curve
-    """Prefill over one card's, by cards in tensor parallel."""
-    pcie_prefill: Curve
+    micro_batches_power: float
+    """Of the gain that micro-batches of a prompt have from overlapping over the cards."""
+    exchange: Exchange
     ranges: Mapping[str, Range]
     """80 % ranges as factors on the figure, by situation."""
     speculation: Mapping[str, Range]
@@ -154,8 +150,8 @@ class Policy(Struct, frozen=True):
 
     matches: tuple[Match, ...]
     falls: float
-    nvlink_s: Curve
-    pcie_s: Curve
+    exchange: Exchange
+    """Without what is fitted."""
     layer_split: Curve
     engine_prefill: PrefillTables
     """Without anything fitted: what engines outside the llama.cpp family reach."""
@@ -185,8 +181,7 @@ def read_policy(calibration: Mapping[str, object]) -> Policy:
     return Policy(
         matches=tuple(map(_match, policy.lines("architecture_of"))),
         falls=policy.group("prefill").number("falls"),
-        nvlink_s=cards.curve("nvlink_us_per_layer", 1e-6),
-        pcie_s=cards.curve("pcie_us_per_layer", 1e-6),
+        exchange=Exchange(read_links(cards), {}),
         layer_split=cards.curve("layer_split_factor"),
         engine_prefill=read_prefill(policy.group("prefill"), None),
         ranges={
@@ -242,14 +237,14 @@ def read_tables(calibration: Mapping[str, object]) -> Tables:
             offload.number("hand_over_us") * 1e-6,
         ),
         layer_split=cards.curve("layer_split_factor"),
-        nvlink_s=cards.curve("nvlink_us_per_layer", 1e-6),
-        pcie_s=cards.curve("pcie_us_per_layer", 1e-6),
-        stream_exchange_s={
-            int(count): us * 1e-6
-            for count, us in batch.group("exchange_us_per_layer").numbers().items()
-        },
-        nvlink_prefill=cards.curve("nvlink_prefill_gain"),
-        pcie_prefill=cards.curve("pcie_prefill_gain"),
+        micro_batches_power=cards.number("micro_batches_power"),
+        exchange=Exchange(
+            read_links(cards),
+            {
+                int(count): us * 1e-6
+                for count, us in batch.group("exchange_us_per_layer").numbers().items()
+            },
+        ),
         ranges=_ranges(policy.group("ranges"), fitted.group("ranges")),
         speculation={
             name: (pairs.number("low"), pairs.number("high"))

@@ -165,6 +165,8 @@ class Runtime:
     """``memory_fraction`` is of what is free beside the weights, not of the card."""
     by_layer: ClassVar[bool] = True
     """Cards take whole layers where the framework states no way to share a model."""
+    micro_batches: ClassVar[bool] = False
+    """Cards with whole layers each read different parts of one prompt at once."""
     gguf_alone: ClassVar[bool] = False
     """Every format is a GGUF file."""
     one_engine: ClassVar[bool] = False

@@ -64,6 +64,7 @@ class LlamaCpp(Runtime):
     windowed = True
     cache_checked = True
     gguf_alone = True
+    micro_batches = True
     one_engine = True
     sizes_layers_in_ram = True
     overheads = ()

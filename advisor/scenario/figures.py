@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 Evidence = Literal["measured", "near", "modelled", "extrapolated"]
-BoundBy = Literal["bandwidth", "compute", "overhead", "offload"]
+BoundBy = Literal["bandwidth", "compute", "overhead", "exchange", "offload"]
 
 
 class CardMemory(Struct, frozen=True):

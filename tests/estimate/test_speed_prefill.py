@@ -143,13 +143,13 @@ def test_sixteen_bits_need_no_unpacking() -> None:
 # ---- several cards
 
 
-def test_tensor_parallel_speeds_prefill_up_and_makes_it_rougher() -> None:
+def test_tensor_parallel_speeds_prefill_up_and_makes_it_no_surer() -> None:
     card = "H100 SXM5 80 GB"
     figures = [prefill(in_vllm(card, n, precision=FP8)) for n in (1, 2, 4, 8)]
     estimates = [figure.estimate for figure in figures]
     assert estimates == sorted(set(estimates))
     assert estimates[-1] < 8 * estimates[0]
-    assert figures[1].high / figures[1].estimate > figures[0].high / figures[0].estimate
+    assert figures[1].high / figures[1].estimate >= figures[0].high / figures[0].estimate
 
 
 def test_tensor_parallel_gains_little_over_pcie() -> None:
@@ -161,6 +161,21 @@ def test_tensor_parallel_gains_little_over_pcie() -> None:
 def test_a_layer_split_reads_one_prompt_like_one_card(cards: int) -> None:
     one, many = prefill(on("GeForce RTX 4090")), prefill(on("GeForce RTX 4090", gpus=cards))
     assert 0.9 < many.estimate / one.estimate < 1
+
+
+def test_a_layer_split_overlaps_the_micro_batches_of_a_long_prompt() -> None:
+    """Measured: two RTX 4090 read 8,192 tokens 1.7 times as fast as one, four 2.7 times."""
+    waits = [first_token("GeForce RTX 4090", cards, 8192) for cards in (1, 2, 4)]
+    assert waits[0] / waits[1] == pytest.approx(1.7, rel=0.2)
+    assert waits[0] / waits[2] == pytest.approx(2.7, rel=0.2)
+
+
+def first_token(card: str, cards: int, tokens: int) -> float:
+    asked = on(card, gpus=cards, context_tokens=tokens, depth_tokens=tokens)
+    found = estimate_speed(asked, memory(), BUILT_IN)
+    assert found is not None
+    assert found.first_token_s is not None
+    return found.first_token_s.estimate
 
 
 # ---- formats the card computes in
