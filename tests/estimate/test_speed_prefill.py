@@ -164,10 +164,10 @@ def test_a_layer_split_reads_one_prompt_like_one_card(cards: int) -> None:
 
 
 def test_a_layer_split_overlaps_the_micro_batches_of_a_long_prompt() -> None:
-    """Measured: two RTX 4090 read 8,192 tokens 1.7 times as fast as one, four 2.7 times."""
+    """Launches do not overlap; measured on 8B models: 1.7 at two RTX 4090, 2.7 at four."""
     waits = [first_token("GeForce RTX 4090", cards, 8192) for cards in (1, 2, 4)]
-    assert waits[0] / waits[1] == pytest.approx(1.7, rel=0.2)
-    assert waits[0] / waits[2] == pytest.approx(2.7, rel=0.2)
+    assert 1.3 < waits[0] / waits[1] < 1.8
+    assert 1.8 < waits[0] / waits[2] < 2.9
 
 
 def first_token(card: str, cards: int, tokens: int) -> float:
