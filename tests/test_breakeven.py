@@ -157,3 +157,10 @@ def test_shared_memory_has_no_number_of_machines() -> None:
     edges = advisor().advise(request).break_even
     assert edges.fewest_gpus is None
     assert edges.smallest_capacity_bytes
+
+
+def test_the_card_that_starts_a_server_is_that_of_one_request() -> None:
+    asked = Request(gpu="RTX PRO 6000 Blackwell", gpus=4, model="qwq-32b", precision="BF16")
+    many = replace(asked, context=32768, batch=16, framework="TensorRT-LLM")
+    found = advisor().advise(many).break_even.smallest_capacity_bytes
+    assert found == advisor().advise(replace(many, batch=1)).break_even.smallest_capacity_bytes

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from advisor.estimator.memory import free_bytes
+from advisor.estimator.memory import estimate_memory, free_bytes
 from advisor.estimator.placement import Card, cards_of, claim_of, largest_share, usable_bytes
 from advisor.runtimes import runtime_of
 from advisor.scenario import support
 from advisor.scenario.figures import Limits, Memory, thin_below_bytes
-from advisor.scenario.scenario import Scenario, with_batch
+from advisor.scenario.scenario import Scenario, holding, with_batch
 from advisor.units import GIB
 
 if TYPE_CHECKING:
@@ -287,6 +287,8 @@ def can_double(scenario: Scenario) -> bool:
 def smallest_capacity_bytes(scenario: Scenario, knowledge: Knowledge, memory: Memory) -> int | None:
     """Find the smallest whole-GiB memory of a card, all else equal, that holds the scenario.
 
+    Of a server that lets requests wait, one of them.
+
     Args:
         scenario: The situation; several cards stay as many.
         knowledge: As for ``estimate_memory``.
@@ -300,6 +302,8 @@ def smallest_capacity_bytes(scenario: Scenario, knowledge: Knowledge, memory: Me
         return None
     steps = runtime_of(scenario.framework).capacity_steps(knowledge.policy)
     if not steps:
+        if (memory.held_sequences or 1) > 1:
+            memory = estimate_memory(holding(scenario, 1), knowledge)
         needed = _needed(memory, cards_of(scenario, knowledge)[0])
         return _smallest(scenario, knowledge, needed, 0, _MOST_CAPACITY_BYTES)
     edges = (0, *steps, _MOST_CAPACITY_BYTES)
