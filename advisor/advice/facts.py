@@ -165,7 +165,7 @@ def _model(model: Model, scenario: Scenario) -> Pairs:
     yield "model.image_tokens", most_image_tokens(model) if model.vision_parameters else None
     yield "model.origin", model.origin
     yield "model.mtp", model.shape.mtp_layers > 0
-    yield "model.draft_head", model.companions.get("eagle3")
+    yield "model.draft_head", speculative.trained_head(scenario)
     yield "model.four_bit_files", model.companions.get("qat")
 
 

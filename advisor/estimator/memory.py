@@ -20,6 +20,7 @@ from advisor.estimator.placement import (
     trades,
 )
 from advisor.memo import Kept
+from advisor.models.resolution import text_alone
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import CacheShape, Cells, Range, Weights
 from advisor.scenario.figures import UNCHECKED, CacheRoom, CardMemory, Memory
@@ -176,14 +177,18 @@ def _fresh_demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card
     return demand
 
 
-def _demand(scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card]) -> _Demand:
+def _demand(
+    scenario: Scenario, knowledge: Knowledge, cards: Sequence[Card], *, beside: bool = False
+) -> _Demand:
+    """Size what one model takes; ``beside`` another that the runtime has on these cards."""
     fixed = fixed_of(scenario, knowledge, cards)
     weights, cache, placement = fixed.weights, fixed.cache, fixed.placement
     runtime = runtime_of(scenario.framework)
     slots = -(-scenario.slots * sequences_of_a_rank(scenario) // scenario.batch)
     each = replace(scenario, batch=sequences_of_a_rank(scenario), slots=slots)
     cells = runtime.cells(each, cache.window, each.context_tokens, each.batch)
-    found = runtime.compute(each, cache, cells, placement, knowledge.policy)
+    size = runtime.compute_beside if beside else runtime.compute
+    found = size(each, cache, cells, placement, knowledge.policy)
     seen = runtime.image_compute(each, knowledge.policy)
     shares = _shares(scenario, fixed, cells)
     demand = _Demand(
@@ -265,13 +270,14 @@ def _add_draft(
     draft = _demand(
         replace(
             scenario,
-            model=scenario.draft_model,
+            model=text_alone(scenario.draft_model),
             draft_model=None,
             gpu_layers=None,
             cpu_experts=0,
         ),
         knowledge,
         cards,
+        beside=True,
     )
     for share, added in zip(demand.cards, draft.cards, strict=True):
         share.weights += added.weights

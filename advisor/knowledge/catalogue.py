@@ -78,9 +78,11 @@ def groups(cards: Iterable[Gpu], models: Iterable[ModelRecord]) -> dict[str, obj
     return {"cards": rows, "families": families, "kin": relatives, "sized": sizes}
 
 
-def kin(knowledge: Knowledge, name: str) -> Sequence[str]:
+def kin(knowledge: Knowledge, name: str, hf_id: str | None, vocab: int) -> Sequence[str]:
     """List the models of the same publisher and vocabulary, the model itself among them."""
-    key = kin_key(knowledge.models[name]) if name in knowledge.models else ""
+    publisher = (hf_id or "").partition("/")[0]
+    known = knowledge.models.get(name)
+    key = kin_key(known) if known else f"{publisher}|{vocab}" if publisher else ""
     stored = knowledge.index.get("kin")
     if not key:
         return ()

@@ -35,12 +35,17 @@ def known_model(knowledge: Knowledge, text: str) -> Model | None:
         name = exact[0] if len(exact) == 1 else None
     if name is None:
         return None
-    asked = "instruct" if _INSTRUCT.intersection(model_words(text)) else ""
+    asked = "instruct" if tells_instruct(text) else ""
     return as_tuned(knowledge, knowledge.models[name], asked)
 
 
 _INSTRUCT: Final = frozenset({"instruct", "chat", "it"})
 """What a known name is looked over for without the file of words."""
+
+
+def tells_instruct(text: str) -> bool:
+    """Whether a name says that the model answers instructions."""
+    return not _INSTRUCT.isdisjoint(model_words(text))
 
 
 _TUNED_ENDINGS: Final = ("Instruct", "it", "Chat", "Chat-hf", "Instruct-hf")

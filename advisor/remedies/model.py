@@ -190,7 +190,7 @@ def _peer_models(base: Base, related: Collection[str]) -> Sequence[Option]:
     found: list[Option] = []
     unrelated = (row for row in _peers(base) if row.name not in related)
     for row in islice(unrelated, _MOST_PEERS_TRIED):
-        model = _sized(row.name, base.knowledge)
+        model = sized_record(row.name, base.knowledge)
         kind = (row.family, bool(model and model.shape.moe))
         option = _in_best_format(base, model, REMEDY) if model and kind not in kinds else None
         if option and not _is_outdone(base, option, found):
@@ -254,7 +254,7 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
         return
     families = {own.family}
     for record in _of_its_size(base, own):
-        model = _sized(record.name, base.knowledge) if record.family not in families else None
+        model = sized_record(record.name, base.knowledge) if record.family not in families else None
         if model and model.shape.moe and model.active_parameters <= own.parameters * _FEW_ACTIVE:
             option = _in_best_format(base, model, MIXTURE)
             if option:
@@ -279,15 +279,15 @@ def relatives(knowledge: Knowledge, model: Model) -> Sequence[Model]:
         [
             *catalogue.siblings(knowledge, model.family, model.modality),
             *catalogue.siblings(knowledge, f"{model.family} Distill", model.modality),
-            *catalogue.kin(knowledge, model.name),
+            *catalogue.kin(knowledge, model.name, model.hf_id, model.shape.vocab),
         ]
     )
-    sized = (m for name in names if (m := _sized(name, knowledge)) is not None)
+    sized = (m for name in names if (m := sized_record(name, knowledge)) is not None)
     found = (m for m in sized if m.modality == model.modality)
     return sorted(found, key=lambda m: (-m.parameters, m.name))
 
 
-def _sized(name: str, knowledge: Knowledge) -> Model | None:
+def sized_record(name: str, knowledge: Knowledge) -> Model | None:
     """A model of the knowledge base; None where its weights or its cache cannot be computed."""
     try:
         model = model_from_record(knowledge.models[name], knowledge)

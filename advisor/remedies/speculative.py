@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
+from typing import Final
 
 from msgspec.structs import replace
 
-from advisor.knowledge.types import Framework
+from advisor.knowledge.catalogue import kin, siblings
+from advisor.knowledge.merit import purposes
+from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model
-from advisor.remedies.model import relatives
+from advisor.reading.known_models import as_tuned, tells_instruct
+from advisor.remedies.model import sized_record
 from advisor.remedies.option import Base, Effort, Option, Remedy, make_option
 from advisor.runtimes import runtime_of
 from advisor.scenario import support
+from advisor.scenario.scenario import Scenario
 from advisor.scenario.support import DRAFT_SHARE, same_vocabulary
 
-_LIGHT_DRAFT = 0.1
+_LIGHT_DRAFT = 1 / 25
+_ALIKE = 10**8
+"""Parameters within which of two drafts the newer one is taken."""
 
 
 def _drafts(base: Base, *_: object) -> Iterator[Option]:
@@ -24,10 +32,11 @@ def _drafts(base: Base, *_: object) -> Iterator[Option]:
         return
     if support.no_drafting(scenario):
         return
-    if scenario.mtp or scenario.model.modality != "text" or scenario.batch > 1:
+    gguf = runtime_of(scenario.framework).gguf_alone
+    reads_text = scenario.model.modality == "text" or (gguf and scenario.model.modality == "vision")
+    if scenario.mtp or not reads_text or scenario.batch > 1:
         return
-    others = relatives(base.knowledge, scenario.model)
-    draft = _draft_for(scenario.model, others, scenario.framework)
+    draft = _draft_for(scenario, base.knowledge)
     if draft:
         other = replace(scenario, draft_model=draft)
         yield make_option(base, DRAFT, {"draft_model": draft.name}, other)
@@ -46,29 +55,78 @@ def _head_drafts(base: Base, *_: object) -> Iterator[Option]:
     yield make_option(base, HEAD, {"mtp": tokens}, other, effort=effort)
 
 
-def _draft_for(model: Model, others: Sequence[Model], framework: Framework) -> Model | None:
-    """The largest with a tenth of the active parameters, else the smallest up to a fifth.
+def _draft_for(scenario: Scenario, knowledge: Knowledge) -> Model | None:
+    """The largest of a twenty-fifth of the active parameters, else the smallest up to a fifth.
 
-    One of the same family goes before the others: a tokenizer may change between families.
-
-    Args:
-        model: What the draft is for.
-        others: Its relatives, the largest first.
-        framework: Says by how many tokens the vocabularies may differ.
+    Dense, without a recurrent state (drafts that are refused must be taken back), trained for the
+    context that is asked for. One of the same family goes before the others: a tokenizer may
+    change between families. In the tuning of the model where that is published too.
     """
-    small = [
-        m
-        for m in others
-        if m.active_parameters <= model.active_parameters * DRAFT_SHARE
-        and same_vocabulary(m, model, framework)
-        and m.shape.moe is None
-    ]
+    model = scenario.model
+    small = [one for one in _small(scenario, knowledge) if _may_draft(one, scenario)]
+    small.sort(key=lambda m: m.released or "", reverse=True)
     light = [m for m in small if m.active_parameters <= model.active_parameters * _LIGHT_DRAFT]
-    for group, choice in ((light, 0), (small, -1)):
+    for group, choice in ((light, max), (small, min)):
         own = [m for m in group if m.family == model.family]
         if own or group:
-            return (own or group)[choice]
+            found = choice(own or group, key=lambda m: m.active_parameters // _ALIKE)
+            return _tuned_like(found, model, knowledge)
     return None
+
+
+def _small(scenario: Scenario, knowledge: Knowledge) -> Iterator[Model]:
+    """Models of the family, or of the publisher with the same vocabulary, that read text.
+
+    A GGUF file of a model that reads images holds its text part alone, and drafts like another.
+    """
+    model = scenario.model
+    kinds = ("text", "vision") if runtime_of(scenario.framework).gguf_alone else ("text",)
+    families = (model.family, f"{model.family} Distill")
+    found = [n for one in families for kind in kinds for n in siblings(knowledge, one, kind)]
+    for name in dict.fromkeys(
+        [*found, *kin(knowledge, model.name, model.hf_id, model.shape.vocab)]
+    ):
+        other = sized_record(name, knowledge)
+        if other and other.modality in kinds:
+            yield other
+
+
+def _may_draft(draft: Model, scenario: Scenario) -> bool:
+    model, shape = scenario.model, draft.shape
+    return (
+        draft.active_parameters <= model.active_parameters * DRAFT_SHARE
+        and shape.moe is None
+        and shape.recurrent is None
+        and same_vocabulary(draft, model, scenario.framework)
+        and (draft.trained_context_tokens or 0) >= scenario.context_tokens
+        and _is_of_its_line(draft, model)
+        and purposes(draft.name) <= purposes(model.name)
+    )
+
+
+def _is_of_its_line(draft: Model, model: Model) -> bool:
+    """Whether no number of the family tells another generation: their tokens may differ."""
+    own, other = (_GENERATION.match(one.family) for one in (model, draft))
+    return not own or not other or own[1] != other[1] or own[2] == other[2]
+
+
+_GENERATION: Final = re.compile(r"([A-Za-z]+)[ -]?(\d+)")
+
+
+def _tuned_like(draft: Model, model: Model, knowledge: Knowledge) -> Model:
+    """Give a draft in the tuning that the model's name tells, where that is published."""
+    if draft.name not in knowledge.models or not tells_instruct(model.hf_id or model.name):
+        return draft
+    return as_tuned(knowledge, knowledge.models[draft.name], "instruct")
+
+
+def trained_head(scenario: Scenario) -> str | None:
+    """Give the repository of a head that was trained to draft, where this runtime can use it."""
+    heads, framework = scenario.model.companions, scenario.framework
+    if support.no_drafting(scenario, head=True):
+        return None
+    own = heads.get("speculators") if runtime_of(framework).reads_speculators else None
+    return heads.get("eagle3") or own
 
 
 DRAFT = Remedy("speculative", frozenset({"draft_model"}), "download", _drafts, uncertain=True)

@@ -179,6 +179,8 @@ class Runtime:
     """It captures CUDA graphs before it sizes its cache; an eager start does without."""
     context_outside_share: ClassVar[bool] = False
     """The share it claims counts from when the driver's context is there already."""
+    reads_speculators: ClassVar[bool] = False
+    """It loads trained draft heads in the layout of vLLM's speculators library."""
     chunk_tokens: ClassVar[int | None] = 2048
     """Tokens of a prompt computed at once; None: all of it."""
     sees_card: ClassVar[bool] = False
@@ -238,6 +240,17 @@ class Runtime:
         """
         why = (_ACTIVATIONS,) if self.cache_checked else (_ACTIVATIONS, _RULES)
         return Compute(self.activations(scenario, cache, cells, policy), approximate=why)
+
+    def compute_beside(
+        self,
+        scenario: Scenario,
+        cache: CacheShape,
+        cells: Cells,
+        placement: Placement,
+        policy: Mapping[str, float],
+    ) -> Compute:
+        """Size what a second model adds that drafts for the first, see ``compute``."""
+        return self.compute(scenario, cache, cells, placement, policy)
 
     def activations(
         self, scenario: Scenario, _cache: CacheShape, _cells: Cells, policy: Mapping[str, float]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.runtimes.base import CacheShape, Cells, Range
+from advisor.runtimes.base import CacheShape, Cells, Compute, Range
 from advisor.runtimes.server import Server, shown_bytes
 from advisor.scenario.scenario import split_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from advisor.runtimes.base import Placement
     from advisor.scenario.scenario import Scenario
 FRAMEWORK = "SGLang"
 _SIZES = ("small", "medium", "large", "largest")
@@ -46,6 +47,19 @@ class Sglang(Server):
             told = round((1 - scenario.gpu_memory_utilization) * shown)
             return Range(told, told, max(told, own.central))
         return own
+
+    def compute_beside(
+        self,
+        scenario: Scenario,
+        cache: CacheShape,
+        cells: Cells,
+        placement: Placement,
+        policy: Mapping[str, float],
+    ) -> Compute:
+        """Size the graphs of a second model: what stays out of the static share does so once."""
+        whole = self.compute(scenario, cache, cells, placement, policy)
+        graphs = round(self._graphs(scenario, self.tokens_at_once(scenario, policy), policy))
+        return Compute(Range(graphs, 0, graphs), approximate=whole.approximate)
 
     def _reserve(self, scenario: Scenario, policy: Mapping[str, float]) -> Range:
         capacity = (scenario.gpu.vram_bytes or 0) if scenario.gpu else 0

@@ -52,6 +52,7 @@ class Vllm(Server):
     sees_card = True
     overheads = ("vllm_outside",)
     context_outside_share = True
+    reads_speculators = True
     captures_graphs = True
 
     def cells(self, scenario: Scenario, window: int, tokens: int, sequences: int) -> Cells:

@@ -112,10 +112,14 @@ def no_head(framework: Framework, model: Model) -> str:
     return ""
 
 
-def no_drafting(scenario: Scenario) -> str:
-    """Say in one clause why nothing drafts with the cards shared so; empty where something can."""
-    way, shape = split_of(scenario), scenario.model.shape
-    return refusal(scenario.framework, "draft", way or "", scenario.gpu, shape)
+def no_drafting(scenario: Scenario, *, head: bool = False) -> str:
+    """Say in one clause why nothing drafts with the cards shared so; empty where something can.
+
+    A ``head`` that was trained to draft for the model may do so where another model cannot.
+    """
+    way, shape = split_of(scenario) or "", scenario.model.shape
+    asked_for = f"{way} with a head" if head and way else way
+    return refusal(scenario.framework, "draft", asked_for, scenario.gpu, shape)
 
 
 def unsized(framework: Framework, shape: Shape) -> str:

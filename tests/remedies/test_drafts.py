@@ -87,3 +87,68 @@ def test_a_part_made_for_one_supercomputer_is_never_proposed() -> None:
     assert known.not_for_sale
     advice = advised(gpu="RTX 4090", model="qwen2.5-32b", precision="Q8_0")
     assert known not in [o.scenario.gpu for o in advice.options]
+
+
+def proposed(**given: object) -> dict[str, object]:
+    return {
+        str(o.change["draft_model"]): o
+        for o in advised(**given).options
+        if o.change.get("draft_model")
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "draft"),
+    [
+        ({"gpu": "2x RTX 5090", "model": "gemma-3-27b-it", "precision": "Q4_K_M"}, "gemma-3-1b-it"),
+        (
+            {"gpu": "H100 SXM5 80 GB", "model": "llama-3.3-70b-instruct", "precision": "Q4_K_M"},
+            "Llama-3.2-1B-Instruct",
+        ),
+        ({"gpu": "RTX 5090", "model": "gemma-4-31b-it", "precision": "Q4_K_M"}, "gemma-4-E2B-it"),
+        (
+            {"gpu": "2x H100 PCIe", "model": "command-a-03-2025", "precision": "Q4_K_M"},
+            "c4ai-command-r7b-12-2024",
+        ),
+        (
+            {"gpu": "8x L40S", "model": "mistral-large-instruct-2411", "precision": "Q4_K_M"},
+            "Mistral-7B-Instruct-v0.3",
+        ),
+        ({"gpu": "RTX 5090", "model": "qwen3-32b", "precision": "Q4_K_M"}, "Qwen3-0.6B"),
+    ],
+)
+def test_a_draft_is_small_tuned_alike_and_of_its_line(given: dict[str, object], draft: str) -> None:
+    assert list(proposed(**given)) == [draft]
+
+
+def test_no_draft_that_was_trained_for_less_than_the_context() -> None:
+    asked = {"gpu": "H200", "model": "qwen3-32b", "precision": "Q4_K_M"}
+    assert list(proposed(**asked, context=32768)) == ["Qwen3-0.6B"]
+    assert list(proposed(**asked, context=65536)) == ["Qwen3-4B-Instruct-2507"]
+
+
+def test_vllm_drafts_with_nothing_in_a_pipeline() -> None:
+    asked = {"gpu": "2x H100 SXM5 80 GB", "model": "qwen3-32b", "framework": "vLLM"}
+    assert proposed(**asked)
+    assert not proposed(**asked, split="layer")
+    heads = [
+        advised(**asked, **more).facts.get("model.draft_head") for more in ({}, {"split": "layer"})
+    ]
+    assert heads[0]
+    assert heads[1] is None
+
+
+def test_sglang_is_given_no_head_in_the_layout_of_vllm() -> None:
+    asked = {"gpu": "2x H100 SXM5 80 GB", "model": "qwen3-32b", "framework": "SGLang"}
+    assert advised(**asked).facts.get("model.draft_head") is None
+
+
+def test_a_draft_adds_its_own_memory_and_no_second_reserve() -> None:
+    """SGLang keeps a part of every card out of its static share once, not once for each model."""
+    asked = {"gpu": "8x B200", "model": "qwen2.5-72b-instruct", "framework": "SGLang"}
+    plain = advised(**asked).memory
+    drafted = advised(**asked, draft_model="Qwen2.5-7B-Instruct").memory
+    own = advised(**asked | {"model": "Qwen2.5-7B-Instruct"}).memory
+    added = drafted.required_bytes - plain.required_bytes
+    least = own.weights_bytes + own.kv_cache_bytes
+    assert least <= added <= least + 0.25 * (own.required_bytes - least)
