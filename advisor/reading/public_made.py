@@ -131,7 +131,6 @@ def listed(public: PublicModel, model: Model, notes: tuple[str, ...], told: str 
         native_formats=() if plain else model.native_formats,
         native_dtype=PACKED if is_packed(public) else (None if plain else model.native_dtype),
         held_format=held,
-        trained_context_tokens=_context(public) or model.trained_context_tokens,
         sized_as=told,
         origin="list",
         notes=notes,
