@@ -267,18 +267,9 @@ def _add_draft(
 ) -> None:
     """Add a draft model in the same format, context and split, wholly on the cards."""
     assert scenario.draft_model is not None
-    draft = _demand(
-        replace(
-            scenario,
-            model=text_alone(scenario.draft_model),
-            draft_model=None,
-            gpu_layers=None,
-            cpu_experts=0,
-        ),
-        knowledge,
-        cards,
-        beside=True,
-    )
+    small = text_alone(scenario.draft_model)
+    alone = replace(scenario, model=small, draft_model=None, gpu_layers=None, cpu_experts=0)
+    draft = _demand(alone, knowledge, cards, beside=True)
     for share, added in zip(demand.cards, draft.cards, strict=True):
         share.weights += added.weights
         share.kv_cache += added.kv_cache
