@@ -189,7 +189,7 @@ def dotted(tree: nodes.Template) -> nodes.Template:
 def _unknown(node: nodes.Node, known: frozenset[str]) -> Violation | None:
     if not isinstance(node, nodes.Name) or node.ctx != "load" or node.name in known:
         return None
-    hint = did_you_mean(node.name, sorted(known)) or "docs/templates.md lists them all."
+    hint = did_you_mean(node.name, sorted(known)) or "docs/placeholders.md lists them all."
     now = vocabulary().renamed().get(node.name, node.name)
     if now in known:
         hint = f"It is '{now}' now; 'advisor templates check --fix' writes that."

@@ -1,4 +1,4 @@
-"""The recipes of docs/batch.md for clusters: they were not run, so they must at least add up."""
+"""The recipes of docs/clusters.md for clusters: they were not run, so they must at least add up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-DOCS = (Path(__file__).resolve().parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).resolve().parents[2] / "docs" / "clusters.md").read_text(encoding="utf-8")
 
 
 def recipe(first: str) -> str:

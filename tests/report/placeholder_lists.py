@@ -1,6 +1,6 @@
-"""The lists of docs/templates.md: what templates may name, from knowledge/facts.yaml.
+"""The page docs/placeholders.md: what templates may name, from knowledge/facts.yaml.
 
-``python -m tests.report.placeholder_lists`` writes them anew.
+``python -m tests.report.placeholder_lists`` writes it anew.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from pathlib import Path
 
 from advisor.knowledge.vocabulary import OPTION, FactType, load_vocabulary
 
-PAGE = Path(__file__).parents[2] / "docs" / "templates.md"
-BEGIN, END = "## What templates may name", "## How a report is put together"
+PAGE = Path(__file__).parents[2] / "docs" / "placeholders.md"
 
 
-def lists() -> str:
-    """Write the lists with their headings."""
-    return "\n".join(_lines()) + "\n\n"
+def page() -> str:
+    """Write the page."""
+    return "\n".join(_lines()) + "\n"
 
 
 def _lines() -> Iterator[str]:
     vocabulary = load_vocabulary()
-    yield BEGIN
+    yield "# What templates may name"
     yield ""
     yield "Facts, under the names that rules have for them, and phrases that no rule reads."
+    yield "[Templates](templates.md) says where they may stand."
     parts = (
         ("Of the situation (actions, notes, report)", lambda one: one.group not in {OPTION, ""}),
         ("Of one change (actions, report)", lambda one: one.group == OPTION),
@@ -31,7 +31,7 @@ def _lines() -> Iterator[str]:
     )
     named = vocabulary.named_in("report")
     for title, among in parts:
-        yield from ("", f"### {title}", "", "| name | unit | holds |", "|---|---|---|")
+        yield from ("", f"## {title}", "", "| name | unit | holds |", "|---|---|---|")
         yield from (_line(one) for one in named.values() if among(one))
 
 
@@ -42,12 +42,5 @@ def _line(one: FactType) -> str:
     return f"| `{one.name}` | {what} | {one.help} |"
 
 
-def main() -> None:
-    """Write the lists into the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
-    PAGE.write_text(before + lists() + after, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    PAGE.write_text(page(), encoding="utf-8")

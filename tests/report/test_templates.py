@@ -21,7 +21,7 @@ from advisor.report.situation import Situation
 from advisor.report.template_writer import picked, place, variation
 from advisor.report.templates import template_problems, templates_for
 from tests.report.native_jinja import Native
-from tests.report.placeholder_lists import PAGE, lists
+from tests.report.placeholder_lists import PAGE, page
 from tests.report.runs import reference_hashes, run_hashes
 from tests.report.samples import SAMPLES, does_not_fit
 
@@ -65,8 +65,9 @@ def test_situation_placeholders_are_the_same_without_a_card() -> None:
 
 
 def test_docs_list_every_placeholder() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert lists() in page, "run python -m tests.report.placeholder_lists"
+    assert PAGE.read_text(encoding="utf-8") == page(), (
+        "run python -m tests.report.placeholder_lists"
+    )
 
 
 def write(folder: Path, text: str, name: str = "actions/quantize.md.j2") -> Path:
