@@ -33,7 +33,7 @@ FENCE = re.compile(r"^```(\w*)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL
 SHELL = {"sh", "console"}
 COMMAND = re.compile(r"^(?:\$ )?advisor ", re.MULTILINE)
 Capture = pytest.CaptureFixture[str]
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("gallery/*.md"))]
 
 
 def to_run(page: Path) -> bool:
