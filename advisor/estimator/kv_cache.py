@@ -78,9 +78,19 @@ def kv_read_bytes(scenario: Scenario, depth_tokens: int) -> float:
     """
     shape = cache_shape_of(scenario)
     slide = min(depth_tokens, shape.window)
-    return float(
-        depth_tokens * shape.full_sums[-1] + slide * shape.slide_sums[-1] + shape.state_sums[-1]
-    )
+    whole = depth_tokens * shape.full_sums[-1] - _passed_over(scenario, shape, depth_tokens)
+    return float(whole + slide * shape.slide_sums[-1] + shape.state_sums[-1])
+
+
+def _passed_over(scenario: Scenario, shape: CacheShape, depth_tokens: int) -> int:
+    """Size what a runtime keeps of sliding layers behind their window, and does not read."""
+    model, runtime = scenario.model.shape, runtime_of(scenario.framework)
+    behind = depth_tokens - (model.window or depth_tokens)
+    if behind <= 0 or not runtime.reads_window:
+        return 0
+    sizes = (b - a for a, b in pairwise(shape.full_sums))
+    slides = zip(sizes, model.layer_kinds, strict=False)
+    return behind * sum(size for size, letter in slides if letter in "SC")
 
 
 def kv_bytes_per_token(scenario: Scenario) -> float:

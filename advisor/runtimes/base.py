@@ -157,6 +157,7 @@ class Runtime:
     """The cache of a sequence grows by so many tokens at once."""
     windowed: ClassVar[bool] = False
     """Sliding layers keep their window alone."""
+    reads_window: ClassVar[bool] = False  # sliding layers read theirs alone, whatever is kept
     cache_checked: ClassVar[bool] = False
     """Its cache was compared with the program's own, not only read in its source."""
     claims_memory: ClassVar[bool] = False
@@ -165,8 +166,7 @@ class Runtime:
     """``memory_fraction`` is of what is free beside the weights, not of the card."""
     by_layer: ClassVar[bool] = True
     """Cards take whole layers where the framework states no way to share a model."""
-    micro_batches: ClassVar[bool] = False
-    """Cards with whole layers each read different parts of one prompt at once."""
+    micro_batches: ClassVar[bool] = False  # cards read different parts of a prompt at once
     gguf_alone: ClassVar[bool] = False
     """Every format is a GGUF file."""
     one_engine: ClassVar[bool] = False

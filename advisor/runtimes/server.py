@@ -24,6 +24,7 @@ class Server(Runtime):
     """A runtime that fills its share of each card with cache and shards every tensor."""
 
     claims_memory = True
+    reads_window = True
     by_layer = False
 
     def images_at_once(self, scenario: Scenario, tokens: int, policy: Mapping[str, float]) -> int:

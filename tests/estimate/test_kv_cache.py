@@ -136,6 +136,14 @@ def test_reading_stops_growing_at_the_window() -> None:
     assert growth == 10_000 * 8 * 8192
 
 
+def test_a_server_that_keeps_whole_sliding_layers_reads_their_window_alone() -> None:
+    """SGLang gives its attention kernels the window of the layer."""
+    gemma = scenario("gemma-3-12b", framework=framework("sglang"))
+    growth = kv_read_bytes(gemma, 20_000) - kv_read_bytes(gemma, 10_000)
+    assert growth == 10_000 * 8 * 8192
+    assert kv_bytes_per_token(gemma) == 48 * 8192
+
+
 def test_recurrent_state_is_read_at_any_depth() -> None:
     mamba = scenario("mamba-codestral-7b")
     assert kv_read_bytes(mamba, 0) == kv_read_bytes(mamba, 8000) == 276_299_776
