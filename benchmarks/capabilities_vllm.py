@@ -216,7 +216,8 @@ def vllm(root: Path, wheel: Path, transformers: Path) -> Iterator[Row]:
     yield {
         "about": "card", "answer": "refused", "vendors": ["NVIDIA"], "below_capability": min(cards),
         "why": "its wheel, built with CUDA 13, holds machine code from compute capability"
-        f" {min(cards):g} on; use llama.cpp, or a release from before vLLM's pull request 39878",
+        f" {min(cards):g} on; use llama.cpp, or from 7.0 on an older release that was built"
+        " with CUDA 12",
         "at": library,
     }  # fmt: skip
     model = Module(root, "vllm/config/model.py")

@@ -367,6 +367,8 @@ def _nothing_runs(
     )
     where = f" on {gpu.name}" if gpu else ""
     listed = "; ".join(list(reasons)[:3]) or "no framework in the knowledge base does"
+    if asked in {USUAL, PUBLISHED} and reasons:
+        return f"{model.name} cannot run{where}: {listed}."
     return f"{asked} cannot run for {model.name}{where}: {listed}."
 
 
