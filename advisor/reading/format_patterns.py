@@ -18,6 +18,8 @@ from advisor.knowledge.types import Format, Knowledge
 from advisor.memo import by_identity
 
 _Found = tuple[tuple[Format, ...], str]
+PLAIN: Final = frozenset({"", "BF16", "FP16", "F32"})
+"""What a name says of weights that are not packed."""
 GGUF_TYPE: Final = re.compile(
     r"(?<![a-z0-9])(?P<made>ud[-_ ]?)?(?P<type>(?:iq|tq|q)[1-8]"
     r"(?:[-_ ]?(?:k|[01](?!\d)|nl|xxs|xs|s|m)(?:[-_ ]?(?:xxl|xl|l|m|s|xs|xxs))?)?)(?![a-z0-9])"

@@ -9,14 +9,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.errors import UserError
+from advisor.errors import RequestError, UserError
 from advisor.knowledge import names
 from advisor.knowledge.index import model_words
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import by_identity
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
-from advisor.reading.format_patterns import FormatSaid
+from advisor.reading.format_patterns import PLAIN, FormatSaid
 from advisor.reading.known_models import as_tuned, has_tuning, tuned_of, tuning_of
 from advisor.reading.name_parts import (
     SEGMENT,
@@ -315,6 +315,54 @@ def listed_whole(knowledge: Knowledge, parts: NameParts) -> Model | None:
     if not parts.publisher:
         return None
     return _public(knowledge, f"{parts.publisher}/{parts.name}")
+
+
+_ABOUT_SAME: Final = 0.1
+"""Within this share of the parameters, a repository and what its name was read as are one model."""
+
+
+def of_its_own(knowledge: Knowledge, parts: NameParts, said: FormatSaid, found: Match) -> Match:
+    """Give the repository that has the whole name, format included, where its sizes are others.
+
+    The elements of packed files are no parameters, so far apart they say nothing.
+
+    Raises:
+        RequestError: They are too far apart to be one model, so the name may mean either.
+    """
+    if parts.publisher or parts.ending or parts.tag:
+        return found
+    own = _own(knowledge, parts, found.model)
+    if own is None:
+        return found
+    from advisor.reading.public_made import SAME_WITHIN  # noqa: PLC0415  what is known does without
+
+    off = abs(own.parameters - found.model.parameters) / own.parameters
+    if off <= SAME_WITHIN:
+        return found
+    if off <= _ABOUT_SAME:
+        return Match(own)
+    if said.precision not in PLAIN:
+        return found
+    raise RequestError(
+        f"'{parts.name}' may mean {found.model.name} of {found.model.parameters / 1e9:.3g} billion "
+        f"parameters or {own.hf_id} of {own.parameters / 1e9:.3g} billion",
+        hint="Write the repository, publisher included.",
+    )
+
+
+def _own(knowledge: Knowledge, parts: NameParts, found: Model) -> Model | None:
+    """Give the listed repository of a bare name, unless the name is the address of what was found.
+
+    A repository that cannot be sized says nothing against what its name tells.
+    """
+    from advisor.reading.public_list import bare_key  # noqa: PLC0415  what is known does without
+
+    if bare_key((found.hf_id or "").replace("/", "-")) == bare_key(parts.name):
+        return None
+    try:
+        return _public(knowledge, parts.name)
+    except UserError:
+        return None
 
 
 def _public(knowledge: Knowledge, text: str) -> Model | None:

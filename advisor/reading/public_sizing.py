@@ -119,11 +119,18 @@ def _alike(public: PublicModel, knowledge: Knowledge) -> Sequence[_Known]:
             shape.get("mla") is not None,
         )
         for name, shape in shapes
-        if wanted & {shape["model_type"], shape.get("outer_type")}
+        if wanted & {shape["model_type"], shape.get("outer_type")} or _has_widths(public, shape)
     ]
     return sorted(
         found, key=lambda one: (one.distance, -_shared(one.name, public.name), len(one.name))
     )
+
+
+def _has_widths(public: PublicModel, shape: Mapping[str, Any]) -> bool:
+    """Whether a repository whose architecture nobody states has all widths of a known model."""
+    stated = (public.num_hidden_layers, public.hidden_size, public.vocab_size)
+    same = stated == (shape["layers"], shape["hidden"], shape["vocab"])
+    return same and public.architecture == "unknown"
 
 
 def _total(shape: Mapping[str, Any], record: ModelRecord) -> int:

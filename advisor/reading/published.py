@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from advisor.reading.format_patterns import GGUF_TYPE, FormatSaid, said_in
+from advisor.reading.format_patterns import GGUF_TYPE, PLAIN, FormatSaid, said_in
 from advisor.reading.public_list import PublicModel, bare_key, beginning, exact
 
 GGUF_DEFAULT: Final = "Q4_K_M"
@@ -22,7 +22,6 @@ _UNNAMED: Final = re.compile(
     r"|mxfp8|int[2348]|uint4|w[348]a\d+)(?![a-z])|(?<![a-z0-9])\d(\.\d+)?-?(bits?|bpw)(?![a-z0-9])"
 )
 """Words that say that weights are packed, and not in which format."""
-_PLAIN: Final = frozenset({"", "BF16", "FP16", "F32"})
 _OPEN: Final = re.compile(r"|INT\d")
 """What leaves the scheme open: nothing, or bits alone."""
 
@@ -45,7 +44,7 @@ def is_packed(public: PublicModel) -> bool:
     """Whether its files hold weights of less than 16 bits, so that elements are no parameters."""
     if public.format or _UNNAMED.search(public.name.lower()):
         return True
-    return said_in(public.name).precision not in _PLAIN
+    return said_in(public.name).precision not in PLAIN
 
 
 def published_format(public: PublicModel) -> str | None:
@@ -55,7 +54,7 @@ def published_format(public: PublicModel) -> str | None:
         return said.upper() if has_gguf(public) else None
     if has_gguf(public):
         return GGUF_DEFAULT
-    return None if said in _PLAIN or _OPEN.fullmatch(said) or "bpw" in said else said
+    return None if said in PLAIN or _OPEN.fullmatch(said) or "bpw" in said else said
 
 
 def has_gguf(public: PublicModel) -> bool:
@@ -122,5 +121,5 @@ def _says_packing(word: str) -> bool:
 
 def _packs(word: str) -> bool:
     said = said_in(word)
-    named = said.precision not in _PLAIN and not said.rest.strip()
+    named = said.precision not in PLAIN and not said.rest.strip()
     return named or _UNNAMED.fullmatch(word) is not None

@@ -18,7 +18,7 @@ from advisor.reading.format_names import read_format
 from advisor.reading.format_patterns import FormatSaid, said_in
 from advisor.reading.known import listed
 from advisor.reading.known_models import ModelRead, as_tuned, known_model, tuning_of
-from advisor.reading.name_match import Match, listed_whole, loosely, match, releases
+from advisor.reading.name_match import Match, listed_whole, loosely, match, of_its_own, releases
 from advisor.reading.name_parts import (
     SIZE,
     NameParts,
@@ -53,8 +53,9 @@ def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
         return ModelRead(known)
     found = match(knowledge, parts, said)
     if found is not None:
-        read = _read(knowledge, text, parts, said, found)
-        return read if parts.publisher or found.tuned else _with_newer(knowledge, said, read)
+        own = of_its_own(knowledge, parts, said, found)
+        read = _read(knowledge, text, parts, said, own, listed=own is not found)
+        return read if parts.publisher or own.tuned else _with_newer(knowledge, said, read)
     tag = default_tag(parts) if parts.may_be_ollama and not parts.tag else None
     if tag is not None:
         return _tagged(knowledge, text, said, tag)
