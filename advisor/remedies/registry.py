@@ -39,6 +39,7 @@ REMEDIES: list[Remedy] = [
     text_only.REMEDY,
     server_settings.SHARE,
     server_settings.GRAPHS,
+    server_settings.STEPS,
     context.REMEDY,
     context.LONGER,
     batch.SMALLER,

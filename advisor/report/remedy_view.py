@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _SAME_SPEED = 0.03
 _SMALL_LOSS = 1.0
+_STEPS = ("ubatch", "max_num_batched_tokens")
 
 
 def caveats_of(told: Mapping[str, str]) -> list[str]:
@@ -256,7 +257,7 @@ WRITERS: Mapping[str, Callable[[Advice, Recommendation], str]] = {
     "option.second_gpu": lambda d, i: _second(d, i.setup),
     "option.same_family": lambda d, i: flag(i.setup.model_family == d.scenario.model.family),
     "option.new_framework": lambda d, i: _new(i.setup.framework, d.scenario.framework),
-    "option.step": lambda _, i: f"{step:,}" if (step := i.change.get("ubatch")) else "",
+    "option.step": lambda _, i: next((f"{i.change[k]:,}" for k in _STEPS if k in i.change), ""),
     "option.claimed": lambda _, i: _claimed(i.change.get("gpu_memory_utilization")),
     "option.backend": lambda _, i: str(i.change.get("backend", "")),
     "option.besides": lambda d, i: f.listed(_besides(d, i)),

@@ -30,6 +30,21 @@ def test_it_is_what_the_changed_request_gives(
     assert (option.memory.headroom_bytes or 0) > (advice.memory.headroom_bytes or 0)
 
 
+def test_sglang_keeps_less_free_for_smaller_steps() -> None:
+    four = {
+        "gpu": "RTX 3090",
+        "gpus": 4,
+        "model": "Mistral-Large-Instruct-2411",
+        "precision": "AWQ",
+    }
+    advice = advised(**four, framework="SGLang", context=32_768, batch=8)
+    first = advice.recommendations[0]
+    assert advice.memory.deficit_bytes
+    assert first.option.action == "smaller-steps"
+    assert "--chunked-prefill-size 2048" in first.command
+    assert run_again(advice, first.option).memory == first.option.memory
+
+
 def test_commands_say_it() -> None:
     said = {r.option.action: r.command for r in advised(**SHORT, framework="vLLM").recommendations}
     assert "--gpu-memory-utilization 0.95" in said["larger-share"]
@@ -57,6 +72,9 @@ def test_graphs_are_left_out_at_a_price_that_nobody_knows() -> None:
         ("without-graphs", {**SHORT, "framework": "vLLM", "eager": True}),
         ("without-graphs", {**SHORT, "precision": "Q5_K_M", "framework": "llama.cpp"}),
         ("without-graphs", {**SHORT, "framework": "TGI"}),
+        ("smaller-steps", {**SHORT, "framework": "SGLang", "max_num_batched_tokens": 4096}),
+        ("smaller-steps", {**TIGHT, "framework": "SGLang", "gpu": "RTX 3060 12GB"}),
+        ("smaller-steps", {**TIGHT, "framework": "llama.cpp", "precision": "Q8_0"}),
     ],
 )
 def test_none_where_it_is_stated_changes_nothing_or_is_not_needed(
