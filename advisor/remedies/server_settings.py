@@ -35,7 +35,6 @@ def smaller_steps(base: Base, *_: object) -> Iterator[Option]:
         return
     own = runtime.tokens_at_once(base.scenario, base.knowledge.policy)
     others = [replace(base.scenario, max_num_batched_tokens=n) for n in _STEPS if n < own]
-    others = [other for other in others if can_tell(other, "batched_tokens")]
     roomy = (other for other in others if cards_hold(base, other, roomy=True))
     other = next(roomy, others[-1] if others else None)
     if other and may_help(base, other):
