@@ -10,6 +10,7 @@ from statistics import median
 from advisor.calibration.dataset import odd_rows
 from advisor.calibration.fits import Material
 from advisor.calibration.held_out import LEAST_CARDS, LEAST_GROUPS, Held, Spread, fitted_ranges
+from advisor.calibration.strangers import section, strangers
 from advisor.calibration.strata import Result, noise_floor, off_by, percentile, power_section
 from advisor.knowledge.catalogue import BACKENDS
 
@@ -105,10 +106,11 @@ def page(
     spreads: Mapping[str, Spread],
 ) -> str:
     """Write the page."""
+    first = section(list(strangers(held, spreads, material)))
     parts = (
-        _INTRO, *_table(results), _STATEMENT, *_notes(results), *_flat(results), *_plots(results),
-        *_worst(results), *_floor(material), *power_section(held), *_ranges(spreads, material),
-        *_rows(material, held),
+        _INTRO, *first, *_table(results), _STATEMENT, *_notes(results), *_flat(results),
+        *_plots(results), *_worst(results), *_floor(material), *power_section(held),
+        *_ranges(spreads, material), *_rows(material, held),
     )  # fmt: skip
     return "\n".join(parts).rstrip("\n") + "\n"
 

@@ -49,19 +49,19 @@ class Held(Struct, frozen=True):
         return log(self.predicted / self.run.tok_s)
 
 
-def validate(material: Material, fitted: Fitted, *, sources: bool = False) -> Sequence[Held]:
+def validate(material: Material, fitted: Fitted, *, models: bool = False) -> Sequence[Held]:
     """Predict every run without its group.
 
     Args:
         material: The runs.
         fitted: The fit on all of them; refits start from it.
-        sources: Hold out whole sources of single-stream decoding as well.
+        models: Hold out whole models of engines with many streams as well.
     """
     found: list[Held] = []
     found += _single(material, fitted, "configuration", _fold)
     found += _single(material, fitted, "card", lambda run: run.card[0])
-    if sources:
-        found += _single(material, fitted, "source", lambda run: run.source)
+    found += _single(material, fitted, "source", lambda run: run.source)
+    if models:
         found += _models(material, fitted)
     found += _prompts(material, fitted, "configuration", _fold)
     found += _prompts(material, fitted, "card", lambda run: run.card[0])
@@ -221,12 +221,11 @@ def situation(held: Held, material: Material) -> str | None:
 
 
 def _decode_situation(held: Held, small_gib: float, deep_tokens: float) -> str | None:
+    """Name it; a known card is the reader's own machine, so its source was held out."""
     run = held.run
-    if held.held_out == "source":
+    near = held.held_out == "source"
+    if held.held_out == "configuration" or (near and not held.known):
         return None
-    if held.held_out == "configuration" and not held.known:
-        return None
-    near = held.held_out == "configuration"
     if run.scenario.depth_tokens > deep_tokens:
         return "deep" if near else None
     if run.moe:
@@ -255,47 +254,67 @@ class Spread(Struct, frozen=True):
     """Share of runs inside the range that the other groups gave."""
 
 
-def spreads_by_situation(held: Sequence[Held], material: Material) -> Mapping[str, Spread]:
-    """Give the measured 80 % range of every situation."""
+def by_situation(held: Sequence[Held], material: Material) -> Mapping[str, Sequence[Held]]:
+    """Sort the predictions that inform a range."""
     found: dict[str, list[Held]] = defaultdict(list)
     for one in held:
         name = situation(one, material)
         if name is not None:
             found[name].append(one)
-    return {name: spread_of(rows) for name, rows in sorted(found.items())}
+    return dict(sorted(found.items()))
+
+
+def spreads_by_situation(held: Sequence[Held], material: Material) -> Mapping[str, Spread]:
+    """Give the measured 80 % range of every situation."""
+    return {name: spread_of(rows) for name, rows in by_situation(held, material).items()}
 
 
 def spread_of(held: Sequence[Held]) -> Spread:
-    """Give the range of one stratum and its coverage out of group.
+    """Give the range of one stratum and its coverage out of group."""
+    ratios = ratios_of(held)
+    low, high = ratios.ends()
+    inside = total = 0.0
+    for group, rows in sorted(ratios.groups.items()):
+        least, most = ratios.ends(but=group)
+        inside += ratios.weights[group] * sum(least <= exp(ratio) <= most for ratio in rows)
+        total += ratios.weights[group] * len(rows)
+    cards = len({one.run.card[0] for one in held})
+    return Spread(low, high, len(held), len(ratios.groups), cards, inside / total)
 
-    Where whole cards were held out a card weighs by the root of its runs, as in the fit, so that
-    neither the card with most runs nor the one with a single odd run sets the range alone.
+
+class Ratios(Struct, frozen=True):
+    """Logarithms of measured over predicted by group, and what a run of each weighs."""
+
+    groups: Mapping[str, Sequence[float]]
+    weights: Mapping[str, float]
+
+    def ends(self, but: str | None = None) -> Range:
+        """Take the conformal tenth and ninetieth percentile, without one group if it is named."""
+        ordered = sorted(
+            (ratio, self.weights[group])
+            for group, rows in self.groups.items()
+            if group != but
+            for ratio in rows
+        )
+        if not ordered:
+            return 1.0, 1.0
+        # One more case, of unknown place, belongs to the whole.
+        beyond = _TAIL * (sum(weight for _, weight in ordered) + ordered[0][1])
+        return exp(_from_end(ordered, beyond)), exp(_from_end(ordered[::-1], beyond))
+
+
+def ratios_of(held: Sequence[Held]) -> Ratios:
+    """Group the runs of one stratum.
+
+    Where whole cards or machines were held out each weighs by the root of its runs, as in the fit,
+    so that neither the one with most runs nor the one with a single odd run sets the range alone.
     """
     groups: dict[str, list[float]] = defaultdict(list)
     for one in held:
         groups[one.group].append(-one.error)
-    by_root = all(one.held_out == "card" for one in held)
-    weight = {group: len(rows) ** -0.5 if by_root else 1.0 for group, rows in groups.items()}
-    low, high = _range(groups, weight, but="")
-    inside = total = 0.0
-    for group, rows in sorted(groups.items()):
-        least, most = _range(groups, weight, but=group)
-        inside += weight[group] * sum(least <= exp(ratio) <= most for ratio in rows)
-        total += weight[group] * len(rows)
-    cards = len({one.run.card[0] for one in held})
-    return Spread(low, high, len(held), len(groups), cards, inside / total)
-
-
-def _range(groups: Mapping[str, Sequence[float]], weights: Mapping[str, float], but: str) -> Range:
-    """Take the conformal tenth and ninetieth percentile of measured over predicted."""
-    ordered = sorted(
-        (ratio, weights[group]) for group, rows in groups.items() if group != but for ratio in rows
-    )
-    if not ordered:
-        return 1.0, 1.0
-    # One more case, of unknown place, belongs to the whole.
-    beyond = _TAIL * (sum(weight for _, weight in ordered) + ordered[0][1])
-    return exp(_from_end(ordered, beyond)), exp(_from_end(ordered[::-1], beyond))
+    by_root = all(one.held_out in {"card", "source"} for one in held)
+    weights = {group: len(rows) ** -0.5 if by_root else 1.0 for group, rows in groups.items()}
+    return Ratios(groups, weights)
 
 
 def _from_end(ordered: Sequence[tuple[float, float]], beyond: float) -> float:
@@ -306,6 +325,15 @@ def _from_end(ordered: Sequence[tuple[float, float]], beyond: float) -> float:
         if passed >= beyond:
             return ratio
     return ordered[-1][0]
+
+
+_WITHIN = {
+    "alone": "near",
+    "modelled": "near",
+    "modelled_small": "near_small",
+    "moe_unseen": "moe_near",
+}
+"""What is known less of is never shown narrower: each range holds the one named."""
 
 
 def fitted_ranges(
@@ -327,4 +355,8 @@ def fitted_ranges(
             if (low, high) == stated:
                 continue
         chosen[name] = low, high
+    for name, inner in _WITHIN.items():
+        if name in chosen and inner in chosen:
+            pair = chosen[name], chosen[inner]
+            chosen[name] = min(low for low, _ in pair), max(high for _, high in pair)
     return chosen

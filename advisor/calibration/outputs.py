@@ -379,7 +379,7 @@ def accuracy_files(knowledge: Knowledge) -> Mapping[str, str]:
     """
     material = material_of(knowledge)
     fitted = fit_all(material)
-    held = validate(material, fitted, sources=True)
+    held = validate(material, fitted, models=True)
     results = results_of(held, material.policy)
     spreads = spreads_by_situation(held, material)
     return {PAGE: page(material, held, results, spreads), **plots(results)}

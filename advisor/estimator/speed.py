@@ -272,6 +272,7 @@ def _speed(
     reads = reads_of(scenario, memory, weights, cache)
     step = step_time(scenario, speeds.tables, rate, reads, batch)
     evidence, spread = _trust(scenario, speeds, rate, reads)
+    spread = spread[0], min(spread[1], step.seconds / step.least_s)
     spread = _with_ram(
         scenario, spread, lambda one: step_time(one, speeds.tables, rate, reads, batch)
     )

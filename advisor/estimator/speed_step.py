@@ -62,6 +62,8 @@ class Step(Struct, frozen=True):
 
     seconds: float
     bound_by: BoundBy
+    least_s: float
+    """The roofline: every byte once at the full bandwidth of where it lies."""
 
 
 def layers_of(model: Model) -> Layers:
@@ -140,7 +142,17 @@ def step_time(scenario: Scenario, tables: Tables, rate: Rate, reads: Reads, sequ
     exchanged = start + token * (sequences - 1)
     offload = _offload_s(scenario, tables, reads, sequences)
     seconds = ((busy + cache + exchanged) * slower + more) / rate.scale + offload
-    return Step(seconds, _largest(launch, stream + cache, more, exchanged, offload))
+    least = _roofline_s(scenario, reads, sequences, cards * bandwidth)
+    by = _largest(launch, stream + cache, more, exchanged, offload)
+    return Step(max(seconds, least), by, least)
+
+
+def _roofline_s(scenario: Scenario, reads: Reads, sequences: int, bandwidth: float) -> float:
+    touched = reads.touched(sequences)
+    card = reads.gpu_bytes + touched * reads.gpu_expert_bytes + sequences * reads.gpu_cache_bytes
+    host = reads.host_bytes + touched * reads.host_expert_bytes + sequences * reads.host_cache_bytes
+    ram = scenario.ram_bandwidth_bytes_s
+    return card / bandwidth + (host / ram if ram else 0.0)
 
 
 def _cards(scenario: Scenario, tables: Tables) -> tuple[int, float]:

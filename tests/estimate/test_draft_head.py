@@ -149,7 +149,7 @@ def test_the_span_is_that_of_the_carried_pairs() -> None:
     assert speed.speculative_tok_s is not None
     plain, span = speed.decode_tok_s, speed.speculative_tok_s
     assert span.low <= plain.low
-    assert span.high / plain.estimate == pytest.approx(found["mtp"].high, rel=0.02)
+    assert span.high / plain.estimate == pytest.approx(found["mtp"].high, rel=0.04)
     assert span.high / plain.estimate > found["mtp"].high
 
 

@@ -1,0 +1,85 @@
+"""No speed above what the card's bandwidth allows, over cards, models, formats and depths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+
+from advisor.estimator.kv_cache import kv_read_bytes
+from advisor.estimator.memory import estimate_memory
+from advisor.estimator.speed import estimate_speed
+from advisor.estimator.speed_step import reads_of
+from advisor.estimator.weights import weights_of
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.types import Gpu
+from advisor.models.resolution import model_from_record
+from advisor.scenario.figures import Speed
+from advisor.scenario.scenario import Scenario
+from tests.estimate.builders import scenario
+
+KNOWLEDGE = load_knowledge()
+MODELS = ("Llama-3.2-1B", "Llama-3.1-8B", "Qwen3-30B-A3B", "Llama-3.1-70B")
+FORMATS = ("Q4_K_M", "Q8_0")
+DEPTHS = (0, 2048, 16384)
+CARDS = [gpu for gpu in KNOWLEDGE.gpus.values() if gpu.bandwidth_bytes_s and gpu.vram_bytes]
+
+
+def cases(gpu: Gpu) -> Iterator[tuple[Scenario, Speed]]:
+    backends = {"nvidia": "CUDA", "amd": "ROCm", "apple": "Metal", "intel": "SYCL"}
+    for name in MODELS:
+        for precision in FORMATS:
+            for depth in DEPTHS:
+                asked = replace(
+                    scenario("llama-3-8b"),
+                    gpu=gpu,
+                    backend=backends.get(gpu.vendor, "Vulkan"),
+                    framework=KNOWLEDGE.frameworks["llama.cpp"],
+                    model=model_from_record(KNOWLEDGE.models[name], KNOWLEDGE),
+                    precision=KNOWLEDGE.formats[precision],
+                    context_tokens=DEPTHS[-1] + 512,
+                    depth_tokens=depth,
+                )
+                speed = estimate_speed(asked, estimate_memory(asked, KNOWLEDGE), KNOWLEDGE)
+                if speed:
+                    yield asked, speed
+
+
+def roofline(asked: Scenario) -> float:
+    """Tokens/s where every byte of a step is read once at the full bandwidth."""
+    weights = weights_of(asked.model, asked.precision, asked.framework, KNOWLEDGE.ggml_types)
+    cache = kv_read_bytes(asked, asked.depth_tokens)
+    reads = reads_of(asked, estimate_memory(asked, KNOWLEDGE), weights, cache)
+    assert asked.gpu
+    assert asked.gpu.bandwidth_bytes_s
+    return asked.gpu.bandwidth_bytes_s / (reads.step_bytes(1) + reads.gpu_cache_bytes)
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_no_modelled_figure_and_no_upper_end_lies_above_the_roofline(start: int) -> None:
+    seen = 0
+    for gpu in CARDS[start::16]:
+        for asked, speed in cases(gpu):
+            figure = speed.decode_tok_s
+            if figure.evidence == "measured":
+                continue
+            seen += 1
+            assert figure.low <= figure.estimate <= figure.high, gpu.name
+            assert figure.high <= roofline(asked) * 1.0001, (gpu.name, asked.model.name)
+    assert seen > 100
+
+
+def test_a_longer_cache_and_a_larger_format_are_never_faster() -> None:
+    for gpu in CARDS[::12]:
+        found = {
+            (asked.model.name, asked.precision.name, asked.depth_tokens): speed.decode_tok_s
+            for asked, speed in cases(gpu)
+        }
+        plain = {key: one.modelled or one.estimate for key, one in found.items()}
+        for (model, precision, depth), speed in plain.items():
+            where = (gpu.name, model, precision, depth)
+            longer = [plain[k] for k in plain if k[:2] == where[1:3] and k[2] > depth]
+            assert all(speed >= other for other in longer), where
+            if precision == "Q4_K_M" and (model, "Q8_0", depth) in plain:
+                assert speed >= plain[model, "Q8_0", depth], where
