@@ -13,7 +13,7 @@ from collections import Counter
 
 from advisor.files import data_dir
 from advisor.reading.public_list import FILE, exact
-from tests.reading.test_public_names import is_right, read, sizes, spellings
+from tests.reading.test_public_names import is_right, read, spellings
 
 
 def main() -> int:
@@ -24,13 +24,14 @@ def main() -> int:
     lines = (data_dir("knowledge") / FILE).read_text("ascii").splitlines()[2::every]
     count, wrong = Counter[str](), list[str]()
     for public in filter(None, (exact(line.partition("\t")[0]) for line in lines)):
-        right = sizes(public)
         for text in spellings(public):
             found = read(text)
-            near = is_right(found, public, right)
+            near = is_right(found, public)
             count["refused" if found is None else "read" if near else "wrong"] += 1
             if found and not near:
-                wrong.append(f"{text}: {found.name}, {found.parameters:,}, right {sorted(right)}")
+                wrong.append(
+                    f"{text}: {found.name}, {found.parameters:,}, counted {public.parameters_raw}"
+                )
     print(*(f"{count[kind]:,} {kind}" for kind in ("read", "refused", "wrong")), sep=", ")
     print(*wrong[:60], sep="\n")
     return 1 if wrong else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct
@@ -31,6 +32,7 @@ from advisor.reading.name_parts import (
     rests_of,
     words,
 )
+from advisor.reading.public_list import PublicModel, bare_key, every_named, find_public
 
 _FREE: Final = re.compile(r"a\d+(?:\.\d+)?b|\d{4}|\d+k|\d+e")
 """Words that tell releases of one model apart: active size, date, context, experts."""
@@ -85,13 +87,9 @@ def _first(
 
 def _is_wide_as(rest: Segments, base: Model) -> bool:
     """Whether a listed repository that cannot be sized has the widths of what may be its base."""
-    from advisor.reading.public_list import every_named  # noqa: PLC0415  what is known does without
-
     own = next(iter(every_named("-".join(rest))), None)
-    shape = base.shape
-    return own is not None and (own.num_hidden_layers, own.hidden_size, own.vocab_size) == (
-        shape.layers, shape.hidden, shape.vocab,
-    )  # fmt: skip
+    stated = own and (own.num_hidden_layers, own.hidden_size, own.vocab_size)
+    return stated == _widths(base)
 
 
 def _just_so(knowledge: Knowledge, rest: Segments, parts: NameParts) -> Model | None:
@@ -153,9 +151,11 @@ def _may_stand(record: ModelRecord, parts: NameParts) -> bool:
 
 def _core(text: str) -> tuple[str, ...]:
     """The words of a name that are no tuning and no filler, in the order that is compared."""
-    known = words()
-    tokens = [w for w in model_words(text) if w not in known.tunings and w != "v"]
-    return tuple(sorted(tokens))
+    known, tokens = words().tunings, model_words(text)
+    versions = {
+        at for at, (w, after) in enumerate(pairwise(tokens)) if w == "v" and is_version(after)
+    }
+    return tuple(sorted(w for at, w in enumerate(tokens) if w not in known and at not in versions))
 
 
 def _record(knowledge: Knowledge, rest: Segments) -> tuple[ModelRecord | None, str]:
@@ -321,53 +321,74 @@ _ABOUT_SAME: Final = 0.1
 """Within this share of the parameters, a repository and what its name was read as are one model."""
 
 
-def of_its_own(knowledge: Knowledge, parts: NameParts, said: FormatSaid, found: Match) -> Match:
+def of_its_own(
+    knowledge: Knowledge, parts: NameParts, said: FormatSaid, found: Match | None
+) -> Match | None:
     """Give the repository that has the whole name, format included, where its sizes are others.
 
-    The elements of packed files are no parameters, so far apart they say nothing.
+    The elements of packed files are no parameters, so fewer of them say nothing.
 
     Raises:
         RequestError: They are too far apart to be one model, so the name may mean either.
     """
-    if parts.publisher or parts.ending or parts.tag:
+    other = parts.publisher or parts.ending or parts.tag or parts.name in _begun_by(knowledge)
+    public = None if other else _whole(parts, found)
+    if public is None:
         return found
-    own = _own(knowledge, parts, found.model)
-    if own is None:
-        return found
+    try:
+        own = _public(knowledge, public.hf_id)
+    except UserError:
+        own = None
+    if own is None or found is None:
+        return _unsized(parts, public, found) if own is None else Match(own)
     from advisor.reading.public_made import SAME_WITHIN  # noqa: PLC0415  what is known does without
 
-    off = abs(own.parameters - found.model.parameters) / own.parameters
-    if off <= SAME_WITHIN:
+    more = own.parameters / found.model.parameters - 1
+    same = abs(more) <= SAME_WITHIN
+    if not same and (abs(more) <= _ABOUT_SAME or said.precision in PLAIN):
+        if abs(more) <= _ABOUT_SAME or _widths(own) == _widths(found.model):
+            return Match(own)
+    elif same or more < 0 or _widths(own) == _widths(found.model):
         return found
-    if off <= _ABOUT_SAME:
-        return Match(own)
-    if said.precision not in PLAIN:
-        return found
-    raise RequestError(
-        f"'{parts.name}' may mean {found.model.name} of {found.model.parameters / 1e9:.3g} billion "
-        f"parameters or {own.hf_id} of {own.parameters / 1e9:.3g} billion",
+    raise _may_mean(parts, found, public, own.parameters)
+
+
+def _unsized(parts: NameParts, public: PublicModel, found: Match | None) -> Match | None:
+    """Give what a name tells, unless its repository holds more elements than that parameters."""
+    elements = public.parameters_raw or 0
+    if found and elements > (1 + _ABOUT_SAME) * found.model.parameters:
+        raise _may_mean(parts, found, public, elements)
+    return found
+
+
+def _may_mean(parts: NameParts, found: Match, public: PublicModel, holds: int) -> RequestError:
+    one, other = found.model.parameters / 1e9, holds / 1e9
+    return RequestError(
+        f"'{parts.name}' may mean {found.model.name} of {one:.3g} billion parameters or "
+        f"{public.hf_id} of {other:.3g} billion",
         hint="Write the repository, publisher included.",
     )
 
 
-def _own(knowledge: Knowledge, parts: NameParts, found: Model) -> Model | None:
-    """Give the listed repository of a bare name, unless the name is the address of what was found.
+def _whole(parts: NameParts, found: Match | None) -> PublicModel | None:
+    """Find the listed repository of a bare name, unless the name is the address of what was found.
 
-    A repository that cannot be sized says nothing against what its name tells.
+    Where several differ, the name tells none of them.
     """
-    from advisor.reading.public_list import bare_key  # noqa: PLC0415  what is known does without
-
-    if bare_key((found.hf_id or "").replace("/", "-")) == bare_key(parts.name):
+    if found and bare_key((found.model.hf_id or "").replace("/", "-")) == bare_key(parts.name):
         return None
     try:
-        return _public(knowledge, parts.name)
+        return find_public(parts.name)
     except UserError:
         return None
 
 
+def _widths(model: Model) -> tuple[int, int, int]:
+    return model.shape.layers, model.shape.hidden, model.shape.vocab
+
+
 def _public(knowledge: Knowledge, text: str) -> Model | None:
-    from advisor.reading.public_list import find_public  # noqa: PLC0415  what is known does without
-    from advisor.reading.public_sizing import model_of  # noqa: PLC0415
+    from advisor.reading.public_sizing import model_of  # noqa: PLC0415  what is known does without
 
     public = find_public(text)
     return model_of(public, knowledge) if public else None

@@ -83,7 +83,9 @@ def plain_config(public: PublicModel, *, tied: bool | None) -> Mapping[str, obje
     if tied is not None:
         config["tie_word_embeddings"] = tied
     if "num_experts" not in own and "hidden_size" in own:
-        config.setdefault("intermediate_size", _USUAL_WIDTH * own["hidden_size"])
+        usual = class_defaults(public.architecture)
+        key = next((name for name in INTERMEDIATE if name in usual), INTERMEDIATE[0])
+        config[key] = config.pop(INTERMEDIATE[0], _USUAL_WIDTH * own["hidden_size"])
     return config
 
 
@@ -119,6 +121,10 @@ def _with_sizes(text: Mapping[str, object], own: Mapping[str, int]) -> dict[str,
         if key is None and size == "head_dim" and _is_usual(own):
             continue
         found[key or names[0]] = value
+    hidden = next((text[name] for name in _NAMES["hidden_size"] if name in text), None)
+    if not {"intermediate_size", "moe_intermediate_size"} & own.keys():
+        for width in text.keys() & {*INTERMEDIATE, "word_embed_proj_dim"}:
+            found[width] = _scaled(text[width], own.get("hidden_size"), hidden)
     if any(name in text and text[name] == found[name] for name in _NAMES["num_hidden_layers"]):
         return found
     layers = next((text[name] for name in _NAMES["num_hidden_layers"] if name in text), None)
@@ -127,6 +133,13 @@ def _with_sizes(text: Mapping[str, object], own: Mapping[str, int]) -> dict[str,
         for name, value in found.items()
         if name != "layer_pattern" and not (isinstance(value, list) and len(value) == layers)
     }
+
+
+def _scaled(width: object, to: int | None, hidden: object) -> object:
+    """Give a width of a known model, which the list does not state, at another hidden width."""
+    if isinstance(width, int) and isinstance(hidden, int) and to and hidden:
+        return width * to // hidden
+    return width
 
 
 def _is_usual(own: Mapping[str, int]) -> bool:

@@ -202,16 +202,10 @@ def own_entry(hf_id: str) -> UserEntry | None:
 
 def same_model(one: PublicModel, other: PublicModel) -> bool:
     """Whether two repositories hold a model of the same sizes in the same form."""
-    return all(
-        getattr(one, column) == getattr(other, column)
-        for column in (
-            "architecture",
-            "format",
-            "parameters_raw",
-            "num_hidden_layers",
-            "hidden_size",
-        )
-    )
+    columns = ["format", "parameters_raw", "num_hidden_layers", "hidden_size"]
+    if not one.parameters_raw:
+        columns.append("architecture")
+    return all(getattr(one, column) == getattr(other, column) for column in columns)
 
 
 def _one_of(text: str, named: Sequence[PublicModel]) -> PublicModel | None:

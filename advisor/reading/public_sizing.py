@@ -18,7 +18,7 @@ from advisor.knowledge.index import index_of, model_key
 from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import Kept
 from advisor.models.any_config import read_any
-from advisor.models.architectures import family_of, is_known
+from advisor.models.architectures import FAMILIES, family_of, is_known
 from advisor.models.class_defaults import keeps_nothing
 from advisor.models.config import read_config
 from advisor.models.resolution import known_shape, model_from_record, stored_shapes
@@ -42,7 +42,14 @@ from advisor.reading.public_made import (
     solved,
     stored_masks,
 )
-from advisor.reading.published import is_packed, unpacked_name
+from advisor.reading.published import (
+    ROUNDED,
+    counts_parameters,
+    is_draft,
+    is_packed,
+    sizes_said,
+    unpacked_name,
+)
 
 _SHAPE: Final = (
     "num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim",
@@ -54,6 +61,7 @@ _MOST_TRIED: Final = 6
 _MOST_DRAFTING: Final = 3
 _DRAFT_WITHIN: Final = 1e-3
 _MOST_KEPT: Final = 512
+_LEAST_OF_NAMED: Final = 0.5
 
 
 class _Known(Struct, frozen=True):
@@ -96,9 +104,10 @@ def _sized(public: PublicModel, knowledge: Knowledge) -> Model:
     best = min(fits, key=lambda fit: (round(fit.off, 3), not fit.same), default=None)
     if best is None:
         return _undescribed(public, _why_none(public, alike), knowledge)
-    if best.off <= SAME_WITHIN:
+    told = counts_parameters(public)
+    if best.off <= SAME_WITHIN and told:
         return made(public, best, knowledge)
-    if is_packed(public) or not public.parameters_raw:
+    if not told:
         return _unproved(public, fits, knowledge)
     return counted(public, best)
 
@@ -152,7 +161,11 @@ def _distance(public: PublicModel, shape: Mapping[str, Any]) -> int:
 
 def _fits(public: PublicModel, alike: Sequence[_Known], knowledge: Knowledge) -> Iterator[Fit]:
     """Build what it may be, until one has as many parameters as the list says."""
+    family = FAMILIES.get(family_of(public.architecture))
+    twofold = family is not None and family.role == "encoder-decoder"
     for known in alike[:_MOST_TRIED]:
+        if twofold and known.distance:
+            continue
         own = own_sizes(public, latent=known.latent)
         record = knowledge.models[known.name]
         for config, same in configs_of(record.config, own, public.context_length):
@@ -226,7 +239,7 @@ def _undescribed(public: PublicModel, why: str, knowledge: Knowledge) -> Model:
     if is_packed(public) and (base := next(_bases(public), None)) is not None:
         return _as_base(public, base, model_of(base, knowledge))
     stated = public.parameters_raw
-    if is_packed(public) or not stated:
+    if not stated or not counts_parameters(public):
         return _estimated(public, why)
     if keeps_nothing(public.architecture):
         shape = replace(attending(public), role="encoder")
@@ -241,7 +254,7 @@ def _undescribed(public: PublicModel, why: str, knowledge: Knowledge) -> Model:
     else:
         shape, most = most_caching(public), f"what {MOST_KNOWN} keep."
     model = own(public, shape, None, stated, public.active_parameters or stated)
-    return listed(public, model, (note + most,))
+    return listed(public, _as_named(public, model), (note + most,))
 
 
 def _estimated(public: PublicModel, why: str) -> Model:
@@ -258,7 +271,34 @@ def _estimated(public: PublicModel, why: str) -> Model:
         "parameters. They are estimated from its widths."
     )
     model = own(public, shape, None, counts.total, counts.active)
-    return listed(public, model, (note,))
+    return listed(public, _as_named(public, model), (note,))
+
+
+def _as_named(public: PublicModel, model: Model) -> Model:
+    """Give a model that nothing proves back, where its name says no other size.
+
+    A name counts all parameters, or those of the layers alone. What unpacked files hold is more
+    where a tower or a codec is beside; far less is a part of it.
+
+    Raises:
+        RequestError: It does: what the list states is not this model.
+    """
+    said, shape = sizes_said(public.name), model.shape
+    counted = 0 if is_packed(public) else public.parameters_raw or 0
+    if not said or is_draft(public) or counted >= _LEAST_OF_NAMED * min(said):
+        return model
+    beside = model.vision_parameters + 2 * shape.vocab * shape.hidden
+    of = (model.parameters, model.active_parameters or model.parameters)
+    agrees = (
+        (1 - ROUNDED) * (one - beside) <= size <= (1 + ROUNDED) * one for size in said for one in of
+    )
+    if not any(agrees):
+        raise refused(
+            public,
+            f"by the public list it has {model.parameters / 1e9:.3g} billion parameters, and its "
+            f"name says {said[0] / 1e9:.3g}",
+        )
+    return model
 
 
 # ---- what the list gives no shape of
@@ -324,7 +364,7 @@ def _unproved(public: PublicModel, fits: Sequence[Fit], knowledge: Knowledge) ->
     """Size a repository whose parameters nobody counted: as a known model, else by its shape."""
     same = next((fit for fit in fits if fit.same), None)
     if same is not None:
-        return made(public, same, knowledge)
+        return _as_named(public, made(public, same, knowledge))
     base = next(_bases(public), None)
     if base is not None:
         return _as_base(public, base, model_of(base, knowledge))
@@ -335,7 +375,7 @@ def _unproved(public: PublicModel, fits: Sequence[Fit], knowledge: Knowledge) ->
     note = f"{public.hf_id} is approximate: {why}. Not in the list: {UNSTATED}."
     if fits[0].shape.role == "encoder" and not is_packed(public):
         note = f"{public.hf_id} is counted by its shape, since {why}."
-    return listed(public, made(public, fits[0], knowledge), (note,))
+    return listed(public, _as_named(public, made(public, fits[0], knowledge)), (note,))
 
 
 def _as_base(public: PublicModel, base: PublicModel, model: Model) -> Model:

@@ -7,7 +7,7 @@ name here is known by its word alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -22,6 +22,11 @@ _UNNAMED: Final = re.compile(
     r"|mxfp8|int[2348]|uint4|w[348]a\d+)(?![a-z])|(?<![a-z0-9])\d(\.\d+)?-?(bits?|bpw)(?![a-z0-9])"
 )
 """Words that say that weights are packed, and not in which format."""
+_SIXTEEN: Final = frozenset({"BF16", "FP16"})
+_SIZE: Final = re.compile(r"(?<![a-z0-9.])(\d+(?:[._]\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
+_UNITS: Final = {"b": 1e9, "m": 1e6}
+ROUNDED: Final = 0.12
+"""How far the size in a name lies from what it rounds."""
 _OPEN: Final = re.compile(r"|INT\d")
 """What leaves the scheme open: nothing, or bits alone."""
 
@@ -41,10 +46,32 @@ def is_draft(public: PublicModel) -> bool:
 
 
 def is_packed(public: PublicModel) -> bool:
-    """Whether its files hold weights of less than 16 bits, so that elements are no parameters."""
-    if public.format or _UNNAMED.search(public.name.lower()):
-        return True
-    return said_in(public.name).precision not in PLAIN
+    """Whether its files hold weights of less than 16 bits."""
+    name, said = public.name.lower(), said_in(public.name)
+    if "unquantized" in name:
+        return False
+    if said.precision in _SIXTEEN:
+        return _UNNAMED.search(said.rest.replace("mlx", "")) is not None
+    return bool(public.format or _UNNAMED.search(name)) or said.precision not in PLAIN
+
+
+def counts_parameters(public: PublicModel) -> bool:
+    """Whether the list counts parameters of it: elements, of packed ones where its name agrees.
+
+    A count that is the very size in the name was taken from there.
+    """
+    stated = public.parameters_raw or 0
+    if not stated or not is_packed(public) or said_in(public.name).precision.startswith("FP8"):
+        return bool(stated)
+    return any(0 < abs(size - stated) <= ROUNDED * size for size in sizes_said(public.name))
+
+
+def sizes_said(name: str) -> Sequence[float]:
+    """Give the sizes that a name says, in parameters: ``35B``, ``REAP-19B``, not ``A3B``."""
+    return [
+        float(number.replace("_", ".")) * _UNITS[unit.lower()]
+        for number, unit in _SIZE.findall(name)
+    ]
 
 
 def published_format(public: PublicModel) -> str | None:
@@ -64,7 +91,7 @@ def has_gguf(public: PublicModel) -> bool:
 
 def says_sixteen_bits(public: PublicModel) -> bool:
     """Whether its name says that it was unpacked to 16 bits."""
-    return said_in(public.name).precision in {"BF16", "FP16"}
+    return said_in(public.name).precision in _SIXTEEN
 
 
 def unpacked_name(name: str) -> str:

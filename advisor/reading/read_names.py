@@ -52,8 +52,8 @@ def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
     if known is not None:
         return ModelRead(known)
     found = match(knowledge, parts, said)
-    if found is not None:
-        own = of_its_own(knowledge, parts, said, found)
+    own = of_its_own(knowledge, parts, said, found)
+    if own is not None:
         read = _read(knowledge, text, parts, said, own, listed=own is not found)
         return read if parts.publisher or own.tuned else _with_newer(knowledge, said, read)
     tag = default_tag(parts) if parts.may_be_ollama and not parts.tag else None

@@ -52,10 +52,14 @@ def stored_with(model: Model) -> set[int]:
     """Elements of its files: parameters, with the head that drafts or old masks beside them."""
     counts, shape = model.shape.counts, model.shape
     layer = counts.layers[-1] + 2 * shape.hidden**2 if counts else 0
-    masked = shape.model_type in {"gpt2", "gpt_neox"}
+    lent = counts.embedding + counts.output if counts else 0
+    masked = shape.model_type in {"gpt2", "gpt_neox", "gptj"}
     masks = shape.layers * (shape.trained_context or 0) ** 2 if masked else 0
     twice = counts.embedding if counts and shape.tied else 0
-    return {model.parameters + more for more in (0, masks, shape.mtp_layers * layer, twice)}
+    return {
+        model.parameters + more
+        for more in (0, masks, shape.mtp_layers * layer, layer + lent, twice)
+    }
 
 
 def test_no_repository_is_taken_for_another_model() -> None:
@@ -97,6 +101,7 @@ def test_what_cannot_be_sized_says_what_is_missing() -> None:
                 "too little",
                 "packed",
                 "formula",
+                "its name says",
             )
         )
 
