@@ -55,7 +55,9 @@ def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
     own = of_its_own(knowledge, parts, said, found)
     if own is not None:
         read = _read(knowledge, text, parts, said, own, listed=own is not found)
-        return read if parts.publisher or own.tuned else _with_newer(knowledge, said, read)
+        return (
+            read if parts.publisher or own.tuned else _or_newer(knowledge, text, parts, said, read)
+        )
     tag = default_tag(parts) if parts.may_be_ollama and not parts.tag else None
     if tag is not None:
         return _tagged(knowledge, text, said, tag)
@@ -79,20 +81,32 @@ def _only_a_size(text: str, size: str) -> RequestError:
     )
 
 
-def _with_newer(knowledge: Knowledge, said: FormatSaid, read: ModelRead) -> ModelRead:
-    """Name the newer models of its family and size beside the first, which has no version."""
-    others = [one.name for one in releases(knowledge, said)[0]]
-    if not others or read.model.origin != "list":
+def _or_newer(
+    knowledge: Knowledge, text: str, parts: NameParts, said: FormatSaid, read: ModelRead
+) -> ModelRead:
+    """Name newer models beside the first of a family, which has no version; or take the newest.
+
+    Only what is written just as its repository is the first one: ``Qwen-14B``, not ``qwen 14b``.
+    """
+    newest, kinds = releases(knowledge, said)
+    if not newest or read.model.origin != "list":
         return read
+    if parts.name != read.model.name:
+        return _newest(knowledge, text, said, (*newest, *kinds), read.model.name)
+    others = [one.name for one in newest]
     line = f"Newer of that family and size: {listed(others, _MOST_SAID)}."
     return replace(read, said=(*read.said, line), others=tuple(others))
 
 
 def _newest(
-    knowledge: Knowledge, text: str, said: FormatSaid, records: Sequence[ModelRecord]
+    knowledge: Knowledge,
+    text: str,
+    said: FormatSaid,
+    records: Sequence[ModelRecord],
+    first: str = "",
 ) -> ModelRead:
     """Take the newest of several releases, in the tuning that is asked for, and name the others."""
-    others = [record.name for record in records[1:]]
+    others = [*(record.name for record in records[1:]), *filter(None, (first,))]
     tuning = tuning_of(model_words(text), words().tunings)
     model = as_tuned(knowledge, records[0], tuning)
     line = f"{_quoted(text)} is read as {model.name}, the newest of that name that is known here"

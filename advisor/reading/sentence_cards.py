@@ -10,6 +10,7 @@ from advisor.knowledge.cards import Cards
 from advisor.knowledge.machines import card_names
 from advisor.knowledge.types import Knowledge
 from advisor.reading.cards import find_cards
+from advisor.reading.model_names import is_read, read_model
 from advisor.reading.name_parts import SIZE
 from advisor.reading.sentence_numbers import COUNTS, HOLE, counted
 from advisor.units import GIB
@@ -77,6 +78,49 @@ def memory_of_ram(knowledge: Knowledge, settings: dict[str, object]) -> None:
             if "several memory sizes" in error.message and card_in(whole, knowledge):
                 settings["gpu"] = whole
                 del settings["ram"]
+
+
+_TIMES = re.compile(r"x(\d{1,2})|(\d{1,2})x", re.IGNORECASE)
+
+
+def share_cards(
+    words: Sequence[str], knowledge: Knowledge, settings: dict[str, object]
+) -> Sequence[str]:
+    """Take ``x8`` for the cards; requests apart as they are served.
+
+    Servers copy a dense model to every card then, and divide the experts of a mixture.
+
+    Returns:
+        The words that are left then.
+    """
+    gpu, model = str(settings.get("gpu", "")), str(settings.get("model", ""))
+    if gpu and card_in(gpu, knowledge):
+        named = find_cards(knowledge, gpu)
+        times = next((word for word in words if _TIMES.fullmatch(word)), None)
+        if times and not named.counted:
+            settings["gpu"] = f"{times.strip('xX')}x {gpu}"
+            words = [HOLE if word == times else word for word in words]
+    if settings.get("split") == "data" and model and is_read(knowledge, model):
+        moe = read_model(knowledge, model).model.shape.moe
+        settings["split"] = "dp-attention" if moe else "data"
+    return words
+
+
+def refuse_other_architecture(knowledge: Knowledge, cards: str, left: Sequence[str]) -> None:
+    """Refuse cards beside a word that says another architecture: ``blackwell``.
+
+    Raises:
+        RequestError: There is one.
+    """
+    gpu = find_cards(knowledge, cards).gpu
+    known = {one.architecture.casefold() for one in knowledge.gpus.values()}
+    if other := next(
+        (w for w in left if w.casefold() in known - {gpu.architecture.casefold()}), ""
+    ):
+        raise RequestError(
+            f"'{other}' is not understood: '{cards}' is {gpu.name}, of {gpu.architecture}",
+            hint="Write the card's name as in 'advisor knowledge find'.",
+        )
 
 
 def card_in(text: str, knowledge: Knowledge) -> str | None:

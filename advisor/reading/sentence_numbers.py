@@ -41,6 +41,7 @@ _CLAIM = (
     r"|(?:(?:free[\s_-])?(?:cuda|gpu)[\s_-])?mem(?:ory)?[\s_-]fraction(?:[\s_-]static)?)"
 )
 """The share of a card, as the flags of vLLM, SGLang, TGI and TensorRT-LLM call it."""
+_PARALLEL = r"parallel(?:ism)?"
 _SHARE = r"(?:(?P<f>0?\.\d+)|(?P<p>\d{1,2})\s?%)"
 _PATTERNS: Sequence[tuple[str, str]] = (
     ("batch", rf"\bbatch(?:\s+size)?{_IS}(?P<n>\d+)\b"),
@@ -63,7 +64,11 @@ _PATTERNS: Sequence[tuple[str, str]] = (
     ("kv_cache", rf"\b(?:kv|k/v)(?:[\s-]?cache)?{_IS}{_KV}\b"),
     ("kv_cache", rf"\b{_KV}\s+cache\b"),
     ("gpus", r"\btp\s?=?\s?(?P<n>\d{1,2})\b"),
-    ("split", r"\b(?P<w>tensor|layer|row)[\s-](?:split|parallel(?:ism)?)\b"),
+    (
+        "split",
+        rf"\b(?P<w>tensor|layer|row|data)[\s-](?:split|{_PARALLEL})\b(?:\s*=?\s*\d{{1,2}}\b(?!\s*k))?(?:\s+(?:and|\+|with)\s+(?:expert[\s-]{_PARALLEL}|ep)\b)?",
+    ),
+    ("split", r"\b(?P<w>dp)\s?=?\s?\d{1,2}\b"),
     ("mtp", r"\b(?P<n>\d+)\s+(?:mtp|drafted)\s+tokens?\b|\bmtp\s*=?\s*(?P<m>\d+)\b"),
     (
         "image_size",
@@ -88,6 +93,9 @@ _PATTERNS: Sequence[tuple[str, str]] = (
     ("gpu_memory_utilization", rf"(?<![\w.]){_SHARE}\s+(?:of\s+)?{_CLAIM}\b"),
     ("context", r"\b(?:at|with|to|for)\s+(?P<n>\d+)\s*(?P<k>k)\b"),
     ("context", r"(?<![\w.])(?P<n>\d+)(?P<k>k)\b"),
+    ("context", r"(?<![\w.])(?P<n>2048|4096|8192|16384|32768|65536|131072|262144)(?![\w.])"),
+    ("cpu_experts", r"(?<!\w)(?:--?)?(?:n-?cpu-?moe)\s*=?\s*(?P<n>\d+)\b"),
+    ("cpu_experts", r"(?<!\w)(?:--?)?(?P<a>cpu-moe)\b"),
 )
 """A key of a request, and how it is said; the first of a key counts. What waits beside a context,
 ``16k context 8 users``, is taken before it."""
@@ -133,7 +141,22 @@ _WISHES: _Wishes = (
     (r"\b(?:speech|transcription|whisper|audio)\b", {"modality": "audio"}),
 )
 """How flags of the reverse questions are said; of two for one flag the first counts."""
-_KV_WORDS = {"q8": "q8_0", "q4": "q4_0"}
+_WORDS = {"q8": "q8_0", "q4": "q4_0", "dp": "data"}
+
+
+_WRITTEN = (
+    (re.compile(r"(?<![\w.])(\d{1,2}x)(?=[a-z]|\d{1,3}\s?g)", re.IGNORECASE), r"\1 "),
+    (re.compile(r"(\d)\s[bB](?![\w-])"), r"\1b"),
+    (re.compile(r"(\d)\s?gigs?\b", re.IGNORECASE), r"\1GB"),
+    (re.compile(r"\b(\d)[\s-]?bits?\s+mlx\b", re.IGNORECASE), r"mlx \1bit"),
+)
+
+
+def apart(text: str) -> str:
+    """Part ``2x16gb``, put ``32 b`` together, write ``12 gigs`` and ``3bit mlx`` as others do."""
+    for pattern, written in _WRITTEN:
+        text = pattern.sub(written, text)
+    return text
 
 
 def read_numbers(text: str, settings: MutableMapping[str, object]) -> str:
@@ -212,8 +235,8 @@ def _value(name: str, found: Mapping[str, str | None]) -> object:
     """Give what a pattern found as the value of a key; None for a number that is not whole."""
     if said := found.get("r"):
         return said if _is_ram(said) else None
-    if found.get("on"):
-        return "on"
+    if found.get("on") or found.get("a"):
+        return "on" if found.get("on") else "all"
     if size := found.get("s"):
         return size
     if share := found.get("f"):
@@ -221,7 +244,7 @@ def _value(name: str, found: Mapping[str, str | None]) -> object:
     if percent := found.get("p"):
         return int(percent) / 100
     if word := found.get("w"):
-        return _KV_WORDS.get(word.casefold(), word.casefold())
+        return _WORDS.get(word.casefold(), word.casefold())
     number = found.get("n") or found.get("m") or "1"
     if number.casefold() in COUNTS:
         return COUNTS[number.casefold()]

@@ -19,15 +19,24 @@ from advisor.knowledge.machines import card_names
 from advisor.knowledge.types import Knowledge
 from advisor.memo import by_identity
 from advisor.reading.cards import find_cards
+from advisor.reading.format_names import read_format
 from advisor.reading.model_names import is_read, read_model
 from advisor.reading.name_match import names_family
 from advisor.reading.name_parts import SIZE
 from advisor.reading.name_parts import words as name_words
 from advisor.reading.public_list import find_public
-from advisor.reading.sentence_cards import EXAMPLE, assume_card, card_in, memory_of_ram
+from advisor.reading.sentence_cards import (
+    EXAMPLE,
+    assume_card,
+    card_in,
+    memory_of_ram,
+    refuse_other_architecture,
+    share_cards,
+)
 from advisor.reading.sentence_numbers import (
     COUNTS,
     HOLE,
+    apart,
     counted,
     read_limits,
     read_numbers,
@@ -35,13 +44,9 @@ from advisor.reading.sentence_numbers import (
 )
 from advisor.units import shell_word
 
-_LONGEST_NAME = 8
-"""Words of a name; no card or model has more."""
-_GLUED_COUNT = re.compile(r"(?<![\w.])(\d{1,2}x)(?=[a-z]|\d{1,3}\s?g)", re.IGNORECASE)
-_MODEL_WAS = "|model|"
-"""What stands where the model was taken out."""
+_LONGEST_NAME = 8  # words; no card or model has more
+_MODEL_WAS = "|model|"  # what stands where the model was taken out
 _TRAINS = re.compile(r"\bfine[\s-]?tun(?:e|ing)\b|\btrain(?:ing)?\b", re.IGNORECASE)
-_SIZE_APART = re.compile(r"(\d)\s[bB](?![\w-])")
 _ON_CPU = re.compile(r"\bcpu[\s-]only\b|\b(?:on|with)\s+(?:a\s+|the\s+|my\s+)?cpu\b", re.IGNORECASE)
 _ELSEWHERE = (
     r"welche\w*|wie\s?viele?|beste\w*|quel(?:le)?s?|combien|meilleure?s?|qu[e\u00e9]|cu[a\u00e1]l(?:es)?"
@@ -60,8 +65,7 @@ _ASKS_CARDS = re.compile(
 )
 _BESIDE_CARDS = frozenset({"gb", "gib", "g", "go", "laptop", "notebook", "mobile"})
 _BITS = re.compile(r"([48])[\s-]?bits?|(?:q|int)([48])", re.IGNORECASE)
-_ENGLISH = frozenset({"full", "half"})
-"""Words for formats that mean other things in a sentence."""
+_ENGLISH = frozenset({"full", "half"})  # words for formats that mean other things
 _GB = re.compile(r"\d{1,3}(?:gi?b|go?)", re.IGNORECASE)
 _WORD = re.compile(r"[^\s,;?!()\"']+")
 _PIECE = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
@@ -82,6 +86,7 @@ _STOP = frozenset(
     buying get getting budget most any many much more there's what's whats here now currently today
     still new newest llms ai home own owner people someone thing things anything something option
     options choice handle afford build s re ll ve t fastest smallest
+    t/s tok/s tps colab kaggle flag flags
     auf mit mein meine meiner einer einem eine ein kann ich man braucht brauche brauch f\u00fcr und
     oder modell modelle karte kontext l\u00e4uft laufen welche welches welcher wie viel viele sur
     avec mon ma une pour peut je puis-je faire tourner carte mod\u00e8le modele quel quelle con en
@@ -90,6 +95,11 @@ _STOP = frozenset(
 )
 _OF_NAMES = frozenset({"ai", "max"})
 """Those of them that names begin or end with."""
+
+
+_JOINED = frozenset({"+", "and", "plus", "&", "und", "et", "y"})
+"""What stands between cards that are used together."""
+_BEFORE = (_STOP - COUNTS.keys() - _OF_NAMES) | _JOINED
 
 
 class Read(Struct):
@@ -114,7 +124,7 @@ def read_sentence(text: str, knowledge: Knowledge) -> Read:
     if said := _TRAINS.search(text):
         raise RequestError(f"'{said[0]}': training is not sized here, only what runs a model")
     read = Read()
-    rest = read_limits(_apart(text), read.wanted)
+    rest = read_limits(apart(text), read.wanted)
     rest = read_numbers(rest, read.settings)
     words: Sequence[str] = [word.strip(".:") for word in _WORD.findall(rest)]
     for name, find in _FINDERS.items():
@@ -123,6 +133,7 @@ def read_sentence(text: str, knowledge: Knowledge) -> Read:
     others = _vocabulary(knowledge)["gpu"] - _STOP
     words, read.assumed = assume_card(words, others, knowledge, read.settings)
     memory_of_ram(knowledge, read.settings)
+    words = share_cards(words, knowledge, read.settings)
     words = _sized_model(words, knowledge, read)
     words = _wishes(words, read)
     read.left = [word for word in words if _means_something(word)]
@@ -132,11 +143,6 @@ def read_sentence(text: str, knowledge: Knowledge) -> Read:
     _family(knowledge, read)
     read.asks = _command(text, read)
     return read
-
-
-def _apart(text: str) -> str:
-    """Part ``2x16gb``, and put ``32 b`` together."""
-    return _SIZE_APART.sub(r"\1b", _GLUED_COUNT.sub(r"\1 ", text))
 
 
 def _command(text: str, read: Read) -> Literal["advise", "models-for", "gpus-for"]:
@@ -232,6 +238,8 @@ def _refuse_half_names(words: Sequence[str], knowledge: Knowledge, read: Read) -
     counts = [number for word in read.left if (number := counted(word)) > 1]
     if "gpu" in read.settings and counts:
         find_cards(knowledge, f"{counts[0]}x {read.settings['gpu']}")
+    if "gpu" in read.settings:
+        refuse_other_architecture(knowledge, str(read.settings["gpu"]), read.left)
     if "model" in read.settings:
         at = words.index(_MODEL_WAS)
         for word in filter(_means_something, (*words[at - 1 : at][:1], *words[at + 1 : at + 2])):
@@ -279,10 +287,8 @@ def _taken(
 
 def _may_name(part: Sequence[str], known: frozenset[str], name: str) -> bool:
     """Whether every word may belong to such a name, so that asking is worth it."""
-    if (
-        part[0].casefold() in _STOP - COUNTS.keys() - _OF_NAMES
-        or part[-1].casefold() in _STOP - _OF_NAMES
-    ):
+    first, last = part[0].casefold(), part[-1].casefold()
+    if first in _BEFORE or last in _STOP - _OF_NAMES or last in _JOINED:
         return False
     return all(_belongs(word.casefold(), known, name) for word in part)
 
@@ -303,10 +309,6 @@ def _belongs(word: str, known: frozenset[str], name: str) -> bool:
         word = word.replace("o", "0")
     pieces = _PIECE.findall(word)
     return bool(pieces) and all(p in known or p in {"x", "s"} or p[0].isdigit() for p in pieces)
-
-
-_JOINED = frozenset({"+", "and", "plus", "&", "und", "et", "y"})
-"""What stands between cards that are used together."""
 
 
 @by_identity
@@ -343,7 +345,7 @@ def _format(text: str, knowledge: Knowledge) -> str | None:
     if text.casefold() in _ENGLISH:
         return None
     try:
-        names.find_format_candidates(knowledge, text)
+        read_format(knowledge, text)
     except RequestError:
         matched = _BITS.fullmatch(text)
         return f"INT{matched[1] or matched[2]}" if matched else None
@@ -379,7 +381,7 @@ def _vocabulary(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
         "backend": frozenset(BACKEND_OF_WORD),
         "gpu": _words_of(knowledge.gpus.values()) | _machine_words(knowledge) | _BESIDE_CARDS,
         "model": _words_of(knowledge.models.values()) | {"b", "m"},
-        "precision": _words_of(knowledge.formats.values()) | {"bit", "bits"},
+        "precision": _words_of(knowledge.formats.values()) | {"bit", "bits", "ud", "xl"},
     }
 
 

@@ -344,10 +344,18 @@ def test_where_nothing_sensible_can_be_taken_it_is_refused(text: str, words: str
         read_model(KNOWN, text)
 
 
-def test_the_first_of_a_family_is_its_own_name_and_newer_ones_are_named() -> None:
-    found = read_model(KNOWN, "qwen 7b")
-    assert found.model.name == "Qwen-7B"
+def test_a_family_without_a_version_is_the_newest_and_its_first_one_just_as_written() -> None:
+    found = read_model(KNOWN, "qwen 14b")
+    assert found.model.name == "Qwen3-14B"
     assert found.said == (
+        (
+            "'qwen 14b' is read as Qwen3-14B, the newest of that name that is known here. It could "
+            "also be Qwen2.5-14B-Instruct, Qwen1.5-14B-Chat, Qwen2.5-Coder-14B-Instruct, Qwen-14B."
+        ),
+    )
+    first = read_model(KNOWN, "Qwen-7B")
+    assert first.model.hf_id == "Qwen/Qwen-7B"
+    assert first.said == (
         "Newer of that family and size: Qwen2.5-7B-Instruct, Qwen2-7B-Instruct, Qwen1.5-7B-Chat.",
     )
 

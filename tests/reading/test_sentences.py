@@ -202,6 +202,33 @@ CLAIM = "gpu_memory_utilization"
         ("RTX-4090 QWEN3-32B-AWQ", {"gpu": "RTX-4090", "model": "QWEN3-32B-AWQ"}),
         ("exaone 4 32b on 5090", {"gpu": "5090", "model": "exaone 4 32b"}),
         ("phi4:14b-q8_0 on a 4080 super", {"gpu": "4080 super", "model": "phi4:14b-q8_0"}),
+        (
+            "Qwen3.6-27B UD-Q4_K_XL on a 7900 XTX",
+            {"gpu": "7900 XTX", "model": "Qwen3.6-27B", "precision": "UD-Q4_K_XL"},
+        ),
+        (
+            "phi-4 14b q6_k 4090 koboldcpp 8192",
+            {"gpu": "4090", "model": "phi-4 14b", "precision": "q6_k", "context": 8192}
+            | {"framework": "llama.cpp"},
+        ),
+        (
+            "gpt-oss-120b 3090 --cpu-moe",
+            {"gpu": "3090", "model": "gpt-oss-120b", "cpu_experts": "all"},
+        ),
+        ("qwen3 14b 4090 n-cpu-moe 9", {"gpu": "4090", "model": "qwen3 14b", "cpu_experts": 9}),
+        (
+            "qwen3-235b-a22b 8x h20 vllm data parallel 8 and expert parallel",
+            {"gpu": "8x h20", "model": "qwen3-235b-a22b", "split": "dp-attention"}
+            | {"framework": "vLLM"},
+        ),
+        (
+            "qwen3 8b 2x 4090 vllm dp=2",
+            {"gpu": "2x 4090", "model": "qwen3 8b", "framework": "vLLM", "split": "data"},
+        ),
+        (
+            "qwen3-32b 3bit mlx m4 max 64gb",
+            {"gpu": "m4 max 64gb", "model": "qwen3-32b", "precision": "mlx 3bit"},
+        ),
         ("deepseek r1 on 8x h200 tp8", {"gpu": "8x h200", "model": "deepseek r1", "gpus": 8}),
         (
             "llama 3 8b, sglang, mem-fraction-static 0.85, l4",
