@@ -240,6 +240,8 @@ def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
 def usual_said(scenario: Scenario) -> str:
     """Say where the format comes from that nobody stated."""
     name, precision = scenario.framework.name, scenario.precision.name
+    if scenario.own_dtype and scenario.model.origin == "list":
+        return "No precision is stated, and the public list names none: 16 bits are assumed."
     if scenario.own_dtype:
         return f"No precision is stated: {name} takes the 16 bits published."
     return f"No precision is stated: {name} takes {precision}."

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from operator import sub
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -108,7 +107,6 @@ def _vectors(shape: Shape, layout: Layout | None) -> tuple[int, ...]:
 _GGUF_SUFFIX = " (GGUF)"
 _PLAIN_FILE_TYPES = {"FP16": "F16", "F16": "F16", "BF16": "BF16", "FP32": "F32", "F32": "F32"}
 _FULL_WIDTH = frozenset({"unquantized"})
-_EXPERTS_ONLY = frozenset({"mxfp4", "int4-experts"})
 _HEAD_TOO = frozenset({"exl2", "exl3"})
 _EVERYTHING = frozenset({"mlx"})
 _VISION_TOO = frozenset({"bnb", "mlx"})
@@ -319,18 +317,17 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
     family, own = precision.family, precision.name == model.held_format
     bits = (model.held_bits if own else None) or bits
     size, full = bits / 8, _PLAIN_BITS / 8
-    experts_only = family in _EXPERTS_ONLY and any(split.experts)
-    known: dict[tuple[int, int], int] = {}
+    beside = (precision.beside_experts if any(split.experts) else None) or bits
+    known: dict[tuple[int, int, int], int] = {}
     layers = []
     keeps = precision.keeps if model.shape.recurrent and not own else ()
     usual = kept_in_full({"ignore": keeps}, model.shape) if keeps else ()
     stated = (model.held_wide if own else usual) or (0,) * len(split.layers)
-    wide = map(max, _kept(split, experts_only=experts_only), map(min, stated, split.layers))
-    for count, kept in zip(split.layers, wide, strict=True):
-        found = known.get((count, kept))
-        if found is None:
-            found = known[count, kept] = round((count - kept) * size + kept * full)
-        layers.append(found)
+    wide = map(max, split.vectors, map(min, stated, split.layers))
+    for alike in zip(split.layers, split.experts, wide, strict=True):
+        if alike not in known:
+            known[alike] = _layer_bytes(*alike, bits=bits, beside=beside)
+        layers.append(known[alike])
     sized = _grouped(
         model,
         embedding=round(split.embedding * (size if family in _EVERYTHING else full)),
@@ -346,11 +343,11 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
     return replace(sized, spread=max(sized.spread, unsure))
 
 
-def _kept(split: ParameterSplit, *, experts_only: bool) -> Iterable[int]:
-    """Count the weights of every layer that stay at full width."""
-    if not experts_only:
-        return split.vectors
-    return map(sub, split.layers, split.experts)
+def _layer_bytes(count: int, experts: int, wide: int, *, bits: float, beside: float) -> int:
+    """Size a layer of ``count`` weights, ``wide`` of them in 16 bits."""
+    packed = min(experts, count - wide)
+    rest = count - wide - packed
+    return round((packed * bits + rest * beside + wide * _PLAIN_BITS) / 8)
 
 
 def _times(counts: Sequence[int], size: float) -> list[int]:

@@ -1,7 +1,6 @@
 """What the knowledge base holds, as frozen records in base units.
 
-``None`` means unknown, never zero or "no". Each field is declared here alone: type, ``name``, kind
-(``field_kinds``: how it is read from a file).
+``None`` means unknown, never zero or "no". Each field is declared here alone: type, ``name``, kind.
 """
 
 from __future__ import annotations
@@ -204,6 +203,7 @@ class Format(Struct, frozen=True):
     vendors: Annotated[tuple[str, ...], _VENDORS] | None = None  # of the cards; None: any
     near: Texts = ()  # mixes that have no entry of their own and are sized as this one
     keeps: Texts = ()  # of recurrent layers, what stays in 16 bits: a config's names of modules
+    beside_experts: Bits | None = None  # what other matrices have where experts alone are packed
     note: Text = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 

@@ -14,6 +14,7 @@ from advisor.models.class_defaults import HIDDEN, text_part, vision_part, with_c
 from advisor.models.config_keys import MAX_LAYERS, Keys
 from advisor.models.doubts import assumed_of, doubts_of
 from advisor.models.shape import Counts, Shape
+from advisor.models.stated_format import EXPERTS
 from advisor.models.vision_towers import Wrapper, count_vision
 from advisor.suggest import did_you_mean
 
@@ -377,4 +378,5 @@ def _dtype(outer: Keys, text: Keys) -> str | None:
 def _quantization(outer: Keys, text: Keys) -> Mapping[str, object] | None:
     names = ("quantization_config", "compression_config", "quantization")
     section = outer.section(*names) or text.section(*names)
-    return section.data if section else None
+    experts = outer.word(EXPERTS) or text.word(EXPERTS)
+    return {**section.data, **({EXPERTS: experts} if experts else {})} if section else None

@@ -20,6 +20,8 @@ _ROUNDED: Final = {"mx_fp": "MXFP4", "nv_fp": "NVFP4", "fp": "FP8"}
 """Data types of AutoRound that are not whole numbers."""
 _MODELOPT: Final = "hf_quant_config.json"
 _EXPERTS_ALONE: Final = "INT4 (experts)"
+EXPERTS: Final = "expert_dtype"
+"""Where a config.json says what its experts are in, if not in what the rest is."""
 _MLX_BITS: Final = frozenset({3, 4, 5, 6, 8})
 _HALF_WIDTH: Final = 8
 _EXL: Final = frozenset(
@@ -173,8 +175,8 @@ def _auto_round(stated: _Config) -> str | None:
     return _awq(stated) if "awq" in packing else _gptq(stated)
 
 
-def _fp8(_: _Config) -> str | None:
-    return "FP8"
+def _fp8(stated: _Config) -> str | None:
+    return "FP4+FP8" if _word(stated, EXPERTS) == "fp4" else "FP8"
 
 
 def _mxfp4(_: _Config) -> str | None:

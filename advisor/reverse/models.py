@@ -180,8 +180,9 @@ def _candidates(knowledge: Knowledge, wish: Wish) -> Iterator[_Candidate]:
             record.licence,
             lambda record=record: model_from_record(record, knowledge),  # type: ignore[misc]
         )
+    own = {record.hf_id for record in knowledge.models.values()}
     for name in merits(knowledge).uses.get(wish.use or "", ()):
-        listed = exact(name) if "/" in name else None
+        listed = exact(name) if "/" in name and name not in own else None
         if listed is None:
             continue
         yield _Candidate(

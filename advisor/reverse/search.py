@@ -6,7 +6,7 @@ weights alone rules most formats out. Weights are sized once per model and forma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -208,7 +208,7 @@ class Search(Struct):
     def _pairs_for(self, cards: Cards, model: Model) -> _Pairs:
         shape, gpu, gpus = model.shape, cards.gpu, cards.count
         key = (
-            (gpu.vendor, gpu.compute_capability, gpu.architecture),
+            (gpu.vendor, gpu.compute_capability, gpu.architecture, gpu.segment),
             (shape.outer_type or shape.model_type, model.modality, bool(model.vision_parameters)),
             (gpus, shape.heads if gpus > 1 else 0, shape.moe is not None, model.native_formats),
         )
@@ -220,7 +220,7 @@ class Search(Struct):
     def _made_pairs(self, cards: Cards, model: Model) -> _Pairs:
         pairs = [
             (precision, framework)
-            for precision in self.wish.formats
+            for precision in self._formats(model)
             if (self.wish.named or not support.keeps_experts(precision, model))
             and (framework := self._framework(precision, cards, model))
         ]
@@ -228,16 +228,23 @@ class Search(Struct):
         beyond = [pair for pair in pairs if not self._is_allowed(pair[0], model)]
         exact = self.wish.prefer == "quality" and self.wish.use is None
         order = self._gentleness if exact else self._balance
-        allowed.sort(key=lambda pair: order(pair[0], model))
+        last = _last_resort(cards)
+        allowed.sort(key=lambda pair: (last(pair[1]), order(pair[0], model)))
         beyond.sort(key=lambda pair: _smallness(pair[0]))
         return _Pairs(allowed, beyond)
+
+    def _formats(self, model: Model) -> tuple[Format, ...]:
+        """The formats wished for, and those that the model is published in where none is named."""
+        own = () if self.wish.named else map(self.knowledge.formats.get, model.native_formats)
+        return tuple({f.name: f for f in (*self.wish.formats, *own) if f}.values())
 
     def _framework(self, precision: Format, cards: Cards, model: Model) -> Framework | None:
         """The framework asked for, or the first that runs the format with these settings."""
         if precision.family in support.EXPERTS_ONLY and model.shape.moe is None:
             return None
         stated = self.wish.framework
-        for framework in [stated] if stated else self.knowledge.frameworks.values():
+        known = self.knowledge.frameworks.values()
+        for framework in [stated] if stated else sorted(known, key=_last_resort(cards)):
             if (
                 runs(self.knowledge, framework, precision, cards.gpu, model)
                 and support.runs_kv(framework, self.wish.kv_type, cards.gpu, model.shape)
@@ -268,6 +275,12 @@ class Search(Struct):
         if loss is not None and loss <= self.knowledge.policy[f"{name}_percent"]:
             return (0.0, *_smallness(precision), loss)
         return (1.0, *self._gentleness(precision, model))
+
+
+def _last_resort(cards: Cards) -> Callable[[Framework], bool]:
+    """Say which programs come last: on a datacenter card, those that place layer by layer."""
+    serves = cards.gpu.segment == "datacenter"
+    return lambda framework: serves and framework.places_layers
 
 
 def _smallness(precision: Format) -> tuple[float, ...]:

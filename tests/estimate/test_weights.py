@@ -7,7 +7,9 @@ from msgspec.structs import replace
 
 from advisor.errors import RequestError
 from advisor.estimator.weights import weight_profile
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Format
+from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.scenario.figures import WeightProfile
 from tests.estimate.builders import (
@@ -129,11 +131,23 @@ def test_mlx_shrinks_the_embedding_and_exl_the_head() -> None:
 
 
 def test_mxfp4_of_the_servers_shrinks_experts_only() -> None:
-    found = profile("gpt-oss-20b", plain("mxfp4", 4.25), "vllm")
+    found = profile("gpt-oss-20b", load_knowledge().formats["MXFP4"], "vllm")
     full = profile("gpt-oss-20b", FP16, "vllm")
     dense = sum(found.layer_bytes) - sum(found.expert_bytes)
     assert dense == sum(full.layer_bytes) - sum(full.expert_bytes)
     assert sum(found.expert_bytes) == pytest.approx(sum(full.expert_bytes) * 4.25 / 16)
+
+
+def test_fp8_beside_experts_in_fp4_is_sized_as_fp8() -> None:
+    known = load_knowledge()
+    model = model_from_record(known.models["DeepSeek-V4-Flash"], known)
+    mixed, fp8, fp4 = (
+        profile(model, known.formats[name], "vllm") for name in ("FP4+FP8", "FP8", "MXFP4")
+    )
+    assert sum(mixed.expert_bytes) == sum(fp4.expert_bytes)
+    beside = [sum(one.layer_bytes) - sum(one.expert_bytes) for one in (mixed, fp8)]
+    assert beside[0] == pytest.approx(beside[1], rel=0.01)
+    assert mixed.embedding_bytes == fp8.embedding_bytes
 
 
 def test_idle_experts_are_not_read() -> None:

@@ -254,7 +254,7 @@ def test_a_shorter_list_is_told_by_checks_alone(tmp_path: Path) -> None:
     folder = frameworks(tmp_path, entry)
     (one,) = check_knowledge(folder)
     assert one.lint == "shorter-list"
-    assert "leaves out AWQ 4-bit, GPTQ 4-bit, GPTQ 8-bit and 6 more. Write 'formats: {add" in str(
+    assert "leaves out AWQ 4-bit, GPTQ 4-bit, GPTQ 8-bit and 7 more. Write 'formats: {add" in str(
         one
     )
     assert load_knowledge(folder).unusual == ()

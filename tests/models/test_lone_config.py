@@ -66,6 +66,14 @@ def test_the_stated_format_is_sized(tmp_path: Path, stated: object, expected: st
     assert expected in load_knowledge().formats
 
 
+def test_experts_may_be_stated_apart(tmp_path: Path) -> None:
+    path = folder(tmp_path, {"quant_method": "fp8", "weight_block_size": [128, 128]})
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    stated = json.dumps({**config, "expert_dtype": "fp4"})
+    (path / "config.json").write_text(stated, encoding="utf-8")
+    assert taken(path) == "FP4+FP8"
+
+
 def test_mlx_states_it_under_a_name_of_its_own(tmp_path: Path) -> None:
     assert taken(folder(tmp_path, {"group_size": 64, "bits": 8}, "quantization")) == "MLX 8-bit"
 

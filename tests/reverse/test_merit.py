@@ -49,6 +49,22 @@ def test_fast_new_and_good_models_come_first(card: str, use: str) -> None:
     assert not any(old for _, old, _ in order[:3])
 
 
+@pytest.mark.parametrize("use", ["chat", "code"])
+def test_no_model_is_named_twice(use: str) -> None:
+    listed = names(models_for("RTX 4070", Settings(use=use), ModelFilter(), knowledge())[1])
+    assert len(listed) == len(set(listed))
+
+
+def test_a_server_runs_what_was_published() -> None:
+    """On datacenter cards no model is put into a program that places layers where a server runs."""
+    taken = {
+        row.answer.scenario.model.name: row.answer.scenario for row in found_for("8x H200").rows
+    }
+    assert taken["DeepSeek-V4-Flash"].precision.name == "FP4+FP8"
+    assert taken["Kimi-K2.6"].precision.name == "INT4 (experts)"
+    assert not taken["Qwen3.8-27B"].framework.places_layers
+
+
 @pytest.mark.parametrize("card", CARDS)
 def test_a_format_is_lossy_only_where_memory_asks_for_it(card: str) -> None:
     """A smaller format is taken for speed as long as it loses little, not beyond."""
