@@ -141,7 +141,7 @@ class Spelling(Struct):
 
 
 _REPOSITORY = re.compile(r"(?:github:|https://github\.com/)([\w.-]+/[\w.-]+)")
-_SHARED_RUN = re.compile(r"data/community/[\w.-]+/(\d+)")
+_SHARED_RUN = re.compile(r"data/community/([\w.-]+)/")
 _USER = re.compile(r"user=([\w.-]+)")
 _RAW_OUTPUT = frozenset({
     "XiongjieDai/GPU-Benchmarks-on-LLM-Inference", "kyuz0/amd-strix-halo-toolboxes",

@@ -179,7 +179,7 @@ def _plain_speed(
     found, tables = _speed(scenario, memory, speeds, rate, weights), speeds.tables
     if speeds.own is None:
         return found
-    spread, most_apart = tables.ranges["measured"], tables.measured_depth_tokens
+    spread, most_apart = tables.ranges["own"], tables.measured_depth_tokens
     return with_measured(scenario, speeds.own, found, spread=spread, most_apart=most_apart)
 
 
@@ -280,9 +280,10 @@ def _speed(
     aggregate = decode if batch == 1 else _figure(batch / step.seconds, spread, evidence)
     measured = speeds.measured.find(scenario, speeds.tables.measured_depth_tokens)
     if measured is not None:
-        own = speeds.tables.ranges["measured"]
-        decode = _published(measured, measured.tok_s / batch, own, decode)
-        aggregate = decode if batch == 1 else _published(measured, measured.tok_s, own, aggregate)
+        low, high = speeds.tables.ranges["measured"]
+        apart = low, max(min(high, batch / step.least_s / measured.tok_s), 1.0)
+        decode = _published(measured, measured.tok_s / batch, apart, decode)
+        aggregate = decode if batch == 1 else _published(measured, measured.tok_s, apart, aggregate)
     prefill, first, prompt = _prompt(scenario, speeds, rate, step.seconds)
     return Speed(
         depth_tokens=scenario.depth_tokens,

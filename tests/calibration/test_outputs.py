@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from math import exp
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from msgspec.structs import replace
 from advisor.calibration.fits import Fitted, Material, pairs_of_situations
 from advisor.calibration.held_out import Spread, fitted_ranges
 from advisor.calibration.observations import Observation
-from advisor.calibration.outputs import fitted_text, measured_text, stale_files, write_files
+from advisor.calibration.outputs import fitted_text, stale_files, write_files
+from advisor.calibration.published import measured_text, pairs_of_sources
 from advisor.calibration.runs import Run
 from advisor.files import data_dir
 from tests.cli.running import run
@@ -118,6 +120,31 @@ def test_a_configuration_is_the_median_of_its_newest_year(table: Seen) -> None:
         {"tok_s": 40.0, "date": "2025-12"},
     )
     assert line[9:] == ["30", "3", "a", "2025-12"]
+
+
+def test_an_old_build_of_experts_has_no_line_and_one_of_a_dense_model_stays(
+    material: Material, table: Seen
+) -> None:
+    experts = next(run for run in material.single if run.moe).scenario
+    old, new = {"tok_s": 10.0, "date": "2024-06"}, {"tok_s": 20.0, "date": "2026-01"}
+    (line,) = table({**old, "scenario": experts}, new)
+    assert line[9] == "20"
+    (line,) = table(old)
+    assert line[9] == "10"
+    two = table(old, {**new, "scenario": experts})
+    assert [line[9] for line in two] == ["10", "20"], "the newest of an engine does not age it"
+
+
+def test_another_sources_run_is_predicted_by_a_like_one_both_ways(
+    material: Material, fitted: Fitted
+) -> None:
+    first = next(run for run in material.single if not run.moe and not run.deep)
+    faster = replace(first, source="other", tok_s=1.2 * first.tok_s, date="2020")
+    same = replace(first, rows=("R",))
+    found = list(pairs_of_sources(replace(material, single=[first, faster, same]), fitted))
+    assert {one.group for one in found} == {found[0].group}
+    assert sorted({round(exp(one.error), 3) for one in found}) == [0.833, 1.2]
+    assert len(found) == 4, "runs of one source are no pair"
 
 
 def test_a_relative_of_the_model_is_not_in_the_table(table: Seen) -> None:

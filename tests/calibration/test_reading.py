@@ -49,7 +49,7 @@ def test_notes_are_read(note: str, field: str, expected: object) -> None:
         ("github:a/b@123:x.md", "", "a/b"),
         ("https://github.com/a/b/pull/7 (x)", "", "a/b"),
         ("localmaxxing.com benchmark id=1", "user=mary; spec=no", "localmaxxing.com: mary"),
-        ("github:A/l@1:core/data/community/rtx-1/17-ab.json", "", "A/l: 17"),
+        ("github:A/l@1:core/data/community/rtx-1/17-ab.json", "", "A/l: rtx-1"),
     ],
 )
 def test_a_source_is_a_machine_or_a_person(source: str, note: str, expected: str) -> None:

@@ -182,7 +182,7 @@ def test_an_engine_outside_the_family_has_a_factor_of_its_own_and_keeps_its_rang
     before, after = decode(other), decode(other, over(faster(1.21, vllm)))
     assert after.estimate / before.estimate == pytest.approx(1.1)
     assert (before.evidence, after.evidence) == ("extrapolated", "near")
-    assert after.high / after.estimate == pytest.approx(before.high / before.estimate)
+    assert after.low / after.estimate == pytest.approx(before.low / before.estimate)
 
 
 def test_a_mixture_of_experts_says_nothing_of_dense_models() -> None:

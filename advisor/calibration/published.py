@@ -1,0 +1,135 @@
+"""Published speeds as ``advise`` shows them, and how far another person's run is from one."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
+from math import log
+from statistics import median
+
+from advisor.calibration.fits import Fitted, Material
+from advisor.calibration.held_out import Held
+from advisor.calibration.observations import Observation
+from advisor.calibration.runs import Run, depth_step
+
+MEASURED_FILE = "measured.csv"
+_HEADER = (
+    "gpu", "model", "precision", "framework", "backend", "gpus", "batch", "cache", "depth_tokens",
+    "tok_s", "runs", "source", "date",
+)  # fmt: skip
+_OFF = log(1.6)
+"""A self-reported speed this far from the model is more likely a spill or a wrong label."""
+
+
+_RECENT = 1.0
+"""Years from which on a build is another one; measurements of half a year before say the same."""
+_SAME_BYTES = log(1.04)
+
+
+def measured_text(
+    observations: Iterable[Observation],
+    runs: Iterable[Run],
+    predicted: Callable[[Run], float | None],
+) -> str:
+    """Write one line per measured configuration: median of comparable builds, all sources.
+
+    A configuration that nobody measured with a build comparable to the newest of its engine has no
+    line: its runs are in the fit, and the model goes before them.
+
+    Args:
+        observations: The carried rows; they say what was really asked for.
+        runs: The runs made of them.
+        predicted: The model's tokens/s of a run, over all streams; None where it has none.
+    """
+    exact = {one.row for one in observations if one.exact}
+    newest: dict[str, str] = {}
+    groups: dict[tuple[str, ...], list[Run]] = defaultdict(list)
+    for run in runs:
+        engine = engine_of(run)
+        newest[engine] = max(newest.get(engine, ""), run.date)
+        if exact & set(run.rows) and _is_plain(run) and _is_plausible(run, predicted(run)):
+            groups[_key(run)].append(run)
+    kept = {key: found for key, found in groups.items() if _is_current(found, newest)}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_HEADER)
+    writer.writerows(sorted(_line(key, found) for key, found in kept.items()))
+    return text.getvalue()
+
+
+def _is_current(runs: Sequence[Run], newest: Mapping[str, str]) -> bool:
+    return any(_comparable(run, run.date, newest[engine_of(run)]) for run in runs)
+
+
+def engine_of(run: Run) -> str:
+    """Name the engine; all of the llama.cpp family are one."""
+    return "" if run.family else run.scenario.framework.name
+
+
+def _comparable(run: Run, one: str, other: str) -> bool:
+    """Say whether builds of two dates read the run's model alike.
+
+    llama.cpp reads dense models as it did in 2024, experts by kernels that came since.
+    """
+    unchanged = run.family and not run.moe
+    return unchanged or abs(_year(one) - _year(other)) < _RECENT
+
+
+def _is_plain(run: Run) -> bool:
+    scenario = run.scenario
+    return run.metric == "decode" and not run.split and scenario.kv_cache_k.name == "f16"
+
+
+def _is_plausible(run: Run, predicted: float | None) -> bool:
+    return run.raw or predicted is None or abs(log(run.tok_s / predicted)) < _OFF
+
+
+def _key(run: Run) -> tuple[str, ...]:
+    scenario = run.scenario
+    gpu, backend = run.card
+    return (
+        gpu, scenario.model.name, scenario.precision.name, scenario.framework.name, backend,
+        str(scenario.gpus), str(scenario.batch), scenario.kv_cache_k.name,
+        str(depth_step(scenario.depth_tokens)),
+    )  # fmt: skip
+
+
+def _line(key: tuple[str, ...], runs: list[Run]) -> tuple[str, ...]:
+    newest = max(run.date for run in runs)
+    recent = [run for run in runs if _year(run.date) > _year(newest) - _RECENT]
+    depth = median(run.scenario.depth_tokens for run in recent)
+    tok_s = median(run.tok_s for run in recent)
+    sources = " and ".join(sorted({run.source.partition(": ")[0] for run in recent}))
+    count = sum(len(run.rows) for run in recent)
+    return (*key[:-1], str(round(depth)), f"{tok_s:.4g}", str(count), sources, newest[:7])
+
+
+def _year(date: str) -> float:
+    """Read a date as years; a month weighs a twelfth, none stated the middle."""
+    month = int(date[5:7]) if len(date) >= len("2026-01") else 6
+    return int(date[:4] or 0) + month / 12
+
+
+def pairs_of_sources(material: Material, fitted: Fitted) -> Iterator[Held]:
+    """Predict every run by another source's run of a like configuration, as a published one would.
+
+    Like are runs of one card with as many layers, formats of one group, equal depth and within 4 %
+    of the bytes per token, which the model makes up for; builds are comparable.
+    """
+    alike: dict[tuple[object, ...], list[Run]] = defaultdict(list)
+    for run in material.single:
+        scenario = run.scenario
+        group = material.group_of(scenario.precision.name)
+        key = (run.card, scenario.model.shape.layers, group, depth_step(scenario.depth_tokens))
+        alike[*key, run.moe, scenario.kv_cache_k.name].append(run)
+    for runs in alike.values():
+        for known, asked in permutations(runs, 2):
+            apart = abs(log(known.reads.step_bytes(1) / asked.reads.step_bytes(1)))
+            same = apart < _SAME_BYTES and _comparable(known, known.date, asked.date)
+            if same and known.source != asked.source:
+                speed = known.tok_s * fitted.decode.seconds(known) / fitted.decode.seconds(asked)
+                group = "\0".join((*known.card, *sorted((known.source, asked.source))))
+                yield Held(asked, speed, "source", group, "measured")
