@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from msgspec import Struct
 
 from advisor.advice.document import Because, Provenance
-from advisor.knowledge.provenance import SwitchedOff, UserEntry, user_record
+from advisor.knowledge.layers import SwitchedOff, UserEntry, user_record
 from advisor.knowledge.vocabulary import FactValue
 from advisor.remedies.option import Expected, Option
 from advisor.scenario.figures import BreakEven

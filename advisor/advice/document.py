@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from advisor.advice.configuration import MemoryDoc, ScenarioDoc, SetupDoc, SpeedDoc
 from advisor.estimator.picture import MemoryPicture
-from advisor.knowledge.provenance import SwitchedOff, UserEntry
+from advisor.knowledge.layers import SwitchedOff, UserEntry
 from advisor.knowledge.vocabulary import FactValue
 from advisor.runtimes.commands import Command
 from advisor.scenario.figures import BreakEven, Figure, Span

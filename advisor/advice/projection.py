@@ -43,7 +43,7 @@ from advisor.units import plain, typed
 if TYPE_CHECKING:
     from advisor.advice.conclusions import BarredOption, Conclusions, RankedOption
     from advisor.estimator.picture import MemoryPicture
-    from advisor.knowledge.provenance import UserEntry
+    from advisor.knowledge.layers import UserEntry
     from advisor.knowledge.types import Gpu
     from advisor.models.stored_tensors import Model
     from advisor.remedies.option import Option

@@ -20,7 +20,7 @@ from advisor.bulk.audit.run import audit as run_audit
 from advisor.bulk.batch.manifest import made_by
 from advisor.bulk.batch.readback import Batch, open_batch
 from advisor.bulk.batch.store import MANIFEST, SITE_MANIFEST
-from advisor.cli.batch_run import inputs_of
+from advisor.cli.batch import inputs_of
 from advisor.cli.options import (
     Format,
     cores,

@@ -1,27 +1,262 @@
-"""``advisor batch``: written reports for a whole plan."""
+"""``advisor batch``: written reports for a whole plan: folder, manifest, signals, what is said."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
+from msgspec import Struct
 
 from advisor.advice.pipeline import Advisor
+from advisor.bulk.batch import store
+from advisor.bulk.batch.file_names import Namer
+from advisor.bulk.batch.manifest import (
+    Manifest,
+    as_bytes,
+    differences,
+    input_files,
+    made_by,
+    manifest,
+)
+from advisor.bulk.batch.plan import Plan, shard_count
 from advisor.bulk.batch.product import load_plan
-from advisor.bulk.batch.run import measure
-from advisor.bulk.batch.store import formats
-from advisor.cli.batch_run import Asked, Going, execute, foretold
+from advisor.bulk.batch.readback import read_manifest
+from advisor.bulk.batch.run import Cost, Stop, Totals, measure, run, unwritable
+from advisor.bulk.batch.shard import Making
+from advisor.bulk.batch.store import MANIFEST, formats
+from advisor.bulk.batch.worker import Job, Local, Place, connected
 from advisor.cli.options import (
     LENGTHS,
     Length,
     cores,
 )
 from advisor.cli.own_files import takes_own_files
-from advisor.errors import RequestError, raise_problems
+from advisor.cli.progress import BatchProgress
+from advisor.errors import EngineError, RequestError, raise_problems
 from advisor.knowledge.layers import OwnFiles
+from advisor.report import prose
 from advisor.report.templates import template_problems
 from advisor.suggest import did_you_mean
+from advisor.units import counted
+
+_STOPPING = b"stopping after the shards in flight; once more ends at once\n"
+_GO_ON = "Run the same command with --resume to go on."
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_STOPPED = 128
+"""Exit code of a run that a signal stopped: this and the signal's number."""
+
+
+class Asked(Struct, frozen=True):
+    """A plan and how it is to be reported."""
+
+    plan: Plan
+    advisor: Advisor
+    formats: tuple[str, ...]
+    length: prose.Length
+    own: OwnFiles
+
+    def making(self) -> Making:
+        """Give what a shard is made with."""
+        namer = Namer.of(self.advisor.knowledge)
+        return Making(self.advisor, namer, self.formats, self.length, self.own.templates)
+
+    def manifest(self) -> Manifest:
+        """Describe what will be made."""
+        inputs = inputs_of(self.own)
+        return manifest(self.plan, self.advisor, inputs, formats=self.formats, length=self.length)
+
+    def job(self, out: Path, made: Manifest) -> Job:
+        """Tell workers what to do; paths are whole, since they may start elsewhere."""
+        return Job(
+            out=os.path.realpath(out),
+            token=hashlib.sha256(as_bytes(made)).hexdigest(),
+            formats=self.formats,
+            length=self.length,
+            made_by=tuple(sorted(made_by(self.advisor, self.formats).items())),
+            own=self.own.whole(),
+        )
+
+
+class _Ended(Struct, frozen=True):
+    """A run that is over: what came of it, the signal that stopped it or 0, its seconds."""
+
+    totals: Totals
+    signal: int
+    seconds: float
+
+
+def inputs_of(own: OwnFiles) -> Mapping[str, str]:
+    """Give the marks of the files that reports are made from, by name."""
+    return input_files({"rules": own.rules, "templates": own.templates, "knowledge": own.knowledge})
+
+
+class Going(Struct, frozen=True):
+    """How a batch is made."""
+
+    workers: int
+    scheduler: str | None = None
+    resume: bool = False
+    verify: bool = False
+
+
+def execute(asked: Asked, out: Path, going: Going) -> None:
+    """Make a batch, or what is missing of it.
+
+    Raises:
+        UserError: The folder cannot be used, or a scenario has no report.
+        EngineError: A scenario has no report through a fault of ours.
+    """
+    made = asked.manifest()
+    job = asked.job(out, made)
+    root = Path(job.out)
+    place = connected(going.scheduler) if going.scheduler else Local(going.workers)
+    try:
+        store.check_folder(root, resume=going.resume)
+        with store.locked(root):
+            _same(root, made)
+            store.prepare(root, job.token)
+            store.write_one(root, store.MANIFEST, [as_bytes(made)])
+            ended = _run(asked.plan, job, place, verify=going.verify)
+    except OSError as bad:
+        raise unwritable(root, bad) from None
+    except KeyboardInterrupt:
+        sys.stderr.write(f"stopped at once. {_GO_ON}\n")
+        raise typer.Exit(_STOPPED + signal.SIGINT) from None
+    sys.stdout.write(f"{json.dumps(_summary(asked.plan, job, ended), ensure_ascii=False)}\n")
+    _conclude(root, ended)
+
+
+def _same(root: Path, made: Manifest) -> None:
+    """Refuse to go on with a batch that would come out differently now."""
+    if not (root / MANIFEST).exists():
+        return
+    old = read_manifest(root / MANIFEST)
+    found = differences(old, json.loads(as_bytes(made)))
+    if found:
+        hint = "Put that back, or start anew in another folder."
+        raise RequestError(f"'{root}' was made differently: {'; '.join(found)}", hint=hint)
+
+
+def _run(plan: Plan, job: Job, place: Place, *, verify: bool) -> _Ended:
+    stop, started = Stop(), time.monotonic()
+    progress = BatchProgress(plan.scenarios)
+    with _signals(stop), progress.shown():
+        totals = run(plan, job, place, stop=stop, tell=progress.tell, verify=verify)
+    return _Ended(totals, stop.signal, time.monotonic() - started)
+
+
+@contextmanager
+def _signals(stop: Stop) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM ends after the shards in flight, the second at once.
+
+    After that they are ignored: what is left is to end, and that must not be cut short.
+    """
+
+    def asked(number: int, _frame: FrameType | None) -> None:
+        if not stop.signal:
+            stop.signal = number
+            os.write(2, _STOPPING)
+        elif stop.waits and not stop.at_once:
+            stop.at_once = True
+        else:
+            _ignore()
+            raise KeyboardInterrupt
+
+    before = [(kind, signal.signal(kind, asked)) for kind in _SIGNALS]
+    try:
+        yield
+    finally:
+        for kind, handler in before:
+            signal.signal(kind, signal.SIG_IGN if stop.signal else handler)
+
+
+def _ignore() -> None:
+    for kind in _SIGNALS:
+        signal.signal(kind, signal.SIG_IGN)
+
+
+def _summary(plan: Plan, job: Job, ended: _Ended) -> Mapping[str, object]:
+    totals, seconds = ended.totals, ended.seconds
+    return {
+        "out": job.out,
+        "complete": totals.complete,
+        "scenarios": totals.scenarios,
+        "reports": totals.reports,
+        "failed": totals.failed,
+        "skipped": dict(plan.skipped),
+        "shards": {"total": totals.shards, "kept": totals.kept, "made": totals.done},
+        "written_bytes": totals.written_bytes,
+        "seconds": round(seconds, 3),
+        "per_second": round(totals.made / seconds, 1) if seconds else None,
+        "worker_deaths": totals.deaths,
+    }
+
+
+def _conclude(root: Path, ended: _Ended) -> None:
+    totals = ended.totals
+    if not totals.complete:
+        done = totals.kept + totals.done
+        sys.stderr.write(f"stopped: {done:,} of {totals.shards:,} shards are complete. {_GO_ON}\n")
+        raise typer.Exit(_STOPPED + ended.signal)
+    if totals.failed:
+        message = (
+            f"{totals.failed:,} of {totals.scenarios:,} scenarios have no report; "
+            f"they are listed in '{root / 'errors.jsonl'}'"
+        )
+        if totals.bugs:
+            raise EngineError(message)
+        raise RequestError(message)
+
+
+_MINUTE, _HOUR = 60, 3600
+_MOST_REASONS = 12
+
+
+def foretold(plan: Plan, cost: Cost, workers: int) -> Iterator[str]:
+    """Say how much a plan is and what it will take, line by line."""
+    shards = shard_count(plan)
+    yield f"{counted(plan.scenarios, 'scenario')} in {counted(shards, 'shard')}"
+    skipped = sum(plan.skipped.values())
+    if skipped:
+        yield f"{counted(skipped, 'combination')} skipped:"
+        reasons = list(plan.skipped.items())
+        yield from (f"  {count:,}  {why}" for why, count in reasons[:_MOST_REASONS])
+        rest = reasons[_MOST_REASONS:]
+        if rest:
+            yield f"  {sum(count for _, count in rest):,}  for {len(rest)} other reasons"
+    cpu_s, written, disk = cost.of(plan.scenarios)
+    each = 1000 * cost.cpu_s / cost.scenarios
+    measured = counted(cost.scenarios, "scenario")
+    yield f"measured on {measured}: {each:.1f} ms of processor time each"
+    plural = "" if workers == 1 else "s"
+    yield f"expected time: {_time(cpu_s / workers)} with {workers} worker{plural}"
+    yield f"expected size: {_size(written)}, about {_size(disk)} on the disk"
+
+
+def _time(seconds: float) -> str:
+    if seconds < _MINUTE:
+        return f"{seconds:.0f} s" if seconds >= 1 else "under a second"
+    if seconds < _HOUR:
+        return f"{seconds / _MINUTE:.0f} min"
+    return f"{seconds / _HOUR:.1f} h"
+
+
+def _size(count_bytes: float) -> str:
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if count_bytes >= size:
+            return f"{count_bytes / size:.1f} {unit}"
+    return f"{count_bytes / 1e3:.0f} kB"
+
 
 _DEFAULT = "markdown,jsonl"
 _PLAN = "A plan (.yaml), or requests (.csv, .jsonl)."

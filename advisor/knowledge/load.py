@@ -10,8 +10,7 @@ from msgspec import Raw, Struct, json
 
 from advisor.errors import KnowledgeError, Problems, Source, UserError
 from advisor.files import compiled, digest
-from advisor.knowledge.layers import SHORTER, Stack, stack
-from advisor.knowledge.provenance import switched_off_records, user_record
+from advisor.knowledge.layers import SHORTER, Stack, stack, switched_off_records, user_record
 from advisor.knowledge.stacked_files import layers_key, places_of, read_files
 from advisor.knowledge.types import (
     UNUSUAL,

@@ -16,10 +16,9 @@ from advisor.models.architectures.unknown import (
     parts_estimated,
     sections,
 )
-from advisor.models.class_defaults import class_defaults, part_defaults
+from advisor.models.class_defaults import class_defaults, doubts_of, part_defaults
 from advisor.models.config import count, describe, read_config, read_text
 from advisor.models.config_keys import Keys, read_json_object
-from advisor.models.doubts import doubts_of
 from advisor.models.shape import Counts, Shape
 from advisor.suggest import did_you_mean
 

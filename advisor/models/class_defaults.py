@@ -1,20 +1,17 @@
-"""What absent keys of a config.json mean: the defaults of its class in transformers.
-
-``knowledge/class_defaults.tsv`` has a line for each ``model_type``; its first line names the
-version. ``benchmarks/class_defaults.py`` makes it.
-"""
+"""What a config.json leaves unsaid: its class's defaults in transformers, and what was not read."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Final, cast
 
 from advisor.files import data_dir
 from advisor.models.config_keys import Keys
+from advisor.models.shape import Shape
 from advisor.models.vision_towers import Wrapper
 
 _FILE: Final = "class_defaults.tsv"
@@ -101,3 +98,78 @@ def vision_part(outer: Keys, model_type: str) -> Keys | None:
     if _VISION in outer.data:
         return None
     return outer.part(_VISION, {**class_defaults(f"{made['model_type']}"), **made})
+
+
+_HARMLESS: Final = re.compile(
+    r"token|_ids?$|^id2|2id$|dropout|drop_|drop$|_eps$|epsilon|init|_act$|_act_|activation|act_fn"
+    r"|rope|rotary|loss|coef|output_|return_|use_cache|^is_|scal(e|ing)|theta|label|prob$|probs"
+    r"|mask|max_position|max_seq|seq_len|seqlen|n_positions|n_ctx|max_length|min_length|temperature"
+    r"|softcap|logit|norm_topk|_method$|_func$|grad|checkpoint|interpol|image_(mean|std)|clip_qkv"
+    r"|residual|time_step|attn_implementation|_fn$|sampling|beam|length_penalty|jitter|dtype"
+    r"|chunk_size|problem|quant|architectures|auto_map|transformers|version|torch|_name|name_or"
+    r"|task_specific|pruned|pretraining_tp|onnx|bad_words|ngram|repetition|diversity|num_return"
+    r"|suppress|forced|flash|fused|parallel|kernel|triton|cpu_|offload|generation|position_embedding"
+    r"|embedding_type|mrope|partial|multiplier|original_|_path|revision|seed|topk_group|n_group"
+    r"|num_expert_group|scoring|router_|moe_router|aux|balance|capacity|group_limited|ep_size"
+    r"|sparse_attention_config|cross_attention_hidden|finetuning|tokenizer|template|license|prefix"
+    r"|suffix|processor|low_memory|upcast|reorder|scale_|attn_factor|yarn|longrope"
+    r"|alibi|use_pos|_pos$|hidden_act|model_type|unsloth|trl|vllm|sep_|pooling|causal|eos"
+    r"|bos|pad|image_seq|downsample|select_layer|vision_feature|template|summary|classifier|problem"
+    r"|num_attention_heads_per|qk_head_dim|encoder_attention_heads|renormalize|bias_u|max_window|use_mamba_kernels|rescale|lr_|weight_decay|norm_type|indexer_budget|indexer_compress_ratio$"
+)
+_DRAFTS: Final = re.compile(r"nextn|mtp")
+_MOST_NAMED: Final = 4
+
+
+def doubts_of(parts: Iterable[tuple[Keys, str]]) -> tuple[str, ...]:
+    """Say of the parts of a config which structural keys nothing read, and what was assumed.
+
+    Args:
+        parts: Each with the ``model_type`` of its class.
+    """
+    listed = tuple(parts)
+    unread = [name for keys, kind in listed for name in _unread(keys, kind)]
+    if not unread:
+        return ()
+    shown = ", ".join(unread[:_MOST_NAMED]) + (" ..." if unread[_MOST_NAMED:] else "")
+    return (f"Approximate: its config states {shown}, which advisor does not read.",)
+
+
+def assumed_of(keys: Keys, shape: Shape) -> tuple[str, ...]:
+    """Say which sizes the file does not state, so that those of its class were taken."""
+    unused = [word for word, used in (("window", shape.window), ("expert", shape.moe)) if not used]
+    sizes = [
+        f"{key} {value}"
+        for key, value in sorted(keys.seen.assumed.items())
+        if "." not in key and is_size(key) and type(value) is int and value > 1
+        if not any(word in key.replace("moe_", "expert_") for word in unused)
+    ]
+    if not sizes:
+        return ()
+    return (f"Its config does not state {', '.join(sizes)}: the default of its class is taken.",)
+
+
+def _unread(keys: Keys, kind: str) -> Iterator[str]:
+    usual: Mapping[str, object] = class_defaults(kind)
+    for name, value in keys.unread().items():
+        if _HARMLESS.search(name.lower()) or _DRAFTS.search(name) or usual.get(name) == value:
+            continue
+        if name == "layer_types" and _is_plain(value):
+            continue
+        if _shapes(value) or (value is False and usual.get(name) is True):
+            yield name
+
+
+def _is_plain(value: object) -> bool:
+    """Whether all layers are of one kind, and of none that forgets."""
+    kinds = set(map(str, value)) if isinstance(value, list) else set()
+    return len(kinds) == 1 and not re.search("sliding|chunk|linear|conv|mamba", "".join(kinds))
+
+
+def _shapes(value: object) -> bool:
+    """Whether a value may be a size, a pattern or a switch that is on."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value > 1
+    return isinstance(value, list | tuple | Mapping) and len(value) > 0

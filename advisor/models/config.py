@@ -10,9 +10,15 @@ from msgspec.structs import replace
 
 from advisor.models.architecture import Arch, Family, Terms
 from advisor.models.architectures import FAMILIES, WRAPPERS, family_of
-from advisor.models.class_defaults import HIDDEN, text_part, vision_part, with_class_defaults
+from advisor.models.class_defaults import (
+    HIDDEN,
+    assumed_of,
+    doubts_of,
+    text_part,
+    vision_part,
+    with_class_defaults,
+)
 from advisor.models.config_keys import MAX_LAYERS, Keys
-from advisor.models.doubts import assumed_of, doubts_of
 from advisor.models.shape import Counts, Shape
 from advisor.models.stated_format import EXPERTS
 from advisor.models.vision_towers import Wrapper, count_vision

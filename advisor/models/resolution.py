@@ -189,7 +189,7 @@ def _stored(path: Path) -> StoredModel | None:
 
         return read_gguf(path)
     if path.suffix == ".safetensors" or path.name.endswith(_INDEX) or _holds_weights(path):
-        from advisor.models.safetensors.files import read_safetensors  # noqa: PLC0415
+        from advisor.models.safetensors.header import read_safetensors  # noqa: PLC0415
 
         return read_safetensors(path)
     return None

@@ -19,7 +19,7 @@ from msgspec import Struct, convert
 
 from advisor.errors import KnowledgeError, RequestError, Source
 from advisor.files import data_dir, refuse_shared, user_data_dir
-from advisor.knowledge.provenance import UserEntry
+from advisor.knowledge.layers import UserEntry
 
 FILE: Final = "public_models.tsv"
 TEXTS: Final = ("pipeline_tag", "architecture", "release_date", "license", "format")

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from advisor.advice.document import Advice, Note, Recommendation
 from advisor.advice.projection import numbers_of, options_doc
 from advisor.files import data_dir
-from advisor.knowledge.layers import Layer, Stack, layers
-from advisor.knowledge.provenance import UserEntry
+from advisor.knowledge.layers import Layer, Stack, UserEntry, layers
 from advisor.remedies.option import Expected
 from advisor.remedies.registry import settings_of
 from advisor.report.figures import counted, known, listed, say, spoken, words_of

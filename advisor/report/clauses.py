@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from advisor.advice.document import Advice
-    from advisor.knowledge.provenance import UserEntry
+    from advisor.knowledge.layers import UserEntry
 
 
 _ASIDE = re.compile(r"\s*\([^)]*\)")

@@ -16,9 +16,8 @@ from advisor.errors import Source, TemplateError
 from advisor.files import compiled, data_dir
 from advisor.knowledge.layers import Stack, layers, stack
 from advisor.report.figures import forget_words, words_of
-from advisor.report.sources import read_source
 from advisor.report.template_writer import Tree, Writer
-from advisor.report.word_file import read_words
+from advisor.report.word_file import read_source, read_words
 
 _TITLE = "# "
 _KEPT = 512

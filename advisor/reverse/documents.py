@@ -19,8 +19,8 @@ from advisor.advice.configuration import MemoryDoc, ScenarioDoc, SpeedDoc
 from advisor.advice.projection import memory_doc, read_as, scenario_doc, speed_doc
 from advisor.errors import visible
 from advisor.files import __version__
+from advisor.knowledge.layers import UserEntry
 from advisor.knowledge.merit import figures_for
-from advisor.knowledge.provenance import UserEntry
 from advisor.reverse.cards import form_of, power_w, price_usd, value_of
 from advisor.reverse.words import ranking_words
 from advisor.runtimes.commands import command_for

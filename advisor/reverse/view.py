@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from advisor.knowledge.provenance import user_record
+from advisor.knowledge.layers import user_record
 from advisor.report import figures as f
 from advisor.report.clauses import named
 from advisor.report.situation import WRITES

@@ -15,7 +15,9 @@ from advisor.workbench.bulk import Evaluation, evaluate_all
 from advisor.workbench.causes import (
     TOGETHER,
     Cause,
+    Prose,
     causes_between,
+    compare_prose,
     entry_causes,
     mixed_knowledge,
     mixed_rules,
@@ -33,7 +35,6 @@ from advisor.workbench.fact_store import FactStore, Given
 from advisor.workbench.fact_store_files import Progress, facts_of, sampled_facts, store_of
 from advisor.workbench.layout import request_line
 from advisor.workbench.outcomes import Standing, standings
-from advisor.workbench.rewording import Prose, compare_prose
 from advisor.workbench.sides import Side
 
 _NOT_ANSWERED = Standing("", (), (), ())

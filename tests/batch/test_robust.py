@@ -17,7 +17,7 @@ import pytest
 
 from advisor.bulk.batch.run import Stop
 from advisor.bulk.batch.worker import Cluster, Local, Pool
-from advisor.cli.batch_run import _signals
+from advisor.cli.batch import _signals
 from advisor.errors import RequestError
 from tests.batch.plans import TINY, write
 from tests.cli.running import Outcome, run, signals_as_before

@@ -146,7 +146,7 @@ def test_one_bad_scenario_fails_alone_and_is_listed(
         write(tmp_path, "{", "mine.json")
         return checked(*given, **named)  # type: ignore[arg-type]  # passed on as they came
 
-    monkeypatch.setattr("advisor.cli.batch_run.run", spoilt)
+    monkeypatch.setattr("advisor.cli.batch.run", spoilt)
     outcome = batch(capsys, rows, tmp_path / "out")
     assert outcome.code == 1
     assert "1 of 2 scenarios have no report" in outcome.err

@@ -8,8 +8,8 @@ import pytest
 
 from advisor.errors import Problems, UserError
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.layers import user_record
 from advisor.knowledge.load import check_knowledge, find, provenance_line
-from advisor.knowledge.provenance import user_record
 from advisor.knowledge.types import Knowledge
 
 HOUSE = "- {id: house, what: Ours., kind: background}\n"

@@ -11,7 +11,7 @@ import pytest
 
 from advisor.calibration.user.server_http import address_of
 from advisor.calibration.user.servers import _stream, prompt_of
-from advisor.cli import measure_run
+from advisor.cli import measure
 from advisor.errors import RequestError
 from advisor.reading.machine import here
 from advisor.reading.machine.probe import Answer
@@ -176,14 +176,12 @@ def test_llama_bench_is_run_and_its_own_words_count(
         seen.append(command)
         return Answer((DATA / "llama-bench.json").read_text("utf-8"))
 
-    monkeypatch.setattr(measure_run, "ask_tool", ask)
+    monkeypatch.setattr(measure, "ask_tool", ask)
     found = run(capsys, "measure", "run", "--bench", str(model))
     assert found.code == 0, found.err
     assert "added" in found.out
     assert seen == [("llama-bench", "-m", str(model), "-o", "json")]
-    monkeypatch.setattr(
-        measure_run, "ask_tool", lambda *_, **__: Answer(problem="is not installed")
-    )
+    monkeypatch.setattr(measure, "ask_tool", lambda *_, **__: Answer(problem="is not installed"))
     assert (
         "llama-bench is not installed" in run(capsys, "measure", "run", "--bench", str(model)).err
     )

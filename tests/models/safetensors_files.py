@@ -12,8 +12,7 @@ import pytest
 import safetensors
 
 from advisor.errors import SourceFileError
-from advisor.models.safetensors.files import read_safetensors
-from advisor.models.safetensors.header import DTYPE_BITS
+from advisor.models.safetensors.header import DTYPE_BITS, read_safetensors
 
 CONFIG: Mapping[str, object] = {
     "model_type": "llama",

@@ -11,8 +11,7 @@ import pytest
 import safetensors
 from safetensors.numpy import save_file
 
-from advisor.models.safetensors.files import read_safetensors
-from advisor.models.safetensors.header import DTYPE_BITS, read_header
+from advisor.models.safetensors.header import DTYPE_BITS, read_header, read_safetensors
 from advisor.models.stored_tensors import StoredTensor
 from tests.models.safetensors_files import (
     CONFIG,

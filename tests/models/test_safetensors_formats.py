@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import SourceFileError
-from advisor.models.safetensors.files import read_safetensors
+from advisor.models.safetensors.header import read_safetensors
 from tests.models.safetensors_files import (
     Dims,
     configure,

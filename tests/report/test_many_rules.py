@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
 from advisor.advice.projection import numbers_of
-from advisor.knowledge.provenance import UserEntry
+from advisor.knowledge.layers import UserEntry
 from advisor.knowledge.vocabulary import FactValue, shown_in
 from advisor.scenario.settings import Request
 

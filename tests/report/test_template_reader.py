@@ -11,8 +11,8 @@ import pytest
 
 from advisor.errors import TemplateError
 from advisor.report.assembly import document
-from advisor.report.sources import MAX_BYTES
 from advisor.report.templates import Templates, template_problems
+from advisor.report.word_file import MAX_BYTES
 from tests.report.samples import does_not_fit
 
 MOST_KIB = 100 * 1024

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from advisor.workbench.causes import Prose
 from advisor.workbench.comparison import compare_sides
 from advisor.workbench.diff import Difference
 from advisor.workbench.diff_views import diff_json, diff_text
-from advisor.workbench.rewording import Prose
 from advisor.workbench.sides import Folders, base_side, load_side
 
 SAMPLE = 16

@@ -14,13 +14,12 @@ from advisor.errors import RequestError, Source, TemplateError, UserError
 from advisor.files import data_dir, read_tree
 from advisor.knowledge.layers import Stack, stack
 from advisor.report.figures import words_of
-from advisor.report.sources import read_source
-from advisor.report.word_file import FILE, read_words
+from advisor.report.word_file import FILE, read_source, read_words
 from advisor.rules.language.model import SUFFIX, Rule, text_of
 from advisor.scenario.settings import STATED
 from advisor.suggest import did_you_mean
 from advisor.workbench.lint.problem import Problem, in_order, problem, problems_of
-from advisor.workbench.lint.rendered import render_problems
+from advisor.workbench.lint.trials import render_problems
 
 if TYPE_CHECKING:
     from jinja2 import nodes
