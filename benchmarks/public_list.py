@@ -3,6 +3,7 @@
     python benchmarks/public_list.py --import FILE.csv --about "source, licence, date"
     python benchmarks/public_list.py               prints Markdown for docs/public-list.md
     python benchmarks/public_list.py --failures 20 with the most downloaded that cannot be sized
+    python benchmarks/public_list.py --experts     what a token reads of known mixtures, by widths
 
 Ends with 1 where a repository that is not packed has other parameters than the list by over 1 %.
 """
@@ -14,11 +15,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 from advisor.errors import UserError
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.models.stored_tensors import Model
+from advisor.reading.public_experts import is_mixture, read_by_widths
 from advisor.reading.public_import import import_list
 from advisor.reading.public_list import FILE, PublicModel, every
 from advisor.reading.public_made import SAME_WITHIN, stored_masks
@@ -82,13 +85,47 @@ def table(rows: list[tuple[PublicModel, str]]) -> Iterator[str]:
     yield f"| **of them exactly** | | **{100 * proved / total:.1f} %** |"
 
 
+def read_exactly(public: PublicModel) -> float:
+    """Count the parameters that a token reads of a mixture by its proved shape; 0: not proved."""
+    model = sized(public)
+    if isinstance(model, str) or any("approximate" in note for note in model.notes):
+        return 0.0
+    moe, counts = model.shape.moe, model.shape.counts
+    if not moe or not counts or not model.shape.described or is_packed(public):
+        return 0.0
+    idle = sum(counts.experts) * (1 - moe.used / moe.experts)
+    return sum(counts.layers) - idle + (counts.output or counts.embedding)
+
+
+def experts() -> Iterator[str]:
+    """Give the lines of a table: the most downloaded proved mixture of each architecture."""
+    best: dict[str, tuple[PublicModel, float, float]] = {}
+    for public in sorted(every(), key=lambda one: -(one.hf_downloads or 0)):
+        if public.architecture in best or not is_mixture(public):
+            continue
+        read = read_by_widths(public, public.parameters_raw or 0)
+        if read and (exact := read_exactly(public)):
+            best[public.architecture] = (public, read, exact)
+    off = sorted(read / exact - 1 for _, read, exact in best.values())
+    half = median(map(abs, off))
+    yield f"{len(off)} architectures: half within {half:.1%}, {off[0]:+.0%} to {off[-1]:+.0%}\n"
+    yield "| repository | of | by widths | exactly | off |\n|---|---:|---:|---:|---:|"
+    for public, read, exact in sorted(best.values(), key=lambda row: row[1] / row[2]):
+        sizes = (f"{size / 1e9:.3g}" for size in (public.parameters_raw or 0, read, exact))
+        yield f"| {public.hf_id} | {' | '.join(sizes)} | {read / exact - 1:+.0%} |"
+
+
 def main() -> int:
     """Do what the flags ask for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--import", dest="source", type=Path)
     parser.add_argument("--about", default="")
     parser.add_argument("--failures", type=int, default=0)
+    parser.add_argument("--experts", action="store_true")
     asked = parser.parse_args()
+    if asked.experts:
+        print(*experts(), sep="\n")
+        return 0
     if asked.source:
         print(import_list(asked.source, BUILT_IN, asked.about))
         BUILT_IN.chmod(0o644)

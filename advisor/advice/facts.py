@@ -150,7 +150,8 @@ def _model(model: Model, scenario: Scenario) -> Pairs:
     yield "model.modality", model.modality
     yield "model.architecture", model.shape.outer_type or model.shape.model_type
     yield "model.parameters", model.parameters
-    yield "model.active_parameters", model.active_parameters
+    if not model.shape.reads_unknown:
+        yield "model.active_parameters", model.active_parameters
     label = model.label_parameters_b
     yield "model.label_parameters", label * 1e9 if label else None
     yield "model.encoder", model.shape.role == "encoder"

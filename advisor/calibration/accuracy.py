@@ -89,6 +89,8 @@ backend, model and format, whoever measured it) or its whole card was held out, 
 fitted again. A known card is one that stayed in the fit with other configurations. *Off by* is the
 error as a share of the measured speed; *within 30 %* counts errors up to that. *Inside* is the
 share inside the 80 % range, which was taken from the other groups. A group is what was held out.
+Of a mixture of experts that no table describes what a token reads is estimated, and the range is
+wider than these ([the public list](public-list.md#what-a-token-reads-of-a-mixture)).
 """
 _STATEMENT = """\
 Structure, priors and filters were chosen with these tables in view, parameters were not: each was

@@ -15,7 +15,6 @@ were checked.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from math import exp, hypot, log
 
 from msgspec.structs import replace
 
@@ -25,7 +24,7 @@ from advisor.estimator.placement import splits_by_layer
 from advisor.estimator.speed_prefill import Reached
 from advisor.estimator.speed_rates import Rate, Speeds, speeds_of
 from advisor.estimator.speed_step import Reads, Step, prompt_s, reads_of, step_time
-from advisor.estimator.speed_tables import Range
+from advisor.estimator.speed_tables import Range, joined_range
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.types import Knowledge
 from advisor.runtimes import runtime_of
@@ -199,6 +198,8 @@ def missing_inputs(scenario: Scenario, knowledge: Knowledge | None = None) -> tu
     missing = []
     if scenario.model.shape.role != "decoder":
         missing.append("calibration of models with an encoder")
+    if scenario.model.shape.reads_unknown:
+        missing.append("model.active_parameters")
     if scenario.gpu.bandwidth_bytes_s is None:
         missing.append("gpu.bandwidth")
     if is_split(scenario) and scenario.ram_bandwidth_bytes_s is None:
@@ -225,11 +226,9 @@ def _with_drafts(scenario: Scenario, speed: Speed, speeds: Speeds, knowledge: Kn
     low, high = spans["mtp" if scenario.mtp else "draft_model"]
     if scenario.mtp and _is_small(scenario, speeds, knowledge):
         low = min(low, spans["mtp_small"][0])
-    plain = speed.decode_tok_s
-    below = hypot(log(plain.estimate / plain.low), log(low))
-    above = hypot(log(plain.high / plain.estimate), log(high))
-    span = Span(plain.estimate * exp(-below), plain.estimate * exp(above))
-    return replace(speed, speculative_tok_s=span)
+    at, one = speed.decode_tok_s, speed.decode_tok_s.estimate
+    least, most = joined_range((at.low / one, at.high / one), (low, high))
+    return replace(speed, speculative_tok_s=Span(one * least, one * most))
 
 
 def _is_small(scenario: Scenario, speeds: Speeds, knowledge: Knowledge) -> bool:
@@ -248,6 +247,7 @@ def _can_decode(scenario: Scenario) -> bool:
         and gpu.bandwidth_bytes_s is not None
         and scenario.model.modality in _GENERATES
         and scenario.model.shape.role == "decoder"
+        and not scenario.model.shape.reads_unknown
         and (scenario.gpus == 1 or split_of(scenario) in _TIMED_SPLITS)
         and not runtime_of(scenario.framework).lacks_graphs(scenario)
         and (scenario.ram_bandwidth_bytes_s is not None or not is_split(scenario))
@@ -276,6 +276,9 @@ def _speed(
     spread = _with_ram(
         scenario, spread, lambda one: step_time(one, speeds.tables, rate, reads, batch)
     )
+    if scenario.model.guesses_experts:
+        evidence = "extrapolated"
+        spread = joined_range(spread, speeds.tables.ranges["experts_estimated"])
     decode = _figure(1 / step.seconds, spread, evidence)
     aggregate = decode if batch == 1 else _figure(batch / step.seconds, spread, evidence)
     measured = speeds.measured.find(scenario, speeds.tables.measured_depth_tokens)
@@ -363,8 +366,7 @@ def _with_ram(scenario: Scenario, spread: Range, time: Callable[[Scenario], Step
         for end in scenario.ram_bandwidth_ends
     )
     seconds = time(scenario).seconds
-    low, high = (seconds / least, seconds / most)
-    return exp(-hypot(log(spread[0]), log(low))), exp(hypot(log(spread[1]), log(high)))
+    return joined_range(spread, (seconds / least, seconds / most))
 
 
 def _widest(speeds: Speeds, names: list[str]) -> Range:

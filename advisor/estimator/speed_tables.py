@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import exp, hypot, log
 
 from msgspec import Struct
 
@@ -20,6 +21,12 @@ _FITTED = "calibration-fitted.yaml"
 _PER_LAYER_S = 1e-3 / 32
 """Overheads of the files are milliseconds per 32 layers."""
 Range = tuple[float, float]
+
+
+def joined_range(one: Range, other: Range) -> Range:
+    """Join two ranges, taken as independent."""
+    below, above = (hypot(log(one[end]), log(other[end])) for end in (0, 1))
+    return exp(-below), exp(above)
 
 
 class Backend(Struct, frozen=True):

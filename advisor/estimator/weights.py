@@ -299,7 +299,7 @@ def _plain(known: _Known, precision: Format) -> Weights:
 
 def _full_width(model: Model, split: ParameterSplit, bits: float) -> Weights:
     size = bits / 8
-    exact = model.shape.counts is not None
+    exact = model.shape.counts is not None and model.shape.described
     return _grouped(
         model,
         embedding=round(split.embedding * size),

@@ -15,6 +15,7 @@ from advisor.models.architectures.unknown import (
     described,
     parts_estimated,
     sections,
+    used_unknown,
 )
 from advisor.models.class_defaults import class_defaults, doubts_of, part_defaults
 from advisor.models.config import count, describe, read_config, read_text
@@ -108,7 +109,8 @@ def _described(text: Keys, text_type: str) -> Shape:
     unread = doubts_of([(text, text_type)])
     loose = 1.0 if unread else cache_loose(arch)
     counts = count(arch, family, 0)
-    return replace(shape, counts=counts, cache_loose=loose, doubts=unread)
+    unknown = used_unknown(text, shape.moe)
+    return replace(shape, counts=counts, cache_loose=loose, doubts=unread, reads_unknown=unknown)
 
 
 def _said(model_type: str, text_type: str) -> str:

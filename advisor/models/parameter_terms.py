@@ -196,8 +196,8 @@ def _experts(a: Arch) -> int:
     return a.moe.experts if a.moe else 0
 
 
-_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
-_USED = (
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+EXPERTS_USED = (
     "num_experts_per_tok",
     "num_experts_per_token",
     "moe_top_k",
@@ -205,7 +205,7 @@ _USED = (
     "moe_k",
     "top_k_experts",
 )
-_WIDTH = ("moe_intermediate_size", "expert_ffn_hidden_size")
+EXPERT_WIDTH = ("moe_intermediate_size", "expert_ffn_hidden_size")
 _SHARED = ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
 _SHARED_WIDTH = (
     "shared_expert_intermediate_size",
@@ -223,16 +223,16 @@ def experts(*, shared: str = "") -> Callable[[Arch], Moe | None]:
     """
 
     def read(a: Arch) -> Moe | None:
-        count = a.keys.uniform(*_EXPERTS)
+        count = a.keys.uniform(*EXPERTS)
         if not count:
             return None
-        used = a.keys.uniform(*_USED)
+        used = a.keys.uniform(*EXPERTS_USED)
         if used is None:
-            raise a.keys.error(f"{_USED[0]} is missing, so active parameters are unknown.")
+            raise a.keys.error(f"{EXPERTS_USED[0]} is missing, so active parameters are unknown.")
         if not 1 <= used <= count:
             text = f"num_experts_per_tok is {used}, but there are {count} experts"
             raise a.keys.error(f"{text}; a token cannot use more or fewer than 1.")
-        width = a.keys.uniform(*_WIDTH) or a.intermediate
+        width = a.keys.uniform(*EXPERT_WIDTH) or a.intermediate
         if not width:
             raise a.keys.error("moe_intermediate_size is missing, so the model cannot be sized.")
         return Moe(count, used, width, _shared_width(a, shared, width))

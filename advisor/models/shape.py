@@ -170,6 +170,8 @@ class Shape(Struct, frozen=True):
     one sentence each."""
     described: bool = True
     """Whether its architecture is; else the cache is an estimate."""
+    reads_unknown: bool = False
+    """Whether nothing tells which share of its experts a token uses."""
     spread: float = 0.0
     """Share by which the parameters may be more or fewer."""
     cache_loose: float = 0.0

@@ -277,3 +277,8 @@ class Model(Struct, frozen=True):
     """The weight files it was read from: exact sizes in the format they hold."""
     notes: tuple[str, ...] = ()
     """What the files say about themselves, one sentence each."""
+
+    @property
+    def guesses_experts(self) -> bool:
+        """Whether it is estimated which part of the weights a token reads."""
+        return self.shape.moe is not None and not self.shape.described and self.stored is None

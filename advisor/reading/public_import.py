@@ -95,7 +95,7 @@ def _checked(rows: Sequence[Mapping[str, str | None]], source: Path) -> list[dic
 
 
 def _strike_estimates(cells: dict[str, str]) -> None:
-    """Take out a number of parameters that was counted nowhere: what the maker's formulas give.
+    """Take out numbers of parameters that were counted nowhere: what the maker's formulas give.
 
     llmfit writes the first where a repository states no count, the second where it counts less
     than half of that (``_estimate_params_from_config`` and ``estimate_params_from_arch`` of its
@@ -103,6 +103,8 @@ def _strike_estimates(cells: dict[str, str]) -> None:
     tells the hidden width where that stands under another key than the list's (``d_model``).
     """
     sizes = {name: int(cells[name] or 0) for name in NUMBERS}
+    if sizes["active_parameters"] == _active_estimate(sizes):
+        cells["active_parameters"] = ""
     stated, layers, vocab = (
         sizes[n] for n in ("parameters_raw", "num_hidden_layers", "vocab_size")
     )
@@ -113,6 +115,13 @@ def _strike_estimates(cells: dict[str, str]) -> None:
         sizes["hidden_size"] = hidden
     if sizes["hidden_size"] and stated in {*_plain_estimates(sizes), _estimate(sizes)}:
         cells["parameters_raw"] = ""
+
+
+def _active_estimate(sizes: Mapping[str, int]) -> int:
+    """Share out a mixture as llmfit does where it knows no better: a twentieth is always read."""
+    stated, experts = sizes["parameters_raw"], sizes["num_experts"] or 1
+    always = int(stated * 0.05)
+    return always + (stated - always) // experts * sizes["active_experts"]
 
 
 def _square_width(stated: int, layers: int, vocab: int) -> int:

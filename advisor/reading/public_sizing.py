@@ -25,6 +25,7 @@ from advisor.models.resolution import known_shape, model_from_record, stored_sha
 from advisor.models.shape import Counts, Shape
 from advisor.models.stored_tensors import Model
 from advisor.reading.public_config import configs_of, own_sizes, plain_config
+from advisor.reading.public_experts import is_mixture, with_experts
 from advisor.reading.public_list import PublicModel, counting, every_named
 from advisor.reading.public_made import (
     MOST_KNOWN,
@@ -187,6 +188,8 @@ def _fit(
         shape = read_config(config, public.hf_id, whole=False)
     except UserError:
         return None
+    if shape.moe is None and is_mixture(public):
+        return None
     if shape.counts is None and shape.outer_type:
         shape = replace(shape, counts=_text_counts(public, shape))
     total = shape.counts.total if shape.counts else 0
@@ -253,8 +256,10 @@ def _undescribed(public: PublicModel, why: str, knowledge: Knowledge) -> Model:
         shape, most = attending(public), "that of full attention in every layer."
     else:
         shape, most = most_caching(public), f"what {MOST_KNOWN} keep."
-    model = own(public, shape, None, stated, public.active_parameters or stated)
-    return listed(public, _as_named(public, model), (note + most,))
+    shape, reads = with_experts(public, shape, stated)
+    active = shape.counts.active if shape.counts else stated
+    model = own(public, shape, None, stated, active)
+    return listed(public, _as_named(public, model), (note + most + reads,))
 
 
 def _estimated(public: PublicModel, why: str) -> Model:

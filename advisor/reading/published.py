@@ -24,6 +24,7 @@ _UNNAMED: Final = re.compile(
 """Words that say that weights are packed, and not in which format."""
 _SIXTEEN: Final = frozenset({"BF16", "FP16"})
 _SIZE: Final = re.compile(r"(?<![a-z0-9.])(\d+(?:[._]\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
+_ACTIVE: Final = re.compile(r"(?<![a-z0-9])a(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
 _UNITS: Final = {"b": 1e9, "m": 1e6}
 ROUNDED: Final = 0.12
 """How far the size in a name lies from what it rounds."""
@@ -72,6 +73,12 @@ def sizes_said(name: str) -> Sequence[float]:
         float(number.replace("_", ".")) * _UNITS[unit.lower()]
         for number, unit in _SIZE.findall(name)
     ]
+
+
+def active_said(name: str) -> float | None:
+    """Give the active parameters that a name says: ``A3B``."""
+    found = _ACTIVE.search(name)
+    return float(found[1]) * _UNITS[found[2].lower()] if found else None
 
 
 def published_format(public: PublicModel) -> str | None:

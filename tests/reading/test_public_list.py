@@ -220,3 +220,17 @@ def test_a_number_that_its_makers_formula_gives_is_not_taken_over(
     found = exact("me/opt-8B")
     assert found is not None
     assert (found.parameters_raw, found.hidden_size) == kept
+
+
+@pytest.mark.parametrize(
+    ("stated", "kept"), [(3_334_220_729, None), (3_300_000_000, 3_300_000_000)]
+)
+def test_active_parameters_are_taken_over_where_no_formula_gives_them(
+    own: Path, tmp_path: Path, stated: int, kept: int | None
+) -> None:
+    sizes = {"parameters_raw": 30_484_303_872, "num_experts": 128, "active_experts": 8}
+    one = row("me/moe-30B", **sizes, active_parameters=stated)
+    import_list(written(tmp_path / "l.csv", one), own, "a test")
+    found = exact("me/moe-30B")
+    assert found is not None
+    assert found.active_parameters == kept

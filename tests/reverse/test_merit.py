@@ -73,7 +73,8 @@ def test_a_format_is_lossy_only_where_memory_asks_for_it(card: str) -> None:
         loss = row.answer.loss_percent or 0.0
         if loss > little:
             named = Settings(precisions=("Q4_K_M",), use="chat")
-            family = ModelFilter(family=row.answer.scenario.model.family)
+            model = row.answer.scenario.model
+            family = ModelFilter(family=model.family if model.origin == "knowledge" else None)
             again = models_for(card, named, family, knowledge())[1]
             fits = [r for r in again.rows if r.answer.scenario.model == row.answer.scenario.model]
             slow = [standing(r, again)[0] for r in fits]

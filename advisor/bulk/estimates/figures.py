@@ -183,7 +183,8 @@ def _estimated(name: object, request: Request, knowledge: Knowledge) -> LineDoc:
 
 
 def _parameters(model: Model) -> ParametersDoc:
-    return ParametersDoc(model.parameters, model.active_parameters, model.vision_parameters)
+    active = None if model.shape.reads_unknown else model.active_parameters
+    return ParametersDoc(model.parameters, active, model.vision_parameters)
 
 
 def _as_stored(scenario: Scenario) -> Scenario:

@@ -24,6 +24,9 @@ from advisor.models.class_defaults import keeps_nothing
 from advisor.models.config_keys import Keys
 from advisor.models.layer_patterns import experts_after, sparse_steps, stated_window
 from advisor.models.parameter_terms import (
+    EXPERT_WIDTH,
+    EXPERTS,
+    EXPERTS_USED,
     all_bias,
     experts,
     gated_expert,
@@ -174,7 +177,14 @@ def _moe(a: Arch) -> Moe | None:
         found = experts(shared="width")(a)
         return found if found is None or found.shared_width else experts(shared="count")(a)
     except SourceFileError:
-        return None
+        count, width = a.keys.uniform(*EXPERTS), a.keys.uniform(*EXPERT_WIDTH)
+        unstated = a.keys.uniform(*EXPERTS_USED) is None
+        return Moe(count, count, width) if count and width and unstated else None
+
+
+def used_unknown(keys: Keys, moe: Moe | None) -> bool:
+    """Whether a config tells how many experts there are, and not how many a token uses."""
+    return moe is not None and moe.experts > 1 and keys.uniform(*EXPERTS_USED) is None
 
 
 def _state(a: Arch) -> Recurrent:
