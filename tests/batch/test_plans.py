@@ -94,6 +94,21 @@ def test_long_contexts_are_kept_where_the_plan_says_so(tmp_path: Path) -> None:
     assert loaded(tmp_path, f"{text}beyond_trained: yes").scenarios == 2
 
 
+@pytest.mark.parametrize(
+    ("stated", "contexts"),
+    [
+        ("popular", [4096, 8192]),
+        ("[popular, 16k]", [4096, 8192, 16384]),
+        ("{include: [popular, 2048], exclude: [8192]}", [4096, 2048]),
+    ],
+)
+def test_contexts_take_presets_as_cards_do(
+    tmp_path: Path, stated: str, contexts: list[int]
+) -> None:
+    text = f"gpus: RTX 4090\nmodels: phi-4\nformats: Q4_K_M\ncontexts: {stated}"
+    assert values(loaded(tmp_path, text), "context") == contexts
+
+
 def test_blocks_that_overlap_give_each_scenario_once(tmp_path: Path) -> None:
     one = "{gpus: [RTX 4090, RTX 4080], models: [llama-3-8b], formats: [Q4_K_M]}"
     other = "{gpus: [RTX 4090, RTX 3090], models: [llama-3-8b, phi-4], formats: [Q4_K_M]}"
@@ -205,6 +220,7 @@ colour: red
         ("blocks: []", "list of mappings"),
         ("blocks: [{gpus: RTX 4090, models: phi-4}]\ncontexts: 4096", "beside 'blocks'"),
         ("gpus: RTX 4090\nmodels: phi-4\nformats: [{family: x}]", "names, not filters"),
+        ("gpus: RTX 4090\nmodels: phi-4\ncontexts: popula", "Did you mean 'popular'"),
         ("gpus: Apple M5\nmodels: phi-4", "several memory sizes"),
         ("gpus: 2x RTX 3090\nmodels: phi-4\ngpu_counts: [1, 2]", "and so does gpu_counts"),
     ],

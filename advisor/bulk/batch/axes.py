@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from advisor.bulk.batch.canonical import absolute, card_name
-from advisor.errors import RequestError, UserError, as_sentence
+from advisor.errors import RequestError, UserError, as_sentence, raise_problems
 from advisor.knowledge import names
 from advisor.knowledge.field_kinds import is_date
 from advisor.knowledge.types import Gpu, Knowledge, ModelRecord
@@ -18,6 +18,7 @@ from advisor.models.stored_tensors import Model
 from advisor.reading.cards import find_cards
 from advisor.scenario.asked_model import find_model_named
 from advisor.scenario.choices import formats_named
+from advisor.scenario.settings import number_problems, request_from
 from advisor.units import UnitError, parse_quantity, parse_size_as_sold
 from advisor.yamlfile import Node
 
@@ -159,12 +160,12 @@ class Axis(Struct, Generic[T], frozen=True):
     """How one list of a plan is read."""
 
     kind: str
-    """``gpus``, ``models``, ``formats``, ``frameworks``: the key in the plan and in presets."""
+    """``gpus``, ``models``, ``formats``, ``contexts``: the key in the plan and in presets."""
     named: Callable[[str], T]
     every: Callable[[], Iterable[T]]
-    text: Callable[[T], str]
-    conditions: Mapping[str, Callable[[Node, Collector], Condition]]
-    value: Callable[[T, str], object]
+    text: Callable[[T], str] = str
+    conditions: Mapping[str, Callable[[Node, Collector], Condition]] = {}
+    value: Callable[[T, str], object] = lambda _one, _key: None
     """The figure of one entry that a condition of this name looks at."""
 
 
@@ -271,9 +272,6 @@ def format_axis(knowledge: Knowledge) -> Axis[str]:
         kind="formats",
         named=lambda text: _format(text, knowledge),
         every=lambda: (f.name for f in knowledge.formats.values() if f.offered),
-        text=str,
-        conditions={},
-        value=lambda _name, _key: None,
     )
 
 
@@ -291,9 +289,6 @@ def framework_axis(knowledge: Knowledge) -> Axis[str]:
         kind="frameworks",
         named=lambda text: names.find_framework(knowledge, text).name,
         every=lambda: (f.name for f in knowledge.frameworks.values() if f.sized),
-        text=str,
-        conditions={},
-        value=lambda _name, _key: None,
     )
 
 
@@ -303,10 +298,23 @@ def kv_axis(knowledge: Knowledge) -> Axis[str]:
         kind="kv_cache",
         named=lambda text: names.find_kv_type(knowledge, text).name,
         every=lambda: iter(knowledge.kv_types),
-        text=str,
-        conditions={},
-        value=lambda _name, _key: None,
     )
+
+
+def count_axis(kind: str, of: str) -> Axis[int]:
+    """Whole numbers of a setting of a request."""
+    return Axis(
+        kind=kind,
+        named=lambda text: _count(of, text),
+        every=tuple,
+    )
+
+
+def _count(of: str, text: str) -> int:
+    request = request_from({of: text})
+    raise_problems(number_problems(request))
+    found: int = getattr(request, of)
+    return found
 
 
 def refuse(bad: UserError, node: Node, problems: Collector, near: str = "") -> None:

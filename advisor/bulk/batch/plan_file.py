@@ -19,6 +19,7 @@ from advisor.bulk.batch.axes import (
     Choice,
     Reader,
     T,
+    count_axis,
     format_axis,
     framework_axis,
     gpu_axis,
@@ -202,10 +203,10 @@ class _Blocks(Struct, frozen=True):
             models=self._chosen(model_axis(known), fields),
             formats=self._chosen(format_axis(known), fields),
             frameworks=self._chosen(framework_axis(known), fields),
-            contexts=self._counts("contexts", "context", fields),
-            batch=self._counts("batch", "batch", fields),
+            contexts=self._chosen(count_axis("contexts", "context"), fields),
+            batch=self._chosen(count_axis("batch", "batch"), fields),
             kv_cache=self._chosen(kv_axis(known), fields),
-            gpu_counts=self._counts("gpu_counts", "gpus", fields),
+            gpu_counts=self._chosen(count_axis("gpu_counts", "gpus"), fields),
             prefer=self._prefer(fields),
             fixed=self._fixed(fields),
             beyond_trained=fields.flag("beyond_trained"),
@@ -214,7 +215,7 @@ class _Blocks(Struct, frozen=True):
     def look_up(self, fields: Fields, kind: str) -> None:
         """Look up the names of one list."""
         if kind == "contexts":
-            self._counts(kind, "context", fields)
+            self._chosen(count_axis(kind, "context"), fields)
         elif kind == "gpus":
             self._chosen(gpu_axis(self.knowledge), fields)
         elif kind == "models":
@@ -236,31 +237,6 @@ class _Blocks(Struct, frozen=True):
         if node is None:
             return ()
         return tuple(Reader(axis, self.presets.get(axis.kind, {}), self.problems).select(node))
-
-    def _counts(self, key: str, of: str, fields: Fields) -> tuple[int, ...]:
-        """Read whole numbers, each once, in the order given."""
-        found: dict[int, None] = {}
-        for node in self._entries(key, fields):
-            try:
-                request = request_from({of: node.plain()})
-                raise_problems(number_problems(request))
-            except UserError as bad:
-                refuse(bad, node, self.problems)
-                continue
-            found[getattr(request, of)] = None
-        return tuple(found)
-
-    def _entries(self, key: str, fields: Fields) -> Sequence[Node]:
-        node = fields.node(key)
-        if node is None:
-            return ()
-        preset = self.presets.get(key, {}).get(node.text.strip().casefold())
-        if preset and isinstance(preset.value, Mapping):
-            node = preset.value["include"]
-        found = node.value if isinstance(node.value, list) else [node]
-        if not found:
-            self.problems.add(f"'{key}' is empty.", fields.at(key))
-        return found
 
     def _prefer(self, fields: Fields) -> tuple[str, ...]:
         words = fields.words("prefer")
