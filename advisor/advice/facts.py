@@ -178,7 +178,7 @@ def _weights(base: Base) -> Pairs:
     yield "weights.bits_per_weight", _rounded(memory.bits_per_weight)
     yield "weights.quality_loss", quality_loss(scenario)
     yield "weights.exam_loss", exam_loss(scenario)
-    published = scenario.model.native_formats
+    published = () if scenario.model.native_inherited else scenario.model.native_formats
     yield "weights.published", published[0] if published else None
     yield "weights.as_published", support.is_published(scenario.precision, scenario.model)
     yield (

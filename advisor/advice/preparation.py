@@ -228,19 +228,21 @@ def published_warnings(request: Request, scenario: Scenario) -> Iterator[str]:
             yield usual_said(scenario)
         return
     published = model.held_format or model.native_formats[0].partition("_")[0]
-    if support.is_published(precision, model) or precision.name == model.held_format:
-        yield f"{model.name} is published in {published}, so that is what is sized."
-    else:
-        yield (
-            f"{model.name} is published in {published}, which does not run here; "
-            f"{precision.name} is sized instead."
+    said = f"{model.name} is published in {published}"
+    if model.native_inherited:
+        said = (
+            f"The published format of {model.name} is not known, that of its shape is {published}"
         )
+    if support.is_published(precision, model) or precision.name == model.held_format:
+        yield f"{said}, so that is what is sized."
+    else:
+        yield f"{said}, which does not run here; {precision.name} is sized instead."
 
 
 def usual_said(scenario: Scenario) -> str:
     """Say where the format comes from that nobody stated."""
     name, precision = scenario.framework.name, scenario.precision.name
-    if scenario.own_dtype and scenario.model.origin == "list":
+    if scenario.own_dtype and scenario.model.origin == "list" and not scenario.model.native_dtype:
         return "No precision is stated, and the public list names none: 16 bits are assumed."
     if scenario.own_dtype:
         return f"No precision is stated: {name} takes the 16 bits published."

@@ -318,6 +318,7 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
     bits = (model.held_bits if own else None) or bits
     size, full = bits / 8, _PLAIN_BITS / 8
     beside = (precision.beside_experts if any(split.experts) else None) or bits
+    tables = (precision.beside_experts or _PLAIN_BITS) / 8
     known: dict[tuple[int, int, int], int] = {}
     layers = []
     keeps = precision.keeps if model.shape.recurrent and not own else ()
@@ -332,7 +333,7 @@ def _quantised(model: Model, split: ParameterSplit, precision: Format, bits: flo
         model,
         embedding=round(split.embedding * (size if family in _EVERYTHING else full)),
         output=round(split.output * (size if family in _HEAD_TOO | _EVERYTHING else full)),
-        lookup=round(split.lookup * (size if family in _EVERYTHING else full)),
+        lookup=round(split.lookup * (size if family in _EVERYTHING else tables)),
         other=round(split.other * full),
         layers=layers,
         experts=_times(split.experts, size),

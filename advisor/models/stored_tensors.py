@@ -264,6 +264,8 @@ class Model(Struct, frozen=True):
     """Repositories that belong to it, as in its record."""
     native_formats: tuple[str, ...] = ()
     """Weight formats that hold exactly what was released, where that is less than 16 bits."""
+    native_inherited: bool = False
+    """Whether those are of the model that has its shape, and no source tells its own."""
     held_format: str | None = None
     """The weight format that its repository holds, where it is a packed copy of a model."""
     held_bits: float | None = None

@@ -19,6 +19,8 @@ _MATRICES: Final = 3
 _MOST_BESIDE: Final = 0.15
 """Of what the widths make a token read: so much of the other parameters is taken to be read too
 (dense layers, shared experts, gates). The rest is taken for towers, tables and heads that draft."""
+_LEAST_TABLES: Final = 0.05
+"""Of the parameters: so much that is neither read nor has room in experts is looked up."""
 _DENSE_WITHIN: Final = 1.4
 _NEVER_DENSE: Final = 3.0
 """Times what a dense model of its widths has: more is not feed-forward width or towers alone."""
@@ -54,11 +56,15 @@ def with_experts(public: PublicModel, shape: Shape, stated: int) -> tuple[Shape,
         return replace(shape, reads_unknown=True), _UNKNOWN
     matrix = min(shape.vocab * shape.hidden, stated // 4)
     idle = 1 - used / experts
-    layers = stated - 2 * matrix
-    routed = round(min(max(stated - matrix - read, 0) / idle, layers))
+    unread = max(stated - matrix - read, 0)
+    room = _room(public) or stated
+    tables = round(max(unread - room * idle, 0))
+    tables = tables if tables > _LEAST_TABLES * stated else 0
+    layers = stated - 2 * matrix - tables
+    routed = round(min((unread - tables) / idle, layers))
     counts = Counts(
         total=stated,
-        active=stated - round(routed * idle),
+        active=stated - tables - round(routed * idle),
         vision=0,
         embedding=matrix,
         output=matrix,
@@ -68,7 +74,14 @@ def with_experts(public: PublicModel, shape: Shape, stated: int) -> tuple[Shape,
     width = public.moe_intermediate_size or shape.intermediate
     shared = public.shared_expert_intermediate_size or 0
     moe = Moe(experts, used, width, shared)
-    return replace(shape, moe=moe, ffn_kinds="E" * shape.layers, counts=counts), told
+    kinds = "E" * shape.layers
+    return replace(shape, moe=moe, ffn_kinds=kinds, counts=counts, lookup=tables), told
+
+
+def _room(public: PublicModel) -> int:
+    """Count the experts of all layers; 0 where the widths are not stated."""
+    width = _MATRICES * (public.hidden_size or 0) * (public.moe_intermediate_size or 0)
+    return (public.num_experts or 0) * (public.num_hidden_layers or 0) * width
 
 
 def _read(public: PublicModel, stated: int) -> tuple[float, str]:
@@ -89,8 +102,8 @@ def read_by_widths(public: PublicModel, stated: int) -> float:
     As many layers have experts as the parameters have room for.
     """
     layers, hidden = public.num_hidden_layers or 0, public.hidden_size or 0
-    width, experts = public.moe_intermediate_size or 0, public.num_experts or 0
-    each = experts * _MATRICES * hidden * width
+    experts = public.num_experts or 0
+    each = _room(public) // max(layers, 1)
     if not layers or not public.num_attention_heads or not 0 < each < stated:
         return 0.0
     matrix = (public.vocab_size or 0) * hidden

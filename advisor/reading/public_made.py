@@ -24,6 +24,7 @@ from advisor.reading.published import (
     is_packed,
     published_format,
     says_sixteen_bits,
+    sourced_format,
     unpacked_name,
 )
 
@@ -120,7 +121,7 @@ def listed(public: PublicModel, model: Model, notes: tuple[str, ...], told: str 
         notes += (f"{public.hf_id} holds packed weights in a form that has no name here.",)
     if has_gguf(public):
         told += f" {_GGUF}"
-    plain = is_packed(public) or says_sixteen_bits(public)
+    model = _published(public, model)
     return replace(
         model,
         name=unpacked_name(public.name) if has_gguf(public) else public.name,
@@ -128,13 +129,27 @@ def listed(public: PublicModel, model: Model, notes: tuple[str, ...], told: str 
         modality="embedding" if public.modality == "embedding" else model.modality,
         licence=public.license or None,
         released=public.release_date or None,
-        native_formats=() if plain else model.native_formats,
-        native_dtype=PACKED if is_packed(public) else (None if plain else model.native_dtype),
         held_format=held,
         sized_as=told,
         origin="list",
         notes=notes,
     )
+
+
+_SIXTEEN: Final = {"BF16": "bfloat16", "FP16": "float16"}
+
+
+def _published(public: PublicModel, model: Model) -> Model:
+    """Give the format that a source says, else that of the model of its shape, as such."""
+    formats, dtype, found = model.native_formats, model.native_dtype, sourced_format(public.hf_id)
+    if is_packed(public) or says_sixteen_bits(public):
+        formats, dtype = (), PACKED if is_packed(public) else None
+    elif found in _SIXTEEN:
+        formats, dtype = (), _SIXTEEN[found]
+    elif found and found not in formats:
+        formats = (found,)
+    inherited = bool(formats) and found is None
+    return replace(model, native_formats=formats, native_dtype=dtype, native_inherited=inherited)
 
 
 def refused(public: PublicModel, why: str) -> RequestError:

@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
+from advisor.files import data_dir
 from advisor.reading.format_patterns import GGUF_TYPE, PLAIN, FormatSaid, said_in
 from advisor.reading.public_list import PublicModel, bare_key, beginning, exact
 
 GGUF_DEFAULT: Final = "Q4_K_M"
 """What llama.cpp takes of a GGUF repository where no file is named (its common/arg.cpp)."""
+FILE: Final = "published_formats.tsv"
 _DRAFTS: Final = re.compile("dspark|eagle|dflash|mtp|medusa|draft|speculator", re.IGNORECASE)
 _UNNAMED: Final = re.compile(
     r"(?<![a-z])(gguf|mlx|onnx|ov|exl|exl[23]|hqq|aqlm|quip|bnb|quantized|quant|optiq|oq\d|torchao|fp[48]"
@@ -89,6 +91,19 @@ def published_format(public: PublicModel) -> str | None:
     if has_gguf(public):
         return GGUF_DEFAULT
     return None if said in PLAIN or _OPEN.fullmatch(said) or "bpw" in said else said
+
+
+@cache
+def _sourced() -> Mapping[str, str]:
+    """Read which repositories a source says the published format of."""
+    lines = (data_dir("knowledge") / FILE).read_text("utf-8").splitlines()
+    rows = (line.split("\t") for line in lines if line and not line.startswith("#"))
+    return {repository: name for repository, name, _, _ in rows}
+
+
+def sourced_format(hf_id: str) -> str | None:
+    """Give the format that a source says a repository is published in; None: none was found."""
+    return _sourced().get(hf_id)
 
 
 def has_gguf(public: PublicModel) -> bool:

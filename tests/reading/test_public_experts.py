@@ -127,6 +127,17 @@ def test_no_speed_is_given_where_the_share_is_not_described(changed: dict[str, o
     assert "Which share of its experts a token uses is not described" in model.notes[0]
 
 
+def test_what_has_no_room_in_experts_is_looked_up() -> None:
+    """DeepSeek states 196 billion in tables of n-grams, beside 552 billion of the model itself."""
+    model = model_of(listed("deepseek-ai/DeepSeek-V4.1-Flash"), load_knowledge())
+    assert model.shape.lookup == pytest.approx(196e9, rel=0.15)
+    assert model.active_parameters == pytest.approx(16e9, rel=0.1)
+    request = Request(gpu="8x H200", model=model.hf_id, framework="vLLM", precision="FP4+FP8")
+    memory = estimate_request(request, load_knowledge()).memory
+    assert memory
+    assert memory.weights_bytes == pytest.approx(527e9, rel=0.08)
+
+
 def test_a_report_says_that_the_share_is_unknown(capsys: Capture) -> None:
     hf_id = "baidu/ERNIE-4.5-VL-28B-A3B-PT"
     told = advise(capsys, gpu="RTX PRO 6000", model=hf_id, precision="bf16").out

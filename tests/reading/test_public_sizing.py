@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from advisor.models.stored_tensors import Model
 from advisor.reading.public_list import FILE, PublicModel, exact
 from advisor.reading.public_made import SAME_WITHIN, most_caching
 from advisor.reading.public_sizing import model_of
+from advisor.reading.published import FILE as SOURCES
 from advisor.reading.published import is_packed, published_format, unpacked_name
 from advisor.reverse import CardFilter, Settings, gpus_for
 from advisor.scenario.asked_model import find_model_named
@@ -136,6 +138,62 @@ def test_a_copy_is_sized_as_its_base_under_its_own_name(hf_id: str, base: str) -
 )
 def test_the_published_format_is_read_from_name_and_list(hf_id: str, held: str | None) -> None:
     assert published_format(listed(hf_id)) == held
+
+
+SOURCED = [
+    line.split("\t")
+    for line in (data_dir("knowledge") / SOURCES).read_text("ascii").splitlines()
+    if not line.startswith("#")
+]
+
+
+def test_published_formats_have_a_source_and_are_not_said_elsewhere() -> None:
+    knowledge = load_knowledge()
+    records = {record.hf_id for record in knowledge.models.values()}
+    names = [line[0] for line in SOURCED]
+    assert names == sorted(set(names), key=str.lower)
+    for name, format_name, source, seen in SOURCED:
+        public = listed(name)
+        assert public.hf_id == name
+        assert name not in records
+        assert not is_packed(public), "its name says it"
+        assert format_name in knowledge.formats
+        assert source.startswith("https://")
+        assert date.fromisoformat(seen)
+
+
+@pytest.mark.parametrize(
+    ("hf_id", "formats", "inherited"),
+    [
+        ("moonshotai/Kimi-K2-Thinking", ("INT4 (experts)",), False),
+        ("zai-org/GLM-5.3", ("FP8",), False),
+        ("tencent/Hy3", (), False),
+        ("zai-org/GLM-5.3-BF16", (), False),
+        ("deepseek-ai/DeepSeek-V4-Flash-Base", ("FP8",), False),
+        ("deepseek-ai/DeepSeek-V4-Pro-Base", ("FP4+FP8",), True),
+    ],
+)
+def test_the_published_format_is_that_of_a_source_else_of_the_shape(
+    hf_id: str, formats: tuple[str, ...], *, inherited: bool
+) -> None:
+    model = sized(listed(hf_id))
+    assert isinstance(model, Model)
+    assert (model.native_formats, model.native_inherited) == (formats, inherited)
+
+
+@pytest.mark.parametrize(
+    ("hf_id", "told"),
+    [
+        ("moonshotai/Kimi-K2-Thinking", "is published in INT4 (experts), so that is what is sized"),
+        ("tencent/Hy3", "vLLM takes the 16 bits published"),
+        ("deepseek-ai/DeepSeek-V4-Pro-Base", "The published format of DeepSeek-V4-Pro-Base is not"),
+    ],
+)
+def test_a_report_says_whether_the_published_format_is_known(
+    hf_id: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = run(capsys, "advise", "--gpu", "8x H200", "--model", hf_id, "--framework", "vllm")
+    assert told in " ".join(outcome.out.split())
 
 
 def test_published_formats_are_formats_here() -> None:
