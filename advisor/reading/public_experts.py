@@ -19,7 +19,7 @@ _MATRICES: Final = 3
 _MOST_BESIDE: Final = 0.15
 """Of what the widths make a token read: so much of the other parameters is taken to be read too
 (dense layers, shared experts, gates). The rest is taken for towers, tables and heads that draft."""
-_LEAST_TABLES: Final = 0.05
+_LEAST_TABLES: Final = 0.2
 """Of the parameters: so much that is neither read nor has room in experts is looked up."""
 _DENSE_WITHIN: Final = 1.4
 _NEVER_DENSE: Final = 3.0
