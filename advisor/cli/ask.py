@@ -12,12 +12,14 @@ from msgspec.structs import fields
 from advisor.cli.advise import Format, advise
 from advisor.cli.options import Length, Output
 from advisor.cli.own_files import takes_folders
+from advisor.cli.own_settings import TAKEN, standing, stated_here
 from advisor.cli.reverse import Form, GivenCards, GivenModels, gpus_for, models_for
 from advisor.errors import RequestError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import OwnFiles, Stack
 from advisor.knowledge.merit import use_said
-from advisor.reading.sentences import Read, read_sentence
+from advisor.reading.question import Read
+from advisor.reading.sentences import read_sentence
 from advisor.scenario.settings import FLAGS, KEYS, SETTINGS, WITH_UNITS
 from advisor.units import shell_word
 
@@ -44,11 +46,13 @@ def ask(
 ) -> None:
     """Answer a question in plain words: how it was read, as flags of advise, then the report.
 
-    The words decide, not a language model: the same sentence is always read in the same way.
+    The words decide, not a language model: the same sentence is always read in the same way. Where
+    it names no card, the one of your settings is meant.
 
     Example: advisor ask "llama 3 8b with 32k context on a 4090"
     """
-    read = read_sentence(" ".join(sentence), load_knowledge(own.knowledge))
+    knowledge, own_card = load_knowledge(own.knowledge), "gpu" in stated_here()
+    read = read_sentence(" ".join(sentence), knowledge, own_card=own_card)
     if read.asks != "advise":
         _list(read, format_.value, output, own.knowledge)
         return
@@ -92,9 +96,11 @@ def _list(read: Read, form: str, output: Path | None, knowledge: Stack) -> None:
         else:
             read.left.append(f"{key.replace('_', '-')} {value}")
     _take_use(read, taken)
-    _show(read, f"{read.asks} {_as_flags(taken)}", aside=form != "text")
+    _show(read, f"{read.asks} {_as_flags(taken)}".rstrip(), aside=form != "text")
     if "precision" in taken:
         taken["precision"] = [taken["precision"]]
+    names = ("for_" if key == "for" else key for key in TAKEN[read.asks])
+    taken |= standing(n for n in names if n in kind.__struct_fields__ and n not in taken)
     written = Form.table if form == "text" else Form.json
     usual = {one.name: one.default for one in fields(kind)}
     answer = models_for if read.asks == "models-for" else gpus_for
@@ -121,4 +127,4 @@ def _values(read: Read) -> dict[str, object]:
     for key, value in read.settings.items():
         setting = WITH_UNITS.get(key) or SETTINGS[key]
         values[setting.typed_name] = value if setting.kind == "whole" else str(value)
-    return values
+    return values | standing(name for name, value in values.items() if value is None)

@@ -21,7 +21,8 @@ from advisor.cli.options import (
     adds_to_request,
 )
 from advisor.cli.own_files import takes_own_files
-from advisor.cli.report_output import width_of, write
+from advisor.cli.own_settings import standing, stated_here
+from advisor.cli.report_output import named, width_of, write
 from advisor.errors import RequestError, raise_problems
 from advisor.knowledge.layers import OwnFiles, Stack
 from advisor.reading.log_file import read_log
@@ -79,6 +80,7 @@ def diagnose(
 
     It knows lines of llama.cpp, Ollama, vLLM, SGLang, TGI and PyTorch, and the tables of
     nvidia-smi and rocm-smi. What the log does not tell is given as for advise, and counts first.
+    Where neither names a card, the one of your settings is taken.
 
     Example: advisor diagnose server.log --gpu "RTX 3090"
     """
@@ -87,9 +89,14 @@ def diagnose(
         raise RequestError("no log is named", hint="Name a file, or send one to standard input.")
     advisor = Advisor.with_files(own)
     lines, shown = read_log(log, sys.stdin.buffer), _named(log)
+    own_card = str(one.value) if (one := stated_here().get("gpu")) else ""
     made, missing = answer_log(
-        lines, asked.request, advisor, knowledge=own.knowledge, templates=own.templates, shown=shown
-    )
+        lines, asked.request, advisor, knowledge=own.knowledge, templates=own.templates,
+        shown=shown, own_card=own_card,
+    )  # fmt: skip
+    if made.advice and not asked.request.gpu and made.settings.get("gpu") == own_card:
+        standing(["gpu"])
+        named(made.advice)
     with spoken(own.templates):
         write(_written(made, format_, LENGTHS[length], output, own.templates), output)
     raise_problems(missing)

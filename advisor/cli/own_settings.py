@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -265,7 +265,22 @@ def _as_typed(key: str, value: object, place: Source) -> str:
 
 # ---- of the command that runs
 
-_used: ContextVar[Settings | None] = ContextVar("used", default=None)
+_stated: ContextVar[Settings] = ContextVar("stated", default={})  # noqa: B039  never changed
+_used: ContextVar[dict[str, Stated] | None] = ContextVar("used", default=None)
+
+
+def stated_here() -> Settings:
+    """Give the settings of the user, used by the command that runs or not."""
+    return _stated.get()
+
+
+def standing(names: Iterable[str]) -> dict[str, str]:
+    """Give what stands for these parameters; the answer then names it as used."""
+    stated, keys = _stated.get(), {name: name.rstrip("_") for name in names}
+    found = {name: stated[key] for name, key in keys.items() if key in stated}
+    if (used := _used.get()) is not None:
+        used |= {keys[name]: one for name, one in found.items()}
+    return {name: str(one.value) for name, one in found.items()}
 
 
 @contextmanager
@@ -279,7 +294,7 @@ def naming(context: Any) -> Iterator[None]:
         for k, flag in flags.items()
         if getattr(source(flag), "name", "") == "DEFAULT_MAP"
     }
-    before = _used.set(used)
+    before, all_before = _used.set(used), _stated.set(stated)
     try:
         yield
     except UserError:
@@ -289,6 +304,7 @@ def naming(context: Any) -> Iterator[None]:
         raise
     finally:
         _used.reset(before)
+        _stated.reset(all_before)
 
 
 def used_settings() -> Sequence[str]:

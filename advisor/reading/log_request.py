@@ -12,7 +12,7 @@ from advisor.knowledge.cards import TOGETHER
 from advisor.knowledge.names import find_format_candidates, find_framework
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.stored_tensors import Model
-from advisor.reading.cards import find_gpu
+from advisor.reading.cards import find_cards, find_gpu
 from advisor.reading.known_models import ModelRead
 from advisor.reading.logs import Log
 from advisor.reading.model_names import read_model
@@ -142,6 +142,15 @@ def _card(log: Log, device: str, printed: str, knowledge: Knowledge) -> str:
         if _has(card, shown):
             return text
     return ""
+
+
+def may_be(text: str, log: Log, knowledge: Knowledge) -> bool:
+    """Whether the memory that a log shows may be that of these cards."""
+    try:
+        card = find_cards(knowledge, text).gpu
+    except RequestError:
+        return False
+    return all(_has(card, log.capacity(device)) for device in (*log.cards, "0"))
 
 
 def _has(card: Gpu, shown: float | None) -> bool:

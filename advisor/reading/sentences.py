@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
-
-from msgspec import Struct, field
 
 from advisor.errors import RequestError
 from advisor.knowledge import names
@@ -25,6 +22,7 @@ from advisor.reading.name_match import names_family
 from advisor.reading.name_parts import SIZE
 from advisor.reading.name_parts import words as name_words
 from advisor.reading.public_list import find_public
+from advisor.reading.question import Read, command_for, means_own
 from advisor.reading.sentence_cards import (
     EXAMPLE,
     assume_card,
@@ -42,27 +40,10 @@ from advisor.reading.sentence_numbers import (
     read_numbers,
     read_wishes,
 )
-from advisor.units import shell_word
 
 _LONGEST_NAME = 8  # words; no card or model has more
 _MODEL_WAS = "|model|"  # what stands where the model was taken out
 _TRAINS = re.compile(r"\bfine[\s-]?tun(?:e|ing)\b|\btrain(?:ing)?\b", re.IGNORECASE)
-_ON_CPU = re.compile(r"\bcpu[\s-]only\b|\b(?:on|with)\s+(?:a\s+|the\s+|my\s+)?cpu\b", re.IGNORECASE)
-_ELSEWHERE = (
-    r"welche\w*|wie\s?viele?|beste\w*|quel(?:le)?s?|combien|meilleure?s?|qu[e\u00e9]|cu[a\u00e1]l(?:es)?"
-    r"|cu[a\u00e1]nt[ao]s?|mejor|quale|quanta|\u0447\u0442\u043e|\u043a\u0430\u043a\w+|\u0441\u043a\u043e\u043b\u044c\u043a\u043e"
-)
-"""What asks in German, French, Spanish, Italian and Russian."""
-_ASKS_MODELS = re.compile(
-    r"\b(?:what|which|best|good|biggest|largest|smartest|strongest|fastest|recommend\w*|suggest\w*"
-    rf"|any|{_ELSEWHERE})\b",
-    re.IGNORECASE,
-)
-_ASKS_CARDS = re.compile(
-    r"\b(?:what|which|best|cheapest|smallest|fastest|minimum|how\s+much|recommend\w*|suggest\w*|need"
-    rf"|buy|required?|requirements?|hardware|{_ELSEWHERE})\b",
-    re.IGNORECASE,
-)
 _BESIDE_CARDS = frozenset({"gb", "gib", "g", "go", "laptop", "notebook", "mobile"})
 _BITS = re.compile(r"([48])[\s-]?bits?|(?:q|int)([48])", re.IGNORECASE)
 _ENGLISH = frozenset({"full", "half"})  # words for formats that mean other things
@@ -102,21 +83,13 @@ _JOINED = frozenset({"+", "and", "plus", "&", "und", "et", "y"})
 _BEFORE = (_STOP - COUNTS.keys() - _OF_NAMES) | _JOINED
 
 
-class Read(Struct):
-    """What a sentence says: keys of a request, and the words that were not understood."""
-
-    settings: dict[str, object] = field(default_factory=dict)
-    left: list[str] = field(default_factory=list)
-    wanted: dict[str, str] = field(default_factory=dict)
-    """Flags of ``models-for`` and ``gpus-for`` that are none of a request."""
-    asks: Literal["advise", "models-for", "gpus-for"] = "advise"
-    """The command that answers it."""
-    assumed: str = ""
-    """What was taken for granted, a sentence."""
-
-
-def read_sentence(text: str, knowledge: Knowledge) -> Read:
+def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) -> Read:
     """Read a question into the settings of a request.
+
+    Args:
+        text: The question.
+        knowledge: Where names are looked up.
+        own_card: Whether a card is known that is meant where none is named.
 
     Raises:
         RequestError: Nothing in it is known, or two names say different things.
@@ -138,38 +111,12 @@ def read_sentence(text: str, knowledge: Knowledge) -> Read:
     words = _wishes(words, read)
     read.left = [word for word in words if _means_something(word)]
     _refuse_half_names(words, knowledge, read)
-    if not read.settings:
+    own_card = own_card and means_own(text, read)
+    if not read.settings and not own_card:
         raise RequestError(f"nothing is understood in '{text[:80]}'", hint=EXAMPLE)
     _family(knowledge, read)
-    read.asks = _command(text, read)
+    read.asks = command_for(text, read, own_card=own_card)
     return read
-
-
-def _command(text: str, read: Read) -> Literal["advise", "models-for", "gpus-for"]:
-    """Say which command answers: where a name is missing, what asks for it, or leaves no word over.
-
-    Raises:
-        RequestError: Neither a card nor a model is named, or a word may be the one that is missing.
-    """
-    has_card, has_model = "gpu" in read.settings, "model" in read.settings
-    if has_card and has_model:
-        read.left += [f"{flag.replace('_', '-')} {value}" for flag, value in read.wanted.items()]
-        return "advise"
-    if has_card and (_ASKS_MODELS.search(text) or read.wanted or not read.left):
-        return "models-for"
-    if (
-        has_model
-        and not _ON_CPU.search(text)
-        and (_ASKS_CARDS.search(text) or read.wanted or not read.left)
-    ):
-        return "gpus-for"
-    if not has_card and _ON_CPU.search(text):
-        raise RequestError("what runs on the processor alone is not sized here", hint=EXAMPLE)
-    missing, known = ("model", "gpu") if has_card else ("card", "model")
-    command = "models-for --gpu" if has_card else "gpus-for --model"
-    named = shell_word(str(read.settings.get(known, "")))
-    hint = f"For all that would do: advisor {command} {named}." if known in read.settings else ""
-    raise RequestError(f"no {missing} is named in this question", hint=hint)
 
 
 def _context_of_name(knowledge: Knowledge, read: Read) -> None:

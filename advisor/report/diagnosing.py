@@ -15,7 +15,7 @@ from advisor.knowledge.names import find_format_candidates, find_model
 from advisor.knowledge.types import Knowledge
 from advisor.reading.cards import find_gpu
 from advisor.reading.log_file import LogText
-from advisor.reading.log_request import FromLog, settings_of
+from advisor.reading.log_request import FromLog, may_be, settings_of
 from advisor.reading.logs import Log, read_lines
 from advisor.report.assembly import document
 from advisor.report.diagnosis import Diagnosis, diagnosed, held_by_others, lacking
@@ -47,6 +47,7 @@ def diagnose(
     knowledge: Stack = None,
     templates: Stack = None,
     shown: str = "the log",
+    own_card: str = "",
 ) -> tuple[Diagnosis, list[UserError]]:
     """Say what a log prints beside what is computed, and what helps.
 
@@ -57,6 +58,8 @@ def diagnose(
         knowledge: Folders laid over the built-in knowledge.
         templates: Folders whose texts stand in front of the built-in ones.
         shown: What the log is called in messages.
+        own_card: The user's card; it counts where neither log nor request names one, and the
+            memory that the log shows may be its.
 
     Returns:
         What was found, and what is missing for figures of ours.
@@ -70,8 +73,12 @@ def diagnose(
             f"no line of {shown} is known here ({read.lines:,} lines read)",
             hint=f"It reads what {_PROGRAMS} print. Give all of it, from the start of the program.",
         )
+    found = settings_of(read, advisor.knowledge)
+    nameless = not stated.gpu and found.unknown.get("gpu") == ""
+    if nameless and own_card and may_be(own_card, read, advisor.knowledge):
+        stated = replace(stated, gpu=own_card)
     with spoken(templates):
-        return _answered(read, settings_of(read, advisor.knowledge), stated, advisor, templates)
+        return _answered(read, found, stated, advisor, templates)
 
 
 def _answered(

@@ -129,16 +129,59 @@ def test_a_report_names_the_settings_that_shaped_it(capsys: Capture, home: Home)
 
 
 def test_settings_stand_for_flags_alone(capsys: Capture, home: Home, tmp_path: Path) -> None:
-    """A line of a file, and a log of another machine, mean the same everywhere."""
+    """A line of a file means the same everywhere."""
     home.write(home.own, 'gpu = "RTX 4090"\nram = "64GB"\nframework = "vLLM"')
-    line, log = tmp_path / "line.jsonl", tmp_path / "a.log"
-    log.write_text("CUDA out of memory. Tried to allocate 2.00 GiB\n", encoding="utf-8")
+    line = tmp_path / "line.jsonl"
     line.write_text('{"model": "llama-3-8b", "precision": "Q8_0"}\n', encoding="utf-8")
     assert (
         json.loads(done(run(capsys, "estimate", str(line))).out)["memory"]["usable_bytes"] is None
     )
-    assert "the card: add --gpu NAME" in run(capsys, "diagnose", str(log)).err
     assert done(run(capsys, "runtimes")).out.startswith("runtime ")
+
+
+def test_a_sentence_without_a_card_means_ones_own(capsys: Capture, home: Home) -> None:
+    home.write(home.own, 'gpu = "RTX 3060 12GB"\nram = "64GB"\nfor = "code"')
+
+    def asked(sentence: str) -> Any:
+        return json.loads(done(run(capsys, "ask", sentence, "--format", "json")).out)
+
+    doc = asked("llama 3 8b with 4k context")
+    assert (doc["request"]["gpu"], doc["request"]["ram_gib"]) == ("RTX 3060 12GB", 64.0)
+    said = "From your settings: --gpu, --ram (your own advisor.toml)."
+    assert doc["scenario"]["read_as"][-1] == said
+    other = asked("llama 3 8b on a 4090")
+    assert other["scenario"]["gpu"]["name"] == "GeForce RTX 4090"
+    assert other["scenario"]["read_as"][-1] == said.replace("--gpu, ", "")
+    told = asked("what models can I run?")
+    assert told["question"] == "models-for"
+    assert told["warnings"][-1].endswith("--gpu, --ram, --for (your own advisor.toml).")
+    assert asked("which gpu for llama 3 8b")["question"] == "gpus-for"
+    assert run(capsys, "ask", "llama 3 8b on a Voodoo").err.startswith("error: no card is named")
+
+
+def test_a_log_without_a_card_is_of_ones_own(capsys: Capture, home: Home, tmp_path: Path) -> None:
+    home.write(home.own, 'gpu = "RTX 3060 12GB"\nram = "64GB"')
+    log = tmp_path / "a.log"
+    log.write_text("CUDA out of memory. Tried to allocate 2.00 GiB\n", encoding="utf-8")
+    asked = (
+        "diagnose",
+        str(log),
+        "--model",
+        "llama-3-8b",
+        "--precision",
+        "fp16",
+        "--format",
+        "json",
+    )
+    made = json.loads(done(run(capsys, *asked)).out)
+    assert made["settings"]["gpu"] == "RTX 3060 12GB"
+    read = made["advice"]["scenario"]["read_as"]
+    assert read[-1] == "From your settings: --gpu (your own advisor.toml)."
+    flagged = json.loads(done(run(capsys, *asked, "--gpu", "RTX 4090")).out)
+    assert flagged["settings"]["gpu"] == "RTX 4090"
+    tensors = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of"
+    log.write_text(f"{tensors} 79.10 GiB of which 1.00 GiB is free.\n", encoding="utf-8")
+    assert "the card: add --gpu NAME" in run(capsys, *asked).err
 
 
 def test_everything_wrong_is_said_at_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

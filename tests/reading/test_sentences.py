@@ -11,7 +11,8 @@ from advisor.errors import RequestError, UserError
 from advisor.knowledge.machines import card_names
 from advisor.reading.cards import find_cards
 from advisor.reading.model_names import read_model
-from advisor.reading.sentences import Read, read_sentence
+from advisor.reading.question import Read
+from advisor.reading.sentences import read_sentence
 from advisor.scenario.settings import KEYS
 from advisor.units import UnitError, parse_whole
 from tests.cli.running import run
