@@ -62,3 +62,9 @@ def test_the_makers_of_a_limit_are_said(known: Knowledge) -> None:
     tgi, exl2 = known.frameworks["TGI"], known.formats["EXL2 4.0bpw"]
     assert support.vendors_for(tgi, exl2) == ["NVIDIA"]
     assert support.vendors_for(tgi, known.formats["BF16"]) == ["NVIDIA", "AMD", "Intel"]
+
+
+def test_an_unknown_architecture_is_said_to_be_unknown_not_refused() -> None:
+    asked = Request(gpu="8x H100 SXM5 80 GB", model="LongCat-Flash-Chat", framework="vLLM")
+    with pytest.raises(UserError, match="whether vLLM runs it is not known"):
+        resolve(asked, load_knowledge())

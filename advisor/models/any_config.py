@@ -20,7 +20,7 @@ from advisor.models.architectures.unknown import (
 from advisor.models.class_defaults import class_defaults, doubts_of, part_defaults
 from advisor.models.config import count, describe, read_config, read_text
 from advisor.models.config_keys import Keys, read_json_object
-from advisor.models.shape import Counts, Shape
+from advisor.models.shape import UNKNOWN, Counts, Shape
 from advisor.suggest import did_you_mean
 
 
@@ -61,7 +61,7 @@ def read_any(config: Mapping[str, object], shown: str) -> Shape:
 
 def _estimated(config: Mapping[str, object], shown: str) -> Shape:
     outer = Keys(config, shown)
-    model_type = outer.word("model_type") or "unknown"
+    model_type = outer.word("model_type") or UNKNOWN
     text, text_type = _text(outer, model_type)
     nested = family_of(text_type) in FAMILIES and text is not outer
     known = _known_text(text, text_type, shown) if nested else None

@@ -11,6 +11,9 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+UNKNOWN = "unknown"
+"""The architecture of what names none."""
+
 
 class Mla(Struct, frozen=True):
     """Multi-head latent attention; element counts."""

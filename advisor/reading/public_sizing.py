@@ -22,7 +22,7 @@ from advisor.models.architectures import FAMILIES, family_of, is_known
 from advisor.models.class_defaults import keeps_nothing
 from advisor.models.config import read_config
 from advisor.models.resolution import known_shape, model_from_record, stored_shapes
-from advisor.models.shape import Counts, Shape
+from advisor.models.shape import UNKNOWN, Counts, Shape
 from advisor.models.stored_tensors import Model
 from advisor.reading.public_config import configs_of, own_sizes, plain_config
 from advisor.reading.public_experts import is_mixture, with_experts
@@ -140,7 +140,7 @@ def _has_widths(public: PublicModel, shape: Mapping[str, Any]) -> bool:
     """Whether a repository whose architecture nobody states has all widths of a known model."""
     stated = (public.num_hidden_layers, public.hidden_size, public.vocab_size)
     same = stated == (shape["layers"], shape["hidden"], shape["vocab"])
-    return same and public.architecture == "unknown"
+    return same and public.architecture == UNKNOWN
 
 
 def _total(shape: Mapping[str, Any], record: ModelRecord) -> int:
@@ -248,14 +248,14 @@ def _undescribed(public: PublicModel, why: str, knowledge: Knowledge) -> Model:
         shape = replace(attending(public), role="encoder")
         note = f"{public.hf_id} is sized by what its files hold; its class keeps no cache."
         return listed(public, own(public, shape, None, stated, stated), (note,))
-    note = (
-        f"{public.hf_id} is approximate: {why}. Its parameters are those of the public list; its "
-        "cache is at most "
-    )
+    note = f"{public.hf_id} is approximate: {why}. Its parameters are those of the public list; "
     if public.num_attention_heads:
-        shape, most = attending(public), "that of full attention in every layer."
+        shape, most = (
+            attending(public),
+            "its cache is at most that of full attention in every layer.",
+        )
     else:
-        shape, most = most_caching(public), f"what {MOST_KNOWN} keep."
+        shape, most = most_caching(public), f"its cache is at most what {MOST_KNOWN} keep."
     shape, reads = with_experts(public, shape, stated)
     active = shape.counts.active if shape.counts else stated
     model = own(public, shape, None, stated, active)
@@ -331,6 +331,8 @@ def _without_shape(public: PublicModel, alike: Sequence[_Known], knowledge: Know
 
 
 def _none_counts(public: PublicModel) -> str:
+    if public.architecture == UNKNOWN:
+        return "its architecture is not either: whether a framework runs it is not known"
     return (
         f"no known model of architecture '{public.architecture}' has "
         f"{public.parameters_raw or 0:,} parameters"
@@ -339,7 +341,7 @@ def _none_counts(public: PublicModel) -> str:
 
 def _twin(public: PublicModel) -> PublicModel | None:
     """Give it the shape of the most downloaded repository with exactly as many parameters."""
-    if public.architecture == "unknown":
+    if public.architecture == UNKNOWN:
         return None
     alike = (one for one in counting(public.parameters_raw or 0) if _may_be(public, one))
     twin = next(alike, None)

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Final
 
 from advisor.files import data_dir
+from advisor.models.shape import UNKNOWN
 from advisor.reading.format_patterns import GGUF_TYPE, PLAIN, FormatSaid, said_in
 from advisor.reading.public_list import PublicModel, bare_key, beginning, exact
 
@@ -148,7 +149,7 @@ def packings_of(hf_id: str) -> Mapping[str, str]:
 def _packs_it(one: PublicModel, own: PublicModel, maker: str) -> bool:
     """Whether a repository is a model of this name and these sizes, packed."""
     key, of = bare_key(unpacked_name(one.name)), bare_key(own.name)
-    if not one.num_hidden_layers or one.architecture == "unknown":
+    if not one.num_hidden_layers or one.architecture == UNKNOWN:
         return False
     sizes = ("num_hidden_layers", "hidden_size", "vocab_size")
     pairs = ((getattr(one, size), getattr(own, size)) for size in sizes)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.memo import Kept
+from advisor.models.shape import UNKNOWN
 from advisor.models.stored_tensors import PACKED, Model
 from advisor.reading.format_names import read_format
 from advisor.scenario import support
@@ -375,6 +376,8 @@ def _nothing_runs(
 def _what_runs(
     knowledge: Knowledge, framework: Framework | None, gpu: Gpu | None, model: Model
 ) -> str:
+    if model.shape.model_type == UNKNOWN:
+        return "Its config.json names it: give the path of that file, or --hub."
     if framework and (runnable := _runnable(knowledge, framework, gpu, model)):
         return f"{framework.name} runs: {', '.join(runnable)}."
     pairs = (

@@ -11,7 +11,7 @@ from advisor.errors import RequestError
 from advisor.knowledge.capabilities import About
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
-from advisor.models.shape import Shape
+from advisor.models.shape import UNKNOWN, Shape
 from advisor.models.stored_tensors import Model
 from advisor.scenario.capability import DTYPES, asked, dtypes, refusal
 from advisor.scenario.scenario import Scenario, divides, split_of, ways_for
@@ -157,6 +157,8 @@ def obstacle(
         kind = model.shape.outer_type or model.shape.model_type
         limited = f" in {precision.name}" if supports_model(framework, model) else ""
         text = f"{framework.name} does not support the architecture '{kind}'{limited}"
+        if kind == UNKNOWN:
+            text = f"whether {framework.name} runs it is not known: nor is its architecture"
         return Obstacle("architecture", text)
     if unknown := unsized(framework, model.shape):
         return Obstacle("architecture", unknown)
