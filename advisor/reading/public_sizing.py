@@ -250,16 +250,12 @@ def _undescribed(public: PublicModel, why: str, knowledge: Knowledge) -> Model:
         return listed(public, own(public, shape, None, stated, stated), (note,))
     note = f"{public.hf_id} is approximate: {why}. Its parameters are those of the public list; "
     if public.num_attention_heads:
-        shape, most = (
-            attending(public),
-            "its cache is at most that of full attention in every layer.",
-        )
+        shape, most = attending(public), "that of full attention in every layer."
     else:
-        shape, most = most_caching(public), f"its cache is at most what {MOST_KNOWN} keep."
+        shape, most = most_caching(public), f"what {MOST_KNOWN} keep."
     shape, reads = with_experts(public, shape, stated)
-    active = shape.counts.active if shape.counts else stated
-    model = own(public, shape, None, stated, active)
-    return listed(public, _as_named(public, model), (note + most + reads,))
+    model = own(public, shape, None, stated, shape.counts.active if shape.counts else stated)
+    return listed(public, _as_named(public, model), (f"{note}its cache is at most {most}{reads}",))
 
 
 def _estimated(public: PublicModel, why: str) -> Model:
