@@ -34,7 +34,7 @@ formats: [FP16, Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q3_K_M]
 contexts: [4096]
 shard_size: 1
 """
-FORMATS = "markdown,html,jsonl"
+FORMATS = "markdown,html,jsonl.gz,parquet/vendor"
 
 
 def start(plan: Path, out: Path, *more: str) -> subprocess.Popen[bytes]:

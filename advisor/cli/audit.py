@@ -104,7 +104,6 @@ def _told(folder: Path, own: OwnFiles, how: _How) -> bool:
 def _prepared(folder: Path, own: OwnFiles) -> tuple[Batch, Setup, Now]:
     batch = open_batch(folder)
     advisor = Advisor.with_files(own)
-    formats = tuple(kind for kind in batch.formats if kind != "parquet")
     setup = Setup(
         root=str(folder.resolve()),
         formats=batch.formats,
@@ -112,7 +111,7 @@ def _prepared(folder: Path, own: OwnFiles) -> tuple[Batch, Setup, Now]:
         fresh=True,
         own=own.whole(),
     )
-    return batch, setup, Now(made_by(advisor, formats), inputs_of(own))
+    return batch, setup, Now(made_by(advisor, ()), inputs_of(own))
 
 
 _SHOWN = 10

@@ -20,6 +20,7 @@ from msgspec import Struct
 from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch import store
 from advisor.bulk.batch.file_names import Namer
+from advisor.bulk.batch.formats import is_format, kind_of, kinds, known_formats
 from advisor.bulk.batch.manifest import (
     Manifest,
     as_bytes,
@@ -33,7 +34,7 @@ from advisor.bulk.batch.product import load_plan
 from advisor.bulk.batch.readback import read_manifest
 from advisor.bulk.batch.run import Cost, Stop, Totals, measure, run, unwritable
 from advisor.bulk.batch.shard import Making
-from advisor.bulk.batch.store import MANIFEST, formats
+from advisor.bulk.batch.store import MANIFEST
 from advisor.bulk.batch.worker import Job, Local, Place, connected
 from advisor.cli.options import (
     LENGTHS,
@@ -259,6 +260,8 @@ def _size(count_bytes: float) -> str:
 
 
 _DEFAULT = "markdown,jsonl"
+_ANY = "Any of markdown, html, jsonl or jsonl.gz, parquet or parquet/vendor (by column)."
+_KNOWN = "Known: markdown, html, jsonl, jsonl.gz, parquet, parquet/vendor/model (by columns)."
 _PLAN = "A plan (.yaml), or requests (.csv, .jsonl)."
 Out = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Folder for the reports, new or empty.")
@@ -282,7 +285,7 @@ DryRun = Annotated[
 def batch(
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help=_PLAN)],
     out: Out = None,
-    formats: Annotated[str, typer.Option(help="Any of markdown, html, jsonl, parquet.")] = _DEFAULT,
+    formats: Annotated[str, typer.Option(help=_ANY)] = _DEFAULT,
     workers: Workers = None,
     scheduler: Scheduler = None,
     resume: Resume = False,
@@ -329,15 +332,18 @@ def _asked(plan: Path, formats: tuple[str, ...], length: Length, own: OwnFiles) 
 
 
 def _formats(text: str) -> tuple[str, ...]:
-    known = formats()
     words = [word.strip().casefold() for word in text.split(",") if word.strip()]
     for word in words:
-        if word not in known:
-            hint = did_you_mean(word, known) or f"Known: {', '.join(known)}."
+        if not is_format(word):
+            hint = did_you_mean(word, known_formats()) or _KNOWN
             raise RequestError(f"--formats: unknown format '{word}'", hint=hint)
     if not words:
-        raise RequestError("--formats is empty", hint=f"Known: {', '.join(known)}.")
-    return tuple(name for name in known if name in words)
+        raise RequestError("--formats is empty", hint=_KNOWN)
+    by_kind = {kind_of(word): word for word in words}
+    if twice := sorted(set(words) - set(by_kind.values())):
+        other = by_kind[kind_of(twice[0])]
+        raise RequestError(f"--formats: '{twice[0]}' and '{other}' are one format; keep one")
+    return tuple(by_kind[kind] for kind in kinds() if kind in by_kind)
 
 
 def _foretell(asked: Asked, workers: int) -> None:

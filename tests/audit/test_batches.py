@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from advisor.bulk.batch.worker import Local
-from tests.batch.plans import index
+from tests.batch.plans import TINY, index, write
 from tests.cli.running import Outcome, run
 
 Capture = pytest.CaptureFixture[str]
@@ -138,6 +138,25 @@ def test_a_table_cut_short_is_found(capsys: Capture, out: Path) -> None:
     path = out / "parquet/000/000001.parquet"
     path.write_bytes(path.read_bytes()[:-40])
     assert told(findings(capsys, out), "damaged", "parquet/000/000001.parquet", "cannot be read")
+
+
+def test_packed_documents_and_divided_tables_are_checked_too(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    asked = ("--workers", "1", "--formats", "jsonl.gz,parquet/vendor/model")
+    assert run(capsys, "batch", str(write(tmp_path, TINY)), "--out", str(out), *asked).code == 0
+    assert run(capsys, "site", str(out), "--workers", "1").code == 0
+    assert "nothing is wrong" in run(capsys, "audit", str(out), "--workers", "1").out
+    packed = out / "jsonl/000/000001.jsonl.gz"
+    content = bytearray(packed.read_bytes())
+    content[40] ^= 255
+    packed.write_bytes(content)
+    table = next(out.rglob("*.parquet"))
+    table.write_bytes(table.read_bytes()[:-9])
+    found = run(capsys, "audit", str(out), "--workers", "1", "--format", "json")
+    where = {one["where"] for one in json.loads(found.out)["findings"] if one["kind"] == "damaged"}
+    assert where >= {"jsonl/000/000001.jsonl.gz", table.relative_to(out).as_posix()}
 
 
 def test_files_that_are_missing_foreign_or_half_written_are_found(

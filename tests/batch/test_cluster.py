@@ -58,7 +58,7 @@ def scheduler(tmp_path: Path) -> Iterator[Path]:
 
 def batch(plan: Path, out: Path, *more: str) -> list[str]:
     command = [sys.executable, "-m", "advisor", "batch", str(plan), "--out", str(out)]
-    return [*command, "--formats", "markdown,jsonl", *more]
+    return [*command, "--formats", "markdown,jsonl.gz,parquet/vendor", *more]
 
 
 def test_a_killed_worker_loses_nothing_and_the_bytes_are_those_of_this_process(

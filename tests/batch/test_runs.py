@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import hashlib
 import json
 import os
@@ -19,7 +20,9 @@ import pytest
 
 from advisor.bulk.batch import run as running
 from advisor.bulk.batch import store, worker
+from advisor.bulk.batch.formats import table_of, told_by
 from advisor.bulk.batch.plan import Shard
+from advisor.bulk.batch.readback import document_of, table_rows
 from advisor.bulk.batch.store import File
 from advisor.bulk.batch.worker import Here, Local
 from tests.batch.plans import TINY, contents, index, write
@@ -114,6 +117,65 @@ def test_parquet_holds_figures_and_text_in_plan_order(whole: Path) -> None:
         assert row["required_bytes"] == entry["required_bytes"]
         file = json.loads(json.dumps(entry["files"]))["markdown"]["path"]
         assert row["report_markdown"] == (whole / file).read_text()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_packed_documents_are_those_of_plain_ones_each_read_alone(
+    capsys: Capture, tmp_path: Path, whole: Path, workers: int
+) -> None:
+    out = tmp_path / "out"
+    asked = ("--formats", "jsonl.gz")
+    assert batch(capsys, write(tmp_path, TINY), out, *asked, workers=workers).code == 0
+    for file in (whole / "jsonl").rglob("*.jsonl"):
+        beside = out / file.relative_to(whole).with_suffix(".jsonl.gz")
+        assert gzip.decompress(beside.read_bytes()) == file.read_bytes()
+    for one, other in zip(index(out), index(whole), strict=True):
+        assert document_of(out, one) == document_of(whole, other)
+    packed = contents(out)["jsonl/000/000000.jsonl.gz"]
+    assert packed[4:10] == b"\0\0\0\0\0\xff", "neither a time nor a system"
+
+
+def test_a_divided_table_is_read_as_one_with_its_columns(
+    capsys: Capture, tmp_path: Path, whole: Path
+) -> None:
+    dataset = pytest.importorskip("pyarrow.dataset")
+    out = tmp_path / "out"
+    asked = ("--formats", "parquet/vendor/model")
+    assert batch(capsys, write(tmp_path, TINY), out, *asked).code == 0
+    assert (out / "parquet/vendor=NVIDIA/model=Meta-Llama-3-8B/000000.parquet").is_file()
+    table = dataset.dataset(out / "parquet", partitioning="hive").to_table()
+    plain = dataset.dataset(whole / "parquet").to_table().select(table.column_names)
+    assert table.sort_by("id").to_pylist() == plain.sort_by("id").to_pylist()
+    for entry in index(out):
+        place = entry["files"]["parquet"]  # type: ignore[index]
+        rows = table_rows(out, place["path"])
+        assert rows
+        assert rows[place["row"]]["id"] == entry["id"]
+
+
+@pytest.mark.parametrize("value", ["a/b", "..", "nul:", "100 %", "", None, "\u00e4", "x=y"])
+def test_any_value_can_divide_a_table(value: str | None) -> None:
+    path = table_of("parquet/model", 7, {"model": value})
+    assert (path.count("/"), path.endswith("/000007.parquet")) == (2, True)
+    assert told_by(path) == {"model": value}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("jsonl,jsonl.gz", "'jsonl' and 'jsonl.gz' are one format"),
+        ("parquet/vender", "Did you mean 'parquet/vendor'"),
+        ("parquet/vendor/vendor", "unknown format"),
+        ("jsonl/vendor", "unknown format"),
+        ("markdown.gz", "unknown format"),
+    ],
+)
+def test_formats_that_are_none_are_refused(
+    capsys: Capture, tmp_path: Path, asked: str, words: str
+) -> None:
+    outcome = batch(capsys, write(tmp_path, TINY), tmp_path / "out", "--formats", asked)
+    assert outcome.code == 1
+    assert words in outcome.err
 
 
 def test_an_explicit_request_keeps_its_id_and_line(capsys: Capture, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from zlib import crc32
 
 from advisor.bulk.audit.finding import Finding
+from advisor.bulk.batch.formats import kind_of, kinds, texts_of
 from advisor.bulk.batch.readback import Batch, Entry, read_record
 from advisor.bulk.batch.store import (
     ERRORS,
@@ -16,12 +17,10 @@ from advisor.bulk.batch.store import (
     SITE,
     WORK,
     entries,
-    formats,
     known_names,
     printable,
     record_of,
     sha256_of_lines,
-    texts_of,
 )
 
 _AT_ONCE = 2_000_000
@@ -52,7 +51,7 @@ def check_folder(batch: Batch, tell: Callable[[int], None]) -> Iterator[Finding]
 
 
 def _top(batch: Batch) -> Iterator[Finding]:
-    known = known_names() - (set(formats()) - set(batch.formats))
+    known = known_names() - (set(kinds()) - set(map(kind_of, batch.formats)))
     for path in sorted(batch.root.iterdir()):
         if path.name == WORK:
             hint = "left by a run that was stopped, or is running; --resume clears it"
@@ -148,11 +147,11 @@ def _foreign(batch: Batch) -> Iterator[Finding]:
     """Look for files that no record names, a part of all names at a time."""
     reports = int(batch.manifest["scenarios"]) * (len(texts_of(batch.formats)) or 1)
     parts = -(-reports // _AT_ONCE)
-    kinds = ("shards", *(kind for kind in formats() if kind in batch.formats))
+    folders = ("shards", *map(kind_of, batch.formats))
     for part in range(parts):
         known = {path for path in _named(batch) if crc32(path.encode()) % parts == part}
-        for kind in kinds:
-            for path in _walk(batch.root, kind):
+        for folder in folders:
+            for path in _walk(batch.root, folder):
                 name = path.encode("utf-8", "surrogateescape")
                 if crc32(name) % parts == part and path not in known:
                     shown = printable(name.decode("utf-8", "replace"))

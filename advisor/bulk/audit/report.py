@@ -58,13 +58,17 @@ class Stored(Struct):
         return Finding(kind, self.name, message)
 
 
-def read_report(root: Path, entry: Entry, rows: list[Entry] | None) -> Stored:
+Tables = Mapping[str, list[Entry]]
+"""The rows of a shard's Parquet files, by path."""
+
+
+def read_report(root: Path, entry: Entry, tables: Tables) -> Stored:
     """Read everything that belongs to a report, and note what cannot be read.
 
     Args:
         root: The output folder.
         entry: Its line of the index.
-        rows: The rows of its shard's Parquet file, if there are any.
+        tables: The tables of its shard, if there are any.
     """
     stored = Stored(entry)
     stored.markdown = _text(root, stored, "markdown")
@@ -83,7 +87,8 @@ def read_report(root: Path, entry: Entry, rows: list[Entry] | None) -> Stored:
                 Finding("damaged", path, f"no document of '{stored.name}': {bad}")
             )
     place = entry["files"].get("parquet")
-    if place and rows is not None and place["row"] < len(rows):
+    rows = tables.get(place["path"], []) if place else []
+    if place and place["row"] < len(rows):
         stored.row = rows[place["row"]]
     return stored
 

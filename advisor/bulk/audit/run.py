@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import lru_cache
@@ -16,13 +17,14 @@ from advisor.advice.pipeline import Advisor
 from advisor.bulk.audit.finding import Finding, Findings
 from advisor.bulk.audit.folder import check_folder, failures, site_of
 from advisor.bulk.audit.pages import check_site
-from advisor.bulk.audit.report import check_report, read_report, text_of
+from advisor.bulk.audit.report import Tables, check_report, read_report, text_of
 from advisor.bulk.audit.similarity import Alike, Common, overlap, runs, sentences, signature
 from advisor.bulk.batch.file_names import Namer
+from advisor.bulk.batch.formats import kind_of
 from advisor.bulk.batch.manifest import Inputs, changed_files, differences
 from advisor.bulk.batch.readback import Batch, Entry, read_record, table_rows
 from advisor.bulk.batch.shard import Making
-from advisor.bulk.batch.store import place_of, sha256_of
+from advisor.bulk.batch.store import sha256_of
 from advisor.bulk.batch.worker import Local
 from advisor.knowledge.layers import OwnFiles
 from advisor.report.prose import Length
@@ -86,7 +88,7 @@ def check_shard(setup: Setup, task: Task) -> Checked:
     if record is None:
         return checked
     head, lines = record
-    rows = _table(setup, task, head, checked)
+    rows = _tables(setup, task, head, lines, checked)
     chosen = range(head["reports"]) if task.places is None else task.places
     for place in chosen:
         if place < head["reports"]:
@@ -94,9 +96,7 @@ def check_shard(setup: Setup, task: Task) -> Checked:
     return checked
 
 
-def _check(
-    setup: Setup, task: Task, entry: Entry, rows: list[Entry] | None, checked: Checked
-) -> None:
+def _check(setup: Setup, task: Task, entry: Entry, rows: Tables, checked: Checked) -> None:
     checked.reports += 1
     stored = read_report(setup.folder, entry, rows)
     checked.findings += check_report(setup.folder, stored, _making(setup), fresh=setup.fresh)
@@ -108,33 +108,34 @@ def _check(
         checked.texts.append(Text(stored.name, digest, signature(found), *counted))
 
 
-def _table(setup: Setup, task: Task, head: Entry, checked: Checked) -> list[Entry] | None:
+def _tables(setup: Setup, task: Task, head: Entry, lines: list[Entry], checked: Checked) -> Tables:
     for file in head["files"] if task.places is None else ():
         found = sha256_of(setup.folder / str(file["path"]))
         if found is not None and found != file["sha256"]:
             said = "its content is not what was written"
             checked.findings.append(Finding("damaged", str(file["path"]), said))
-    if "parquet" not in setup.formats:
-        return None
-    try:
-        rows = table_rows(setup.folder, task.number)
-    except (OSError, ValueError) as bad:
-        path = place_of("parquet", task.number, "parquet")
-        checked.findings.append(Finding("damaged", path, f"cannot be read: {bad}"))
-        return None
-    if rows is None:
-        checked.unread = "Parquet was not read: pyarrow is not installed"
-    elif len(rows) != head["reports"]:
-        path = place_of("parquet", task.number, "parquet")
-        said = f"{len(rows)} rows for {head['reports']} reports"
-        checked.findings.append(Finding("contradiction", path, said))
-    return rows
+    placed = (line.get("files", {}).get("parquet") for line in lines)
+    tables = {}
+    for path, reports in Counter(str(place["path"]) for place in placed if place).items():
+        try:
+            rows = table_rows(setup.folder, path)
+        except (OSError, ValueError) as bad:
+            checked.findings.append(Finding("damaged", path, f"cannot be read: {bad}"))
+            continue
+        if rows is None:
+            checked.unread = "Parquet was not read: pyarrow is not installed"
+            break
+        if len(rows) != reports:
+            said = f"{len(rows)} rows for {reports} reports"
+            checked.findings.append(Finding("contradiction", path, said))
+        tables[path] = rows
+    return tables
 
 
 @lru_cache(maxsize=1)
 def _making(setup: Setup) -> Making:
     advisor = Advisor.with_files(setup.own)
-    texts = tuple(kind for kind in setup.formats if kind != "parquet")
+    texts = tuple(form for form in setup.formats if kind_of(form) != "parquet")
     return Making(advisor, Namer.of(advisor.knowledge), texts, setup.length, setup.own.templates)
 
 
@@ -335,7 +336,8 @@ def _texts_of(batch: Batch, names: set[str]) -> Iterator[tuple[str, str]]:
         for entry in record[1] if record else ():
             if entry.get("id") in names:
                 names.discard(entry["id"])
-                table = table_rows(batch.root, number) if "parquet" in batch.formats else None
-                text = text_of(read_report(batch.root, entry, table))
+                path = entry["files"].get("parquet", {}).get("path")
+                rows = table_rows(batch.root, path) if path else None
+                text = text_of(read_report(batch.root, entry, {path: rows} if rows else {}))
                 if text is not None:
                     yield entry["id"], text

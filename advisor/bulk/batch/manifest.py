@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import get_args
 
 from advisor.advice.pipeline import Advisor
+from advisor.bulk.batch.formats import form_of
 from advisor.bulk.batch.plan import Plan, shard_count
 from advisor.errors import RequestError, UserError
 from advisor.files import Kind, code_sha256, data_dir, read_tree, with_extra
@@ -86,7 +88,10 @@ _SAID = {
     "length": "the length",
     "shard_size": "the shard size",
     "pyarrow": "the version of pyarrow",
+    "zlib": "the version of zlib",
 }
+_LIBRARIES = ("pyarrow", "zlib")
+"""What some formats alone depend on."""
 
 _TOLD_ELSEWHERE = ("inputs",)
 """Only names what the hashes already tell; a built-in file may change behind a user's own."""
@@ -134,8 +139,10 @@ def made_by(advisor: Advisor, formats: tuple[str, ...]) -> Mapping[str, str | No
         "templates_sha256": made.templates_sha256,
         "measurements_sha256": made.measurements_sha256,
     }
-    if "parquet" in formats:
+    if form_of("parquet", formats):
         found["pyarrow"] = pyarrow_version()
+    if "jsonl.gz" in formats:
+        found["zlib"] = zlib.ZLIB_RUNTIME_VERSION
     return found
 
 
@@ -167,8 +174,8 @@ def differences(
     keys = [key for key in _SAID if old.get(key) != new.get(key)]
     if not keys and old != new:
         keys = [key for key in new if key not in _TOLD_ELSEWHERE and old.get(key) != new[key]]
-    if "formats" in keys and "pyarrow" in keys:
-        keys.remove("pyarrow")
+    if "formats" in keys:
+        keys = [key for key in keys if key not in _LIBRARIES]
     return [_clause(key, (old.get(key), new.get(key)), words) for key in keys]
 
 

@@ -7,7 +7,7 @@ pyarrow, which therefore stands in the manifest.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -132,16 +132,13 @@ def _text(value: Mapping[str, object]) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def table_bytes(rows: Sequence[Mapping[str, object]]) -> bytes:
-    """Write rows as one Parquet file."""
+def table_bytes(rows: Sequence[Mapping[str, object]], apart: Collection[str] = ()) -> bytes:
+    """Write rows as one Parquet file, without the columns that its path holds."""
     import pyarrow as pa  # noqa: PLC0415  an extra
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    columns = {
-        name: pa.array([one.get(name) for one in rows], type=pa.type_for_alias(kind))
-        for name, kind in _COLUMNS.items()
-    }
-    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in _COLUMNS.items()])
+    kept = {n: pa.type_for_alias(kind) for n, kind in _COLUMNS.items() if n not in apart}
+    columns = {n: pa.array([one.get(n) for one in rows], type=kind) for n, kind in kept.items()}
     out = BytesIO()
-    pq.write_table(pa.table(columns, schema=schema), out, compression="zstd")
+    pq.write_table(pa.table(columns, schema=pa.schema(kept)), out, compression="zstd")
     return out.getvalue()

@@ -12,8 +12,9 @@ from msgspec import Struct
 from msgspec.json import Decoder
 
 from advisor.advice.document import Advice
+from advisor.bulk.batch.formats import is_format, told_by, unpacked
 from advisor.bulk.batch.plan import MOST_IN_A_SHARD, shards_of
-from advisor.bulk.batch.store import MANIFEST, formats, place_of, record_of
+from advisor.bulk.batch.store import MANIFEST, record_of
 from advisor.errors import RequestError
 from advisor.report.prose import Length
 
@@ -98,7 +99,7 @@ _RIGHT: Mapping[str, Callable[[Any], bool]] = {
     "shards": lambda value: _within(value, 0),
     "scenarios": lambda value: _within(value, 0),
     "shard_size": lambda value: _within(value, 1, MOST_IN_A_SHARD),
-    "formats": lambda value: isinstance(value, list) and all(kind in formats() for kind in value),
+    "formats": lambda value: isinstance(value, list) and all(map(is_format, value)),
     "length": lambda value: value in get_args(Length),
 }
 
@@ -155,10 +156,11 @@ def line_of(path: Path, offset: int, length: int) -> bytes:
 
     Raises:
         OSError: The file cannot be read.
+        ValueError: It is packed and not whole.
     """
     with path.open("rb") as file:
         file.seek(offset)
-        return file.read(length)
+        return unpacked(file.read(length))
 
 
 def read_document(line: bytes) -> Advice:
@@ -170,8 +172,8 @@ def read_document(line: bytes) -> Advice:
     return _DOCUMENT.decode(line)
 
 
-def table_rows(root: Path, number: int) -> list[Entry] | None:
-    """Read the Parquet file of a shard; None where pyarrow is not installed.
+def table_rows(root: Path, path: str) -> list[Entry] | None:
+    """Read a Parquet file, what its path tells included; None where pyarrow is not installed.
 
     Raises:
         OSError: It cannot be read.
@@ -182,9 +184,8 @@ def table_rows(root: Path, number: int) -> list[Entry] | None:
         import pyarrow.parquet as pq  # noqa: PLC0415
     except ImportError:
         return None
-    path = root / place_of("parquet", number, "parquet")
     try:
-        rows: list[Entry] = pq.ParquetFile(path).read().to_pylist()
+        rows: list[Entry] = pq.ParquetFile(root / path).read().to_pylist()
     except pa.ArrowException as bad:
         raise ValueError(str(bad)) from None
-    return rows
+    return [{**told_by(path), **row} for row in rows]

@@ -15,16 +15,17 @@ from msgspec import Struct, field
 from advisor.advice.pipeline import Advisor
 from advisor.bulk.batch.canonical import canonical
 from advisor.bulk.batch.file_names import Namer
-from advisor.bulk.batch.plan import Item, Shard
-from advisor.bulk.batch.store import (
+from advisor.bulk.batch.formats import (
     TABLE_TEXT,
-    File,
-    described,
+    divided_by,
+    form_of,
+    packed,
     place_of,
-    record_of,
-    sha256_of_lines,
+    table_of,
     texts_of,
 )
+from advisor.bulk.batch.plan import Item, Shard
+from advisor.bulk.batch.store import File, described, record_of, sha256_of_lines
 from advisor.errors import Problems, UserError
 from advisor.knowledge.layers import Stack
 from advisor.report.assembly import document_and_views
@@ -143,7 +144,8 @@ class _Tables(Struct):
 
     jsonl: list[bytes] = field(default_factory=list)
     offset: int = 0
-    rows: list[Mapping[str, object]] = field(default_factory=list)
+    rows: dict[str, list[Mapping[str, object]]] = field(default_factory=dict)
+    """The rows of each table, by its path."""
     files: list[Mapping[str, object]] = field(default_factory=list)
     entries: list[Mapping[str, object]] = field(default_factory=list)
     failures: list[Mapping[str, object]] = field(default_factory=list)
@@ -207,13 +209,13 @@ def _failure(error: Exception) -> Failure:
 
 def _advice(request: Request, making: Making) -> Conclusions:
     """Answer a request as ``advisor advise`` does for the same length and format."""
-    complete = "jsonl" in making.formats or making.length == "full"
+    complete = bool(form_of("jsonl", making.formats)) or making.length == "full"
     return making.advisor.advise(request, complete=complete)
 
 
 def _texts(doc: Advice, views: Views, making: Making) -> Mapping[str, str]:
     """Write the report in the formats that are asked for."""
-    table = {TABLE_TEXT} if "parquet" in making.formats else set()
+    table = {TABLE_TEXT} if form_of("parquet", making.formats) else set()
     wanted = texts_of({*making.formats, *table})
     if not wanted:
         return {}
@@ -231,30 +233,33 @@ def _files(
         file = File(f"{kind}/{name}.{FORMATS[kind].suffix}", made.texts[kind].encode())
         files[kind] = described(file)
         yield file
-    if "jsonl" in making.formats:
-        line = json_line(made.doc)
+    if form := form_of("jsonl", making.formats):
+        line = packed(form, json_line(made.doc))
         place = {"offset": tables.offset, "bytes": len(line)}
-        files["jsonl"] = {"path": place_of("jsonl", number, "jsonl"), **place}
+        files["jsonl"] = {"path": place_of("jsonl", number, form), **place}
         tables.jsonl.append(line)
         tables.offset += len(line)
-    if "parquet" in making.formats:
+    if form := form_of("parquet", making.formats):
         from advisor.bulk.batch.parquet import row  # noqa: PLC0415
 
-        path = place_of("parquet", number, "parquet")
-        files["parquet"] = {"path": path, "row": len(tables.rows)}
-        tables.rows.append(row(name, made.doc, made.texts[TABLE_TEXT]))
+        laid_out = row(name, made.doc, made.texts[TABLE_TEXT])
+        path = table_of(form, number, laid_out)
+        rows = tables.rows.setdefault(path, [])
+        files["parquet"] = {"path": path, "row": len(rows)}
+        rows.append(laid_out)
     tables.entries.append(report_entry(name, item, made.request, made.doc, files))
 
 
 def _whole_files(number: int, making: Making, tables: _Tables) -> Iterator[File]:
-    if "jsonl" in making.formats:
-        file = File(place_of("jsonl", number, "jsonl"), b"".join(tables.jsonl))
+    if form := form_of("jsonl", making.formats):
+        file = File(place_of("jsonl", number, form), b"".join(tables.jsonl))
         tables.files.append(described(file))
         yield file
-    if "parquet" in making.formats:
+    for path, rows in tables.rows.items():
         from advisor.bulk.batch.parquet import table_bytes  # noqa: PLC0415  pyarrow, an extra
 
-        file = File(place_of("parquet", number, "parquet"), table_bytes(tables.rows))
+        apart = divided_by(form_of("parquet", making.formats))
+        file = File(path, table_bytes(rows, apart))
         tables.files.append(described(file))
         yield file
 

@@ -15,33 +15,19 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
+from advisor.bulk.batch.formats import kinds, place_of
 from advisor.errors import RequestError
-from advisor.report.formats import FORMATS
 
 SITE_MANIFEST = "site.jsonl"
 """A line about the site, then one for each of its files."""
 MOST_PAGE_BYTES = 100_000
-
-
-TABLE_TEXT = "markdown"
-"""The format of the text in a row of a Parquet file."""
-
-
-def texts_of(formats: Collection[str]) -> tuple[str, ...]:
-    """Name the formats in which each report is a file."""
-    return tuple(form.name for form in FORMATS.values() if form.suffix and form.name in formats)
-
-
-def formats() -> tuple[str, ...]:
-    """Name every format of a batch: files of their own, then files that a shard has one of."""
-    return (*texts_of(FORMATS), "jsonl", "parquet")
 
 
 class File(Struct, frozen=True):
@@ -50,11 +36,6 @@ class File(Struct, frozen=True):
     path: str
     """From the output folder, with forward slashes."""
     content: bytes
-
-
-def place_of(kind: str, number: int, suffix: str) -> str:
-    """Name a file that a shard has one of: ``jsonl/000/000012.jsonl``."""
-    return f"{kind}/{number // 1000:03d}/{number:06d}.{suffix}"
 
 
 def record_of(number: int) -> str:
@@ -164,7 +145,7 @@ WORK, SITE, _TOKEN, _STOP = ".work", "site", "token", "stop"
 
 def known_names() -> frozenset[str]:
     """Name everything that lies in an output folder."""
-    return frozenset({MANIFEST, INDEX, ERRORS, WORK, SITE, "shards", *formats()})
+    return frozenset({MANIFEST, INDEX, ERRORS, WORK, SITE, "shards", *kinds()})
 
 
 class Head(Struct, frozen=True):

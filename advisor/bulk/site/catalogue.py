@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from advisor.bulk.batch.file_names import folder_names, is_name
+from advisor.bulk.batch.formats import form_of
 from advisor.bulk.batch.readback import Batch, Entry, document_of, index_entries
 from advisor.bulk.batch.store import ERRORS, INDEX
 from advisor.bulk.site.page import STATES, Site
@@ -93,7 +94,7 @@ def read_catalogue(batch: Batch) -> Catalogue:
     Raises:
         RequestError: The batch is not finished, is damaged, or holds no documents.
     """
-    if "jsonl" not in batch.formats:
+    if not form_of("jsonl", batch.formats):
         hint = "Make the batch with --formats jsonl (and any others)."
         raise RequestError(f"'{batch.root}' holds no result documents", hint=hint)
     pairs: dict[tuple[str, str], list[Setup]] = {}
