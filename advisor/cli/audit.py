@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.advice.pipeline import Advisor
 from advisor.bulk.audit.finding import HEADINGS, Findings
@@ -19,7 +20,9 @@ from advisor.bulk.audit.run import Likeness, Now, Result, Setup
 from advisor.bulk.audit.run import audit as run_audit
 from advisor.bulk.batch.manifest import made_by
 from advisor.bulk.batch.readback import Batch, open_batch
+from advisor.bulk.batch.spread import mark_of
 from advisor.bulk.batch.store import MANIFEST, SITE_MANIFEST
+from advisor.bulk.batch.worker import Cluster, Local
 from advisor.cli.batch import inputs_of
 from advisor.cli.options import (
     Format,
@@ -27,6 +30,7 @@ from advisor.cli.options import (
 )
 from advisor.cli.own_files import takes_own_files
 from advisor.cli.progress import STOPPED, Steps
+from advisor.cli.where import Scheduler, Workers, cluster_of
 from advisor.knowledge.layers import OwnFiles
 from advisor.units import counted
 
@@ -48,9 +52,8 @@ def audit(
         int | None,
         typer.Option(min=1, metavar="N", help="Check the contents of N reports, spread evenly."),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; one for each core if left out.")
-    ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     similar: Annotated[
         float,
         typer.Option(
@@ -75,7 +78,7 @@ def audit(
 
     Example: advisor audit reports
     """
-    how = _How(sample, workers, similar, form is Format.json)
+    how = _How(sample, workers, cluster_of(workers, scheduler), similar, form is Format.json)
     try:
         clean = _told(folder, own, how)
     except KeyboardInterrupt:
@@ -90,6 +93,7 @@ class _How(Struct, frozen=True):
 
     sample: int | None
     workers: int | None
+    cluster: Cluster | None
     threshold: float
     json_form: bool
 
@@ -98,7 +102,10 @@ def _told(folder: Path, own: OwnFiles, how: _How) -> bool:
     """Audit a site or a batch and print what was found; gives whether it is clean."""
     if (folder / SITE_MANIFEST).is_file() and not (folder / MANIFEST).exists():
         return told_site(folder, json_form=how.json_form)
-    return told_batch(*_prepared(folder, own), how)
+    batch, setup, now = _prepared(folder, own)
+    if how.cluster:
+        setup = replace(setup, mark=mark_of(setup.folder, setup.own))
+    return told_batch(batch, setup, now, how)
 
 
 def _prepared(folder: Path, own: OwnFiles) -> tuple[Batch, Setup, Now]:
@@ -120,11 +127,12 @@ _SHOWN_GROUPS, _SHOWN_MEMBERS = 5, 3
 
 def told_batch(batch: Batch, setup: Setup, now: Now, how: _How) -> bool:
     """Audit an output folder and print what was found; gives whether it is clean."""
-    steps, workers = Steps(), how.workers or max(min(cores(), batch.shards), 1)
+    steps = Steps()
+    place = how.cluster or Local(how.workers or max(min(cores(), batch.shards), 1))
     with steps.shown():
         result = run_audit(
             batch, setup, now,
-            sample=how.sample, workers=workers, threshold=how.threshold, tell=steps.tell,
+            sample=how.sample, place=place, threshold=how.threshold, tell=steps.tell,
         )  # fmt: skip
     _print(_as_data(result) if how.json_form else None, _lines(result, how.threshold))
     return not result.findings.counts

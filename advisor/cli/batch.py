@@ -43,6 +43,7 @@ from advisor.cli.options import (
 )
 from advisor.cli.own_files import takes_own_files
 from advisor.cli.progress import BatchProgress
+from advisor.cli.where import Scheduler, Workers, refuse_both
 from advisor.errors import EngineError, RequestError, raise_problems
 from advisor.knowledge.layers import OwnFiles
 from advisor.report import prose
@@ -266,12 +267,6 @@ _PLAN = "A plan (.yaml), or requests (.csv, .jsonl)."
 Out = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Folder for the reports, new or empty.")
 ]
-Workers = Annotated[
-    int | None, typer.Option(min=1, help="Processes; one for each core if left out.")
-]
-Scheduler = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Use the workers of this Dask scheduler.")
-]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where an earlier run stopped.")]
 Verify = Annotated[
     bool, typer.Option("--verify", help="With --resume: make again what was changed since.")
@@ -307,10 +302,7 @@ def batch(
     """
     if out is None and not dry_run:
         raise typer.BadParameter("needed unless --dry-run is given.", param_hint="'--out'")
-    if workers and scheduler:
-        raise typer.BadParameter(
-            "is for a pool; the cluster has its own.", param_hint="'--workers'"
-        )
+    refuse_both(workers, scheduler)
     if verify and not resume:
         raise typer.BadParameter(
             "reads what an earlier run wrote: add --resume.", param_hint="'--verify'"

@@ -56,7 +56,7 @@ class BatchProgress:
 
     def _tell_once(self, why: str) -> None:
         if why and why != self._held_up:
-            sys.stderr.write(f"{why}\n")
+            sys.stderr.write(f"{why}; start one, or stop with Ctrl-C\n")
             sys.stderr.flush()
         self._held_up = why
 

@@ -19,6 +19,7 @@ from advisor.bulk.site.run import Asked, check_place, make_site, place_for
 from advisor.cli.options import cores
 from advisor.cli.own_files import takes_folders
 from advisor.cli.progress import STOPPED, Steps
+from advisor.cli.where import Scheduler, Workers, cluster_of
 from advisor.errors import RequestError, raise_problems
 from advisor.files import Kind
 from advisor.knowledge.layers import OwnFiles, Stack, is_built_in
@@ -39,9 +40,8 @@ def site(
     base_url: Annotated[
         str, typer.Option(metavar="URL", help="Where it will stand; for canonical links, sitemap.")
     ] = "",
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; one for each core if left out.")
-    ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     *,
     own: OwnFiles,
 ) -> None:
@@ -63,7 +63,8 @@ def site(
     batch, address = open_batch(folder), _address(base_url)
     _say_changed(batch, own.rules, own.knowledge)
     out = place_for(folder, output)
-    asked = Asked(out, address, workers or cores(), own.templates)
+    cluster = cluster_of(workers, scheduler)
+    asked = Asked(out, address, workers or cores(), cluster, own.templates)
     steps, catalogue = Steps(), read_catalogue(batch)
     try:
         check_place(out, batch.root)

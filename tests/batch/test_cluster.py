@@ -83,6 +83,25 @@ def test_a_killed_worker_loses_nothing_and_the_bytes_are_those_of_this_process(
     assert contents(there) == contents(here)
 
 
+@pytest.mark.parametrize("command", ["audit", "site"])
+def test_audits_and_sites_are_made_there_as_here(
+    tmp_path: Path, scheduler: Path, command: str
+) -> None:
+    out = tmp_path / "out"
+    subprocess.run(
+        batch(write(tmp_path, TINY), out, "--workers", "1"), cwd=ROOT, check=True,
+        capture_output=True,
+    )  # fmt: skip
+    address = json.loads(scheduler.read_text())["address"]
+    made = []
+    with process(*worker(scheduler)):
+        for where in (("--workers", "1"), ("--scheduler", address)):
+            asked = [sys.executable, "-m", "advisor", command, str(out), *where]
+            done = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True)
+            made.append((done.stdout, contents(out)))
+    assert made[0] == made[1]
+
+
 @pytest.mark.loopback
 def test_no_scheduler_is_one_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -12,10 +12,12 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from advisor.bulk.batch.run import Stop
+from advisor.bulk.batch.spread import each
 from advisor.bulk.batch.worker import Cluster, Local, Pool
 from advisor.cli.batch import _signals
 from advisor.errors import RequestError
@@ -163,6 +165,34 @@ def test_a_scheduler_that_dies_is_one_message_wherever_it_shows() -> None:
             ask()
         assert "--resume" in gone.value.hint
     assert str(cluster.explained(OSError("Timed out"))) == str(gone.value)
+
+
+class Alone(Local, frozen=True):
+    """A cluster whose only worker never comes back."""
+
+    def open(self) -> Executor:
+        return Never()
+
+    def held_up(self) -> str:
+        return "the Dask scheduler at 'tcp://here:1' has had no worker for 30 s"
+
+
+class Never(Executor):
+    def submit(self, *_: object, **__: object) -> Any:
+        return Future()
+
+
+def test_what_cannot_go_on_without_workers_ends_with_one_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("advisor.bulk.batch.spread._LOOK_S", 0)
+    with pytest.raises(RequestError, match="has had no worker for 30 s") as ended:
+        list(each(Alone(2), str, [1, 2, 3]))
+    assert "Run the same command again" in ended.value.hint
+
+
+def test_results_come_in_the_order_of_tasks() -> None:
+    assert list(each(Local(1), str, range(5))) == ["0", "1", "2", "3", "4"]
 
 
 def test_the_garbage_collector_is_set_as_before_at_the_end() -> None:

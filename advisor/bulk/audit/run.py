@@ -6,8 +6,7 @@ import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -24,8 +23,9 @@ from advisor.bulk.batch.formats import kind_of
 from advisor.bulk.batch.manifest import Inputs, changed_files, differences
 from advisor.bulk.batch.readback import Batch, Entry, read_record, table_rows
 from advisor.bulk.batch.shard import Making
+from advisor.bulk.batch.spread import check_same, each
 from advisor.bulk.batch.store import sha256_of
-from advisor.bulk.batch.worker import Local
+from advisor.bulk.batch.worker import Place
 from advisor.knowledge.layers import OwnFiles
 from advisor.report.prose import Length
 
@@ -39,6 +39,8 @@ class Setup(Struct, frozen=True):
     fresh: bool
     """Whether rules, knowledge, templates and program are those the batch was made with."""
     own: OwnFiles = OwnFiles()
+    mark: str = ""
+    """By which a worker elsewhere knows that it sees the same; see ``mark_of``."""
 
     @property
     def folder(self) -> Path:
@@ -84,6 +86,8 @@ def check_shard(setup: Setup, task: Task) -> Checked:
         UserError: Rules, knowledge or templates cannot be loaded.
     """
     checked = Checked()
+    if setup.mark:
+        check_same(setup.folder, setup.own, setup.mark)
     record = read_record(setup.folder, task.number)
     if record is None:
         return checked
@@ -211,7 +215,7 @@ def audit(
     now: Now,
     *,
     sample: int | None,
-    workers: int,
+    place: Place,
     threshold: float,
     tell: Callable[[str, int, int], None],
 ) -> Result:
@@ -222,7 +226,7 @@ def audit(
         setup: What every process is told.
         now: What reports would be made from now.
         sample: Check the contents of so many reports, spread evenly; None is all.
-        workers: Processes.
+        place: Where reports are checked.
         threshold: Texts that overlap at least so much are told as alike, 0 to 1.
         tell: Called with what is done, how much of it, and how much there is.
 
@@ -236,7 +240,7 @@ def audit(
     texts = _Texts(Alike(threshold))
     tasks = [*_tasks(batch, sample)]
     fresh = replace(setup, fresh=not stale)
-    for done, checked in enumerate(_run(fresh, tasks, workers), start=1):
+    for done, checked in enumerate(each(place, partial(check_shard, fresh), tasks), start=1):
         result.checked += checked.reports
         result.findings.add(checked.findings)
         result.findings.add(texts.add(checked))
@@ -290,25 +294,6 @@ def _tasks(batch: Batch, sample: int | None) -> Iterator[Task]:
     for at, (number, places) in enumerate(sorted(by_shard.items())):
         compared = at % compared_every == 0
         yield Task(number, tuple(places), compared, compared and at % counted_every == 0)
-
-
-def _run(setup: Setup, tasks: list[Task], workers: int) -> Iterator[Checked]:
-    """Check every task; results come in the order of tasks, a bounded number in flight."""
-    place = Local(workers)
-    executor, waiting = place.open(), iter(tasks)
-    flying: list[Future[Checked]] = []
-    drop = True
-    try:
-        while True:
-            while len(flying) < max(place.room(), 1) and (task := next(waiting, None)):
-                flying.append(executor.submit(check_shard, setup, task))
-            if not flying:
-                break
-            wait(flying[:1], return_when=FIRST_COMPLETED)
-            yield flying.pop(0).result()
-        drop = False
-    finally:
-        place.close(executor, drop=drop)
 
 
 def _likeness(batch: Batch, texts: _Texts) -> Likeness:

@@ -287,17 +287,14 @@ class Cluster(Struct):
             raise self._gone()
 
     def _gone(self) -> RequestError:
-        hint = "What is complete stays; start a scheduler and workers again, then use --resume."
+        hint = "Start a scheduler and workers again; a batch then goes on with --resume."
         return RequestError(f"the Dask scheduler at '{self.address}' is gone", hint=hint)
 
     def held_up(self) -> str:
         """Tell of a cluster that has been without workers for a while."""
         if self.alone_since is None or time.monotonic() - self.alone_since < _ALONE_S:
             return ""
-        return (
-            f"the Dask scheduler at '{self.address}' has had no worker for {_ALONE_S} s; "
-            "start one, or stop with Ctrl-C"
-        )
+        return f"the Dask scheduler at '{self.address}' has had no worker for {_ALONE_S} s"
 
     def close(self, executor: Executor, *, drop: bool) -> None:
         """Wait for the cluster, or cancel what it has not begun."""
@@ -307,9 +304,13 @@ class Cluster(Struct):
 
     def explained(self, error: Exception) -> Exception:
         """Name the usual cause of what no shard raises itself."""
-        if self.client.status != "running":
-            return self._gone()
-        if isinstance(error, UserError | OSError):
+        if isinstance(error, UserError):
+            return error
+        try:
+            self._must_be_there()
+        except RequestError as gone:
+            return gone
+        if isinstance(error, OSError):
             return error
         first = str(error).strip().splitlines()
         return RequestError(

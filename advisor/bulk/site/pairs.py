@@ -149,6 +149,8 @@ class Making(Struct, frozen=True):
     provenance: str
     length: Length
     templates: tuple[str, ...] = ()
+    mark: str = ""
+    """By which a worker elsewhere knows that it sees the same; see ``mark_of``."""
 
 
 class Pair(Struct, frozen=True):

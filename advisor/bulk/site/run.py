@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import cast
@@ -16,6 +16,7 @@ from xml.sax.saxutils import escape
 from msgspec import Struct
 
 from advisor.bulk.batch.readback import Batch
+from advisor.bulk.batch.spread import check_same, each, mark_of
 from advisor.bulk.batch.store import (
     MANIFEST,
     SITE,
@@ -23,11 +24,13 @@ from advisor.bulk.batch.store import (
     WORK,
     File,
     make_folder,
+    prepare,
     printable,
+    sees,
     write_files,
     write_one,
 )
-from advisor.bulk.batch.worker import Local
+from advisor.bulk.batch.worker import Cluster, Local
 from advisor.bulk.site.catalogue import CARD, MODEL, Catalogue, Shown
 from advisor.bulk.site.matrix import matrix_pages, search_entries, start_page
 from advisor.bulk.site.pairs import Making, Pair, pair_files, site_of
@@ -41,7 +44,7 @@ from advisor.bulk.site.tables import (
 )
 from advisor.errors import RequestError, UserError
 from advisor.files import __version__, real
-from advisor.knowledge.layers import Stack, overlaid, stack
+from advisor.knowledge.layers import OwnFiles, Stack, overlaid, stack
 from advisor.report.prose import Length
 
 _FOLDERS = ("card", "compare", "data", "matrix", "model", "pair", "report")
@@ -139,6 +142,7 @@ class Asked(Struct, frozen=True):
     out: Path
     base_url: str
     workers: int
+    cluster: Cluster | None = None
     templates: Stack = None
 
 
@@ -168,6 +172,7 @@ def make_site(
     """
     check_place(asked.out, batch.root)
     making = _making(batch, asked, catalogue)
+    prepare(asked.out, making.mark)
     site = site_of(making)
     shown = Shown.of(site, catalogue)
     written: list[Written] = []
@@ -176,7 +181,9 @@ def make_site(
         written += _written(asked.out, 0, part)
         tell("lists", min(len(written), total), total)
     tasks = _tasks(shown)
-    for done, found in enumerate(_pairs(making, asked, tasks), start=1):
+    place = asked.cluster or Local(max(min(asked.workers, len(tasks)), 1))
+    make = partial(make_pairs, making, str(asked.out))
+    for done, found in enumerate(each(place, make, enumerate(tasks)), start=1):
         written += found
         tell("pairs", done, len(tasks))
     if asked.base_url:
@@ -200,8 +207,13 @@ def _making(batch: Batch, asked: Asked, catalogue: Catalogue) -> Making:
         base_url=asked.base_url,
         provenance=f"advisor {manifest.get('advisor')}, {said}.",
         length=cast("Length", catalogue.length),
-        templates=tuple(str(path.resolve()) for path in stack(asked.templates)),
+        templates=(files := tuple(str(path.resolve()) for path in stack(asked.templates))),
+        mark=mark_of(batch.root.resolve(), _own(files)) if asked.cluster else "",
     )
+
+
+def _own(templates: tuple[str, ...]) -> OwnFiles:
+    return OwnFiles(templates=tuple(map(Path, templates)))
 
 
 def _index_pages(shown: Shown, asked: Asked) -> Iterator[File]:
@@ -250,29 +262,19 @@ def _tasks(shown: Shown) -> list[tuple[Pair, ...]]:
     return [*tasks, tuple(some)] if some else tasks
 
 
-def make_pairs(making: Making, out: str, number: int, pairs: tuple[Pair, ...]) -> list[Written]:
-    """Make and write the pages of some pairs; runs in a process of its own."""
+def make_pairs(making: Making, out: str, task: tuple[int, tuple[Pair, ...]]) -> list[Written]:
+    """Make and write the pages of some pairs; runs in a process of its own.
+
+    Raises:
+        RequestError: A worker elsewhere does not see the batch or the folder of the site.
+    """
+    number, pairs = task
+    if making.mark:
+        check_same(Path(making.batch), _own(making.templates), making.mark)
+        if not sees(Path(out), making.mark):
+            raise RequestError(f"a worker does not see '{out}'", hint="Share that folder too.")
     files = [file for pair in pairs for file in pair_files(making, pair)]
     return _written(Path(out), number, files)
-
-
-def _pairs(making: Making, asked: Asked, tasks: list[tuple[Pair, ...]]) -> Iterator[list[Written]]:
-    place = Local(max(min(asked.workers, len(tasks)), 1))
-    executor, waiting = place.open(), iter(enumerate(tasks))
-    flying: set[Future[list[Written]]] = set()
-    drop = True
-    try:
-        while True:
-            for number, pairs in islice(waiting, max(place.room() - len(flying), 0)):
-                flying.add(executor.submit(make_pairs, making, str(asked.out), number, pairs))
-            if not flying:
-                break
-            ready, flying = wait(flying, return_when=FIRST_COMPLETED)
-            for future in ready:
-                yield future.result()
-        drop = False
-    finally:
-        place.close(executor, drop=drop)
 
 
 def _sitemap(base_url: str, written: Iterable[Written]) -> Iterator[File]:
