@@ -88,6 +88,7 @@ def _request(request: Request, scenario: Scenario) -> Pairs:
     yield "request.offload_stated", offloads(scenario)
     yield "request.framework_stated", request.framework is not None
     yield "request.context_beyond_training", bool(trained and scenario.context_tokens > trained)
+    yield "request.context_stretched", support.stretches(scenario)
     yield "request.split", split_of(scenario)
     yield "request.split_stated", scenario.split is not None
     yield "request.draft_model", scenario.draft_model is not None
@@ -152,8 +153,7 @@ def _model(model: Model, scenario: Scenario) -> Pairs:
     yield "model.parameters", model.parameters
     if not model.shape.reads_unknown:
         yield "model.active_parameters", model.active_parameters
-    label = model.label_parameters_b
-    yield "model.label_parameters", label * 1e9 if label else None
+    yield "model.label_parameters", (model.label_parameters_b or 0) * 1e9 or None
     yield "model.encoder", model.shape.role == "encoder"
     yield "model.layers", model.shape.layers
     yield "model.moe", model.shape.moe is not None

@@ -33,6 +33,7 @@ from advisor.knowledge.field_kinds import (
     Watts,
     choice,
     choices,
+    count,
     disputes,
     mapping,
     nodes,
@@ -54,6 +55,7 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 TensorHeads = Literal["copied", "whole", "uneven"]
 """Heads in a split of every tensor: KV heads on several cards, on one each, or uneven numbers."""
 _COMPANIONS = Kind(mapping(written, ("eagle3", "speculators", "qat"), "companion"))
+_YARN = Kind(mapping(count, ("original", "factor", "theta"), "part of YaRN"))
 FAMILIES = (
     "unquantized", "gguf-k", "gguf-i", "gguf-legacy", "gguf-mxfp4", "gguf-nvfp4", "awq", "gptq",
     "bnb", "int8", "int4-experts", "fp8", "mxfp4", "nvfp4", "exl2", "exl3", "hqq", "mlx",
@@ -151,6 +153,7 @@ class ModelRecord(Struct, frozen=True):
     native_formats: Texts = ()
     """Weight formats that hold what the publisher released, where that is less than 16 bits."""
     companions: Annotated[Mapping[str, str], _COMPANIONS] = field(default_factory=dict)
+    yarn: Annotated[Mapping[str, int], _YARN] = field(default_factory=dict)  # as its publisher says
     licence: Text | None = None
     released: Day | None = None
     notes: Text = ""
@@ -177,8 +180,6 @@ class Format(Struct, frozen=True):
     name: Text = field(name="format")
     aliases: Texts
     family: Annotated[str, Kind(choice(FAMILIES))]
-    """``unquantized``, ``gguf-k``, ``gguf-i``, ``gguf-legacy``, ``gguf-mxfp4``, ``awq``, ``gptq``,
-    ``bnb``, ``int8``, ``fp8``, ``mxfp4``, ``nvfp4``, ``exl2``, ``exl3``, ``hqq``, ``mlx``."""
     kind: Annotated[Literal["gguf", "plain"], Kind(choice(("gguf", "plain")))]
     """``gguf``: by llama.cpp's rules for file type ``name``; ``plain``: the rest is at 16 bits."""
     bits_per_weight: Bits | None
@@ -196,8 +197,7 @@ class Format(Struct, frozen=True):
     floats: Flag = False  # its elements are floats, which INT8 does not mean
     offered: Flag = True
     """False for types that exist but are not proposed (internal ggml types, F32)."""
-    min_compute_capability: Number | None = None
-    """Below this the format does not run on NVIDIA cards."""
+    min_compute_capability: Number | None = None  # below it, not on NVIDIA cards
     native_compute_capability: Number | None = None
     """From here the card computes in the format itself instead of unpacking to 16 bits."""
     vendors: Annotated[tuple[str, ...], _VENDORS] | None = None  # of the cards; None: any

@@ -135,6 +135,7 @@ def _built(record: ModelRecord, shape: Shape) -> Model:
         released=record.released,
         native_dtype=record.native_dtype,
         companions=record.companions,
+        yarn=record.yarn,
         native_formats=record.native_formats,
     )
 

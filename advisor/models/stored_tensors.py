@@ -262,6 +262,8 @@ class Model(Struct, frozen=True):
     """What its repository holds, where that is stated; else a 16-bit checkpoint."""
     companions: Mapping[str, str] = {}
     """Repositories that belong to it, as in its record."""
+    yarn: Mapping[str, int] = {}
+    """How its publisher stretches it past the trained length, as in its record."""
     native_formats: tuple[str, ...] = ()
     """Weight formats that hold exactly what was released, where that is less than 16 bits."""
     native_inherited: bool = False
@@ -279,6 +281,17 @@ class Model(Struct, frozen=True):
     """The weight files it was read from: exact sizes in the format they hold."""
     notes: tuple[str, ...] = ()
     """What the files say about themselves, one sentence each."""
+
+    def yarn_factor(self, context: int) -> int | None:
+        """The least whole factor of YaRN that reaches a context past the trained length.
+
+        Returns:
+            At most the one that its publisher states; None where the context needs none, or more.
+        """
+        if not self.yarn or context <= (self.trained_context_tokens or context):
+            return None
+        factor = -(-context // self.yarn["original"])
+        return factor if factor <= self.yarn["factor"] else None
 
     @property
     def guesses_experts(self) -> bool:

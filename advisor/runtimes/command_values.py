@@ -340,6 +340,9 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
         read_size(s.scenario.image_size).tokens if s.scenario.model.vision_parameters else None
     ),
     "batched_tokens": lambda s: _stated(s.scenario.max_num_batched_tokens),
+    "yarn_factor": lambda s: _stated(s.scenario.model.yarn_factor(s.scenario.context_tokens)),
+    "yarn_original": lambda s: _stated(s.scenario.model.yarn.get("original")),
+    "yarn_theta": lambda s: _stated(s.scenario.model.yarn.get("theta")),
 }
 """Placeholder -> its value; None leaves the piece out."""
 
@@ -385,9 +388,7 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "kv_plain": lambda s: not s.kv_set,
     "makes_format": lambda s: s.makes_format,
     "own_code": _brings_code,
-    "reads_text": lambda s: (
-        not _embeds(s.scenario.model) and not s.scenario.model.vision_parameters
-    ),
+    "reads_text": lambda s: not (_embeds(s.scenario.model) or s.scenario.model.vision_parameters),
     "sees_images": lambda s: bool(s.scenario.model.vision_parameters),
     "embedding": lambda s: _embeds(s.scenario.model),
     "writes": lambda s: not _embeds(s.scenario.model),

@@ -379,14 +379,15 @@ def _what_runs(
     if model.shape.model_type == UNKNOWN:
         return "Its config.json names it: give the path of that file, or --hub."
     if framework and (runnable := _runnable(knowledge, framework, gpu, model)):
-        return f"{framework.name} runs: {', '.join(runnable)}."
+        return f"{framework.name} runs: {', '.join(runnable)}. Give one of them as --precision."
     pairs = (
         (f.name, runnable)
         for f in knowledge.frameworks.values()
         if (runnable := _runnable(knowledge, f, gpu, model))
     )
     name, runnable = next(pairs, ("", []))
-    return f"{name} runs: {', '.join(runnable)}." if name else "Nothing known here runs this model."
+    what = f"{name} runs: {', '.join(runnable)}. Give --framework {name} or leave it out."
+    return what if name else "Nothing known here runs this model."
 
 
 def _runnable(

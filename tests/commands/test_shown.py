@@ -99,3 +99,29 @@ def test_the_page_lists_every_program_placeholder_and_switch() -> None:
         for command in framework.commands:
             assert str(command.name).split(" with ")[0].casefold() in page.casefold()
             assert str(command.version).split(" ", maxsplit=1)[0] in page
+
+
+def test_a_context_past_the_trained_length_is_stretched_where_the_publisher_says_how() -> None:
+    asked = {"gpu": "RTX 4090", "model": "qwen3-8b", "precision": "4-bit"}
+    short, half, full, beyond = (
+        shlex.split(doc(**asked, context=tokens).commands[0].text)
+        for tokens in (40_960, 65_536, 70_000, 131_073)
+    )
+    assert "--rope-scale" not in short
+    assert half[half.index("--rope-scale") + 1] == "2"
+    assert full[full.index("--rope-scale") + 1] == "3"
+    assert "--rope-scale" not in beyond
+
+
+def test_servers_are_told_the_same_as_json() -> None:
+    for name, flag in (("vLLM", "--hf-overrides"), ("SGLang", "--json-model-override-args")):
+        found = doc(
+            gpu="RTX 4090", model="qwen3-8b", precision="4-bit", context=65_536, framework=name
+        )
+        words = shlex.split(found.commands[0].text)
+        assert json.loads(words[words.index(flag) + 1])["rope_parameters"] == {
+            "rope_type": "yarn",
+            "factor": 2,
+            "original_max_position_embeddings": 32_768,
+            "rope_theta": 1_000_000,
+        }
