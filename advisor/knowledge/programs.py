@@ -41,7 +41,8 @@ SWITCHES: Mapping[str, tuple[str, ...]] = {
     "in_file": (),
     "beyond_trained": (), "eager": ("eager",), "text_only": ("text_only",), "kv_set": (),
     "kv_plain": (), "makes_format": (),
-    "own_code": (), "reads_text": (), "sees_images": (), "embedding": (), "writes": (),
+    "own_code": (), "whole_experts": (), "reads_text": (), "sees_images": (), "embedding": (),
+    "writes": (),
 }  # fmt: skip
 """Switch -> the settings that a piece under it carries."""
 

@@ -204,6 +204,8 @@ class Format(Struct, frozen=True):
     near: Texts = ()  # mixes that have no entry of their own and are sized as this one
     keeps: Texts = ()  # of recurrent layers, what stays in 16 bits: a config's names of modules
     beside_experts: Bits | None = None  # what other matrices have where experts alone are packed
+    block: Count | None = None  # rows, and columns, that share a scale in files of blocks
+    block_publishers: Texts = ()  # who publishes every file of it in blocks
     note: Text = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 
@@ -224,12 +226,11 @@ class FormatLimit(Struct, frozen=True):
 
     vendors: Annotated[tuple[str, ...], _VENDORS] = ()
     """Cards of these makers alone; empty: of all."""
-    model_types: Texts = ()
-    """These architectures alone; empty: all."""
-    model_types_of: Text | None = None
-    """The framework whose ``model_types`` these are, once the file is read."""
-    one_card: Flag = False
-    """Not split over several cards."""
+    model_types: Texts = ()  # these architectures alone; empty: all
+    model_types_of: Text | None = None  # whose ``model_types`` these are, once the file is read
+    one_card: Flag = False  # not split over several cards
+    whole_blocks: Annotated[tuple[str, ...], Kind(choices(("dense", "shared")))] = ()
+    """Feed-forward parts that cards share in whole blocks alone."""
 
 
 class Framework(Struct, frozen=True):
@@ -256,8 +257,7 @@ class Framework(Struct, frozen=True):
     """Whole layers can live in system RAM."""
     expert_offload: Flag | None = None
     """Expert tensors of a mixture of experts can live in system RAM."""
-    model_types_of: Text | None = None
-    """The framework whose ``model_types`` these are, once the file is read."""
+    model_types_of: Text | None = None  # whose ``model_types`` these are, once the file is read
     multi_gpu: Annotated[tuple[Split, ...], Kind(choices(SPLITS))] = ()
     """How several cards can share a model, the preferred way first; empty: unknown or none."""
     variants: Annotated[Mapping[str, str], Kind(mapping(written))] = field(default_factory=dict)

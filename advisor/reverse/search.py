@@ -25,6 +25,7 @@ from advisor.scenario import support
 from advisor.scenario.choices import runs
 from advisor.scenario.figures import margin_of
 from advisor.scenario.ram import ram_pace
+from advisor.scenario.repositories import cut_width
 from advisor.scenario.resolve import assembled, default_backend
 from advisor.scenario.scenario import Scenario
 
@@ -211,11 +212,21 @@ class Search(Struct):
             (gpu.vendor, gpu.compute_capability, gpu.architecture, gpu.segment),
             (shape.outer_type or shape.model_type, model.modality, bool(model.vision_parameters)),
             (gpus, shape.heads if gpus > 1 else 0, shape.moe is not None, model.native_formats),
+            self._cutting(cards, model),
         )
         found = self._pairs.get(key)
         if found is None:
             found = self._pairs[key] = self._made_pairs(cards, model)
         return found
+
+    def _cutting(self, cards: Cards, model: Model) -> tuple[str, ...]:
+        """Formats and frameworks in which the cards would cut blocks that must stay whole."""
+        return tuple(
+            f"{precision.name} {framework.name}"
+            for precision in (self._formats(model) if cards.count > 1 else ())
+            for framework in self.knowledge.frameworks.values()
+            if cut_width(framework, precision, model, cards.count)
+        )
 
     def _made_pairs(self, cards: Cards, model: Model) -> _Pairs:
         pairs = [

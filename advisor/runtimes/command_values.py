@@ -23,6 +23,7 @@ from advisor.runtimes.llamacpp import LOGICAL_BATCH
 from advisor.scenario.capability import DTYPES, dtypes
 from advisor.scenario.figures import Memory
 from advisor.scenario.images import image_limit, read_size
+from advisor.scenario.repositories import as_held, holds_family, repository_of
 from advisor.scenario.resolve import DEFAULT_UBATCH, default_backend
 from advisor.scenario.scenario import (
     Scenario,
@@ -34,11 +35,8 @@ from advisor.scenario.scenario import (
 
 _PLAIN_CACHE = frozenset({"f16", "auto"})
 _CACHE_PAGE = 256
-_FP8_BLOCK = 128
-"""Rows and columns of FP8 weights that share a scale, as DeepSeek and Qwen publish them."""
 _UNSTATED_CONTEXT = 2_048
 """What vLLM and SGLang assume of a model whose config.json names no length."""
-_HELD = ("fp8", "mxfp4", "nvfp4", "int4-experts", "packed")
 
 
 class Shares(NamedTuple):
@@ -79,22 +77,12 @@ class Started(Struct, frozen=True):
     @property
     def as_held(self) -> bool:
         """Whether the model's own files are in this very format."""
-        model, precision = self.scenario.model, self.scenario.precision
-        if model.held_format:
-            return precision.name == model.held_format
-        return holds_family(model) == precision.family
+        return as_held(self.scenario.model, self.scenario.precision)
 
     @property
     def repository(self) -> str | None:
         """The repository that holds the weights in this very format, where one is known."""
-        model, precision = self.scenario.model, self.scenario.precision
-        if self.as_held or model.hf_id is None:
-            return model.hf_id
-        if model.held_format or precision.kind == "gguf" or precision.family == "bnb":
-            return None
-        from advisor.reading.published import packings_of  # noqa: PLC0415  formats of servers
-
-        return packings_of(model.hf_id).get(precision.name)
+        return repository_of(self.scenario.model, self.scenario.precision)
 
     @property
     def makes_format(self) -> bool:
@@ -134,12 +122,6 @@ def _logical_batch(scenario: Scenario) -> str | None:
     """The tokens handed over at once; an encoder computes them at once, too."""
     whole = scenario.model.shape.role == "encoder" and scenario.ubatch != DEFAULT_UBATCH
     return str(scenario.ubatch) if whole or scenario.ubatch > LOGICAL_BATCH else None
-
-
-def holds_family(model: Model) -> str:
-    """The family of the format in the model's repository, as far as it is stated."""
-    text = (model.native_dtype or "").casefold()
-    return next((family for family in _HELD if family in text), "unquantized")
 
 
 def needed_settings(scenario: Scenario) -> Iterator[str]:
@@ -363,10 +345,16 @@ def _brings_code(started: Started) -> bool:
 
 def _expert_ranks(scenario: Scenario) -> str | None:
     """Say over how many cards whole experts go, where shards of them would cut a block of FP8."""
-    moe, cards = scenario.model.shape.moe, scenario.gpus
-    if not moe or scenario.precision.family != "fp8" or moe.experts % cards:
+    moe, cards, block = scenario.model.shape.moe, scenario.gpus, scenario.precision.block
+    if not moe or not block or moe.experts % cards:
         return None
-    return str(cards) if moe.width % (cards * _FP8_BLOCK) else None
+    return str(cards) if moe.width % (cards * block) else None
+
+
+def _refuses_finer_blocks(scenario: Scenario) -> bool:
+    """Whether the card unpacks the format, whose kernels take the published blocks alone."""
+    has = scenario.gpu.compute_capability if scenario.gpu else None
+    return has is not None and has < (scenario.precision.native_compute_capability or 0)
 
 
 _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
@@ -388,6 +376,9 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "kv_plain": lambda s: not s.kv_set,
     "makes_format": lambda s: s.makes_format,
     "own_code": _brings_code,
+    "whole_experts": lambda s: (
+        VALUES["expert_ranks"](s) is not None and _refuses_finer_blocks(s.scenario)
+    ),
     "reads_text": lambda s: not (_embeds(s.scenario.model) or s.scenario.model.vision_parameters),
     "sees_images": lambda s: bool(s.scenario.model.vision_parameters),
     "embedding": lambda s: _embeds(s.scenario.model),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from advisor.errors import RequestError
 from advisor.knowledge.catalogue import BACKENDS
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.scenario.capability import refusal
+from advisor.scenario.repositories import cut_width
 from advisor.scenario.settings import Prefer, Stated, Use
 
 if TYPE_CHECKING:
@@ -155,7 +157,8 @@ def split_of(scenario: Scenario) -> Split | None:
     """Say how the cards share the model; None with one card, and where the framework has no way.
 
     The stated way where it can be, else the first of the framework's ways that can: servers that
-    split every tensor fall back to whole layers where the cards do not divide the heads.
+    split every tensor fall back to whole layers where the cards do not divide the heads, or
+    blocks of weights.
     """
     if scenario.gpus == 1:
         return None
@@ -175,11 +178,11 @@ def sharing(ways: Sequence[Split]) -> Sequence[Split]:
 def split_ways(scenario: Scenario) -> Sequence[Split]:
     """List the ways in which the cards of a scenario can share its model, preferred first."""
     framework, model, cards = scenario.framework, scenario.model, scenario.gpus
-    backend = scenario.backend
+    precision, backend = scenario.precision, scenario.backend
     return [
         way
-        for way in ways_for(framework, scenario.precision)
-        if divides(way, framework, model, cards)
+        for way in ways_for(framework, precision)
+        if divides(way, framework, precision, model, cards)
         and not (way in {"data", "dp-attention"} and scenario.cards)
         and not refusal(framework, "split", way, scenario.gpu, model.shape)
         and (way != "row" or backend is None or backend in _ROW_BACKENDS)
@@ -237,16 +240,27 @@ def _why_not_split(scenario: Scenario) -> str:
     if stated == "dp-attention":
         return f"divides experts there, which {scenario.model.name} lacks, over cards of one kind"
     if stated == "tensor":
-        kind = f"{shape.kv_heads} KV" if shape.heads % cards == 0 else f"{shape.heads} attention"
-        return f"cannot divide the {kind} heads of {scenario.model.name} by {cards} cards"
+        return f"cannot divide {_undivided(scenario)} by {cards} cards"
     return f"cannot give {cards} cards a layer each of {scenario.model.name}: it has {shape.layers}"
+
+
+def _undivided(scenario: Scenario) -> str:
+    """Name what the cards do not divide of a model whose every tensor they would split."""
+    model, precision, cards = scenario.model, scenario.precision, scenario.gpus
+    shape, width = model.shape, cut_width(scenario.framework, precision, model, cards)
+    if width:
+        blocks = f"blocks of {precision.block} x {precision.block} {precision.name} weights"
+        return f"the feed-forward width {width:,} of {model.name} in whole {blocks}"
+    kind = f"{shape.kv_heads} KV" if shape.heads % cards == 0 else f"{shape.heads} attention"
+    return f"the {kind} heads of {model.name}"
 
 
 def _counts_for(way: Split, scenario: Scenario) -> list[str]:
     """Offer the nearest numbers of cards that can share the model in this way."""
-    framework, model, cards = scenario.framework, scenario.model, scenario.gpus
-    fewer = [n for n in range(cards - 1, 1, -1) if divides(way, framework, model, n)][:1]
-    more = [n for n in range(cards + 1, 2 * cards + 1) if divides(way, framework, model, n)][:1]
+    framework, precision, model = scenario.framework, scenario.precision, scenario.model
+    cards, can = scenario.gpus, partial(divides, way, framework, precision, model)
+    fewer = [n for n in range(cards - 1, 1, -1) if can(n)][:1]
+    more = [n for n in range(cards + 1, 2 * cards + 1) if can(n)][:1]
     numbers = " or ".join(str(n) for n in fewer + more)
     return [f"{numbers} cards can."] if numbers else []
 
@@ -273,11 +287,12 @@ def is_usual_split(scenario: Scenario) -> bool:
     return scenario.gpus == 1 or split_of(scenario) in {None, *scenario.framework.multi_gpu[:1]}
 
 
-def divides(way: Split, framework: Framework, model: Model, cards: int) -> bool:
-    """Whether a framework can divide a model among this many cards in this way.
+def divides(way: Split, framework: Framework, precision: Format, model: Model, cards: int) -> bool:
+    """Whether a framework can divide a model of this format among this many cards in this way.
 
     A split of every tensor needs a number that divides the attention heads and the KV heads; where
-    there are more cards than KV heads, a multiple of those, each of which is then copied. A
+    there are more cards than KV heads, a multiple of those, each of which is then copied, and it
+    cuts no block of weights that must stay whole (``cut_width``). A
     pipeline needs a layer for each of its ranks, attention data parallel an expert. Servers divide
     experts over data parallel ranks, so plain copies are for dense models.
     """
@@ -287,6 +302,8 @@ def divides(way: Split, framework: Framework, model: Model, cards: int) -> bool:
     if way == "dp-attention":
         even = not framework.even_ranks or cards.bit_count() == 1
         return shape.moe is not None and cards <= shape.moe.experts and even
+    if way == "tensor" and cut_width(framework, precision, model, cards):
+        return False
     if way == "tensor" and framework.tensor_heads != "uneven":
         copies = framework.tensor_heads == "copied"
         return shape.heads % cards == 0 and _divides_kv_heads(shape, cards, copies=copies)

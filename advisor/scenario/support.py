@@ -87,10 +87,10 @@ def upkeep(framework: Framework) -> str | None:
 def can_share(framework: Framework, precision: Format, model: Model, cards: int) -> bool:
     """Whether a framework divides a model among this many cards in the way it prefers.
 
-    Frameworks that split every tensor need a number that divides the heads (``splits.divides``).
+    Frameworks that split every tensor need a number that divides heads and widths (``divides``).
     """
     ways = ways_for(framework, precision)
-    return cards == 1 or (bool(ways) and divides(ways[0], framework, model, cards))
+    return cards == 1 or (bool(ways) and divides(ways[0], framework, precision, model, cards))
 
 
 def supports_model(framework: Framework, model: Model, precision: Format | None = None) -> bool:

@@ -323,3 +323,16 @@ def test_experts_stay_whole_where_a_shard_would_cut_a_block_of_fp8(
     sglang, vllm = (made(**base, framework=name)[0].text for name in ("SGLang", "vLLM"))
     assert (f"--ep-size {cards}" in sglang) is whole
     assert "expert" not in vllm
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cards", "whole"),
+    [("A100 SXM4 80 GB", 8, True), ("A100 SXM4 80 GB", 4, False), ("H100 SXM5 80 GB", 8, False)],
+)
+def test_vllm_keeps_experts_whole_where_the_card_takes_no_finer_blocks(
+    gpu: str, cards: int, *, whole: bool
+) -> None:
+    """The kernels that unpack FP8 on cards before 8.9 take blocks of 128 alone (vLLM 0.33.0)."""
+    model = "Qwen/Qwen3-235B-A22B-FP8"
+    text = made(gpu=gpu, gpus=cards, model=model, precision="FP8", framework="vLLM")[0].text
+    assert ("--enable-expert-parallel" in text) is whole
