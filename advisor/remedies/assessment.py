@@ -84,7 +84,7 @@ def _outlook(scenario: Scenario, knowledge: Knowledge) -> Outlook:
     facts["option.context"] = float(scenario.context_tokens)
     if trained := scenario.model.trained_context_tokens:
         facts["option.trained_length"] = scenario.context_tokens >= trained
-    _put_memory(facts, scenario, memory)
+    _put_memory(facts, scenario, memory, knowledge.policy["system_ram_bytes"])
     _put_speed(facts, speed)
     return Outlook(memory, speed, fits, margin, lasting.quality_loss_percent, facts)
 
@@ -137,7 +137,9 @@ def put(facts: dict[str, FactValue], name: str, value: float | None) -> None:
         facts[name] = round(value, 4) + 0.0
 
 
-def _put_memory(facts: dict[str, FactValue], after: Scenario, memory: Memory) -> None:
+def _put_memory(
+    facts: dict[str, FactValue], after: Scenario, memory: Memory, kept_by_system: float
+) -> None:
     host = memory.host_weights_bytes + memory.host_kv_cache_bytes
     facts["option.required"] = float(memory.required_bytes)
     facts["option.host_ram"] = float(host)
@@ -147,7 +149,7 @@ def _put_memory(facts: dict[str, FactValue], after: Scenario, memory: Memory) ->
     put(facts, "option.held_share", held_percent(memory, after.batch))
     put(facts, "option.bits_per_weight", memory.bits_per_weight)
     if after.ram_bytes is not None:
-        facts["option.host_ram_ok"] = host <= after.ram_bytes
+        facts["option.host_ram_ok"] = not host or host <= after.ram_bytes - kept_by_system
 
 
 def _put_speed(facts: dict[str, FactValue], speed: Speed | None) -> None:

@@ -49,6 +49,14 @@ _FORMAT, _CACHE, _FRAMEWORK = "format", "cache", "framework"
 _OTHER_MACHINE = frozenset({MORE.action, LARGER.action, RENTED.action})
 _DEGREES: Sequence[Degree] = (CONTEXT, BATCH, LAYERS, EXPERTS)
 """The last of those in a combination is the one that is solved exactly."""
+_PARTS = (
+    ("kv_cache_k", "kv_cache_v"),
+    ("context_tokens",),
+    ("batch",),
+    ("gpu_layers",),
+    ("cpu_experts",),
+)
+"""What of a scenario each part of a set changes, beside the format, which is the best that fits."""
 
 
 def propose(base: Base, _: object, found: Mapping[str, Option]) -> Iterator[Option]:
@@ -133,14 +141,15 @@ def _fewest_steps(
         search = _search(base, start, limits)
         if not search.may_fit():
             continue
-        for steps in range(2 - start.steps, most + 1 - start.steps):
+        for steps in range(2 - start.steps, most + 1):
             found = list(islice(_proved(search, steps), _MOST_FOUND))
             if not found:
                 continue
-            whole: list[Option] = []
-            if steps < most - start.steps and all(offloads(option.scenario) for option in found):
-                whole = list(islice(_proved(search.on_card(), steps + 1), _FEW_FOUND))
-            return [*best_of(found, _MOST_OFFERED), *best_of(whole, _FEW_FOUND)]
+            larger: list[Option] = []
+            moved = _FRAMEWORK in start.change
+            if steps < most and (moved or all(offloads(option.scenario) for option in found)):
+                larger = list(islice(_proved(search.on_card(), steps + 1), _FEW_FOUND))
+            return [*best_of(found, _MOST_OFFERED), *best_of(larger, _FEW_FOUND)]
     return []
 
 
@@ -162,7 +171,7 @@ def _starts(base: Base) -> Iterator[Plan]:
             formats = worth_having(largest, base.knowledge) if largest else ()
             moved = in_framework(base, framework, formats[-1]) if formats else None
             if moved:
-                yield Plan(moved, {_FRAMEWORK: framework.name}, 0, "rebuild")
+                yield Plan(moved, {_FRAMEWORK: framework.name}, 1, "rebuild")
             return
 
 
@@ -209,7 +218,8 @@ class _Search(Struct, frozen=True):
             if moves or sum(degree.offloads for degree in degrees) > 1:
                 continue
             plan = self._with_cache() if _CACHE in chosen else self.start
-            yield from self._plans(plan, degrees, formats=_FORMAT in chosen)
+            found = self._plans(plan, degrees, formats=_FORMAT in chosen)
+            yield from filter(self._needs_all, found)
 
     def _plans(self, start: Plan, degrees: Sequence[Degree], *, formats: bool) -> Iterator[Plan]:
         """The plan that keeps most quality, and others that keep more of the model on the card."""
@@ -265,6 +275,15 @@ class _Search(Struct, frozen=True):
         for degree in degrees[:-1]:
             plan = stretched(self.base, plan, degree, self.limits)
         return solved(self.base, plan, degrees[-1], self.limits) if degrees else plan
+
+    def _needs_all(self, plan: Plan) -> bool:
+        """Whether it no longer fits once any part is taken back; else a smaller set is as good."""
+        own = self.start.scenario
+        for part in _PARTS:
+            bare = replace(plan.scenario, **{name: getattr(own, name) for name in part})
+            if bare != plan.scenario and cards_hold(self.base, bare, roomy=self.limits.roomy):
+                return False
+        return True
 
     def _with_format(self, plan: Plan, place: int) -> Plan:
         return with_format(plan, self.formats[place]) if place >= 0 else plan

@@ -87,11 +87,13 @@ def bounds(base: Base) -> Sequence[Bounds]:
 def ram_limit(base: Base, limits: Bounds) -> float:
     """System RAM that a remedy may use, bytes: what was stated, else what a PC can hold.
 
-    Not more than can be read for a token before it crawls, where the bandwidth is stated.
+    Less what the operating system keeps, and not more than can be read for a token before it
+    crawls, where the bandwidth is stated.
     """
     name = "usual_ram_bytes" if limits.gentle else "unstated_ram_bytes"
     policy, scenario = base.knowledge.policy, base.scenario
-    held = policy[name] if scenario.ram_bytes is None else scenario.ram_bytes
+    stated = policy[name] if scenario.ram_bytes is None else scenario.ram_bytes
+    held = max(stated - policy["system_ram_bytes"], 0.0)
     least = least_decode(base)
     if scenario.ram_bandwidth_bytes_s is None or not least:
         return held

@@ -13,11 +13,11 @@ HUGE = {"gpu": "RTX 4090", "model": "deepseek-v3", "precision": "FP16"}
 CASES = (
     BIG,
     HUGE,
-    {**BIG, "framework": "vLLM"},
+    {"gpu": "RTX 3090", "model": "qwen2.5-32b", "framework": "vLLM", "context": 32768},
     {**BIG, "ram_gib": 64.0, "ram_bandwidth_gb_s": 80.0},
     {"gpu": "RTX 4070 Laptop", "model": "deepseek-v3", "precision": "Q8_0", "ram_gib": 32.0},
     {"gpu": "RTX 4090", "model": "llama-3.1-405b", "precision": "FP16"},
-    {"gpu": "GTX 1050 Ti", "model": "llama-3-8b", "precision": "FP16", "ram_gib": 4.0},
+    {"gpu": "GTX 1050 Ti", "model": "llama-3-8b", "precision": "FP16", "ram_gib": 8.0},
     {"gpu": "RTX 3060 12GB", "model": "qwen3-30b-a3b", "precision": "FP16", "ram_gib": 32.0},
 )
 
