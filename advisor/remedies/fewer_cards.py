@@ -1,4 +1,4 @@
-"""Fewer of the cards that are there, where so many do not divide a model's heads."""
+"""Fewer of the cards that are there, where so many take turns and fewer do as well or better."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, make_option
-from advisor.scenario.scenario import is_usual_split, split_of
+from advisor.scenario.scenario import is_usual_split, offloads, split_of
 
 
 def propose(base: Base, *_: object) -> Iterator[Option]:
-    """The most cards below those at hand that share every tensor, as the server prefers.
+    """Cards that take turns: the most that share every tensor instead, or the one that holds all.
 
     Six cards of a server that cannot divide eight heads by six take turns in a pipeline; four of
-    them work on each token together.
+    them work on each token together. Where layers are dealt out anyway, several cards add memory
+    alone, which a model that one of them holds does not need.
     """
     scenario = base.scenario
-    turns = split_of(scenario) == "layer" and not is_usual_split(scenario)
-    if scenario.cards or scenario.split or not turns:
+    if scenario.cards or scenario.split or split_of(scenario) != "layer" or offloads(scenario):
         return
-    for count in range(scenario.gpus - 1, 1, -1):
-        other = replace(scenario, gpus=count)
-        if is_usual_split(other) and cards_hold(base, other):
+    counts = (1,) if is_usual_split(scenario) else range(scenario.gpus - 1, 1, -1)
+    for count in counts:
+        other = replace(scenario, gpus=count, idle_cards=scenario.gpus - count)
+        if is_usual_split(other) and cards_hold(base, other, roomy=count == 1):
             yield make_option(base, REMEDY, {"gpus": count}, other)
             return
 

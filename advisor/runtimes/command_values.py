@@ -225,7 +225,8 @@ def _layers_share(started: Started) -> str:
 
 def _visible(started: Started, backend: str) -> str | None:
     count, used = started.scenario.gpus, started.scenario.backend
-    return None if count == 1 or used != backend else ",".join(map(str, range(count)))
+    alone = count == 1 and not started.scenario.idle_cards
+    return None if alone or used != backend else ",".join(map(str, range(count)))
 
 
 def _shared(started: Started) -> Split | None:
@@ -364,6 +365,7 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "flash_off": lambda s: not s.scenario.flash_attention,
     "full_window_cache": lambda s: s.scenario.swa_full,
     "several_cards": lambda s: s.scenario.gpus > 1,
+    "one_of_several": lambda s: s.scenario.gpus == 1 and s.scenario.idle_cards > 0,
     "not_the_makers": lambda s: _devices(s.scenario) is not None,
     "shares_layers": lambda s: _shared(s) == "layer",
     "shares_tensors": lambda s: _shared(s) == "tensor",

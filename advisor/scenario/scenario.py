@@ -70,6 +70,8 @@ class Scenario(Stated, frozen=True):
     """Nothing was said of the RAM but its size, so it is as such machines have it."""
     slots: int = 0
     """Sequences that a server is told to take in at most; 0: as many as it does by default."""
+    idle_cards: int = 0
+    """Cards of the machine that are left out, which a program that takes all must be told."""
 
 
 _NAMES = Scenario.__struct_fields__
