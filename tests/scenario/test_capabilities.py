@@ -314,3 +314,34 @@ def test_cache_types_are_slow_by_back_end(
         backend=backend, kv_cache_k=key, kv_cache_v=value, context=4_096,
     )  # fmt: skip
     assert bool(support.slow_cache(resolve(request, knowledge))) is slow
+
+
+@pytest.mark.parametrize(
+    ("card", "framework", "reason"),
+    [
+        ("RTX 3090", "transformers", "unpacks FP8 to BF16"),
+        ("RX 7900 XTX", "transformers", "no E4M3 there"),
+        ("RX 7900 XTX", "vLLM", "begin with CDNA 3 and RDNA 4"),
+        ("MI210", "vLLM", "begin with CDNA 3 and RDNA 4"),
+    ],
+)
+def test_fp8_weights_are_refused_where_they_are_unpacked_or_have_no_kernel(
+    knowledge: Knowledge, card: str, framework: str, reason: str
+) -> None:
+    asked_for = Request(gpu=card, model="Qwen3-4B", precision="FP8", framework=framework)
+    (problem,) = problems_of(asked_for, knowledge)
+    assert reason in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("card", "framework"),
+    [
+        ("RTX 4090", "transformers"),
+        ("MI300X", "vLLM"),
+        ("RTX 3090", "vLLM"),
+        ("RX 9070 XT", "vLLM"),
+    ],
+)
+def test_fp8_weights_run_where_kernels_are(knowledge: Knowledge, card: str, framework: str) -> None:
+    asked_for = Request(gpu=card, model="Qwen3-4B", precision="FP8", framework=framework)
+    assert not list(problems_of(asked_for, knowledge))

@@ -1,0 +1,26 @@
+"""A model that one of several cards holds: the others only take turns with it."""
+
+from __future__ import annotations
+
+import pytest
+
+import advisor
+
+
+def _first(**asked: object) -> dict[str, object]:
+    rows = advisor.advise(gpu="RTX 3090", gpus=2, model="Qwen3-8B", **asked).rows()
+    return rows[0] if rows else {}
+
+
+@pytest.mark.parametrize(
+    ("framework", "told"), [("llama.cpp", "-sm none"), ("transformers", "CUDA_VISIBLE_DEVICES=0 ")]
+)
+def test_the_command_leaves_the_other_cards_alone(framework: str, told: str) -> None:
+    first = _first(framework=framework, precision="FP16")
+    assert (first["action"], first["change"]) == ("fewer-gpus", {"gpus": 1})
+    assert told in str(first["command"])
+    assert "-ts" not in str(first["command"])
+
+
+def test_a_server_that_shares_every_tensor_keeps_its_cards() -> None:
+    assert _first(framework="vLLM", precision="AWQ").get("action") != "fewer-gpus"
