@@ -36,7 +36,8 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
 SWITCHES: Mapping[str, tuple[str, ...]] = {
     "shared_cache": ("kv_unified",), "separate_caches": ("kv_unified",),
     "flash_on": ("flash_attention",), "flash_off": ("flash_attention",),
-    "full_window_cache": ("swa_full",), "several_cards": (), "one_of_several": (), "not_the_makers": ("backend",),
+    "full_window_cache": ("swa_full",), "several_cards": (), "uneven_memory": (),
+    "one_of_several": (), "not_the_makers": ("backend",),
     "shares_layers": ("split",), "shares_tensors": ("split",), "shares_requests": ("split",),
     "in_file": (),
     "beyond_trained": (), "eager": ("eager",), "text_only": ("text_only",), "kv_set": (),

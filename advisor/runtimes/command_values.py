@@ -352,7 +352,13 @@ def _expert_ranks(scenario: Scenario) -> str | None:
     return str(cards) if moe.width % (cards * block) else None
 
 
-def _refuses_finer_blocks(scenario: Scenario) -> bool:
+def _uneven(started: Started) -> bool:
+    """Whether SGLang takes one of the cards for occupied (its distributed/bootstrap.py:444)."""
+    memory = [card.vram_bytes or 0 for card in started.scenario.cards]
+    return _shared(started) == "tensor" and bool(memory) and min(memory) < 0.9 * max(memory)
+
+
+def _needs_whole(scenario: Scenario) -> bool:
     """Whether the card unpacks the format, whose kernels take the published blocks alone."""
     has = scenario.gpu.compute_capability if scenario.gpu else None
     return has is not None and has < (scenario.precision.native_compute_capability or 0)
@@ -365,6 +371,7 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "flash_off": lambda s: not s.scenario.flash_attention,
     "full_window_cache": lambda s: s.scenario.swa_full,
     "several_cards": lambda s: s.scenario.gpus > 1,
+    "uneven_memory": _uneven,
     "one_of_several": lambda s: s.scenario.gpus == 1 and s.scenario.idle_cards > 0,
     "not_the_makers": lambda s: _devices(s.scenario) is not None,
     "shares_layers": lambda s: _shared(s) == "layer",
@@ -378,9 +385,7 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "kv_plain": lambda s: not s.kv_set,
     "makes_format": lambda s: s.makes_format,
     "own_code": _brings_code,
-    "whole_experts": lambda s: (
-        VALUES["expert_ranks"](s) is not None and _refuses_finer_blocks(s.scenario)
-    ),
+    "whole_experts": lambda s: bool(VALUES["expert_ranks"](s)) and _needs_whole(s.scenario),
     "reads_text": lambda s: not (_embeds(s.scenario.model) or s.scenario.model.vision_parameters),
     "sees_images": lambda s: bool(s.scenario.model.vision_parameters),
     "embedding": lambda s: _embeds(s.scenario.model),

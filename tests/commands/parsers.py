@@ -33,6 +33,7 @@ _VARIABLE = re.compile(r"[A-Z_]+=.*", re.DOTALL)
 _VISIBLE = frozenset({
     "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
     "VLLM_ALLOW_LONG_MAX_MODEL_LEN", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
+    "SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK",
 })  # fmt: skip
 _SHARES = re.compile(r"[\d.]+(,[\d.]+)*")
 

@@ -345,3 +345,13 @@ def test_fp8_weights_are_refused_where_they_are_unpacked_or_have_no_kernel(
 def test_fp8_weights_run_where_kernels_are(knowledge: Knowledge, card: str, framework: str) -> None:
     asked_for = Request(gpu=card, model="Qwen3-4B", precision="FP8", framework=framework)
     assert not list(problems_of(asked_for, knowledge))
+
+
+@pytest.mark.parametrize(("second", "says"), [("RTX 3060 12GB", True), ("RTX 4090", False)])
+def test_sglang_is_told_that_a_smaller_card_is_not_occupied(
+    knowledge: Knowledge, second: str, says: bool
+) -> None:
+    cards = f"RTX 3090 + {second}"
+    asked_for = Request(gpu=cards, model="qwen3-14b", precision="AWQ", framework="SGLang")
+    told = "SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK=0 "
+    assert command_for(resolve(asked_for, knowledge)).startswith(told) is says
