@@ -349,7 +349,7 @@ def test_fp8_weights_run_where_kernels_are(knowledge: Knowledge, card: str, fram
 
 @pytest.mark.parametrize(("second", "says"), [("RTX 3060 12GB", True), ("RTX 4090", False)])
 def test_sglang_is_told_that_a_smaller_card_is_not_occupied(
-    knowledge: Knowledge, second: str, says: bool
+    knowledge: Knowledge, *, second: str, says: bool
 ) -> None:
     cards = f"RTX 3090 + {second}"
     asked_for = Request(gpu=cards, model="qwen3-14b", precision="AWQ", framework="SGLang")
