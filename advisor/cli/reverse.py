@@ -23,7 +23,7 @@ from advisor.cli.options import (
     read_flags,
     spread,
 )
-from advisor.cli.report_output import write_cards, write_models
+from advisor.cli.reverse_output import write_cards, write_models
 from advisor.errors import RequestError, raise_problems
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.field_kinds import is_date
