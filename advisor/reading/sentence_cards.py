@@ -23,10 +23,15 @@ _MEMORY = re.compile(
 )
 
 
+_PORTABLE = frozenset({"laptop", "notebook"})
+
+
 def assume_card(
     words: Sequence[str], names: frozenset[str], knowledge: Knowledge, settings: dict[str, object]
 ) -> tuple[Sequence[str], str]:
     """Take the usual card of a memory where nothing else is said of the card.
+
+    A laptop that is spoken of has the card's mobile part: ``my laptop with a 4060``.
 
     Args:
         words: What is left of the question.
@@ -40,26 +45,61 @@ def assume_card(
     Raises:
         RequestError: No usual card has so much.
     """
+    portable = [word for word in words if word.casefold() in _PORTABLE]
+    gpu = _portable(str(settings.get("gpu", "")), knowledge) if portable else ""
+    if gpu:
+        settings["gpu"] = gpu
+    if gpu or (portable and "gpu" not in settings):
+        words = [word for word in words if word not in portable]
     said = _MEMORY.search(text := " ".join(words))
     if not said:
         return words, ""
     rest = [*text[: said.start()].split(), HOLE, *text[said.end() :].split()]
     if "gpu" in settings:
-        with_size = card_in(f"{settings['gpu']} {said['n']}gb", knowledge)
-        settings["gpu"] = with_size or settings["gpu"]
-        return (rest if with_size else words), ""
+        return rest, _take_memory(int(said["n"]), knowledge, settings)
     if any(word.casefold() in names or _has_figure(word) for word in rest):
         return words, ""
     usual = (knowledge.gpus[name] for name in card_names(knowledge).of_memory)
     name = next((gpu.name for gpu in usual if gpu.vram_bytes == int(said["n"]) * GIB), None)
     if name is None:
         raise _no_card(int(said["n"]), knowledge)
+    name = (portable and _portable(name, knowledge)) or name
     count = counted(said["c"].split()[0]) if said["c"] else 1
     settings["gpu"] = f"{count}x {name}" if count > 1 else name
     return rest, (
-        f"No card is named: {said['n']} GB are taken as those of a {name}; what fits is alike on "
-        "others, speeds are not."
+        f"No card is named: {said['n']} GB are taken as those of a "
+        f"{find_cards(knowledge, name).gpu.name}; what fits is alike on others, speeds are not."
     )
+
+
+def _take_memory(size: int, knowledge: Knowledge, settings: dict[str, object]) -> str:
+    """Give a card the memory beside it; more than it has is the computer's, which is said.
+
+    Raises:
+        RequestError: No such card has so little.
+    """
+    sized = f"{settings['gpu']} {size}gb"
+    if with_size := card_in(sized, knowledge):
+        settings["gpu"] = with_size
+        return ""
+    cards = find_cards(knowledge, str(settings["gpu"]))
+    each = cards.each or (cards.gpu,) * cards.count
+    total = sum(gpu.vram_bytes or 0 for gpu in each)
+    if size * GIB == total:
+        return ""
+    if size * GIB < total or "ram" in settings or cards.gpu.unified_memory:
+        find_cards(knowledge, sized)
+    settings["ram"] = f"{size}GB"
+    return f"{size} GB are taken as the computer's RAM: {cards.gpu.name} has no such memory."
+
+
+def _portable(card: str, knowledge: Knowledge) -> str:
+    """Give the mobile part of a card as it is typed, or the card where it is one; else nothing."""
+    portable = card_in(f"{card} laptop", knowledge) if card else None
+    if portable is None:
+        return ""
+    same = find_cards(knowledge, portable).gpu.name == find_cards(knowledge, card).gpu.name
+    return card if same else portable
 
 
 def _has_figure(word: str) -> bool:

@@ -131,6 +131,8 @@ def test_what_is_not_understood_is_named() -> None:
         ("gema 3 27b 4090", "Did you mean 'gemma-3-27b'"),
         ("how much ram for mixtral on cpu", "on the processor alone"),
         ("llama 3.1 8b on a toaster", "no card is named"),
+        ("rtx 4090 12gb llama 8b", "no such card has 12 GB"),
+        ("m3 pro 64gb llama 8b", "no such card has 64 GB"),
         ("kimi k2 on two m3 ultra mac studios", "part of its machine"),
     ],
 )
@@ -172,6 +174,17 @@ CLAIM = "gpu_memory_utilization"
     ("text", "wanted"),
     [
         ("4090 laptop mistral small 24b", {"gpu": "4090 laptop", "model": "mistral small 24b"}),
+        (
+            "can my laptop with 4060 8gb and 32 gb ram run llama 8b",
+            {"gpu": "4060 8gb laptop", "model": "llama 8b", "ram": "32GB"},
+        ),
+        (
+            "llama 8b on my laptop, 8gb vram",
+            {"gpu": "GeForce RTX 4060 laptop", "model": "llama 8b"},
+        ),
+        ("a laptop with an m3 max, llama 8b", {"gpu": "m3 max", "model": "llama 8b"}),
+        ("rtx 4090 64gb llama 8b", {"gpu": "rtx 4090", "model": "llama 8b", "ram": "64GB"}),
+        ("2x 3090 48gb llama 8b", {"gpu": "2x 3090", "model": "llama 8b"}),
         ("rtx4O9O llama 8b", {"gpu": "rtx4O9O", "model": "llama 8b"}),
         ("llama 3 8b on an m3 max", {"gpu": "m3 max", "model": "llama 3 8b"}),
         ("qwen 3 32 b on rtx3090", {"gpu": "rtx3090", "model": "qwen 3 32b"}),
