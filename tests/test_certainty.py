@@ -73,6 +73,29 @@ def test_a_sure_fit_is_told_without_doubt() -> None:
     assert "may-exceed-the-card" not in {note.rule for note in doc.notes}
 
 
+@pytest.mark.parametrize(
+    ("model", "precision", "width"),
+    [
+        ("Qwen3.5-27B", "UD-IQ4_XS", 0.2),
+        ("Qwen3.5-27B-UD-IQ4_XS.gguf", None, 0.2),
+        ("unsloth/Qwen3.5-27B-GGUF:UD-IQ4_XS", None, 0.2),
+        ("Qwen3.5-27B-UD-IQ4_XS.gguf", "IQ4_XS", 0.0),
+        ("Qwen3.5-27B", "IQ4_XS", 0.0),
+    ],
+)
+def test_a_mix_of_types_is_as_unsure_as_the_note_says(
+    model: str, precision: str | None, width: float
+) -> None:
+    request = Request(gpu="RTX 4080", model=model, precision=precision, context=16_384)
+    memory = report(request).memory
+    assert memory.low_bytes
+    assert memory.high_bytes
+    assert memory.weights_bytes
+    apart = memory.high_bytes - memory.low_bytes - width * memory.weights_bytes
+    assert 0 <= apart < 0.05 * memory.weights_bytes
+    assert (memory.certainty == "may_fit") == (width > 0)
+
+
 def test_a_verdict_that_hides_the_risk_is_found_out() -> None:
     doc = report(RISKY)
     doc.verdict.sentence = "It fits with room to spare."

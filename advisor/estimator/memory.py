@@ -46,6 +46,7 @@ _COMMUNICATION = "overhead: with the buffers between cards, a wide range from fe
 _COMMUNICATION_UNKNOWN = (
     "overhead: without the buffers between cards, for which no figure is held here"
 )
+_MIX = "weights: a maker's own mix of types, sized as a listed format"
 _SPLIT = "split: unequal cards are taken to share the layers by the memory that is free on them"
 
 
@@ -209,14 +210,14 @@ def _demand(
         _hold(share, seen.device)
     if scenario.cards and len(placement.cards) > 1 and not is_pipeline(scenario):
         demand.approximate += (_SPLIT,)
-    if cache.loose:
-        for share in shares:
-            share.below += round(cache.loose * share.kv_cache)
-    if weights.spread:
-        for share in shares:
-            spread = round(weights.spread * share.weights)
-            share.below += spread
-            share.above += spread
+    unsure = weights.spread
+    if scenario.mixed == scenario.precision.name:
+        unsure = max(unsure, knowledge.policy["mixed_format_percent"] / 100)
+        demand.approximate += (_MIX,)
+    for share in shares:
+        spread = round(unsure * share.weights)
+        share.below += spread + round(cache.loose * share.kv_cache)
+        share.above += spread
     return demand
 
 

@@ -21,6 +21,8 @@ class FormatRead(Struct, frozen=True):
     """One, or those that bear the same word in different runtimes; never none."""
     remark: str = ""
     """What a size rests on, a clause; empty where the format is listed just so."""
+    mixed: bool = False
+    """A maker's own mix of types, of which the file may be smaller or larger."""
 
     def said(self, text: str, chosen: Format) -> tuple[str, ...]:
         """Say in a sentence which format was taken; nothing where it is listed just so."""
@@ -43,3 +45,11 @@ def read_format(knowledge: Knowledge, text: str) -> FormatRead:
         if found is None:
             raise
         return FormatRead(*found)
+
+
+def is_mix(knowledge: Knowledge, text: str) -> bool:
+    """Say whether a word is a maker's own mix of types; what is no name of a format is none."""
+    try:
+        return read_format(knowledge, text).mixed
+    except RequestError:
+        return False

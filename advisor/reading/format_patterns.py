@@ -17,7 +17,7 @@ from advisor.knowledge.names import find_format_candidates
 from advisor.knowledge.types import Format, Knowledge
 from advisor.memo import by_identity
 
-_Found = tuple[tuple[Format, ...], str]
+_Found = tuple[tuple[Format, ...], str, bool]
 PLAIN: Final = frozenset({"", "BF16", "FP16", "F32"})
 """What a name says of weights that are not packed."""
 GGUF_TYPE: Final = re.compile(
@@ -35,12 +35,15 @@ _LONGEST: Final = 100
 
 
 def patterned(knowledge: Knowledge, text: str) -> _Found | None:
-    """Find the formats that a text stands for by its form, and what their size rests on."""
+    """Find the formats that a text stands for by its form.
+
+    With what their size rests on, and whether it is a maker's own mix of types.
+    """
     folded = text.strip().casefold()
     if len(folded) > _LONGEST:
         return None
     if near := _near(knowledge.formats).get(plain_key(folded)):
-        return tuple(knowledge.formats[name] for name in near), _MIX
+        return tuple(knowledge.formats[name] for name in near), _MIX, True
     if (found := GGUF_TYPE.fullmatch(folded)) and found["made"]:
         return _under(knowledge, found["type"])
     if found := BITS_PER_WEIGHT.fullmatch(folded):
@@ -53,10 +56,10 @@ def patterned(knowledge: Knowledge, text: str) -> _Found | None:
 def _under(knowledge: Knowledge, inner: str) -> _Found | None:
     """Read what stands behind a maker's prefix, or before a group size."""
     try:
-        return find_format_candidates(knowledge, inner), _MIX
+        return find_format_candidates(knowledge, inner), _MIX, True
     except RequestError:
         found = patterned(knowledge, inner)
-    return (found[0], _MIX) if found else None
+    return (found[0], _MIX, True) if found else None
 
 
 _MIX: Final = "; the file itself may be up to a tenth smaller or larger"
@@ -76,7 +79,7 @@ def _by_bits(knowledge: Knowledge, maker: str, bits: float) -> _Found | None:
     if not nearest:
         return None
     exact = all(one.bits_per_weight == bits for one in nearest.values())
-    return tuple(nearest.values()), "" if exact else _NEXT
+    return tuple(nearest.values()), "" if exact else _NEXT, False
 
 
 @by_identity

@@ -24,6 +24,8 @@ class ModelRead(Struct, frozen=True):
     """How it was read, a sentence; nothing where the name is known just so."""
     others: tuple[str, ...] = ()
     """Known models that the name could mean too."""
+    mixed: bool = False
+    """The name's format is a maker's own mix, of which the file may be smaller or larger."""
 
 
 def known_model(knowledge: Knowledge, text: str) -> Model | None:

@@ -110,11 +110,11 @@ def _newest(
     tuning = tuning_of(model_words(text), words().tunings)
     model = as_tuned(knowledge, records[0], tuning)
     line = f"{_quoted(text)} is read as {model.name}, the newest of that name that is known here"
-    held, remark = _held(knowledge, said.precision) if said.precision else ("", "")
+    held, remark, mixed = _held(knowledge, said.precision) if said.precision else ("", "", False)
     if held:
         model, line = _holding(model, held, own=False), f"{line}, in {held}{remark}"
     also = f" It could also be {listed(others, _MOST_SAID)}." if others else ""
-    return ModelRead(model, held, (f"{line}.{also}",), tuple(others))
+    return ModelRead(model, held, (f"{line}.{also}",), tuple(others), mixed)
 
 
 def _of_publisher(knowledge: Knowledge, parts: NameParts) -> NameParts:
@@ -166,9 +166,9 @@ def _read(
     elif found.tuned:
         model = replace(model, name=_as_typed(parts, said), hf_id=None, companions={})
     if said.precision:
-        held, remark = _held(knowledge, said.precision)
+        held, remark, mixed = _held(knowledge, said.precision)
         held_model = _holding(model, held, own=bool(parts.publisher))
-        return ModelRead(held_model, held, (f"{line} in {held}{remark}.",))
+        return ModelRead(held_model, held, (f"{line} in {held}{remark}.",), mixed=mixed)
     if parts.is_gguf:
         line += f" in {_GGUF_DEFAULT}, which llama.cpp takes where no file is named"
         return ModelRead(_holding(model, _GGUF_DEFAULT, own=True), "", (f"{line}.",))
@@ -194,14 +194,17 @@ def _as_typed(parts: NameParts, said: FormatSaid) -> str:
 _ENDS: Final = re.compile(r"[\s._-]+$")
 
 
-def _held(knowledge: Knowledge, word: str) -> tuple[str, str]:
-    """Give the format's name, or the word where it names several, and what its size rests on."""
+def _held(knowledge: Knowledge, word: str) -> tuple[str, str, bool]:
+    """Give the format's name, or the word where it names several.
+
+    With what its size rests on, and whether the file holds a maker's own mix.
+    """
     try:
         read = read_format(knowledge, word)
     except RequestError:
-        return word, ""
+        return word, "", False
     only = read.formats[0].name if len(read.formats) == 1 else word
-    return only, f" (named {word.upper()}{read.remark})" if read.remark else ""
+    return only, f" (named {word.upper()}{read.remark})" if read.remark else "", read.mixed
 
 
 def _holding(model: Model, held: str, *, own: bool) -> Model:
@@ -217,6 +220,6 @@ def _tagged(knowledge: Knowledge, text: str, said: FormatSaid, tag: Tag) -> Mode
     """
     model = known_model(knowledge, tag.model)
     inner = ModelRead(model) if model else read_by_words(knowledge, tag.model)
-    held, remark = _held(knowledge, said.precision or tag.precision)
+    held, remark, _ = _held(knowledge, said.precision or tag.precision)
     line = f"{_quoted(text)} is read as {inner.model.name}, Ollama's {tag.name}, in {held}{remark}."
     return ModelRead(_holding(inner.model, held, own=True), held if said.precision else "", (line,))

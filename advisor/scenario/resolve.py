@@ -17,6 +17,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.resolution import model_from_path, text_alone
 from advisor.models.stored_tensors import Model
 from advisor.reading.cards import find_cards
+from advisor.reading.format_names import is_mix
 from advisor.reading.known_models import ModelRead
 from advisor.scenario import support
 from advisor.scenario.asked_model import draft_problems, find_model_named, model_named
@@ -90,6 +91,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         model=model,
         split=asks_for_split(request.gpu_layers, request.cpu_experts),
     )
+    mixed = read.mixed and precision.name == read.precision and not request.precision
     here = said_here(request, cards, knowledge)
     told = precision_said(request.precision, read.precision, precision, knowledge)
     scenario = assembled(
@@ -103,6 +105,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         draft=draft,
         pace=pace,
         own_dtype=is_own_dtype(asked or "", precision),
+        mixed=precision.name if mixed or is_mix(knowledge, asked or "") else "",
         read_as=(*_said(cards, read, draft), *here, *told, *said_of(pace)),
     )
     raise_problems(list(_impossible(request, scenario, knowledge)))
@@ -254,6 +257,7 @@ def assembled(
     draft: Model | None = None,
     pace: RamPace | None = None,
     own_dtype: bool = False,
+    mixed: str = "",
     read_as: tuple[str, ...] = (),
 ) -> Scenario:
     """Apply the documented defaults to what was looked up."""
@@ -288,6 +292,7 @@ def assembled(
         use=request.use or "interactive",
         cards=cards.each if cards else (),
         own_dtype=own_dtype,
+        mixed=mixed,
         read_as=read_as,
         **{one.name: getattr(request, one.name) for one in STATED},
     )

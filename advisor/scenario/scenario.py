@@ -62,6 +62,8 @@ class Scenario(Stated, frozen=True):
     figure. Empty: ``gpus`` equal cards."""
     own_dtype: bool = False
     """The 16 bits are the checkpoint's own type, so no command names it."""
+    mixed: str = ""
+    """The listed format that a maker's own mix of types is sized as; empty where none was asked."""
     read_as: tuple[str, ...] = ()
     """How what was typed was understood, a sentence each; empty where it stands there plainly."""
     ram_bandwidth_ends: tuple[float, float] | None = None
