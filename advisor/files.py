@@ -214,10 +214,9 @@ def read_kept(path: Path, what: str) -> bytes | None:
     Raises:
         UserError: Others can write it or its folder.
     """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        held = os.open(
-            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        )
+        held = os.open(path, flags)
     except OSError:
         return None
     with os.fdopen(held, "rb") as file:
@@ -285,9 +284,10 @@ def write_whole(path: Path, parts: Iterable[bytes], *, size: int | None = None) 
             part = Path(file.name)
             file.writelines(parts)
             if size is not None:
+                from advisor.disk import flush  # noqa: PLC0415 - as above
+
                 file.truncate(size)
-                file.flush()
-                os.fsync(file.fileno())
+                flush(file)
         part.replace(path)
     except BaseException:
         if part is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 import traceback
@@ -21,6 +22,7 @@ def main() -> None:
     Exit codes: 0 done, 1 the input or files are wrong, 2 wrong usage, 3 asked to fail unless it
     fits, 70 a bug of ours.
     """
+    _speak()
     debug = "--debug" in sys.argv[1:] or bool(os.environ.get("ADVISOR_DEBUG"))
     gc.set_threshold(*_COLLECT_RARELY)
     try:
@@ -45,6 +47,14 @@ def main() -> None:
         sys.exit(_told(_plainly(error), WRONG_INPUT, debug=debug))
     except (AdvisorError, Exception) as error:  # noqa: BLE001  the last line of defence
         sys.exit(_told(error, OUR_BUG, debug=debug))
+
+
+def _speak() -> None:
+    """Write what a terminal cannot show as escapes, and into anything else UTF-8, as into files."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # else closed, or another program's
+            encoding = stream.encoding if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace", newline="\n")
 
 
 def _warn() -> None:

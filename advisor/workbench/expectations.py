@@ -297,7 +297,7 @@ def rewrite(folder: Path, changed: Mapping[int, ScenarioCase], old: Sequence[Sce
         lines = path.read_text(encoding="utf-8").splitlines()
         for line, scenario in sorted(scenarios, key=lambda pair: -pair[0]):
             lines[line - 1 : _end(lines, line)] = scenario_lines(scenario)
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
     return len(changed)
 
 

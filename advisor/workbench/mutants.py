@@ -259,6 +259,6 @@ def write_known(path: Path, equivalents: Sequence[Mutant], tried: Collection[str
     kept = Counter({x: n for x, n in before.items() if x.partition(_SIGN)[0] not in tried})
     lines = sorted([*kept.elements(), *map(line_of, equivalents)])
     try:
-        path.write_text("\n".join([*_HEAD, *lines]) + "\n", encoding="utf-8")
+        path.write_text("\n".join([*_HEAD, *lines]) + "\n", encoding="utf-8", newline="\n")
     except OSError as error:
         raise RequestError(f"{path} cannot be written: {error.strerror}.") from error

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.bulk.batch import store
+from advisor import disk
 from advisor.bulk.batch.store import File, prepare, write_files
 
 FILES = (
@@ -55,7 +55,7 @@ def test_an_old_kernel_has_every_file_and_every_folder_flushed(
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="one call is Linux's")
 def test_a_new_kernel_needs_no_call_per_file(tmp_path: Path, flushed: list[str]) -> None:
-    if store._kernel() < (5, 8):
+    if disk._kernel() < (5, 8):
         pytest.skip("an old kernel")
     assert written(tmp_path) == {file.path: file.content for file in FILES}
     assert not flushed
@@ -89,4 +89,4 @@ def test_the_kernel_is_read(
     release: str, version: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform, "release", lambda: release)
-    assert store._kernel() == version
+    assert disk._kernel() == version

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -126,3 +128,28 @@ def test_wrong_usage_and_tracebacks_reach_no_terminal(
     assert usage.code == 2
     assert clean(traced.err)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", usage.err)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize("into", ["terminal", "file"])
+def test_every_character_comes_through_whatever_the_console_can_show(
+    encoding: str, into: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Into a file goes UTF-8, as everywhere; a terminal shows escapes for what it has not."""
+
+    class Console(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return into == "terminal"
+
+    raw = io.BytesIO()
+    out = Console(raw, encoding=encoding)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", out)
+        assert run(capsys, "advise", "--gpu", "RTX 4090", "--model", "\u6a21\xe9").code == 1
+    out.flush()
+    name, said = "\u6a21\xe9", raw.getvalue()
+    if into == "terminal":
+        assert name.encode(encoding, "backslashreplace") in said
+    else:
+        assert name in said.decode()

@@ -7,22 +7,18 @@ place, the shard's record last. Whoever finds a record finds everything it names
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
-import os
-import platform
 import shutil
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
 from advisor.bulk.batch.formats import kinds, place_of
+from advisor.disk import alone, flush, flush_files, flush_folders
 from advisor.errors import RequestError
 
 SITE_MANIFEST = "site.jsonl"
@@ -64,79 +60,6 @@ def sha256_of_lines(lines: Iterable[bytes]) -> str:
     for line in lines:
         found.update(line)
     return found.hexdigest()
-
-
-_AT_ONCE = 16
-_TELLS_ERRORS = (5, 8)
-"""From this Linux on the one call says when something could not be written."""
-
-
-def flush_files(root: Path, paths: Iterable[Path]) -> None:
-    """Flush files of a folder.
-
-    Raises:
-        OSError: One of them cannot be written.
-    """
-    if whole := _whole_file_system():
-        whole(root)
-        return
-    with ThreadPoolExecutor(_AT_ONCE) as flushing:
-        list(flushing.map(_flush, paths))
-
-
-def flush_folders(root: Path, folders: Iterable[Path]) -> None:
-    """Flush the names in folders; folders above are included, because they may be new.
-
-    Raises:
-        OSError: One of them cannot be written.
-    """
-    if os.name == "nt":
-        return
-    if whole := _whole_file_system():
-        whole(root)
-        return
-    above = {up for folder in folders for up in (folder, *folder.parents) if _within(up, root)}
-    for path in sorted(above, key=lambda path: -len(path.parts)):
-        _flush(path)
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _within(path: Path, root: Path) -> bool:
-    return path == root or root in path.parents
-
-
-def _whole_file_system() -> Callable[[Path], None] | None:
-    """Give what flushes the file system of a folder; None where that cannot be had or trusted."""
-    if not sys.platform.startswith("linux") or _kernel() < _TELLS_ERRORS:
-        return None
-    try:
-        syncfs = ctypes.CDLL(None, use_errno=True).syncfs
-    except (OSError, AttributeError):
-        return None
-
-    def whole(root: Path) -> None:
-        handle = os.open(root, os.O_RDONLY)
-        try:
-            if syncfs(handle):
-                number = ctypes.get_errno()
-                raise OSError(number, os.strerror(number), str(root))
-        finally:
-            os.close(handle)
-
-    return whole
-
-
-def _kernel() -> tuple[int, ...]:
-    """Version of the kernel, ``6.1.0-13-amd64`` as (6, 1)."""
-    parts = platform.release().split("-")[0].split(".")[:2]
-    return tuple(int(part) for part in parts if part.isdigit())
 
 
 MANIFEST, INDEX, ERRORS = "manifest.json", "index.jsonl", "errors.jsonl"
@@ -185,8 +108,7 @@ def write_one(root: Path, name: str, chunks: Iterable[bytes]) -> None:
     with temporary.open("wb") as out:
         for chunk in chunks:
             out.write(chunk)
-        out.flush()
-        os.fsync(out.fileno())
+        flush(out)
     _move(root, [(temporary, root / name)])
 
 
@@ -352,22 +274,14 @@ def printable(name: str) -> str:
 
 @contextmanager
 def locked(root: Path) -> Iterator[None]:
-    """Keep a second run out of the folder, where the system can.
+    """Keep a second run out of the folder.
 
     Raises:
         RequestError: Another run is writing there.
     """
     try:
-        import fcntl  # noqa: PLC0415  not on Windows
-    except ImportError:
-        yield
-        return
-    handle = os.open(root, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+        with alone(root, wait=False):
+            yield
     except BlockingIOError:
         hint = "Wait for it, or stop it first."
         raise RequestError(f"another run is writing into '{root}'", hint=hint) from None
-    finally:
-        os.close(handle)

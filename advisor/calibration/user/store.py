@@ -9,22 +9,21 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import os
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
 from advisor.calibration.user.benchmark import COLUMNS, Fields, day, metric_of
 from advisor.calibration.user.benchmark_file import csv_lines, parted_by
+from advisor.disk import alone, flush, flush_folder
 from advisor.errors import RequestError, Source, UserError, raise_problems
 from advisor.estimator.measurement import Measurement
 
 ID_LENGTH = 8
+_LOCK = ".measurements.csv.lock"
 _NEEDED = ("gpu", "model", "precision", "framework", "backend")
 _UNTOLD = frozenset({"source", "note", "framework_version"})
 _HINT = "Correct or remove the line, or leave measurements out with --no-measurements."
@@ -195,7 +194,7 @@ def _changed(
     shown, path = str(path), path.resolve()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(path.parent):
+        with alone(path.parent / _LOCK, wait=True):
             data, before = load(path, shown)
             made = change(data, before)
             after = before if made == data else parse(made, shown)
@@ -238,44 +237,12 @@ def _write(path: Path, data: bytes) -> None:
     try:
         with part.open("wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            flush(file)
         if path.exists():
             part.chmod(path.stat().st_mode & 0o777)
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name last; where folders cannot be opened, the file alone is safe."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; another add waits until this one is done."""
-    with (folder / ".measurements.csv.lock").open("ab") as handle:
-        _lock(handle)
-        yield
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(handle: BinaryIO) -> None:
-        handle.seek(0)
-        msvcrt.locking(handle.fileno(), msvcrt.LK_LOCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(handle: BinaryIO) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with suppress(OSError):  # where folders cannot be opened, the file alone is safe
+        flush_folder(path.parent)
