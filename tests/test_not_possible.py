@@ -11,7 +11,7 @@ from advisor.advice.conclusions import BarredOption, Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.remedies.option import Expected
 from advisor.report.assembly import document
-from advisor.report.text import render_text
+from advisor.report.formats import render_text
 from advisor.scenario.settings import Request
 from tests.cli.running import run
 

@@ -9,7 +9,7 @@ import pytest
 from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
 from advisor.report.assembly import document
-from advisor.report.text import render_text
+from advisor.report.formats import render_text
 from advisor.scenario.settings import Request
 
 SCENARIOS = {

@@ -15,9 +15,9 @@ from advisor.bulk.estimates.figures import estimate_row
 from advisor.bulk.estimates.rows import read_rows
 from advisor.errors import UserError
 from advisor.report.assembly import document
+from advisor.report.formats import render_text
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.sentence_check import contradictions
-from advisor.report.text import render_text
 from advisor.scenario.resolve import apply_change
 from advisor.scenario.settings import Request
 

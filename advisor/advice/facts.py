@@ -12,17 +12,17 @@ from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Framework, Gpu
 from advisor.knowledge.vocabulary import ACTION_FACT, FactValue
 from advisor.models.stored_tensors import Model
-from advisor.remedies import combine, quantize, speculative
+from advisor.remedies import combine, formats, speculative
 from advisor.remedies.assessment import exam_loss, put, quality_loss, weights_loss
-from advisor.remedies.dominance import (
+from advisor.remedies.last_resort import proof_of
+from advisor.remedies.model import is_rated_higher, relatives
+from advisor.remedies.option import Base, Option
+from advisor.remedies.search import (
     BETWEEN_KEYS,
     DOMINATED_BY,
     dominators_in_kind,
     marks_of,
 )
-from advisor.remedies.last_resort import proof_of
-from advisor.remedies.model import is_rated_higher, relatives
-from advisor.remedies.option import Base, Option
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import support
 from advisor.scenario.figures import (
@@ -293,7 +293,7 @@ def _host(base: Base) -> Pairs:
 def _options_summary(options: Sequence[Option], tried: Sequence[OptionFacts]) -> Pairs:
     fitting = [option for option in options if option.fits]
     yield "options.any_fits", bool(fitting)
-    yield "options.quantize_fits", any(o.action == quantize.REMEDY.action for o in fitting)
+    yield "options.quantize_fits", any(o.action == formats.REMEDY.action for o in fitting)
     yield "options.single_step_fits", any(o.effort != "purchase" and o.steps == 1 for o in fitting)
     combined = [o for o in fitting if o.action == combine.REMEDY.action]
     yield "options.combination_fits", any(o.effort != "purchase" for o in combined)

@@ -32,7 +32,7 @@ from advisor.advice.document import (
     Tradeoff,
     Verdict,
 )
-from advisor.remedies.dominance import dominators_in_kind
+from advisor.remedies.search import dominators_in_kind
 from advisor.runtimes.commands import Command, commands_for
 from advisor.scenario import support
 from advisor.scenario.figures import certainty_of, sequences_at_once

@@ -109,7 +109,7 @@ class Session:
         """Name the models that only the hub knows by the files that are read from it."""
         if not self._hub:
             return request
-        from advisor.reading.hub_models import local_model  # noqa: PLC0415  only when asked
+        from advisor.reading.model_names import local_model  # noqa: PLC0415  only when asked
 
         known = self.advisor.knowledge
         named = ((name, getattr(request, name)) for name in ("model", "draft_model"))

@@ -21,7 +21,7 @@ from advisor.calibration.observations import Observation, observations
 from advisor.calibration.prefill import PrefillModel, fit_prefill, is_prompt
 from advisor.calibration.runs import Run, runs_of
 from advisor.errors import KnowledgeError, Source
-from advisor.estimator.exchange import FITTED_WIDTH
+from advisor.estimator.several_cards import FITTED_WIDTH
 from advisor.estimator.speed_prefill import Reached, reached_by_engine, token_seconds, work_of
 from advisor.estimator.speed_tables import Policy, format_group, read_policy
 from advisor.knowledge.types import Knowledge

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from advisor.calibration.dataset import Conditions, Row, conditions_of, name_rows, speed_rows
 from advisor.errors import UserError
-from advisor.estimator.measurement import Measurement, Metric
+from advisor.estimator.measured_speed import Measurement, Metric
 from advisor.knowledge import names
 from advisor.knowledge.catalogue import BACKEND_OF_WORD, MAKERS
 from advisor.knowledge.index import model_key

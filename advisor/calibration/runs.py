@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from advisor.calibration.observations import Observation
 from advisor.errors import UserError
 from advisor.estimator.kv_cache import kv_read_bytes
-from advisor.estimator.measurement import Measurement
+from advisor.estimator.measured_speed import Measurement
 from advisor.estimator.memory import estimate_memory
 from advisor.estimator.speed_rates import architecture_of
 from advisor.estimator.speed_step import Reads, reads_of

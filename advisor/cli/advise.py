@@ -24,7 +24,7 @@ from advisor.cli.report_output import write_report
 from advisor.errors import raise_problems
 from advisor.knowledge.layers import OwnFiles
 from advisor.knowledge.types import Knowledge
-from advisor.reading.hub_models import local_model
+from advisor.reading.model_names import local_model
 from advisor.report.formats import FORMATS
 from advisor.report.templates import template_problems
 from advisor.scenario.settings import Request

@@ -26,8 +26,7 @@ from advisor.errors import RequestError, raise_problems
 from advisor.knowledge.layers import OwnFiles
 from advisor.report.assembly import document
 from advisor.report.command_view import command_doc, command_lines
-from advisor.report.formats import render_json
-from advisor.report.text import render_text
+from advisor.report.formats import render_json, render_text
 
 _WIDTH = 88
 _MOST_TEXT = 100_000

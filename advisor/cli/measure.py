@@ -21,7 +21,7 @@ from advisor.errors import RequestError, UserError, raise_problems
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.types import Knowledge
 from advisor.reading.machine.probe import ask_tool
-from advisor.scenario.here import cards_here
+from advisor.scenario.host import cards_here
 
 _SETUP = "What files and servers do not say"
 _Knowledge = Annotated[

@@ -22,7 +22,7 @@ from advisor.calibration.user.effect import laid_over
 from advisor.calibration.user.plausibility import Given
 from advisor.calibration.user.store import Stored
 from advisor.errors import RequestError, UserError
-from advisor.estimator.measurement import Measurement
+from advisor.estimator.measured_speed import Measurement
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.layers import Stack, stack
 from advisor.report.figures import aligned

@@ -28,7 +28,7 @@ from advisor.errors import RequestError, raise_problems
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.field_kinds import is_date
 from advisor.knowledge.merit import USES
-from advisor.reading.hub_models import local_model
+from advisor.reading.model_names import local_model
 from advisor.reverse import Settings
 from advisor.reverse.answers import NO_LIMIT, Reader
 from advisor.units import UnitError, parse_quantity

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from advisor.cli.own_settings import used_settings
 from advisor.cli.report_output import write
-from advisor.knowledge.cards import Cards
+from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.report.formats import render_json

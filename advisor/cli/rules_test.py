@@ -21,7 +21,7 @@ from advisor.cli.own_files import takes_folders
 from advisor.cli.report_output import write
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.layers import OwnFiles, Stack, stack
-from advisor.rules.language.file_places import Places
+from advisor.rules.language.model import Places
 from advisor.workbench.cases import CaseResult, Runner, junit_xml
 from advisor.workbench.dependencies import find_rules
 from advisor.workbench.lint.problem import as_text

@@ -9,8 +9,8 @@ import typer
 
 from advisor.cli.options import KnowledgeFolder
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.capabilities import Capability
 from advisor.knowledge.names import find_framework
+from advisor.knowledge.programs import Capability
 from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.reading.cards import find_cards

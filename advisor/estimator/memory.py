@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimator.draft_head import HEAD_GUESSED, head_memory
+from advisor.estimator.kv_cache import HEAD_GUESSED, head_memory
 from advisor.estimator.placement import (
     Card,
     Fixed,

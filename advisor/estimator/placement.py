@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.estimator.card_shares import holder_of, shares_of, stages
 from advisor.estimator.kv_cache import cache_shape_of
+from advisor.estimator.several_cards import holder_of, shares_of, stages
 from advisor.estimator.weights import weights_of
 from advisor.knowledge.catalogue import BACKENDS
 from advisor.memo import by_identity_up_to

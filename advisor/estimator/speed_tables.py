@@ -11,7 +11,7 @@ from math import exp, hypot, log
 
 from msgspec import Struct
 
-from advisor.estimator.exchange import Exchange, read_links
+from advisor.estimator.several_cards import Exchange, read_links
 from advisor.estimator.speed_fields import Curve, Fields
 from advisor.estimator.speed_prefill import PrefillTables, read_prefill
 from advisor.knowledge.types import Gpu

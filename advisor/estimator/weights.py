@@ -14,8 +14,7 @@ from advisor.estimator.gguf_types import BASE_TYPES, kept_type
 from advisor.estimator.gguf_weights import GgufBytes, Span, gguf_bytes, table_span
 from advisor.knowledge.types import Format, Framework, GgmlType
 from advisor.memo import by_identity_up_to
-from advisor.models.kept_layers import kept_in_full
-from advisor.models.shape import LLAMA_BLOCKS, Shape
+from advisor.models.shape import LLAMA_BLOCKS, Shape, kept_in_full
 from advisor.runtimes import runtime_of
 from advisor.runtimes.base import Weights, prefix_sums
 from advisor.scenario.figures import WeightProfile

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from advisor.errors import KnowledgeError, Source, UserError
 from advisor.knowledge import catalogue, overlay
-from advisor.knowledge.capabilities import Capability
 from advisor.knowledge.file_records import (
     CardWords,
     Declared,
@@ -32,6 +31,7 @@ from advisor.knowledge.machines import CardNames, Machine
 from advisor.knowledge.merit import Board
 from advisor.knowledge.merit_scale import FILE, stored_merits
 from advisor.knowledge.plausibility import check_cards, check_models, check_stored
+from advisor.knowledge.programs import Capability
 from advisor.knowledge.record_links import (
     Read,
     check_names,

@@ -1,14 +1,16 @@
-"""The programs that start frameworks: their lines, what these may name, and their flags."""
+"""What runtimes do on which card, and how they are started: capabilities and commands."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Annotated, Literal, get_args
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from advisor.files import data_dir
+from advisor.knowledge.field_kinds import Flag, Kind, Number, Text, Texts, choice, choices
 
 PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "model": (), "folder": (), "gguf": (), "slug": (), "projector": (), "context": ("context",),
@@ -99,7 +101,7 @@ NOT_SIZED = "?"
 TAKES_NONE = "flag"
 
 
-class Flag(Struct, frozen=True):
+class ProgramFlag(Struct, frozen=True):
     """One flag of one program: its spellings, what it takes, and what it means here."""
 
     names: tuple[str, ...]
@@ -136,7 +138,7 @@ def starts() -> Sequence[Start]:
 
 
 @lru_cache(maxsize=16)
-def flags_of(tool: str) -> Mapping[str, Flag]:
+def flags_of(tool: str) -> Mapping[str, ProgramFlag]:
     """Give the flags of a program by spelling, with hyphens for underscores."""
     tools = _ITS_TABLES if tool == BY_MODELFILE else (tool,)
     found = [_flag(row) for row in _rows("flags.csv") if row["tool"] in tools]
@@ -154,9 +156,9 @@ def spelled(name: str) -> str:
     return name.replace("_", "-") if name.startswith("-") else name
 
 
-def _flag(row: Mapping[str, str]) -> Flag:
+def _flag(row: Mapping[str, str]) -> ProgramFlag:
     pairs = (pair.partition("=") for pair in row["values"].split("|") if pair)
-    return Flag(
+    return ProgramFlag(
         tuple(row["names"].split(";")),
         row["kind"],
         tuple(filter(None, row["choices"].split(";"))),
@@ -170,3 +172,42 @@ def _rows(name: str) -> Sequence[Mapping[str, str]]:
     path = data_dir("knowledge") / "flags" / name
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+About = Literal[
+    "card", "model", "task", "weights", "dtype", "kv_cache", "kv_pair", "split", "draft",
+    "sequences", "upkeep",
+]  # fmt: skip
+"""What a row answers; capabilities.yaml says what each means."""
+Answer = Literal["runs", "refused", "slow"]
+Attention = Literal["heads", "mla"]
+
+
+class Capability(Struct, frozen=True, omit_defaults=True):
+    """One row; all conditions that are stated must hold."""
+
+    name: Text = field(name="capability")
+    framework: Text
+    version: Text
+    about: Annotated[About, Kind(choice(get_args(About)))]
+    answer: Annotated[Answer, Kind(choice(get_args(Answer)))]
+    why: Text
+    """One clause."""
+    at: Text
+    """File and line of the source."""
+    of: Texts = ()
+    """Names in question; empty: all."""
+    vendors: Texts = ()
+    architectures: Texts = ()
+    from_capability: Number | None = None
+    below_capability: Number | None = None
+    backends: Texts = ()
+    attention: Annotated[tuple[str, ...], Kind(choices(get_args(Attention)))] = ()
+    other_head_sizes: Texts = ()
+    """Elements of a head that it does not hold for."""
+    model_types: Texts = ()
+    other_model_types: Texts = ()
+    """Architectures that it does not hold for."""
+    experts: Flag = False
+    """For mixtures of experts alone."""
+    sources: Mapping[str, str] = field(default_factory=dict)

@@ -10,7 +10,6 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Struct, field
 
-from advisor.knowledge.capabilities import Capability
 from advisor.knowledge.field_kinds import (
     Bits,
     Bytes,
@@ -43,7 +42,7 @@ from advisor.knowledge.field_kinds import (
     whole,
     written,
 )
-from advisor.knowledge.programs import Program
+from advisor.knowledge.programs import Capability, Program
 
 UNUSUAL = "unusual-figure"  # a problem that is told and does not keep knowledge from being read
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]

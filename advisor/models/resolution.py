@@ -218,7 +218,7 @@ def _from_config(path: Path) -> Model:
 
 def _in_format(model: Model, stated: Mapping[str, object]) -> Model:
     """Give the model in the format that its config states."""
-    from advisor.models.kept_layers import kept_in_full  # noqa: PLC0415
+    from advisor.models.shape import kept_in_full  # noqa: PLC0415
     from advisor.models.stated_format import format_of  # noqa: PLC0415
 
     found = format_of(stated)

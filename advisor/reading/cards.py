@@ -10,7 +10,7 @@ from typing import NoReturn
 from msgspec import Struct
 
 from advisor.errors import RequestError, UserError, raise_problems
-from advisor.knowledge.cards import MOST_CARDS, Cards, put_together
+from advisor.knowledge.catalogue import MOST_CARDS, Cards, put_together
 from advisor.knowledge.index import by_text
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.reading.known import Reading, known_card, listed, namesakes, told

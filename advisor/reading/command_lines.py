@@ -11,7 +11,7 @@ from advisor.knowledge.programs import (
     BY_MODELFILE,
     NOT_SIZED,
     TAKES_NONE,
-    Flag,
+    ProgramFlag,
     flags_of,
     spelled,
     starts,
@@ -35,7 +35,7 @@ class Item(Struct, frozen=True):
     """A flag as it was typed, or a word by itself; ``flag`` None: the program has no such flag."""
 
     words: tuple[str, ...]
-    flag: Flag | None
+    flag: ProgramFlag | None
     value: str = ""
 
     @property
@@ -214,7 +214,7 @@ def _flagged(tool: str, word: str, rest: list[str]) -> Item:
     return Item((word, *taken), flag, value)
 
 
-def _taken(tool: str, flag: Flag, rest: list[str]) -> Sequence[str]:
+def _taken(tool: str, flag: ProgramFlag, rest: list[str]) -> Sequence[str]:
     """Take the words after a flag that are its value; an older one may have had none."""
     if flag.sets == "flash" and rest and rest[0] not in {*flag.choices, "0", "1", "true", "false"}:
         return ()
@@ -233,7 +233,7 @@ def _is_number(word: str) -> bool:
     return word[1:2].isdigit()
 
 
-def _flag(tool: str, name: str) -> Flag | None:
+def _flag(tool: str, name: str) -> ProgramFlag | None:
     known, typed = flags_of(tool), spelled(name)
     found = known.get(typed) or known.get(typed.partition(".")[0])
     if found or tool not in _ABBREVIATES or len(typed) < _LEAST_ABBREVIATED:
@@ -251,7 +251,7 @@ def _of_variables(tool: str, variables: Mapping[str, str]) -> Iterator[Item]:
             yield Item((name, value), flag, value)
 
 
-def _named_so(tool: str, variable: str) -> Flag | None:
+def _named_so(tool: str, variable: str) -> ProgramFlag | None:
     """Find the flag behind ``LLAMA_ARG_CTX_SIZE`` or, of TGI, ``MAX_TOTAL_TOKENS``."""
     known = flags_of(tool)
     if variable.startswith("LLAMA_ARG_"):
@@ -290,9 +290,13 @@ def _of_file(written: Mapping[str, str], items: Sequence[Item]) -> Iterator[Item
     for line in written.get(named, "").splitlines():
         key, _, value = line.strip().partition(":")
         if key == "dtype":
-            yield Item((), Flag((key,), "value", (), "kv", {"auto": ""}, named), value.strip())
+            yield Item(
+                (), ProgramFlag((key,), "value", (), "kv", {"auto": ""}, named), value.strip()
+            )
         elif key == "enable_attention_dp":
-            yield Item((), Flag((key,), "value", (), "all_attend_apart", {}, named), value.strip())
+            yield Item(
+                (), ProgramFlag((key,), "value", (), "all_attend_apart", {}, named), value.strip()
+            )
 
 
 def _is_modelfile(text: str) -> bool:
@@ -322,7 +326,7 @@ def _ollama(calls: Sequence[Invocation], modelfile: str) -> Pasted:
     return pasted_of(BY_MODELFILE, [*items, *stated], visible)
 
 
-def _of_modelfile(text: str, known: Mapping[str, Flag]) -> Iterator[Item]:
+def _of_modelfile(text: str, known: Mapping[str, ProgramFlag]) -> Iterator[Item]:
     for line in text.splitlines():
         first, *rest = line.split() or [""]
         if first.upper() in _MODELFILE and rest:
@@ -332,4 +336,4 @@ def _of_modelfile(text: str, known: Mapping[str, Flag]) -> Iterator[Item]:
 
 
 def _word_of(sets: str, value: str) -> Item:
-    return Item((value,), Flag((sets,), "positional", (), sets, {}, ""), value)
+    return Item((value,), ProgramFlag((sets,), "positional", (), sets, {}, ""), value)

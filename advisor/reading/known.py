@@ -1,12 +1,13 @@
-"""Cards by the names that the catalogue knows: by whole tokens, blind to case and punctuation.
+"""Cards, models and formats by the names that the knowledge has for them.
 
-Vendor and series words may be left out; every other word of the query must be in the card's name
-or one of its aliases.
+A card is found by whole tokens, blind to case and punctuation: vendor and series words may be left
+out; every other word of the query must be in its name or one of its aliases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,8 +22,13 @@ from advisor.knowledge.index import (
     index_of,
     is_board_word,
     is_size_word,
+    model_key,
+    model_words,
 )
-from advisor.knowledge.types import Gpu, Knowledge
+from advisor.knowledge.names import find_format_candidates
+from advisor.knowledge.types import Format, Gpu, Knowledge, ModelRecord
+from advisor.models.resolution import model_from_record
+from advisor.models.stored_tensors import Model
 from advisor.units import GIB, UnitError, parse_size_as_sold
 
 _MOST_LISTED = 8
@@ -207,3 +213,115 @@ def _complete(gpu: Gpu | None, text: str) -> Gpu | None:
 
 def _base(name: str, vendor: str) -> frozenset[str]:
     return frozenset(w for w in gpu_form(name, vendor, name).core if not is_board_word(w))
+
+
+class ModelRead(Struct, frozen=True):
+    """What a text names."""
+
+    model: Model
+    precision: str = ""
+    """The format that the name itself says; a tag's default stands in the model alone."""
+    said: tuple[str, ...] = ()
+    """How it was read, a sentence; nothing where the name is known just so."""
+    others: tuple[str, ...] = ()
+    """Known models that the name could mean too."""
+    mixed: bool = False
+    """The name's format is a maker's own mix, of which the file may be smaller or larger."""
+
+
+def known_model(knowledge: Knowledge, text: str) -> Model | None:
+    """Give a known model under its own name, alias or repository; the tuning asked for counts."""
+    index = index_of(knowledge)["models"]
+    name = index["hf"].get(text.casefold())
+    if name is None and "/" not in text:
+        exact = index["exact"].get(model_key(text), ())
+        name = exact[0] if len(exact) == 1 else None
+    if name is None:
+        return None
+    asked = "instruct" if tells_instruct(text) else ""
+    return as_tuned(knowledge, knowledge.models[name], asked)
+
+
+_INSTRUCT: Final = frozenset({"instruct", "chat", "it"})
+"""What a known name is looked over for without the file of words."""
+
+
+def tells_instruct(text: str) -> bool:
+    """Whether a name says that the model answers instructions."""
+    return not _INSTRUCT.isdisjoint(model_words(text))
+
+
+_TUNED_ENDINGS: Final = ("Instruct", "it", "Chat", "Chat-hf", "Instruct-hf")
+
+
+def tuning_of(tokens: Sequence[str], tunings: Mapping[str, str]) -> str:
+    """Give the first tuning that the words of a name tell, or nothing."""
+    return next((tunings[word] for word in tokens if tunings.get(word)), "")
+
+
+def has_tuning(record: ModelRecord, tuning: str) -> bool:
+    """Whether a record's repository is in this tuning; none asked for is any."""
+    own = model_words((record.hf_id or "").rpartition("/")[2])
+    return not tuning or (_INSTRUCT.isdisjoint(own) != (tuning == "instruct"))
+
+
+def as_tuned(knowledge: Knowledge, record: ModelRecord, tuning: str) -> Model:
+    """Give the model in the tuning that was asked for, where that is another repository."""
+    found = None if has_tuning(record, tuning) else tuned_of(record, tuning, knowledge)
+    return found or model_from_record(record, knowledge)
+
+
+def tuned_of(record: ModelRecord, tuning: str, knowledge: Knowledge) -> Model | None:
+    """Find the publisher's repository of a model in another tuning, in the public list."""
+    publisher, _, own = (record.hf_id or "").partition("/")
+    if tuning != "instruct" or not own:
+        return None
+    from advisor.reading.public_list import exact  # noqa: PLC0415  seldom
+
+    for ending in _TUNED_ENDINGS:
+        listed = exact(f"{publisher}/{own.removesuffix('-hf')}-{ending}")
+        if listed is not None:
+            model = model_from_record(record, knowledge)
+            return replace(model, name=listed.name, hf_id=listed.hf_id)
+    return None
+
+
+class FormatRead(Struct, frozen=True):
+    """What a precision stands for."""
+
+    formats: tuple[Format, ...]
+    """One, or those that bear the same word in different runtimes; never none."""
+    remark: str = ""
+    """What a size rests on, a clause; empty where the format is listed just so."""
+    mixed: bool = False
+    """A maker's own mix of types, of which the file may be smaller or larger."""
+
+    def said(self, text: str, chosen: Format) -> tuple[str, ...]:
+        """Say in a sentence which format was taken; nothing where it is listed just so."""
+        return (f"{text.strip()} is sized as {chosen.name}{self.remark}.",) if self.remark else ()
+
+
+@by_text
+def read_format(knowledge: Knowledge, text: str) -> FormatRead:
+    """Find the weight formats that a word stands for.
+
+    Raises:
+        RequestError: Unknown, with the nearest names.
+    """
+    try:
+        return FormatRead(find_format_candidates(knowledge, text))
+    except RequestError:
+        from advisor.reading.format_patterns import patterned  # noqa: PLC0415  a plain name does without
+
+        found = patterned(knowledge, text)
+        if found is None:
+            raise
+        return FormatRead(*found)
+
+
+def is_mix(knowledge: Knowledge, text: str) -> bool:
+    """Say whether a word is a maker's own mix of types; what is no name of a format is none."""
+    try:
+        return read_format(knowledge, text).mixed
+    except RequestError:
+        return False

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from advisor.errors import RequestError
 from advisor.knowledge.catalogue import BACKEND_OF_WORD
-from advisor.knowledge.programs import Flag
+from advisor.knowledge.programs import ProgramFlag
 from advisor.reading.command_lines import Pasted
 from advisor.units import GIB
 
@@ -74,7 +74,7 @@ def _translated(pasted: Pasted) -> Mapping[str, str]:
     """Give each meaning with the project's word; words that say nothing are left out."""
     words = {}
     for item in pasted.items:
-        flag: Flag | None = item.flag
+        flag: ProgramFlag | None = item.flag
         if flag and flag.sets:
             value = flag.values.get(item.value, item.value)
             if value or item.value not in flag.values:

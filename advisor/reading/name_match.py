@@ -18,7 +18,7 @@ from advisor.memo import by_identity
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.format_patterns import PLAIN, FormatSaid
-from advisor.reading.known_models import as_tuned, has_tuning, tuned_of, tuning_of
+from advisor.reading.known import as_tuned, has_tuning, tuned_of, tuning_of
 from advisor.reading.name_parts import (
     SEGMENT,
     SIZE,

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from advisor.errors import RequestError
 from advisor.knowledge import names
-from advisor.knowledge.programs import IN_PYTHON, Flag, flags_of, unsaid
+from advisor.knowledge.programs import IN_PYTHON, ProgramFlag, flags_of, unsaid
 from advisor.knowledge.types import Framework, Knowledge, ModelRecord
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
@@ -348,7 +348,7 @@ def _stated(
             yield "prompts", _text(node.right)
 
 
-def _item(name: str, value: str, flag: Flag | None) -> Item:
+def _item(name: str, value: str, flag: ProgramFlag | None) -> Item:
     if flag and flag.kind == "flag":
         value = {"True": "on", "False": "off"}.get(value, value)
     return Item((name,), flag, value)

@@ -14,10 +14,8 @@ from advisor.knowledge.types import Knowledge, ModelRecord
 from advisor.memo import by_identity
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
-from advisor.reading.format_names import read_format
 from advisor.reading.format_patterns import FormatSaid, said_in
-from advisor.reading.known import listed
-from advisor.reading.known_models import ModelRead, as_tuned, known_model, tuning_of
+from advisor.reading.known import ModelRead, as_tuned, known_model, listed, read_format, tuning_of
 from advisor.reading.name_match import Match, listed_whole, loosely, match, of_its_own, releases
 from advisor.reading.name_parts import (
     SIZE,

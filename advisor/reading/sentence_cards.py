@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.cards import Cards
+from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.machines import card_names
 from advisor.knowledge.types import Knowledge
 from advisor.reading.cards import find_cards

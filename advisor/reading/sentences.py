@@ -16,7 +16,7 @@ from advisor.knowledge.machines import card_names
 from advisor.knowledge.types import Knowledge
 from advisor.memo import by_identity
 from advisor.reading.cards import find_cards
-from advisor.reading.format_names import read_format
+from advisor.reading.known import read_format
 from advisor.reading.model_names import is_read, read_model
 from advisor.reading.name_match import names_family
 from advisor.reading.name_parts import SIZE

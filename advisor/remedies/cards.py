@@ -1,4 +1,4 @@
-"""Other cards: more of them, a second one of another kind, larger or faster ones, rented ones."""
+"""Other cards: more or fewer of them, other or rented ones, or the requests divided over them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from advisor.errors import UserError
 from advisor.estimator.limits import MOST_CARDS, can_double, fewest_gpus
 from advisor.estimator.memory import free_bytes
 from advisor.knowledge import catalogue
-from advisor.knowledge.cards import TOGETHER, Cards
-from advisor.knowledge.catalogue import MOSTLY_RENTED, CardRow
+from advisor.knowledge.catalogue import MOSTLY_RENTED, TOGETHER, CardRow, Cards
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading.cards import find_cards
@@ -26,7 +25,7 @@ from advisor.remedies.option import (
 )
 from advisor.scenario.choices import runs
 from advisor.scenario.resolve import default_backend
-from advisor.scenario.scenario import Scenario, is_usual_split, split_of
+from advisor.scenario.scenario import Scenario, is_usual_split, offloads, split_of, split_ways
 
 _PER_SEGMENT = {True: 2, False: 1}
 """What-ifs per market segment, by whether the card is of the usual vendor: the present one's, and
@@ -282,3 +281,40 @@ MORE = Remedy("add-gpus", frozenset({"gpus"}), "purchase", _more)
 SECOND = Remedy(MORE.action, frozenset({"gpu", "gpus"}), "purchase", _second)
 LARGER = Remedy("upgrade-gpu", frozenset({"gpu", "gpus"}), "purchase", _others, told_by="gpu")
 RENTED = Remedy("cloud", frozenset({"gpu", "gpus"}), "purchase", told_by="gpu")
+
+
+def _fewer(base: Base, *_: object) -> Iterator[Option]:
+    """Cards that take turns: the most that share every tensor instead, or the one that holds all.
+
+    Six cards of a server that cannot divide eight heads by six take turns in a pipeline; four of
+    them work on each token together. Where layers are dealt out anyway, several cards add memory
+    alone, which a model that one of them holds does not need.
+    """
+    scenario = base.scenario
+    if scenario.cards or scenario.split or split_of(scenario) != "layer" or offloads(scenario):
+        return
+    counts = (1,) if is_usual_split(scenario) else range(scenario.gpus - 1, 1, -1)
+    for count in counts:
+        other = replace(scenario, gpus=count, idle_cards=scenario.gpus - count)
+        if is_usual_split(other) and cards_hold(base, other, roomy=count == 1):
+            yield make_option(base, FEWER, {"gpus": count}, other)
+            return
+
+
+FEWER = Remedy("fewer-gpus", frozenset({"gpus"}), "setting", _fewer)
+
+
+def _split_requests(base: Base, *_: object) -> Iterator[Option]:
+    """The same cards and requests, where a latent cache is copied or one card holds the model."""
+    scenario = base.scenario
+    if scenario.split or not scenario.batch >= scenario.gpus > 1:
+        return
+    copied = scenario.model.shape.mla is not None and split_of(scenario) == "tensor"
+    ways = split_ways(scenario)
+    for way in (*(["dp-attention"] if copied else []), "data"):
+        if way in ways:
+            other = replace(scenario, split=way)
+            yield make_option(base, SPLIT, {"split": way}, other)
+
+
+SPLIT = Remedy("split-requests", frozenset({"split"}), "setting", _split_requests)

@@ -17,13 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.knowledge.types import Format, KvType
-from advisor.remedies.batch import DEGREE as BATCH
 from advisor.remedies.cards import LARGER, MORE, RENTED
-from advisor.remedies.context import DEGREE as CONTEXT
-from advisor.remedies.dominance import best_of
 from advisor.remedies.formats import in_framework, smaller_formats, with_format, worth_having
-from advisor.remedies.kv_cache import smaller_caches, with_cache
+from advisor.remedies.kv_cache import BATCH, CONTEXT, smaller_caches, with_cache
 from advisor.remedies.machines import on_machines
+from advisor.remedies.model import text_alone_plan
 from advisor.remedies.offload import EXPERTS_DEGREE as EXPERTS
 from advisor.remedies.offload import LAYERS_DEGREE as LAYERS
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, stored_bytes
@@ -31,6 +29,7 @@ from advisor.remedies.search import (
     Bounds,
     Degree,
     Plan,
+    best_of,
     bounds,
     least_decode,
     proved,
@@ -38,7 +37,6 @@ from advisor.remedies.search import (
     solved,
     stretched,
 )
-from advisor.remedies.text_only import text_alone_plan
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario, offloads
 

@@ -17,11 +17,9 @@ from advisor.estimator.memory import estimate_memory
 from advisor.knowledge.catalogue import MAKERS
 from advisor.knowledge.types import Format, Framework, Gpu
 from advisor.models.stored_tensors import Model
-from advisor.remedies.batch import DEGREE as BATCH
 from advisor.remedies.cards import current_cards
 from advisor.remedies.combine import REMEDY as COMBINE
-from advisor.remedies.context import DEGREE as CONTEXT
-from advisor.remedies.kv_cache import smaller_caches, with_cache
+from advisor.remedies.kv_cache import BATCH, CONTEXT, smaller_caches, with_cache
 from advisor.remedies.offload import LAYERS_DEGREE as LAYERS
 from advisor.remedies.option import Base, Option, Remedy, cards_hold, stored_bytes
 from advisor.remedies.search import (

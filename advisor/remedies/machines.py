@@ -22,10 +22,9 @@ from advisor.remedies.cards import (
     current_cards,
     on_card,
 )
-from advisor.remedies.dominance import best_of
 from advisor.remedies.formats import families_elsewhere, in_framework, with_format, worth_having
 from advisor.remedies.option import Base, Option, Remedy, stored_bytes
-from advisor.remedies.search import Plan, bounds, proved
+from advisor.remedies.search import Plan, best_of, bounds, proved
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario
 

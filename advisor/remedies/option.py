@@ -17,7 +17,7 @@ from advisor.knowledge.vocabulary import FactValue
 from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
 from advisor.scenario.choices import choices_for, precision_asked
 from advisor.scenario.figures import Limits, Memory, Speed
-from advisor.scenario.ram import beside_its_card
+from advisor.scenario.host import beside_its_card
 from advisor.scenario.resolve import (
     asks_for_split,
     cards_asked,

@@ -12,7 +12,7 @@ from advisor.knowledge.catalogue import kin, siblings
 from advisor.knowledge.merit import purposes
 from advisor.knowledge.types import Knowledge
 from advisor.models.stored_tensors import Model
-from advisor.reading.known_models import as_tuned, tells_instruct
+from advisor.reading.known import as_tuned, tells_instruct
 from advisor.remedies.model import sized_record
 from advisor.remedies.option import Base, Effort, Option, Remedy, make_option
 from advisor.runtimes import runtime_of

@@ -7,7 +7,7 @@ from math import floor
 from typing import TYPE_CHECKING
 
 from advisor.estimator.limits import LONGEST_TOKENS
-from advisor.remedies.quantize import REMEDY as QUANTIZE
+from advisor.remedies.formats import REMEDY as QUANTIZE
 from advisor.report import clauses
 from advisor.report import figures as f
 from advisor.report.figures import flag, say

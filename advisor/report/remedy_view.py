@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
-from advisor.knowledge.cards import TOGETHER
+from advisor.knowledge.catalogue import TOGETHER
 from advisor.remedies.registry import is_uncertain, settings_of, told_by
 from advisor.report import figures as f
 from advisor.report.clauses import article

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from advisor.knowledge.cards import TOGETHER
+from advisor.knowledge.catalogue import TOGETHER
 from advisor.report.figures import amount, rate, rest_bytes
 from advisor.report.prose import report
 from advisor.scenario.figures import may_wait

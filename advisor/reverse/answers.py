@@ -17,7 +17,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.scenario import support
 from advisor.scenario.choices import formats_named
 from advisor.scenario.figures import Limits, Margin, Memory, Speed, margin_of
-from advisor.scenario.ram import ram_pace
+from advisor.scenario.host import ram_pace
 from advisor.scenario.resolve import default_context
 from advisor.scenario.scenario import Scenario, offloads
 from advisor.scenario.settings import Request, number_problems

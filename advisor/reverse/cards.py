@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from advisor.advice.preparation import model_warnings
 from advisor.errors import raise_problems
-from advisor.knowledge.cards import Cards
-from advisor.knowledge.catalogue import MAKERS
+from advisor.knowledge.catalogue import MAKERS, Cards
 from advisor.models.resolution import text_alone
 from advisor.models.stored_tensors import Model
 from advisor.reverse.answers import (

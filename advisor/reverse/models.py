@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.advice.preparation import card_warnings
 from advisor.errors import RequestError, UserError, raise_problems
-from advisor.knowledge.cards import Cards
+from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.merit import USES, merits
 from advisor.models.resolution import model_from_record, text_alone
 from advisor.models.stored_tensors import Model

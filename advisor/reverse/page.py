@@ -28,7 +28,7 @@ from advisor.scenario.resolve import DEFAULT_CONTEXT_TOKENS, default_context
 from advisor.units import plain
 
 if TYPE_CHECKING:
-    from advisor.knowledge.cards import Cards
+    from advisor.knowledge.catalogue import Cards
     from advisor.knowledge.types import Knowledge
     from advisor.models.stored_tensors import Model
     from advisor.reverse.answers import Cause, Found

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 
 from advisor.errors import KnowledgeError, UserError
 from advisor.runtimes.base import Runtime
-from advisor.runtimes.exllama import ExLlama
+from advisor.runtimes.libraries import ExLlama, Mlx, Transformers
 from advisor.runtimes.llamacpp import LlamaCpp
-from advisor.runtimes.mlx import Mlx
+from advisor.runtimes.server import TensorRt, Tgi
 from advisor.runtimes.sglang import Sglang
-from advisor.runtimes.tensorrt import TensorRt
-from advisor.runtimes.tgi import Tgi
-from advisor.runtimes.transformers import Transformers
 from advisor.runtimes.vllm import Vllm
 from advisor.suggest import did_you_mean
 

@@ -20,10 +20,9 @@ from advisor.runtimes.file_names import (
     seen_gguf,
 )
 from advisor.runtimes.llamacpp import LOGICAL_BATCH
-from advisor.scenario.capability import DTYPES, dtypes
+from advisor.scenario.capability import DTYPES, as_held, dtypes, holds_family, repository_of
 from advisor.scenario.figures import Memory
 from advisor.scenario.images import image_limit, read_size
-from advisor.scenario.repositories import as_held, holds_family, repository_of
 from advisor.scenario.resolve import DEFAULT_UBATCH, default_backend
 from advisor.scenario.scenario import (
     Scenario,

@@ -1,4 +1,4 @@
-"""What servers have in common, and what a driver shows them of a card."""
+"""What servers have in common, those that are no more than that, and what a driver shows them."""
 
 from __future__ import annotations
 
@@ -60,3 +60,18 @@ def corrected_share(gpu: Gpu, policy: Mapping[str, float]) -> float:
     """Give the part of a card that error correction takes, per cent."""
     found = gpu.segment == "datacenter" and (gpu.vram_type or "").startswith("GDDR")
     return policy["reserve_ecc_gddr_share"] * found
+
+
+class TensorRt(Server):
+    """TensorRT-LLM."""
+
+    memory_model = "tensorrt-llm"
+    shares_what_is_free = True
+    chunk_tokens = 8192
+
+
+class Tgi(Server):
+    """TGI."""
+
+    memory_model = "tgi"
+    chunk_tokens = None

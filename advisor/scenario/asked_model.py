@@ -10,7 +10,7 @@ from advisor.knowledge.reach import allowed, check_path
 from advisor.knowledge.types import Knowledge
 from advisor.models.resolution import model_from_path, model_from_record
 from advisor.models.stored_tensors import Model
-from advisor.reading.known_models import ModelRead
+from advisor.reading.known import ModelRead
 from advisor.reading.model_names import read_model
 from advisor.scenario import support
 from advisor.scenario.scenario import Scenario

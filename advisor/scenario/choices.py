@@ -13,7 +13,7 @@ from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
 from advisor.memo import Kept
 from advisor.models.shape import UNKNOWN
 from advisor.models.stored_tensors import PACKED, Model
-from advisor.reading.format_names import read_format
+from advisor.reading.known import read_format
 from advisor.scenario import support
 from advisor.scenario.settings import Request
 

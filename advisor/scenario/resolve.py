@@ -11,14 +11,12 @@ from msgspec.structs import replace
 
 from advisor.errors import Problems, RequestError, UserError, raise_problems
 from advisor.knowledge import names
-from advisor.knowledge.cards import Cards, check_beside
-from advisor.knowledge.catalogue import BACKENDS, MAKERS
+from advisor.knowledge.catalogue import BACKENDS, MAKERS, Cards, check_beside
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.models.resolution import model_from_path, text_alone
 from advisor.models.stored_tensors import Model
 from advisor.reading.cards import find_cards
-from advisor.reading.format_names import is_mix
-from advisor.reading.known_models import ModelRead
+from advisor.reading.known import ModelRead, is_mix
 from advisor.scenario import support
 from advisor.scenario.asked_model import draft_problems, find_model_named, model_named
 from advisor.scenario.choices import (
@@ -28,9 +26,17 @@ from advisor.scenario.choices import (
     precision_asked,
     precision_said,
 )
-from advisor.scenario.here import asks_here, cards_here, said_here, with_ram_here
+from advisor.scenario.host import (
+    RamPace,
+    asks_here,
+    cards_here,
+    pace_fields,
+    ram_pace,
+    said_here,
+    said_of,
+    with_ram_here,
+)
 from advisor.scenario.images import images_said, least_context, prompt_tokens, read_size
-from advisor.scenario.ram import RamPace, pace_fields, ram_pace, said_of
 from advisor.scenario.scenario import Scenario, impossible_split, offloads
 from advisor.scenario.settings import STATED, Request, number_problems
 from advisor.suggest import did_you_mean

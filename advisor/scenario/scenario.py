@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from advisor.errors import RequestError
 from advisor.knowledge.catalogue import BACKENDS
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
-from advisor.scenario.capability import refusal
-from advisor.scenario.repositories import cut_width
+from advisor.scenario.capability import cut_width, refusal
 from advisor.scenario.settings import Prefer, Stated, Use
 
 if TYPE_CHECKING:

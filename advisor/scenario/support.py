@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.capabilities import About
 from advisor.knowledge.catalogue import MAKERS
+from advisor.knowledge.programs import About
 from advisor.knowledge.types import Format, Framework, Gpu, KvType
 from advisor.models.shape import UNKNOWN, Shape
 from advisor.models.stored_tensors import Model

@@ -23,8 +23,8 @@ from advisor.knowledge.layers import stack
 from advisor.knowledge.types import Knowledge
 from advisor.report.assembly import document
 from advisor.report.figures import words_of
+from advisor.report.formats import render_text
 from advisor.report.pages import render_markdown
-from advisor.report.text import render_text
 from advisor.report.word_file import FILE as WORDS
 from advisor.rules.engine import make_engine
 from advisor.rules.language.model import Rule, RuleSet

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from advisor.calibration.dataset import conditions_of, speed_rows
 from advisor.calibration.observations import Observation
 from advisor.calibration.runs import Run, depth_step, runs_of, scenario_of
-from advisor.estimator.measurement import Measurement
+from advisor.estimator.measured_speed import Measurement
 from advisor.estimator.speed_tables import read_policy
 from advisor.knowledge import load_knowledge
 

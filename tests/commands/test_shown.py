@@ -12,9 +12,8 @@ from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.knowledge.programs import PLACEHOLDERS, SWITCHES
 from advisor.report.assembly import document
-from advisor.report.formats import render_json
+from advisor.report.formats import render_json, render_text
 from advisor.report.pages import render_html, render_markdown
-from advisor.report.text import render_text
 from advisor.scenario.settings import Request
 from tests.commands.parsers import check
 

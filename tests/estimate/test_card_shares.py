@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.estimator.card_shares import filled
 from advisor.estimator.limits import smallest_cpu_experts
 from advisor.estimator.memory import estimate_memory
+from advisor.estimator.several_cards import filled
 from advisor.knowledge.load import load_knowledge
 from advisor.runtimes.commands import command_for
 from advisor.scenario.resolve import resolve

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from advisor.advice.pipeline import Advisor
 from advisor.calibration.fits import pairs_of_situations
 from advisor.errors import UserError
-from advisor.estimator.draft_head import HEAD_GUESSED, head_parameters
-from advisor.estimator.kv_cache import kv_bytes_per_token
+from advisor.estimator.kv_cache import HEAD_GUESSED, head_parameters, kv_bytes_per_token
 from advisor.estimator.memory import estimate_memory
 from advisor.estimator.speed import estimate_speed
 from advisor.knowledge import load_knowledge

@@ -15,7 +15,7 @@ from advisor.calibration import file_of
 from advisor.calibration.user import store
 from advisor.calibration.user.benchmark import COLUMNS
 from advisor.errors import UserError
-from advisor.estimator.measurement import Measurement
+from advisor.estimator.measured_speed import Measurement
 from advisor.files import user_data_dir
 
 ONE = Measurement(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.cards import Cards
+from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.index import gpu_form, gpu_words
 from advisor.knowledge.machines import card_names
 from advisor.reading.cards import find_cards, find_gpu

@@ -13,7 +13,7 @@ from advisor.knowledge.load import load_knowledge
 from advisor.reading.cpus import cpus, find_cpu
 from advisor.reading.ram import RamKind, ram_types, read_ram
 from advisor.reading.sentences import read_sentence
-from advisor.scenario.ram import ram_pace
+from advisor.scenario.host import ram_pace
 from advisor.scenario.settings import Request
 
 KNOWLEDGE = load_knowledge()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advisor.remedies.dominance import dominated, dominators_in_kind
 from advisor.remedies.option import Option
+from advisor.remedies.search import dominated, dominators_in_kind
 from tests.remedies.asking import advised
 
 BASE = {"gpu": "RTX 4090", "model": "llama-3-8b", "precision": "FP16"}

@@ -10,7 +10,7 @@ import pytest
 from advisor import remedies
 from advisor.estimator.limits import find_limits
 from advisor.knowledge.vocabulary import ACTION_FACT, load_vocabulary
-from advisor.remedies import cards, combine, framework, quantize
+from advisor.remedies import cards, combine, formats, framework
 from advisor.remedies.option import EFFORTS, Remedy
 from advisor.remedies.registry import (
     REMEDIES,
@@ -120,6 +120,6 @@ def test_without_a_card_nothing_is_proposed() -> None:
 def test_a_format_of_another_runtime_takes_more_than_a_download() -> None:
     advice = advised(gpu="RTX 4090", model="llama-3.1-70b", precision="Q4_K_M")
     own = advice.scenario.framework
-    found = [option for option in advice.options if option.action == quantize.REMEDY.action]
+    found = [option for option in advice.options if option.action == formats.REMEDY.action]
     efforts = {(option.scenario.framework is own, option.effort) for option in found}
     assert efforts == {(True, "download"), (False, "rebuild")}

@@ -10,8 +10,8 @@ import pytest
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.report.assembly import document
+from advisor.report.formats import render_text
 from advisor.report.pages import render_html, render_markdown
-from advisor.report.text import render_text
 from advisor.scenario.settings import Request
 
 CASES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from advisor.advice.projection import best_balanced
-from advisor.remedies.dominance import dominators_in_kind
+from advisor.remedies.search import dominators_in_kind
 from advisor.report.assembly import document
 from advisor.report.pages import options_html, options_text, scatter_svg
 from tests.cli.running import advise

@@ -11,9 +11,9 @@ from advisor.advice.pipeline import Advisor
 from advisor.report.assembly import document
 from advisor.report.charts import memory_bar
 from advisor.report.figures import billions
+from advisor.report.formats import render_text
 from advisor.report.prose import Report, report
 from advisor.report.sentence_check import contradictions
-from advisor.report.text import render_text
 from advisor.scenario.settings import Request
 
 

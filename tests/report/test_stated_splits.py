@@ -9,9 +9,9 @@ import pytest
 
 from advisor.advice.document import Advice
 from advisor.report.assembly import document
+from advisor.report.formats import render_text
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.sentence_check import contradictions
-from advisor.report.text import render_text
 from advisor.scenario.settings import Request
 from tests.report.catalogue import advisor
 

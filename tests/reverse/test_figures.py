@@ -13,7 +13,7 @@ from advisor.errors import UserError
 from advisor.estimator.limits import find_limits
 from advisor.estimator.memory import estimate_memory
 from advisor.estimator.weights import weights_of
-from advisor.knowledge.cards import Cards
+from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.types import Gpu
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model

@@ -8,7 +8,7 @@ from advisor.errors import Problems, RuleFileError, Source
 from advisor.files import data_dir
 from advisor.knowledge.vocabulary import Vocabulary
 from advisor.rules.language import load_rules
-from advisor.rules.language.file_places import Places, openable
+from advisor.rules.language.model import Places, openable
 from tests.rules.texts import note
 
 

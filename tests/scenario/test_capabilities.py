@@ -13,7 +13,7 @@ from advisor.knowledge.parsing import parse
 from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Model
-from advisor.reading.known_models import ModelRead
+from advisor.reading.known import ModelRead
 from advisor.remedies.formats import sized_formats
 from advisor.runtimes.commands import command_for
 from advisor.scenario import support

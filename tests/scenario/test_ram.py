@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.scenario.figures import Figure
-from advisor.scenario.ram import ram_pace
+from advisor.scenario.host import ram_pace
 from advisor.scenario.settings import Request
 from tests.remedies.asking import advised, advisor, run_again
 

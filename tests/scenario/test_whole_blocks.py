@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.advice.pipeline import Advisor
 from advisor.errors import UserError
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.cards import Cards
+from advisor.knowledge.catalogue import Cards
 from advisor.reading.cards import find_gpu
 from advisor.reverse.answers import NO_LIMIT, Answer, Wish
 from advisor.reverse.search import Search

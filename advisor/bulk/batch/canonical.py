@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.cards import Cards
+from advisor.knowledge.catalogue import Cards
 from advisor.knowledge.names import find_kv_type
 from advisor.knowledge.types import Knowledge
 from advisor.models.resolution import model_from_path

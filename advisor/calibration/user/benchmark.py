@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from msgspec import Struct, field
 
 from advisor.errors import RequestError, Source, UserError
-from advisor.estimator.measurement import Measurement, Metric
+from advisor.estimator.measured_speed import Measurement, Metric
 from advisor.knowledge.catalogue import BACKEND_OF_WORD
 from advisor.suggest import did_you_mean
 

@@ -16,7 +16,7 @@ from advisor.calibration.user import bench_tools, benchmark
 from advisor.calibration.user.benchmark import Fields, Read, Run, Skipped, one_line
 from advisor.calibration.user.plausibility import Checked, Given, check
 from advisor.errors import Problems, RequestError, Source, UserError
-from advisor.estimator.measurement import Measurement
+from advisor.estimator.measured_speed import Measurement
 from advisor.knowledge.types import Knowledge
 
 _MOST_BYTES = 64 * 2**20

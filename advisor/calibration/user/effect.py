@@ -14,7 +14,7 @@ from advisor.calibration.user.physics import FAR, figure_for
 from advisor.calibration.user.plausibility import scenario_of
 from advisor.calibration.user.store import Stored
 from advisor.errors import RequestError, Source, UserError, raise_problems
-from advisor.estimator.measurement import Measurement
+from advisor.estimator.measured_speed import Measurement
 from advisor.estimator.speed import rate_of
 from advisor.estimator.speed_rates import engine_of, speeds_of
 from advisor.knowledge.types import (

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.calibration.user.benchmark import Run, Skipped, card_spellings, model_spellings
 from advisor.calibration.user.physics import impossible, unlikely
 from advisor.errors import Problems, RequestError, Source, UserError, raise_problems
-from advisor.estimator.measurement import Measurement, Metric
+from advisor.estimator.measured_speed import Measurement, Metric
 from advisor.knowledge import names
 from advisor.knowledge.index import plain_key
 from advisor.knowledge.types import Format, Gpu, Knowledge, ModelRecord

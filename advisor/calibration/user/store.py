@@ -20,7 +20,7 @@ from advisor.calibration.user.benchmark import COLUMNS, Fields, day, metric_of
 from advisor.calibration.user.benchmark_file import csv_lines, parted_by
 from advisor.disk import alone, flush, flush_folder
 from advisor.errors import RequestError, Source, UserError, raise_problems
-from advisor.estimator.measurement import Measurement
+from advisor.estimator.measured_speed import Measurement
 
 ID_LENGTH = 8
 _LOCK = ".measurements.csv.lock"

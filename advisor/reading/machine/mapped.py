@@ -16,8 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.cards import Cards, put_together
-from advisor.knowledge.catalogue import sizes_of
+from advisor.knowledge.catalogue import Cards, put_together, sizes_of
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.reading.cards import find_cards
 from advisor.reading.cpus import find_cpu

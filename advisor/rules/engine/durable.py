@@ -22,9 +22,8 @@ from typing import Protocol, cast
 
 from advisor.errors import EngineError
 from advisor.knowledge.vocabulary import FactValue
-from advisor.rules.engine.base import OptionFacts, Outcome, check_keys, settle
+from advisor.rules.engine.base import OptionFacts, Outcome, Writer, check_keys, option_fact, settle
 from advisor.rules.engine.compiler import CompiledRule, CompiledRules
-from advisor.rules.engine.fact_json import Writer, option_fact
 from advisor.rules.engine.network import (
     UNIT,
     WARM,

@@ -14,9 +14,16 @@ from advisor.files import compiled, data_dir, digest, read_tree
 from advisor.knowledge.layers import Stack
 from advisor.knowledge.types import Names as KnownNames
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.rules.language.file_places import Places, Users, rule_layers, telling_paths
-from advisor.rules.language.file_places import short_name as _label
-from advisor.rules.language.model import Disabled, Rule, RuleSet
+from advisor.rules.language.model import (
+    Disabled,
+    Places,
+    Rule,
+    RuleSet,
+    Users,
+    rule_layers,
+    telling_paths,
+)
+from advisor.rules.language.model import short_name as _label
 
 Names = Mapping[str, Collection[str]]
 

@@ -17,8 +17,7 @@ from advisor.knowledge.yaml_fields import Collector, guess, listed
 from advisor.rules.conditions import When
 from advisor.rules.language.context import Reading
 from advisor.rules.language.entries import read_rules
-from advisor.rules.language.file_places import Users
-from advisor.rules.language.model import Disabled, Draft, Overlay, Rule, read_facts
+from advisor.rules.language.model import Disabled, Draft, Overlay, Rule, Users, read_facts
 from advisor.rules.language.static_checks import check, known_names
 
 __all__ = ["known_names", "read_layers"]

@@ -19,8 +19,7 @@ from advisor.files import data_dir
 from advisor.knowledge.layers import Stack, stack
 from advisor.knowledge.types import Knowledge
 from advisor.knowledge.vocabulary import Vocabulary
-from advisor.rules.language.file_places import Places, openable
-from advisor.rules.language.model import Case, Rule, RuleSet
+from advisor.rules.language.model import Case, Places, Rule, RuleSet, openable
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import request_from
 from advisor.workbench.cases import CaseResult, Runner

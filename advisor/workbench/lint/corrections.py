@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from advisor.errors import RequestError, Source, UserError
 from advisor.files import data_dir, read_tree
 from advisor.knowledge.layers import stack
-from advisor.rules.language.file_places import openable
 from advisor.rules.language.layout import formatted
 from advisor.rules.language.load import SCENARIOS
+from advisor.rules.language.model import openable
 from advisor.workbench.lint.check import Asked, Means, check_all
 from advisor.workbench.lint.problem import Problem
 

@@ -15,9 +15,9 @@ from advisor.advice.pipeline import Advisor
 from advisor.errors import RequestError, RuleFileError, Source, TemplateError
 from advisor.knowledge.layers import Stack
 from advisor.report.assembly import document
+from advisor.report.formats import render_text
 from advisor.report.pages import render_html, render_markdown
 from advisor.report.prose import Length
-from advisor.report.text import render_text
 from advisor.rules.language.model import Rule, RuleSet
 from advisor.scenario.settings import Request
 from advisor.workbench.bulk import Evaluation, evaluate_all

@@ -1,4 +1,4 @@
-"""transformers: a library that keeps each sequence's cache as it comes.
+"""Libraries, which keep a cache as it comes: transformers, ExLlama, MLX.
 
 Source: transformers 5.23.0 (``cache_utils.py``), checked row by row (tests/data).
 """
@@ -12,7 +12,8 @@ from advisor.runtimes.base import CacheShape, Cells, Range, Runtime, Weights
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from advisor.models.shape import Shape
+    from advisor.knowledge.types import KvType
+    from advisor.models.shape import Mla, Shape
     from advisor.scenario.scenario import Scenario
 
 _SLIDING_EXTRA_BYTES = 8
@@ -55,3 +56,23 @@ class Transformers(Runtime):
         even = -(-whole // len(free))
         first = [max(min(even, each), 1) for each in free[:-1]]
         return (*first, max(whole - sum(first), 1))
+
+
+class ExLlama(Runtime):
+    """ExLlamaV2 and ExLlamaV3."""
+
+    memory_model = "exllama"
+    page_tokens = 256
+
+
+class Mlx(Runtime):
+    """MLX-LM."""
+
+    memory_model = "mlx"
+    page_tokens = 256
+    windowed = True
+    overheads = ()
+
+    def index_bytes(self, mla: Mla, key: KvType) -> int:
+        """Size a key of the index, with an empty value beside it (its ``deepseek_v32.py``)."""
+        return 2 * super().index_bytes(mla, key)
