@@ -3,11 +3,13 @@
     python benchmarks/fuzz.py                          1,000 damaged files
     python benchmarks/fuzz.py --count 20000 --seed 3   more, others
     python benchmarks/fuzz.py --kind gguf --kind plan  of these kinds alone
+    python benchmarks/fuzz.py --minutes 30             as many as half an hour allows
 
-A right file is damaged once to four times, bytes and words, and the command that reads it is run.
-Exit 0, 1 and 3 are answers. Exit 70, an exception and more than 60 s of processor time are
-crashes: each is printed with its kind and number, and ``--only NUMBER`` with the same seed writes
-the file again and runs it alone. Exits 1 when there was one. POSIX only: an alarm ends what hangs.
+A right file is damaged once to four times, bytes and words, and the command that reads it is run,
+in one process that keeps what is built in (``kept.py``). Exit 0, 1 and 3 are answers. Any other,
+an exception and more than 60 s of processor time are crashes: each is printed with its kind and
+number, and ``--only NUMBER`` with the same seed and kinds writes the file again and runs it alone.
+Exits 1 when there was one. POSIX only: an alarm ends what hangs.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ from advisor.cli.main import OUR_BUG
 from advisor.cli.main import main as advisor_main
 from advisor.files import data_dir
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from kept import STARTER, keep_built_in
 
 from tests.models import gguf_files, safetensors_files
 
@@ -42,8 +47,8 @@ LONGEST_S = 60
 """Of processor time: other work on the machine does not count."""
 LONGEST_ASLEEP_S = 900
 MOST_DAMAGES = 4
-_PROGRESS = 100
-STARTER = ROOT / "advisor" / "starter"
+_ANSWERS = (None, 0, 1, 3)
+_PROGRESS = 1_000
 MEASURED = ROOT / "tests" / "data" / "measurements"
 _WORDS = [
     b"9" * 400, b"-1", b"0", b"1e308", b"1e999", b"nan", b".inf", b"null", b"true", b"''", b"[]",
@@ -142,6 +147,15 @@ def _stored(name: str, good: bytes) -> Kind:
     return made
 
 
+def _laid_over(folder: Path, rng: random.Random) -> Runs:
+    """A copy of a built-in file of knowledge that lies in its place."""
+    path = rng.choice(SINGLE_FILES)
+    own = folder / "knowledge"
+    own.mkdir()
+    (own / path.name).write_bytes(damaged(path.read_bytes(), rng))
+    return [[*_ADVISE, *_KNOWN, "--knowledge", str(own)], ["knowledge", "check", str(own)]]
+
+
 def _config(folder: Path, rng: random.Random) -> Runs:
     good = json.dumps(rng.choice(CONFIGS), indent=1).encode()
     (folder / "config.json").write_bytes(damaged(good, rng))
@@ -160,6 +174,9 @@ CONFIGS: Sequence[object] = [
     safetensors_files.CONFIG,
     *json.loads(gzip.decompress((ROOT / "tests/data/configs.json.gz").read_bytes())).values(),
 ]
+SINGLE_FILES = sorted(
+    path for path in data_dir("knowledge").iterdir() if path.suffix in {".csv", ".yaml"}
+)
 _LINE = {"gpu": "RTX 4090", "model": "phi-3-medium", "precision": "fp16", "context": 4096}
 _PLAN = b"""gpus: [RTX 4090, RTX 3060 12GB]
 models: {include: [llama-3-8b, gemma-2-27b], exclude: [{family: Falcon}]}
@@ -187,6 +204,7 @@ KINDS: dict[str, Kind] = {
     "report": _own("templates", "report/first.md.j2", _built_in("templates", "report/first.md.j2")),
     "words": _own("templates", "words.txt", _built_in("templates", "words.txt")),
     "knowledge": _own("knowledge", "gpus/house.yaml", _CARD),
+    "built-in knowledge": _laid_over,
     "config": _config,
     "gguf": _stored("model.gguf", gguf_files.header(*_GGUF)[0]),
     "safetensors": _stored("model.safetensors", _SAFETENSORS),
@@ -221,6 +239,7 @@ def run(words: Sequence[str]) -> str:
         told = said.getvalue() + out.getvalue()
         if ended.code == OUR_BUG or "bug in advisor" in told or "Traceback" in told:
             return next((line for line in told.splitlines() if "bug" in line), "Traceback")[:300]
+        return "" if ended.code in _ANSWERS else f"exit {ended.code}: {told[:200]}"
     except TooLongError:
         return f"ran for more than {LONGEST_S} s"
     except BaseException as escaped:  # noqa: BLE001  it is what is looked for
@@ -243,21 +262,36 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", action="append", choices=KINDS)
     parser.add_argument("--only", type=int, metavar="NUMBER")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many")
     asked = parser.parse_args()
-    kinds, found, begun = asked.kind or list(KINDS), Counter[str](), time.monotonic()
     for kind_of_alarm in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(kind_of_alarm, _alarm)
-    for number in [asked.only] if asked.only is not None else range(asked.count):
+    keep_built_in()
+    numbers = range(asked.count) if asked.only is None else [asked.only]
+    return drill(asked.kind or list(KINDS), asked.seed, numbers, asked.minutes * 60)
+
+
+def drill(kinds: Sequence[str], seed: int, numbers: Sequence[int], seconds: float) -> int:
+    """Damage files of these kinds in turn until the time is over; 1 where one was a crash."""
+    done, found, begun = Counter[str](), Counter[str](), time.monotonic()
+    for number in numbers:
         kind = kinds[number % len(kinds)]
         with tempfile.TemporaryDirectory() as folder:
-            crashes = one(kind, f"{asked.seed} {number}", Path(folder))
+            crashes = one(kind, f"{seed} {number}", Path(folder))
         for crash in crashes:
             print(f"{kind} {number}: {crash}", flush=True)
+        done[kind] += 1
         found[kind] += bool(crashes)
-        if number % _PROGRESS == _PROGRESS - 1:
-            print(f"{number + 1:,} files, {found.total()} crashes", file=sys.stderr, flush=True)
-    print(f"{asked.count:,} damaged files of {len(kinds)} kinds, {found.total()} crashes, "
-          f"{time.monotonic() - begun:.0f} s")  # fmt: skip
+        took = time.monotonic() - begun
+        if done.total() % _PROGRESS == 0:
+            print(f"{done.total():,} files, {found.total()} crashes, {took:.0f} s", file=sys.stderr)
+        if took > seconds:
+            break
+    print(
+        f"{done.total():,} damaged files of {len(done)} kinds, {found.total()} crashes, "
+        f"seed {seed}, {time.monotonic() - begun:.0f} s"
+    )
+    print(", ".join(f"{kind} {count:,}" for kind, count in done.items()))
     return int(found.total() > 0)
 
 

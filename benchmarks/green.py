@@ -33,6 +33,10 @@ from advisor.report.templates import forget_templates
 from advisor.scenario.settings import request_from
 from advisor.workbench.house import LENGTHS, House, check_house
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from kept import keep_built_in
+
 LAID_OVER = (
     "templates/actions/quantize.md.j2",
     "templates/actions/shrink-context.md.j2",
@@ -40,6 +44,8 @@ LAID_OVER = (
     "templates/words.txt",
     "knowledge/policy.yaml",
     "knowledge/second_cards.yaml",
+    "knowledge/boards.yaml",
+    "knowledge/calibration.yaml",
     "knowledge/models/phi.yaml",
     "rules/fit.yaml",
     "rules/recommend-format.yaml",
@@ -141,24 +147,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many")
     given = parser.parse_args(argv)
+    keep_built_in()
     numbers = range(given.count) if given.only is None else [given.only]
-    green = written = failures = 0
+    done = green = written = failures = 0
     begun = time.monotonic()
     for number in numbers:
         what, count, failed = tried(number, given.seed)
+        done += 1
         green += bool(count)
         written += count
         if failed:
             failures += 1
             print(f"{number}: {what}\n{failed}", flush=True)
-        if (number + 1) % 20 == 0:
-            print(
-                f"{number + 1} in {time.monotonic() - begun:.0f} s, {green} whole", file=sys.stderr
-            )
+        took = time.monotonic() - begun
+        if done % 20 == 0:
+            print(f"{done} in {took:.0f} s, {green} whole", file=sys.stderr)
+        if took > given.minutes * 60:
+            break
     print(
-        f"{len(numbers)} changed houses, {green} with every report, {written:,} reports, "
-        f"{len(numbers) - green - failures} told by the check, {failures} not told"
+        f"{done} changed houses, {green} with every report, {written:,} reports, "
+        f"{done - green - failures} told by the check, {failures} not told"
     )
     return bool(failures)
 

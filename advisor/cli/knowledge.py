@@ -12,6 +12,7 @@ import typer
 
 from advisor.cli.options import KnowledgeFolder
 from advisor.errors import RequestError, UserError, raise_problems
+from advisor.estimator.speed_rates import speed_problems
 from advisor.files import data_dir
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.index import names_a_series
@@ -150,7 +151,9 @@ def check(
     """
     folders = [folder] if folder else knowledge
     where = folders or data_dir("knowledge")
-    found = check_knowledge(where, memory_model_problems, log_pattern_problems, parameter_problems)
+    found = check_knowledge(
+        where, memory_model_problems, log_pattern_problems, parameter_problems, speed_problems
+    )
     warnings = [one for one in found if one.lint in WARNINGS]
     raise_problems([one for one in found if one.lint not in WARNINGS])
     known = load_knowledge(folders)

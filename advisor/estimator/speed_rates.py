@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.errors import KnowledgeError, UserError
 from advisor.estimator.measured_speed import MeasuredSpeeds
 from advisor.estimator.speed_prefill import (
     Reached,
@@ -109,6 +110,19 @@ def speeds_of(knowledge: Knowledge) -> Speeds | None:
     made = Speeds(calibration, tables, measured, knowledge.gpus, {}, {}, knowledge.user_speeds)
     _KEPT[key] = made
     return made
+
+
+def speed_problems(files: Mapping[str, bytes]) -> Sequence[UserError]:
+    """Say what is first wrong with the calibration in files of knowledge."""
+    from advisor.knowledge.parsing import calibration_in  # noqa: PLC0415 - pyyaml, for checks alone
+
+    calibration = calibration_in(files, [])
+    try:
+        if calibration.get("fitted"):
+            read_tables(calibration)
+    except KnowledgeError as wrong:
+        return [wrong]
+    return ()
 
 
 def architecture_of(matches: Iterable[Match], gpu: Gpu) -> str:

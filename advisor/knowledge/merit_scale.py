@@ -22,6 +22,10 @@ from advisor.suggest import did_you_mean
 FILE: Final = "merit.csv"
 _NEEDED: Final = ("model", "board", "value", "low", "high", "thinks", "seen")
 _EMBEDS: Final = "embedding"
+NUMBERS: Final = frozenset(
+    {"board_shared_models", "merit_lone_band", "merit_relative_band", "merit_relative_size"}
+)
+"""The named numbers without which there is no scale."""
 Figures = Mapping[str, Sequence[Figure]]
 
 

@@ -29,7 +29,7 @@ from advisor.knowledge.file_records import (
 from advisor.knowledge.index import build_index, named
 from advisor.knowledge.machines import CardNames, Machine
 from advisor.knowledge.merit import Board
-from advisor.knowledge.merit_scale import FILE, stored_merits
+from advisor.knowledge.merit_scale import FILE, NUMBERS, stored_merits
 from advisor.knowledge.plausibility import check_cards, check_models, check_stored
 from advisor.knowledge.programs import Capability
 from advisor.knowledge.record_links import (
@@ -102,7 +102,7 @@ def parse(files: Mapping[str, bytes], problems: list[UserError]) -> Knowledge:
         runtime.kv_types,
         runtime.frameworks,
         policy,
-        reading.calibration(),
+        calibration_in(files, problems),
         "",
         {
             **names,
@@ -187,7 +187,10 @@ class _Reading(Struct):
 
     def merit(self, models: Mapping[str, ModelRecord], policy: Mapping[str, float]) -> str:
         """Read the boards and their figures, put on one scale for each use."""
+        before = len(self.problems)
         boards = _table(_unique(self.read("boards", Board)))
+        if len(self.problems) > before or not policy.keys() >= NUMBERS:
+            return ""  # told already, and no scale without them
         return stored_merits(self.files.get(FILE), boards, models, policy, self.problems)
 
     def listed_cards(
@@ -224,28 +227,29 @@ class _Reading(Struct):
             hint = did_you_mean(name, gpus) or "Write the name as in gpus/."
             entry.problem(f"there is no card '{name}' in gpus/", hint=hint)
 
-    def calibration(self) -> dict[str, object]:
-        """Join what people decide, what was fitted, and what was published."""
-        self.problems += gone_problems(self.files)
-        found = self._mapping("calibration.yaml")
-        if "calibration-fitted.yaml" in self.files:
-            found["fitted"] = self._mapping("calibration-fitted.yaml")
-        if (speeds := self.files.get("measured.csv")) is not None:
-            found["measured"] = measured_by_card(speeds, "measured.csv", self.problems)
-        return found
-
-    def _mapping(self, name: str) -> dict[str, object]:
-        content = self.files.get(name)
-        node = None if content is None else read_yaml(content, name, KnowledgeError, self.problems)
-        plain = None if node is None else node.plain()
-        if node is not None and not isinstance(plain, dict):
-            message = "the file must be a mapping"
-            self.problems.append(KnowledgeError(message, source=node.source))
-        return plain if isinstance(plain, dict) else {}
-
     def _report_duplicates(self, table: Iterable[Read[Any]]) -> None:
         entries = [read.entry for read in table]
         report_duplicates(entries, entries[0].kind if entries else "", self.problems)
+
+
+def calibration_in(files: Mapping[str, bytes], problems: list[UserError]) -> dict[str, object]:
+    """Join what people decide of speeds, what was fitted, and what was published."""
+    problems += gone_problems(files)
+    found = _mapping(files, "calibration.yaml", problems)
+    if "calibration-fitted.yaml" in files:
+        found["fitted"] = _mapping(files, "calibration-fitted.yaml", problems)
+    if (speeds := files.get("measured.csv")) is not None:
+        found["measured"] = measured_by_card(speeds, "measured.csv", problems)
+    return found
+
+
+def _mapping(files: Mapping[str, bytes], name: str, problems: list[UserError]) -> dict[str, object]:
+    content = files.get(name)
+    node = None if content is None else read_yaml(content, name, KnowledgeError, problems)
+    plain = None if node is None else node.plain()
+    if node is not None and not isinstance(plain, dict):
+        problems.append(KnowledgeError("the file must be a mapping", source=node.source))
+    return plain if isinstance(plain, dict) else {}
 
 
 def _table(table: Iterable[Read[_R]]) -> dict[str, _R]:

@@ -20,13 +20,13 @@ from advisor.advice.preparation import Prepared, prepare
 from advisor.bulk.batch.plan_file import FILE as PRESETS
 from advisor.bulk.batch.plan_file import preset_problems
 from advisor.calibration import file_of, with_measurements
-from advisor.errors import AdvisorError, Source, UserError
+from advisor.errors import AdvisorError, KnowledgeError, Source, UserError
 from advisor.estimator.picture import memory_picture
+from advisor.estimator.speed_rates import speed_problems
 from advisor.files import read_tree, real
 from advisor.knowledge.layers import Layer, Stack, holding, layers, stack
 from advisor.knowledge.load import check_knowledge, load_knowledge
 from advisor.knowledge.log_patterns import log_pattern_problems
-from advisor.knowledge.types import Knowledge
 from advisor.models.resolution import parameter_problems
 from advisor.report.assembly import document
 from advisor.report.figures import words_of
@@ -117,7 +117,11 @@ def _parts(house: House, sample: int, progress: Progress | None) -> Iterator[Pro
 def _knowledge(house: House) -> Iterator[UserError]:
     if house.knowledge:
         yield from check_knowledge(
-            house.knowledge, memory_model_problems, log_pattern_problems, parameter_problems
+            house.knowledge,
+            memory_model_problems,
+            log_pattern_problems,
+            parameter_problems,
+            speed_problems,
         )
         yield from _lists(house.knowledge)
     if not house.rules:
@@ -190,14 +194,22 @@ class _Stage(Struct, frozen=True):
         failures: dict[tuple[str, Source], Problem] = {}
         waiting = {rule.id for rule in self.advisor.ruleset.rules if text_name(rule)}
         for given in self.situations():
-            ready = _prepared(given, self.advisor.knowledge)
-            if ready is None:
-                continue
-            made.reports += 1
-            for one in self._failures(given, ready, waiting, made):
+            for one in self._written(given, waiting, made):
                 failures.setdefault((one.message, one.source), one)
         made.problems = list(failures.values())
         return made
+
+    def _written(self, given: Given, waiting: set[str], made: Looked) -> Iterator[Problem]:
+        """Write the reports of one request, unless it is refused: its card may be switched off."""
+        try:
+            ready = prepare(request_from(given), self.advisor.knowledge)
+        except KnowledgeError as bad:
+            yield self._failure(bad, given)
+        except UserError:
+            return
+        else:
+            made.reports += 1
+            yield from self._failures(given, ready, waiting, made)
 
     def situations(self) -> Iterable[Given]:
         """Give a request in which each rule fires, and those that the house is about."""
@@ -266,11 +278,3 @@ class _Stage(Struct, frozen=True):
         message = f"a report cannot be written: {said}"
         seen = f"Seen with 'advisor advise {request_line(given)}'."
         return problem("report-fails", message, source, f"{hint} {seen}".strip())
-
-
-def _prepared(given: Given, knowledge: Knowledge) -> Prepared | None:
-    """Work out a request; None where it is refused, as one for a card that was switched off."""
-    try:
-        return prepare(request_from(given), knowledge)
-    except UserError:
-        return None

@@ -52,6 +52,9 @@ BROKEN = {
     "house/knowledge/facts.yaml:1:3": {FACTS: FACT.format("gpu.name", "unit: GiB", "rules")},
     "house/knowledge/facts.yaml:2:3": {FACTS: FACT.format("my.own", "unit: Gib", "rules")},
     "house/knowledge/policy-mine.yaml:1:3": {"knowledge/policy-mine.yaml": "- policy: x\n"},
+    "house/knowledge/policy.yaml:1:1": {"knowledge/policy.yaml": "- policy: x\n"},
+    "house/knowledge/boards.yaml:1:3": {"knowledge/boards.yaml": "- board: LiveBench\n"},
+    "house/knowledge/calibration.yaml": {"knowledge/calibration.yaml": "a: 1\n"},
     "house/rules/more.yaml:1:3": {"rules/more.yaml": "- rule: Bad Name\n"},
     "house/rules/stray.yml": {"rules/stray.yml": "- rule: x\n"},
 }
