@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 8_000_000
 MAX_DEPTH = 24
+_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels."
 _ENTRY = "- "
 _MOST_PARTS = 40
 """Mistakes in the writing of one file after which reading goes on."""
@@ -238,6 +239,8 @@ def _plain_problem(
     if symbol := _SYMBOL.search(line):
         hint = "Write it in words: 'above', 'at least' ..."
         return "unknown-verb", f"'{symbol[1]}' cannot start a value.", hint
+    if "maximum nesting" in str(bad.problem):  # of newer parsers, which read ahead so far
+        return "yaml-limits", _TOO_DEEP, ""
     for part, message, hint in _IN_WORDS:
         if part in f"{bad.context}: {bad.problem}":
             return "yaml-syntax", message, hint
@@ -321,8 +324,7 @@ class _Reader(Struct):
     def _start(self, event: yaml.Event, items: list[Node] | None) -> None:
         place = self.place(event.start_mark)
         if len(self.stack) >= MAX_DEPTH:
-            message = f"nested deeper than {MAX_DEPTH} levels."
-            raise self.error(message, source=place, lint="yaml-limits")
+            raise self.error(_TOO_DEEP, source=place, lint="yaml-limits")
         self.stack.append(_Open(place, items))
 
     def _end(self) -> None:

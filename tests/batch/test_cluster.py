@@ -44,10 +44,10 @@ def worker(file: Path) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-@pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A scheduler; gives the file that says where it listens."""
-    file = tmp_path / "scheduler.json"
+    file = tmp_path_factory.mktemp("cluster") / "scheduler.json"
     command = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0")
     with process(*command, "--no-dashboard", "--scheduler-file", str(file)):
         until = time.monotonic() + PATIENCE_S
@@ -83,23 +83,19 @@ def test_a_killed_worker_loses_nothing_and_the_bytes_are_those_of_this_process(
     assert contents(there) == contents(here)
 
 
-@pytest.mark.parametrize("command", ["audit", "site"])
 def test_audits_and_sites_are_made_there_as_here(
-    tmp_path: Path, scheduler: Path, command: str
+    tmp_path: Path, scheduler: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    subprocess.run(
-        batch(write(tmp_path, TINY), out, "--workers", "1"), cwd=ROOT, check=True,
-        capture_output=True,
-    )  # fmt: skip
+    assert run(capsys, *batch(write(tmp_path, TINY), out, "--workers", "1")[3:]).code == 0
     address = json.loads(scheduler.read_text())["address"]
-    made = []
     with process(*worker(scheduler)):
-        for where in (("--workers", "1"), ("--scheduler", address)):
-            asked = [sys.executable, "-m", "advisor", command, str(out), *where]
-            done = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True)
-            made.append((done.stdout, contents(out)))
-    assert made[0] == made[1]
+        for command in ("audit", "site"):
+            here = run(capsys, command, str(out), "--workers", "1")
+            made = contents(out)
+            asked = [sys.executable, "-m", "advisor", command, str(out), "--scheduler", address]
+            done = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True)
+            assert (done.stdout, contents(out)) == (here.out, made)
 
 
 @pytest.mark.loopback

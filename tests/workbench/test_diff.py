@@ -21,9 +21,11 @@ from advisor.workbench.diff_views import diff_json, diff_markdown, diff_text
 from advisor.workbench.fact_store import FactStore
 from advisor.workbench.outcomes import Standing, standings
 from advisor.workbench.sides import Folders, base_side, load_side
-from tests.workbench.conftest import SAMPLE, edited
+from tests.workbench.conftest import edited
 
 NOW = Folders()
+FEW = 50
+"""Scenarios where the facts of both sides have to be worked out."""
 
 
 def difference(evaluation: Evaluation, base: Path) -> Difference:
@@ -169,11 +171,11 @@ def test_changed_knowledge_is_compared_on_both_sides(tmp_path: Path) -> None:
     )
     new = load_side(NOW)
     with base_side(str(base), NOW) as old:
-        found, prose, _ = compare_sides(old, new, SAMPLE, workers=1)
+        found, prose, _ = compare_sides(old, new, FEW, workers=1)
     assert prose is not None
     assert found.knowledge_changed
     assert {group.cause for group in found.groups} <= {"policy tight_below_percent"}
-    assert found.compared == SAMPLE
+    assert found.compared == FEW
     assert {(c.before.verdict, c.after.verdict) for c in found.changes if "verdict" in c.kinds} == {
         ("tight", "fits")
     }
@@ -194,9 +196,9 @@ def test_a_card_the_base_does_not_know_is_left_out(tmp_path: Path, store: FactSt
     with base_side(str(base), NOW) as old:
         if card in old.advisor.knowledge.gpus:
             pytest.skip("the card is written in another way")
-        found, _, _ = compare_sides(old, new, SAMPLE, workers=1)
+        found, _, _ = compare_sides(old, new, FEW, workers=1)
     assert 0 < found.refused < 10
-    assert found.compared + found.refused == SAMPLE
+    assert found.compared + found.refused == FEW
 
 
 def test_changed_templates_are_compared_by_their_words(tmp_path: Path, store: FactStore) -> None:
@@ -206,7 +208,7 @@ def test_changed_templates_are_compared_by_their_words(tmp_path: Path, store: Fa
     path.write_text("It is a squeeze.\n", encoding="utf-8")
     new = load_side(NOW)
     with base_side(str(base), NOW) as old:
-        found, prose, _ = compare_sides(old, new, SAMPLE, workers=1)
+        found, prose, _ = compare_sides(old, new, FEW, workers=1)
     assert not found.changes
     assert prose is not None
     assert prose.templates == ["notes/tight-headroom.md.j2"]
@@ -239,15 +241,15 @@ def test_a_git_revision_is_a_base(repository: Path, store: FactStore) -> None:
     now = Folders(rules=rules)
     new = load_side(now)
     with base_side("HEAD", now) as old:
-        found, _, _ = compare_sides(old, new, SAMPLE, workers=1)
+        found, _, _ = compare_sides(old, new, FEW, workers=1)
     assert [e.rule for e in found.edits] == ["cache-is-large"]
     assert set(found.counts) == {"notes"}
     git(repository, "commit", "-qam", "second")
     with base_side("HEAD", now) as old:
-        found, _, _ = compare_sides(old, new, SAMPLE, workers=1)
+        found, _, _ = compare_sides(old, new, FEW, workers=1)
     assert not found.edits
     with base_side("HEAD~1", now) as old:
-        assert compare_sides(old, new, SAMPLE, workers=1)[0].changes
+        assert compare_sides(old, new, FEW, workers=1)[0].changes
 
 
 def test_what_is_neither_a_folder_nor_a_revision_is_said(repository: Path, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_where_it_is_green_every_report_comes_out(folder: Path) -> None:
 def _render_others(house: House) -> None:
     """Write reports that the check does not choose itself."""
     advisor = Advisor.load(rules=house.rules, templates=house.templates, knowledge=house.knowledge)
-    names = [*advisor.knowledge.gpus][::120], [*advisor.knowledge.models][::70]
+    names = [*advisor.knowledge.gpus][::180], [*advisor.knowledge.models][::110]
     for gpu in (*names[0], "GeForce RTX 3060 12 GB"):
         for model in names[1]:
             request = request_from({"gpu": gpu, "model": model, "ram": 64.0})
