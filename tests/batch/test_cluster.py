@@ -44,16 +44,35 @@ def worker(file: Path) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A scheduler; gives the file that says where it listens."""
-    file = tmp_path_factory.mktemp("cluster") / "scheduler.json"
+@contextmanager
+def scheduling(folder: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
+    """A scheduler: the file that says where it listens, and its process."""
+    file = folder / "scheduler.json"
     command = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0")
-    with process(*command, "--no-dashboard", "--scheduler-file", str(file)):
+    with process(*command, "--no-dashboard", "--scheduler-file", str(file)) as running:
         until = time.monotonic() + PATIENCE_S
         while not file.exists() and time.monotonic() < until:
             time.sleep(0.05)
+        yield file, running
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with scheduling(tmp_path_factory.mktemp("cluster")) as (file, _):
         yield file
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("plan"), TINY.replace("shard_size: 3", "shard_size: 1"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(plan: Path) -> dict[str, bytes]:
+    """What this process makes of the plan."""
+    here = plan.parent / "here"
+    subprocess.run(batch(plan, here, "--workers", "1"), cwd=ROOT, check=True, capture_output=True)
+    return contents(here)
 
 
 def batch(plan: Path, out: Path, *more: str) -> list[str]:
@@ -61,26 +80,47 @@ def batch(plan: Path, out: Path, *more: str) -> list[str]:
     return [*command, "--formats", "markdown,jsonl.gz,parquet/vendor", *more]
 
 
+@contextmanager
+def begun(plan: Path, out: Path, file: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A run on a cluster, once its first shard is complete."""
+    address = json.loads(file.read_text())["address"]
+    command = batch(plan, out, "--scheduler", address)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe) as running:
+        while running.poll() is None and not list(out.glob("shards/*/*")):
+            time.sleep(0.01)
+        yield running
+
+
 def test_a_killed_worker_loses_nothing_and_the_bytes_are_those_of_this_process(
-    tmp_path: Path, scheduler: Path
+    tmp_path: Path, scheduler: Path, plan: Path, undisturbed: dict[str, bytes]
 ) -> None:
-    plan = write(tmp_path, TINY.replace("shard_size: 3", "shard_size: 1"))
-    here, there = tmp_path / "here", tmp_path / "there"
-    subprocess.run(batch(plan, here, "--workers", "1"), cwd=ROOT, check=True, capture_output=True)
-    address = json.loads(scheduler.read_text())["address"]
+    there = tmp_path / "there"
     with ExitStack() as cluster:
         victim, _ = (cluster.enter_context(process(*worker(scheduler))) for _ in range(2))
-        running = subprocess.Popen(
-            batch(plan, there, "--scheduler", address),
-            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        while running.poll() is None and not list(there.glob("shards/*/*")):
-            time.sleep(0.01)
+        running = cluster.enter_context(begun(plan, there, scheduler))
         os.kill(victim.pid, signal.SIGKILL)
         said, complaint = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 0, complaint.decode()
     assert json.loads(said)["complete"]
-    assert contents(there) == contents(here)
+    assert contents(there) == undisturbed
+
+
+def test_a_scheduler_that_dies_ends_the_run_which_goes_on_without_it(
+    tmp_path: Path, plan: Path, undisturbed: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    with (
+        scheduling(tmp_path) as (file, scheduler),
+        process(*worker(file)),
+        begun(plan, out, file) as running,
+    ):
+        scheduler.kill()
+        _, complaint = running.communicate(timeout=PATIENCE_S)
+    assert (running.returncode, complaint.count(b"\n")) == (1, 1), complaint.decode()
+    assert b"is gone" in complaint
+    assert run(capsys, *batch(plan, out, "--workers", "1", "--resume")[3:]).code == 0
+    assert contents(out) == undisturbed
 
 
 def test_audits_and_sites_are_made_there_as_here(

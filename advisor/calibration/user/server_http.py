@@ -123,8 +123,9 @@ def _lines(
                     raise RequestError(f"the server at {address} does not come to an end")
                 yield line, now
     except (OSError, http.client.HTTPException) as bad:
+        why = getattr(bad, "strerror", None) or bad or type(bad).__name__
         raise RequestError(
-            f"no server answers at {address}: {bad or type(bad).__name__}",
+            f"no server answers at {address}: {why}",
             hint="Start it, or name its address: 'advisor measure run http://HOST:PORT'.",
         ) from None
     finally:
