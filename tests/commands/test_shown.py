@@ -8,6 +8,8 @@ import shlex
 from functools import lru_cache
 from pathlib import Path
 
+import pytest
+
 from advisor.advice.document import Advice
 from advisor.advice.pipeline import Advisor
 from advisor.knowledge.programs import PLACEHOLDERS, SWITCHES
@@ -112,11 +114,10 @@ def test_a_context_past_the_trained_length_is_stretched_where_the_publisher_says
     assert "--rope-scale" not in beyond
 
 
-def test_servers_are_told_the_same_as_json() -> None:
+@pytest.mark.parametrize("model", ["qwen3-8b", "qwen2.5-7b-instruct", "qwen2.5-coder-7b"])
+def test_servers_are_told_the_same_as_json(model: str) -> None:
     for name, flag in (("vLLM", "--hf-overrides"), ("SGLang", "--json-model-override-args")):
-        found = doc(
-            gpu="RTX 4090", model="qwen3-8b", precision="4-bit", context=65_536, framework=name
-        )
+        found = doc(gpu="RTX 4090", model=model, precision="4-bit", context=65_536, framework=name)
         words = shlex.split(found.commands[0].text)
         assert json.loads(words[words.index(flag) + 1])["rope_parameters"] == {
             "rope_type": "yarn",

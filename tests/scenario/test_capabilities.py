@@ -155,12 +155,16 @@ def test_kimi_k2_in_nvfp4_on_eight_b200(knowledge: Knowledge) -> None:
     assert resolve(request, knowledge).precision.name == "NVFP4"
 
 
-def test_sparse_latent_attention_needs_hopper_in_vllm(knowledge: Knowledge) -> None:
-    vllm, model = knowledge.frameworks["vLLM"], _model(knowledge, "DeepSeek-V3.2")
+@pytest.mark.parametrize("framework", ["vLLM", "SGLang"])
+@pytest.mark.parametrize("name", ["DeepSeek-V3.2", "GLM-5"])
+def test_sparse_latent_attention_needs_hopper(
+    knowledge: Knowledge, framework: str, name: str
+) -> None:
+    server, model = knowledge.frameworks[framework], _model(knowledge, name)
     for card in _cards(knowledge, AMPERE, 9.0):
-        assert support.why_not(vllm, knowledge.formats["AWQ 4-bit"], card, model)
+        assert support.why_not(server, knowledge.formats["FP8"], card, model)
     for card in _cards(knowledge, 9.0, 11):
-        assert not support.why_not(vllm, knowledge.formats["AWQ 4-bit"], card, model)
+        assert not support.why_not(server, knowledge.formats["FP8"], card, model)
 
 
 def test_what_no_row_answers_is_left_to_the_lists(knowledge: Knowledge) -> None:
