@@ -203,7 +203,7 @@ class Format(Struct, frozen=True):
     near: Texts = ()  # mixes that have no entry of their own and are sized as this one
     keeps: Texts = ()  # of recurrent layers, what stays in 16 bits: a config's names of modules
     beside_experts: Bits | None = None  # what other matrices have where experts alone are packed
-    block: Count | None = None  # rows, and columns, that share a scale in files of blocks
+    block: Count | None = None  # weights in a row that share a scale in files of blocks
     block_publishers: Texts = ()  # who publishes every file of it in blocks
     note: Text = ""
     sources: Mapping[str, str] = field(default_factory=dict)

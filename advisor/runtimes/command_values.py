@@ -344,7 +344,7 @@ def _brings_code(started: Started) -> bool:
 
 
 def _expert_ranks(scenario: Scenario) -> str | None:
-    """Say over how many cards whole experts go, where shards of them would cut a block of FP8."""
+    """Say over how many cards whole experts go, where shards of them could cut a block."""
     moe, cards, block = scenario.model.shape.moe, scenario.gpus, scenario.precision.block
     if not moe or not block or moe.experts % cards:
         return None
@@ -355,12 +355,6 @@ def _uneven(started: Started) -> bool:
     """Whether SGLang takes one of the cards for occupied (its distributed/bootstrap.py:444)."""
     memory = [card.vram_bytes or 0 for card in started.scenario.cards]
     return _shared(started) == "tensor" and bool(memory) and min(memory) < 0.9 * max(memory)
-
-
-def _needs_whole(scenario: Scenario) -> bool:
-    """Whether the card unpacks the format, whose kernels take the published blocks alone."""
-    has = scenario.gpu.compute_capability if scenario.gpu else None
-    return has is not None and has < (scenario.precision.native_compute_capability or 0)
 
 
 _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
@@ -384,7 +378,7 @@ _SWITCHES: Mapping[str, Callable[[Started], bool]] = {
     "kv_plain": lambda s: not s.kv_set,
     "makes_format": lambda s: s.makes_format,
     "own_code": _brings_code,
-    "whole_experts": lambda s: bool(VALUES["expert_ranks"](s)) and _needs_whole(s.scenario),
+    "whole_experts": lambda s: VALUES["expert_ranks"](s) is not None,
     "reads_text": lambda s: not (_embeds(s.scenario.model) or s.scenario.model.vision_parameters),
     "sees_images": lambda s: bool(s.scenario.model.vision_parameters),
     "embedding": lambda s: _embeds(s.scenario.model),

@@ -307,32 +307,24 @@ def test_vllm_is_told_its_sequences_where_they_are_stated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "cards", "whole"),
+    ("model", "precision", "cards", "whole"),
     [
-        ("Qwen/Qwen3-235B-A22B-FP8", 8, True),
-        ("Qwen/Qwen3-235B-A22B-FP8", 4, False),
-        ("Qwen/Qwen3-30B-A3B-FP8", 4, True),
-        ("deepseek-ai/DeepSeek-V3", 8, False),
+        ("Qwen/Qwen3-235B-A22B-FP8", "FP8", 8, True),
+        ("Qwen/Qwen3-235B-A22B-FP8", "FP8", 4, False),
+        ("qwen3-coder-480b-a35b-instruct", "FP8", 8, True),
+        ("deepseek-ai/DeepSeek-V3", "FP8", 8, False),
+        ("glm-4.5-air", "AWQ", 8, True),
+        ("glm-4.5-air", "GPTQ", 4, True),
+        ("glm-4.5-air", "AWQ", 1, False),
+        ("qwen3-235b-a22b", "AWQ", 4, False),
+        ("glm-4.5-air", "BF16", 8, False),
     ],
 )
-def test_experts_stay_whole_where_a_shard_would_cut_a_block_of_fp8(
-    model: str, cards: int, *, whole: bool
+def test_experts_stay_whole_where_a_shard_could_cut_a_block(
+    model: str, precision: str, cards: int, *, whole: bool
 ) -> None:
-    """SGLang 0.5.23 refuses a width that is no multiple of 128 on each card; vLLM 0.33 pads it."""
-    base = {"gpu": "H200 SXM", "model": model, "gpus": cards, "precision": "FP8"}
+    """SGLang 0.5.23 refuses a share that cuts one; vLLM 0.33 where the kernel takes no finer."""
+    base = {"gpu": "H100 SXM5 80 GB", "model": model, "gpus": cards, "precision": precision}
     sglang, vllm = (made(**base, framework=name)[0].text for name in ("SGLang", "vLLM"))
     assert (f"--ep-size {cards}" in sglang) is whole
-    assert "expert" not in vllm
-
-
-@pytest.mark.parametrize(
-    ("gpu", "cards", "whole"),
-    [("A100 SXM4 80 GB", 8, True), ("A100 SXM4 80 GB", 4, False), ("H100 SXM5 80 GB", 8, False)],
-)
-def test_vllm_keeps_experts_whole_where_the_card_takes_no_finer_blocks(
-    gpu: str, cards: int, *, whole: bool
-) -> None:
-    """The kernels that unpack FP8 on cards before 8.9 take blocks of 128 alone (vLLM 0.33.0)."""
-    model = "Qwen/Qwen3-235B-A22B-FP8"
-    text = made(gpu=gpu, gpus=cards, model=model, precision="FP8", framework="vLLM")[0].text
-    assert ("--enable-expert-parallel" in text) is whole
+    assert ("--enable-expert-parallel" in vllm) is whole
