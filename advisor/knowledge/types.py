@@ -281,6 +281,7 @@ class Framework(Struct, frozen=True):
     serves_batches: Flag | None = None
     """Built for many users: new requests join the batch while others are answered."""
     even_ranks: Flag = False  # attention data parallel takes powers of two alone
+    copies_experts: Flag = False  # copies of a model for requests of their own hold its experts
     step_by_step: Flag = False  # each operation of a token is started from Python
     card_free: Flag = False  # its buffers are known apart from any card
     memory_checked: Flag = False

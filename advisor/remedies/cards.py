@@ -10,7 +10,7 @@ from advisor.errors import UserError
 from advisor.estimator.limits import MOST_CARDS, can_double, fewest_gpus
 from advisor.estimator.memory import free_bytes
 from advisor.knowledge import catalogue
-from advisor.knowledge.catalogue import MOSTLY_RENTED, TOGETHER, CardRow, Cards
+from advisor.knowledge.catalogue import MAKERS, MOSTLY_RENTED, TOGETHER, CardRow, Cards
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.memo import by_identity
 from advisor.reading.cards import find_cards
@@ -26,6 +26,7 @@ from advisor.remedies.option import (
 from advisor.scenario.choices import runs
 from advisor.scenario.resolve import default_backend
 from advisor.scenario.scenario import Scenario, is_usual_split, offloads, split_of, split_ways
+from advisor.units import GIB
 
 _PER_SEGMENT = {True: 2, False: 1}
 """What-ifs per market segment, by whether the card is of the usual vendor: the present one's, and
@@ -114,7 +115,7 @@ def _others(base: Base, *_: object) -> Iterator[Option]:
         usual = row.vendor == (MOSTLY_RENTED if row.segment == "datacenter" else gpu.vendor)
         slot = (kind, usual)
         if found.get(slot, 0) < (1 if row.unified_memory else _PER_SEGMENT[usual]):
-            scenario = on_card(base, base.knowledge.gpus[row.name])
+            scenario = on_card(base, _sold(row, base.knowledge))
             scenario = scenario and whole_if_held(base, scenario)
             if scenario and cards_hold(base, scenario):
                 option = _card_option(base, scenario)
@@ -127,6 +128,8 @@ def _worth_a_look(base: Base, gpu: Gpu) -> Sequence[CardRow]:
     """A cheap test before the estimate: cards that are larger, or as large and much faster."""
     rows, least = current_cards(base.knowledge), gpu.vram_bytes
     assert least
+    if MAKERS[gpu.vendor].one_memory:
+        rows = _with_sizes(base.knowledge, gpu.vendor)
     if base.scenario.cards:
         least = _largest(base.scenario.cards).vram_bytes or 0
         return [row for row in rows if row.vram_bytes > least]
@@ -141,6 +144,22 @@ def _worth_a_look(base: Base, gpu: Gpu) -> Sequence[CardRow]:
     return [row for row in large if row.bandwidth_bytes_s and row.bandwidth_bytes_s >= fast]
 
 
+def _with_sizes(knowledge: Knowledge, vendor: str) -> Sequence[CardRow]:
+    """The cards one could buy, and this maker's machines in every size that they are sold with."""
+    rows = set(current_cards(knowledge))
+    for row in catalogue.cards(knowledge):
+        if row.unified_memory and row.vendor == vendor:
+            sizes = catalogue.sizes_of(knowledge.gpus[row.name])
+            rows.update(row._replace(vram_bytes=size) for size in sizes)
+    return sorted(rows, key=_smallest_and_cheapest)
+
+
+def _sold(row: CardRow, knowledge: Knowledge) -> Gpu:
+    """The card in the size of the row."""
+    card = knowledge.gpus[row.name]
+    return card if card.vram_bytes == row.vram_bytes else replace(card, vram_bytes=row.vram_bytes)
+
+
 def _step_back(gpu: Gpu, row: CardRow) -> bool:
     """Whether it is a machine of the same maker and kind, and reads its memory more slowly."""
     alike = gpu.unified_memory and row.unified_memory and row.vendor == gpu.vendor
@@ -152,7 +171,9 @@ def _card_option(base: Base, scenario: Scenario) -> Option:
     assert card
     remedy, price = RENTED if card.segment == "datacenter" else LARGER, card.launch_price_usd
     cost = price * scenario.gpus if price and remedy is LARGER else None
-    return make_option(base, remedy, {"gpu": card.name}, scenario, cost_usd=cost)
+    usual = base.knowledge.gpus[card.name].vram_bytes == card.vram_bytes
+    name = card.name if usual else f"{card.name}:{(card.vram_bytes or 0) / GIB:g}GB"
+    return make_option(base, remedy, {"gpu": name}, scenario, cost_usd=cost)
 
 
 def on_card(base: Base, card: Gpu, *, any_format: bool = False) -> Scenario | None:

@@ -296,12 +296,12 @@ def divides(way: Split, framework: Framework, precision: Format, model: Model, c
     A split of every tensor needs a number that divides the attention heads and the KV heads; where
     there are more cards than KV heads, a multiple of those, each of which is then copied, and it
     cuts no block of weights that must stay whole (``cut_width``). A
-    pipeline needs a layer for each of its ranks, attention data parallel an expert. Servers divide
-    experts over data parallel ranks, so plain copies are for dense models.
+    pipeline needs a layer for each of its ranks, attention data parallel an expert. Most servers
+    divide experts over data parallel ranks, so plain copies are for dense models there.
     """
     shape = model.shape
     if way == "data":
-        return shape.moe is None
+        return shape.moe is None or framework.copies_experts
     if way == "dp-attention":
         even = not framework.even_ranks or cards.bit_count() == 1
         return shape.moe is not None and cards <= shape.moe.experts and even
