@@ -92,15 +92,21 @@ def _parts(knowledge: Knowledge, pieces: Sequence[str]) -> Sequence[_Part]:
             found.append(_counted(knowledge, piece.strip()))
         except UserError as error:
             problems.append(error)
-    if problems and len(pieces) == 1:
-        from advisor.reading.counts import split_at_words  # noqa: PLC0415 - where it is needed
-
-        several = split_at_words(pieces[0])
-        if len(several) > 1:
-            with suppress(UserError):
-                return [_counted(knowledge, piece) for piece in several]
+    if problems and (several := _apart(pieces)):
+        with suppress(UserError):
+            return [_counted(knowledge, piece) for piece in several]
     raise_problems(problems)
     return found
+
+
+def _apart(pieces: Sequence[str]) -> Sequence[str]:
+    """Cut a list that lacks the plus, without the processor; nothing where that changes nothing."""
+    from advisor.reading.counts import split_at_words  # noqa: PLC0415 - where it is needed
+    from advisor.reading.cpus import is_cpu  # noqa: PLC0415 - where it is needed
+
+    listed_ = split_at_words(pieces[0]) if len(pieces) == 1 else pieces
+    cards = [piece for piece in listed_ if not is_cpu(piece)]
+    return cards if cards != list(pieces) else ()
 
 
 def _counted(knowledge: Knowledge, text: str) -> _Part:

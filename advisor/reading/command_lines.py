@@ -18,6 +18,7 @@ from advisor.knowledge.programs import (
     unsaid,
 )
 from advisor.reading.shell import Invocation, invocations, said_before
+from advisor.reading.started_by_files import as_lines
 from advisor.suggest import nearest
 
 _ABBREVIATES = ("vllm serve", "sglang serve", "TabbyAPI", "mlx_lm.generate", "mlx_lm.server")
@@ -77,14 +78,15 @@ class Pasted(Struct, frozen=True):
 
 
 def read_command(text: str) -> Pasted:
-    """Read a command, a Modelfile, or several lines of both.
+    """Read a command, a Modelfile, several lines of both, or a file that starts a program.
 
     Raises:
         RequestError: No program that is known is started in it.
     """
     if _is_modelfile(text):
         return _ollama([Invocation({}, (BY_MODELFILE, "create"))], text)
-    every = invocations(text)
+    of_file = as_lines(text)
+    every = invocations(of_file or text)
     written = {one.output: _printed(one) for one in every if one.output}
     read = [(one, found) for one in every if (found := _started(one))]
     if not read:
@@ -98,15 +100,16 @@ def read_command(text: str) -> Pasted:
     items = [*_of_variables(tool, variables), *_items(tool, rest)]
     items += _of_file(written, items)
     cards_left = visible_cards(variables, cards)
-    return pasted_of(tool, items, cards_left, prefix=prefix, lines=len(every))
+    lines = len(every) + bool(of_file)
+    return pasted_of(tool, items, cards_left, prefix=prefix, lines=lines)
 
 
 def _no_program(every: Sequence[Invocation]) -> RequestError:
     word = every[0].words[0] if every else ""
-    known = sorted({start.words[0] for start in starts() if start.kind == "words"})
+    known = sorted({start.tool for start in starts()})
     return RequestError(
         f"no program that is known here is started in '{word[:80]}'",
-        hint=f"Known: {', '.join(known)}.",
+        hint=f"Known: {', '.join(known)}; of transformers the Python that loads the model.",
     )
 
 
@@ -302,17 +305,20 @@ def _of_file(written: Mapping[str, str], items: Sequence[Item]) -> Iterator[Item
 def _is_modelfile(text: str) -> bool:
     lines = [line.strip() for line in text.splitlines()]
     first = next((line for line in lines if line and not line.startswith("#")), "")
-    return first.upper().startswith("FROM ")
+    return first.upper().startswith("FROM ") and " import " not in first
 
 
 def _ollama(calls: Sequence[Invocation], modelfile: str) -> Pasted:
     """Read the lines that start Ollama together with the Modelfile that they use."""
     known = flags_of(BY_MODELFILE)
     items: list[Item] = []
+    variables: dict[str, str] = {}
     model = ""
     for call in calls:
-        items += _of_variables(BY_MODELFILE, call.variables)
-        at = next(i for i, word in enumerate(call.words) if BY_MODELFILE in word)
+        said = {**call.variables, **said_before(call.words)[0]}
+        variables |= said
+        items += _of_variables(BY_MODELFILE, said)
+        at = _where_ollama(call.words)
         command, rest = "".join(call.words[at + 1 : at + 2]), list(call.words[at + 2 :])
         flags = [item for item in _items(BY_MODELFILE, rest) if item.words[0].startswith("-")]
         items += flags
@@ -322,8 +328,14 @@ def _ollama(calls: Sequence[Invocation], modelfile: str) -> Pasted:
     stated = list(_of_modelfile(modelfile, known))
     if not any(item.sets == "model" for item in stated) and model:
         stated.append(_word_of("model", model))
-    visible = visible_cards({k: v for call in calls for k, v in call.variables.items()}, None)
-    return pasted_of(BY_MODELFILE, [*items, *stated], visible)
+    return pasted_of(BY_MODELFILE, [*items, *stated], visible_cards(variables))
+
+
+def _where_ollama(words: Sequence[str]) -> int:
+    """Find the program among words that may name a container and an image so too."""
+    named = [at for at, word in enumerate(words) if BY_MODELFILE in word]
+    told = (at for at in named if "".join(words[at + 1 : at + 2]) in _SUBCOMMANDS)
+    return next(told, named[0])
 
 
 def _of_modelfile(text: str, known: Mapping[str, ProgramFlag]) -> Iterator[Item]:

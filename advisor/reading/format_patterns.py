@@ -26,10 +26,14 @@ GGUF_TYPE: Final = re.compile(
 )
 """A type of llama-quantize, behind ``UD-`` where Unsloth mixed it layer by layer."""
 BITS_PER_WEIGHT: Final = re.compile(
-    r"(?<![a-z0-9.])(?:(?P<maker>exl[23])[-_ ]*)?(?P<bits>\d(?:\.\d{1,3})?)[-_ ]?bpw"
-    r"(?:[-_ ]*(?P<after>exl[23]))?(?![a-z0-9])"
+    r"(?<![a-z0-9.])(?:(?P<maker>exl[23])[-_ ]*)?(?:sc[-_ ])?(?P<bits>\d(?:\.\d{1,3})?)[-_ ]?bpw"
+    r"(?:[-_ ]*h(?:ead)?\d)?(?:[-_ ]*(?P<after>exl[23]))?(?![a-z0-9])"
 )
+"""Behind the bits may stand those of the output layer: ``4.0bpw_H6``."""
 _LEAST_BITS, _MOST_BITS = 1.0, 8.5
+_BITS_UNSAID: Final = frozenset({"exl2", "exl3"})
+"""Formats of any number of bits, which are published in several."""
+_USUAL_BITS: Final = 4.0
 _GROUP: Final = re.compile(r"[-_ ]?(?:g|gs|group[-_ ]?)\d{2,3}$|[-_ ]?\d{2,3}g$")
 _LONGEST: Final = 100
 
@@ -49,6 +53,9 @@ def patterned(knowledge: Knowledge, text: str) -> _Found | None:
     if found := BITS_PER_WEIGHT.fullmatch(folded):
         maker = found["maker"] or found["after"] or "exl"
         return _by_bits(knowledge, maker, float(found["bits"]))
+    if folded in _BITS_UNSAID:
+        usual = _by_bits(knowledge, folded, _USUAL_BITS)
+        return usual and (usual[0], _UNSAID, False)
     ungrouped = _GROUP.sub("", folded)
     return _under(knowledge, ungrouped) if ungrouped not in {folded, ""} else None
 
@@ -64,6 +71,7 @@ def _under(knowledge: Knowledge, inner: str) -> _Found | None:
 
 _MIX: Final = "; the file itself may be up to a tenth smaller or larger"
 _NEXT: Final = ", the next size that is listed"
+_UNSAID: Final = f", since nothing tells its bits per weight; {_USUAL_BITS:g} are usual"
 
 
 def _by_bits(knowledge: Knowledge, maker: str, bits: float) -> _Found | None:
@@ -122,6 +130,8 @@ _WORDS: Final[Sequence[tuple[str, str]]] = (
     (r"mlx[-_ ]?([3468])[-_ ]?bits?|([3468])[-_ ]?bits?[-_ ]?mlx|mlx[-_ ]?q([3468])", "MLX N-bit"),
     (r"hqq([-_ ]?4[-_ ]?bits?)?|4[-_ ]?bits?[-_ ]?hqq", "HQQ 4-bit"),
     (r"eetq", "EETQ"),
+    (r"exl2", "EXL2"),
+    (r"exl3", "EXL3"),
     (r"int([3468])|([3468])[-_ ]?bits?", "INTN"),
     (r"bf16|bfloat16", "BF16"),
     (r"fp16|f16|float16", "FP16"),

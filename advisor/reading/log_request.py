@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from advisor.errors import RequestError, UserError
 from advisor.knowledge.catalogue import TOGETHER
+from advisor.knowledge.machines import card_names
 from advisor.knowledge.names import find_format_candidates, find_framework
 from advisor.knowledge.types import Gpu, Knowledge
 from advisor.models.stored_tensors import Model
@@ -16,6 +17,7 @@ from advisor.reading.cards import find_cards, find_gpu
 from advisor.reading.known import ModelRead
 from advisor.reading.logs import Log
 from advisor.reading.model_names import read_model
+from advisor.reading.ollama import library_format
 from advisor.reading.pasted_request import Asked, asked_by, read_pasted
 from advisor.units import GIB
 
@@ -64,7 +66,7 @@ def settings_of(log: Log, knowledge: Knowledge) -> FromLog:
     model, named, in_name = _model(log, knowledge)
     _put("model", model, named or started, settings, unknown)
     precision, written = _precision(log, knowledge, in_name, gguf=gguf)
-    if precision or (gguf and not _published_in(settings, knowledge)):
+    if precision or (gguf and not format_told(settings, knowledge)):
         _put("precision", precision, written, settings, unknown)
     settings |= _context(log) | _cache_types(log, knowledge) | _split(log) | _share(log)
     if gguf:
@@ -153,6 +155,13 @@ def may_be(text: str, log: Log, knowledge: Knowledge) -> bool:
     return all(_has(card, log.capacity(device)) for device in (*log.cards, "0"))
 
 
+def usual_card(log: Log, knowledge: Knowledge) -> str:
+    """Name the usual card of the memory that a log shows of a card that it does not name."""
+    shown = log.capacity("0") if not log.cards else None
+    usual = (knowledge.gpus[name] for name in card_names(knowledge).of_memory) if shown else ()
+    return next((card.name for card in usual if _has(card, shown)), "")
+
+
 def _has(card: Gpu, shown: float | None) -> bool:
     """Whether a card may show this memory: drivers keep a part of it."""
     if not shown or not card.vram_bytes or card.unified_memory:
@@ -198,10 +207,16 @@ def _known(name: str, knowledge: Knowledge) -> ModelRead | None:
         return None
 
 
-def _published_in(settings: Mapping[str, object], knowledge: Knowledge) -> bool:
-    """Whether the model comes in a format of its own, which is then taken."""
+def format_told(settings: Mapping[str, object], knowledge: Knowledge) -> bool:
+    """Whether the model comes in a format of its own, or its name or tag tells one."""
     found = _known(str(settings.get("model", "")), knowledge)
-    return bool(found and found.model.native_formats)
+    if found is None:
+        return False
+    model, program = found.model, str(settings.get("framework", ""))
+    if found.precision or model.held_format or model.native_formats:
+        return True
+    of_library = bool(program) and find_framework(knowledge, program).library_tags
+    return bool(of_library and library_format(model.name))
 
 
 def _same_size(log: Log, model: Model) -> bool:

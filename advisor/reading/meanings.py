@@ -84,6 +84,8 @@ def _translated(pasted: Pasted) -> Mapping[str, str]:
     return words
 
 
+TRAINED = "trained"
+"""A context that is as long as the model was trained for."""
 _MOST_DIGITS = 30
 
 
@@ -275,7 +277,8 @@ def not_sized(pasted: Pasted) -> Sequence[str]:
 
 def _tokens_together(meant: Meant, said: Mapping[str, str]) -> None:
     """Divide the tokens of all sequences: by their number, or by those of one."""
-    every = whole(said["tokens_all"]) if "tokens_all" in said else 0
+    stated = said.get("tokens_all", TRAINED)
+    every = 0 if stated == TRAINED else whole(stated)
     if not every:
         return
     each, batch = meant.settings.get("context"), meant.settings.get("batch")

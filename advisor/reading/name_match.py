@@ -28,6 +28,7 @@ from advisor.reading.name_parts import (
     based_on,
     is_version,
     less_tuned,
+    less_tunings,
     publisher_words,
     rests_of,
     words,
@@ -72,7 +73,10 @@ def _first(
     knowledge: Knowledge, rests: Sequence[Segments], parts: NameParts, several: list[UserError]
 ) -> Match | None:
     """Try every way on every reading; what names several models goes into ``several``."""
-    for some, tuned in ((rests, False), (based_on(rests), True), (less_tuned(rests), True)):
+    base = less_tunings(rests) if " " not in parts.name else ()
+    for some, tuned in (
+        (rests, False), (based_on(rests), True), (less_tuned(rests), True), (base, True),
+    ):  # fmt: skip
         for way in (_just_so, _listed, _released, _nearly):
             for rest in some:
                 try:

@@ -25,8 +25,12 @@ _LIBRARY: Final = re.compile(r"(?:https?://)?(?:www\.)?ollama\.com(?:/library)?/
 _HUB_HOST: Final = re.compile(r"(?:www\.)?(?:hf\.co|huggingface\.co)/", re.IGNORECASE)
 _HUB: Final = "https://huggingface.co"
 _ENDING: Final = re.compile(r"\.(gguf|safetensors|bin|pth?)$", re.IGNORECASE)
+_GGML: Final = re.compile(r"\.ggml(?:v\d)?(?![a-z0-9])", re.IGNORECASE)
+"""What files from before GGUF say of their kind: ``llama-2-13b.ggmlv3.q4_0.bin``."""
 _SHARD: Final = re.compile(r"-\d{5}-of-\d{5}$")
 _LONGEST: Final = 300
+_APART: Final = re.compile(r"(?<=\d)\s+(?=[bB]\b)")
+"""What stands between a size and its unit: ``32 B``."""
 
 
 class NameParts(Struct, frozen=True):
@@ -59,7 +63,7 @@ def parts_of(text: str) -> NameParts:
     Raises:
         RequestError: It is an address of something else.
     """
-    bare = text.strip().strip("'\"")
+    bare = _APART.sub("", text.strip().strip("'\""))
     if len(bare) > _LONGEST:
         return NameParts(bare)
     for host in (_LIBRARY, _HUB_HOST):
@@ -67,8 +71,9 @@ def parts_of(text: str) -> NameParts:
         bare = bare[found.end() :] if found else bare
     if is_address(bare):
         return _on_hub(bare)
-    if "/" in bare and has_hub_form(bare):
-        return _on_hub(bare)
+    one = "-".join(bare.split())
+    if "/" in bare and has_hub_form(one):
+        return _on_hub(one)
     if "/" in bare:
         raise RequestError(f"'{bare[:200]}' is no name of a model", hint="Write publisher/name.")
     name, _, tag = bare.partition(":")
@@ -89,7 +94,7 @@ def _on_hub(text: str) -> NameParts:
 
 
 def _stem(file: str) -> str:
-    return _SHARD.sub("", _ENDING.sub("", file))
+    return _SHARD.sub("", _GGML.sub("-", _ENDING.sub("", file)))
 
 
 SIZE: Final = re.compile(r"\d+(?:\.\d+)?[bm]")
@@ -120,8 +125,14 @@ def based_on(rests: Sequence[Segments]) -> Sequence[Segments]:
     short = words().short
     spelled = [tuple(w for one in kept for w in short.get(one, one).split("-")) for kept in rests]
     longer = [kept for kept in (*spelled, *less_tuned(spelled)) if kept not in rests]
-    bases = (base for kept in rests if (base := _base(kept)))
+    bases = (base for kept in rests if (base := _base(kept) or _base(_family_words(kept))))
     return list(dict.fromkeys((*bases, *longer)))
+
+
+def _family_words(segments: Segments) -> Segments:
+    """Leave out words of fine-tunes that no family bears: ``WizardLM-13B-Uncensored``."""
+    named = "-".join(words().built_on)
+    return tuple(w for w in segments if w not in words().tuned or w in named)
 
 
 def _base(segments: Segments) -> Segments:
@@ -154,6 +165,12 @@ def params_around(size: str) -> tuple[str, str]:
 def publisher_words(publisher: str) -> Sequence[str]:
     """Cut a publisher into words."""
     return re.findall(r"[a-z0-9]+", publisher.casefold())
+
+
+def less_tunings(rests: Sequence[Segments]) -> Sequence[Segments]:
+    """Take the tuning off a name as repositories write it: a base may be listed alone."""
+    less = (_less(kept, set(words().tunings)) for kept in rests)
+    return [one for one, kept in zip(less, rests, strict=True) if one != kept]
 
 
 def _less(segments: Sequence[str], taken: frozenset[str] | set[str]) -> tuple[str, ...]:

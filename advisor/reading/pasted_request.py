@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
-from advisor.errors import RequestError
-from advisor.knowledge import names
+from advisor.errors import RequestError, UserError
 from advisor.knowledge.programs import IN_PYTHON, ProgramFlag, flags_of, unsaid
 from advisor.knowledge.types import Framework, Knowledge, ModelRecord
-from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.command_lines import Item, Pasted, pasted_of, read_command, visible_cards
-from advisor.reading.meanings import Meant, layers_in_ram, layers_of_share, meant_by
+from advisor.reading.meanings import TRAINED, Meant, layers_in_ram, layers_of_share, meant_by
+from advisor.reading.model_names import is_read, read_model
 from advisor.reading.public_list import PublicModel, find_public
-from advisor.reading.public_sizing import model_of
 from advisor.reading.shell import invocations
 
-TRAINED = "trained"
-"""A context that is as long as the model was trained for."""
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
+_CACHED = re.compile(r"models--([^/\\]+?)--([^/\\]+)")
+"""A folder of the hub's cache: ``models--Qwen--Qwen3-8B/snapshots/...``."""
 _ENDING = re.compile(r"\.(gguf|safetensors)$", re.IGNORECASE)
 _ON_DISK = (".gguf", ".safetensors", ".json")
 
@@ -188,15 +187,20 @@ def named_model(text: str, knowledge: Knowledge, framework: Framework) -> tuple[
     for name in _names_in(text):
         if found := _with_format(name, knowledge, framework):
             return found
+    if read := next((one for one in _names_in(text) if is_read(knowledge, one)), None):
+        return read, None
     is_file = text.casefold().endswith(_ON_DISK)
     return (text.replace("\\", "/").rpartition("/")[2] if is_file else text), None
 
 
 def _names_in(text: str) -> Iterator[str]:
-    """Give what may be the name: without folders and endings, without the publisher."""
+    """Give what may be the name: of the hub's cache, without folders and endings, or publisher."""
+    if cached := _CACHED.search(text):
+        yield f"{cached[1]}/{cached[2]}"
     stem = _SHARD.sub("", _ENDING.sub("", text.replace("\\", "/").rstrip("/")))
     stem = re.sub(r"[-_]GGUF(?=$|:)", "", stem, flags=re.IGNORECASE)
-    yield stem
+    if not text.casefold().endswith(_ON_DISK):
+        yield stem
     yield stem.rpartition("/")[2]
 
 
@@ -220,9 +224,10 @@ def _record(text: str, knowledge: Knowledge) -> ModelRecord | None:
     if written:
         return knowledge.models[written]
     try:
-        return names.find_model(knowledge, text)
-    except RequestError:
+        read = read_model(knowledge, text)
+    except UserError:
         return None
+    return None if read.said else knowledge.models.get(read.model.name)
 
 
 def _by_file_name(knowledge: Knowledge) -> Mapping[str, str]:
@@ -258,16 +263,14 @@ def _listed(text: str) -> PublicModel | None:
 
 def _record_of(text: str, knowledge: Knowledge) -> Model | None:
     """Give the model that a name stands for, where it can be sized."""
-    record, listed = _record(text, knowledge), _listed(text)
     try:
-        if record and not listed:
-            return model_from_record(record, knowledge)
-        return model_of(listed, knowledge) if listed else None
-    except RequestError:
+        return read_model(knowledge, text).model
+    except UserError:
         return None
 
 
 _LOADS = re.compile(r"\.from_pretrained\(|\bLLM\(")
+_MOST_CUTS = 40
 _HEREDOC = re.compile(r"(?P<line>[^\n]*)<<\s*-?['\"]?(\w+)['\"]?\n(?P<body>.*?)\n\2\s*$", re.DOTALL)
 _NO_MODEL = re.compile(r"tokenizer|processor|config", re.IGNORECASE)
 
@@ -296,12 +299,19 @@ def read_python(text: str) -> Pasted:
 
 
 def _parsed(text: str) -> ast.Module:
-    try:
-        return ast.parse(re.sub(r"(?m)^>>> |^\.\.\. ", "", text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise RequestError(
-            "this is neither a command nor Python that can be read", hint="Paste it whole."
-        ) from None
+    """Parse a script, or what can be read of it from the line on that loads the model."""
+    plain = re.sub(r"(?m)^>>> |^\.\.\. ", "", text)
+    lines = plain.splitlines()
+    first = next((at for at, line in enumerate(lines) if _LOADS.search(line)), 0)
+    cut = (lines[first:last] for last in range(len(lines), first, -1)[:_MOST_CUTS])
+    for part in (plain, *(textwrap.dedent("\n".join(one)) for one in cut)):
+        try:
+            return ast.parse(part)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    raise RequestError(
+        "this is neither a command nor Python that can be read", hint="Paste it whole."
+    )
 
 
 def _name(node: ast.expr) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from advisor.errors import RequestError, UserError
-from advisor.knowledge.catalogue import Cards
+from advisor.knowledge.catalogue import Cards, sizes_of
 from advisor.knowledge.machines import card_names
 from advisor.knowledge.types import Knowledge
 from advisor.reading.cards import find_cards
@@ -110,14 +110,19 @@ def _has_figure(word: str) -> bool:
 def memory_of_ram(knowledge: Knowledge, settings: dict[str, object]) -> None:
     """Give a processor's graphics, which come with any memory, that of the computer."""
     gpu, ram = settings.get("gpu"), settings.get("ram")
-    if gpu and ram:
-        try:
-            find_cards(knowledge, str(gpu))
-        except RequestError as error:
-            whole = f"{gpu}:{ram}"
-            if "several memory sizes" in error.message and card_in(whole, knowledge):
-                settings["gpu"] = whole
-                del settings["ram"]
+    whole = f"{gpu}:{ram}"
+    if gpu and ram and _has_any_memory(knowledge, str(gpu)) and card_in(whole, knowledge):
+        settings["gpu"] = whole
+        del settings["ram"]
+
+
+def _has_any_memory(knowledge: Knowledge, text: str) -> bool:
+    try:
+        named = find_cards(knowledge, text)
+    except UserError as error:
+        return "several memory sizes" in error.message
+    listed = knowledge.gpus.get(named.gpu.name)
+    return listed is not None and not sizes_of(listed) and "GB" not in text.upper()
 
 
 _TIMES = re.compile(r"x(\d{1,2})|(\d{1,2})x", re.IGNORECASE)

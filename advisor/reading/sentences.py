@@ -44,6 +44,13 @@ from advisor.reading.sentence_numbers import (
 _LONGEST_NAME = 8  # words; no card or model has more
 _MODEL_WAS = "|model|"  # what stands where the model was taken out
 _TRAINS = re.compile(r"\bfine[\s-]?tun(?:e|ing)\b|\btrain(?:ing)?\b", re.IGNORECASE)
+_AS_FILES = re.compile(r".*\.gguf|(?=.*\d)\w[\w.]*(?:[-_][\w.]+){2,}")
+"""A word that is written as files and repositories are."""
+_CLUSTER = re.compile(
+    r"\b(?:[2-9]|\d\d|two|three|four|eight)\s+(?:\S+\s+){0,3}?(?:machine|node|server|host)s\b"
+    r"|\bmulti[\s-]?node\b",
+    re.IGNORECASE,
+)
 _BESIDE_CARDS = frozenset({"gb", "gib", "g", "go", "laptop", "notebook", "mobile"})
 _BITS = re.compile(r"([48])[\s-]?bits?|(?:q|int)([48])", re.IGNORECASE)
 _ENGLISH = frozenset({"full", "half"})  # words for formats that mean other things
@@ -66,7 +73,7 @@ _STOP = frozenset(
     suggestions decent minimum needed required requirements require requires hardware graphic buy
     buying get getting budget most any many much more there's what's whats here now currently today
     still new newest llms ai home own owner people someone thing things anything something option
-    options choice handle afford build s re ll ve t fastest smallest
+    options choice handle afford build s re ll ve t m d only fastest smallest
     t/s tok/s tps colab kaggle flag flags
     auf mit mein meine meiner einer einem eine ein kann ich man braucht brauche brauch f\u00fcr und
     oder modell modelle karte kontext l\u00e4uft laufen welche welches welcher wie viel viele sur
@@ -96,6 +103,11 @@ def read_sentence(text: str, knowledge: Knowledge, *, own_card: bool = False) ->
     """
     if said := _TRAINS.search(text):
         raise RequestError(f"'{said[0]}': training is not sized here, only what runs a model")
+    if said := _CLUSTER.search(text):
+        raise RequestError(
+            f"'{said[0]}': several machines as one are not sized here, only the cards of one",
+            hint="Ask for the cards of one machine.",
+        )
     read = Read()
     rest = read_limits(apart(text), read.wanted)
     rest = read_numbers(rest, read.settings)
@@ -250,7 +262,7 @@ def _belongs(word: str, known: frozenset[str], name: str) -> bool:
         or _SIZE.fullmatch(word)
     ):
         return True
-    if name == "model" and ("/" in word or word.endswith(".gguf")):
+    if name == "model" and ("/" in word.strip("/") or _AS_FILES.fullmatch(word)):
         return True
     if name == "gpu" and any(map(str.isdigit, word)):
         word = word.replace("o", "0")
@@ -271,7 +283,8 @@ def _beside_models(knowledge: Knowledge) -> frozenset[str]:
 def _model(text: str, knowledge: Knowledge) -> str | None:
     if SIZE.fullmatch(text.casefold()):
         return None
-    if "/" in text or text.endswith(".gguf") or is_read(knowledge, text):
+    is_path = "/" in text.strip("/") and " " not in text
+    if is_path or text.endswith(".gguf") or is_read(knowledge, text):
         return text
     try:
         names.find_model(knowledge, text)
@@ -334,7 +347,8 @@ def _vocabulary(knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
 
 def _machine_words(knowledge: Knowledge) -> frozenset[str]:
     products = (name for m in card_names(knowledge).machines for name in (m.name, *m.aliases))
-    return frozenset(word for name in products for word in name.casefold().split())
+    found = frozenset(word for name in products for word in name.casefold().split())
+    return found - (_STOP - _OF_NAMES)
 
 
 def _words_of(records: object) -> frozenset[str]:

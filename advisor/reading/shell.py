@@ -10,12 +10,17 @@ from msgspec import Struct
 
 from advisor.errors import RequestError
 
-_CONTINUED = re.compile(r"[ \t]*[\\^`][ \t]*\r?\n[ \t]*")
-"""A line that goes on: a backslash, the caret of cmd.exe, the backtick of PowerShell."""
-_PROMPT = re.compile(r"^\s*(?:\$|PS [^>\n]*>|[\w.-]+@[\w.-]+:[^$#\n]*[$#]|[A-Z]:\\[^>\n]*>)\s+")
+_CONTINUED = re.compile(r"[ \t]*(?:[\\^`][ \t]*\r?\n[ \t]*|\r?\n[ \t]*(?=--[a-z]))")
+"""A line that goes on: a backslash, the caret of cmd.exe, the backtick of PowerShell, or flags
+alone on the next."""
+_PROMPT = re.compile(
+    r"^\s*(?:[$>%]|PS [^>\n]*>|\[[^\]\n]*\][$#]|[\w.-]+@[\w.-]+:[^$#\n]*[$#]|[A-Z]:\\[^>\n]*>)\s+"
+)
 _WINDOWS = re.compile(r"[A-Za-z]:\\|(?<!\S)\.{1,2}\\|\\\w+\.(?:exe|gguf)", re.IGNORECASE)
 _VARIABLE = re.compile(r"(?:\$env:)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
-_POWERSHELL = re.compile(r"\$env:(\w+)\s*=\s*")
+_POWERSHELL = re.compile(r"\$(?:env:)?(\w+)\s*=\s*")
+_USED = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+"""A variable where its value is used."""
 _ENDS = frozenset({"&&", "||", ";", "|", "&", ">", ">>", "2>&1", "2>", "<"})
 _DECLARES = frozenset({"export", "set", "setx", "env"})
 
@@ -39,13 +44,18 @@ def invocations(text: str) -> Sequence[Invocation]:
     kept: dict[str, str] = {}
     found = []
     for line in _lines(text):
-        for words in _split(_words(line)):
+        for words in _split(_words(_USED.sub(lambda used: _value(used, kept), line))):
             variables, rest, output = _parts(words)
             if rest:
                 found.append(Invocation({**kept, **variables}, tuple(rest), output))
             else:
                 kept.update(variables)
     return found
+
+
+def _value(used: re.Match[str], kept: Mapping[str, str]) -> str:
+    """Give what a line before says a variable is; as it stands where none does."""
+    return kept.get(used[1] or used[2], used[0])
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -47,6 +47,7 @@ _APART = (
 )
 _SUPER = re.compile(r"\b(\d{4}(?: ?ti)?) ?s\b", re.IGNORECASE)
 _PLURAL = re.compile(r"\b((?:[a-z]+ ?)?\d+(?: ?(?:ti|xt|xtx|gb?))?)['\u2019]?s\b", re.IGNORECASE)
+_SERIES = re.compile(r"\b[gr]tx(?![a-z])", re.IGNORECASE)
 _LETTER_O = re.compile(r"(?<=\d)o+|o+(?=[0-9o]*\d)", re.IGNORECASE)
 _LETTER_L = re.compile(r"(?<=\d)[li]+|[li](?=\d)", re.IGNORECASE)
 _MEMORY = re.compile(r"(?:lp|g)?ddr\w+|hbm\w*")
@@ -87,13 +88,15 @@ def _spellings(text: str, *, plural: bool) -> Iterator[tuple[str, str]]:
     folded = text if text.isascii() else unicodedata.normalize("NFKC", text)
     several, single = _PLURAL.sub(r"\1", folded), _SUPER.sub(r"\1 super", folded)
     tried = [folded, *([several, single] if plural else [single, several])]
-    remarks = {single: ", the S for SUPER" if single != several else ""}
+    remarks = {single: ", the S for SUPER"} if single not in {folded, several} else {}
     for spelling in dict.fromkeys(tried):
         yield spelling, remarks.get(spelling, "")
     for spelling in dict.fromkeys(tried):
         digits = _LETTER_L.sub(lambda m: "1" * len(m[0]), _LETTER_O.sub(_zeros, spelling))
         if digits != spelling:
             yield digits, ", with digits for letters that look alike"
+        if (series := _SERIES.search(spelling)) is not None:
+            yield _SERIES.sub("", spelling), f", which is no {series[0].upper()}"
 
 
 def _zeros(letters: re.Match[str]) -> str:
@@ -121,6 +124,8 @@ class _Candidate(Struct, frozen=True):
     unsaid: frozenset[str]
     size: int | None
     """The memory that was said, in bytes."""
+    named: int = 0
+    """How many of the words that were said its name has."""
 
 
 class _Asked(Struct, frozen=True):
@@ -167,7 +172,8 @@ class _Asked(Struct, frozen=True):
             gpu = self.knowledge.gpus[name]
             size = self._explained(gpu, frozenset(spelled.split()))
             if size is not None:
-                one = _Candidate(gpu, frozenset(core.split()) - self.words, size or None)
+                said = len(self.words.intersection(spelled.split()))
+                one = _Candidate(gpu, frozenset(core.split()) - self.words, size or None, said)
                 if name not in best or len(one.unsaid) < len(best[name].unsaid):
                     best[name] = one
         return list(best.values())
@@ -215,8 +221,10 @@ class _Asked(Struct, frozen=True):
             usual = self._usual(tier)
             if usual is None and len({_model(one.gpu) for one in tier}) > 1:
                 raise several_cards(text, [one.gpu for one in tier])
-            chosen = usual or min(tier, key=_least)
-            why = ", the usual one" if usual else ", the smallest of that name"
+            chosen = usual or min(tier, key=lambda one: (-one.named, *_least(one)))
+            named = [one for one in tier if one.named == chosen.named]
+            smallest = ", the smallest of that name" if len(named) > 1 else ""
+            why = ", the usual one" if usual else smallest
         gpu, memory, too = self._with_memory(text, chosen)
         others = _told_apart(gpu, [_sized(one) for one in tier if one is not chosen])
         if too:
@@ -281,8 +289,9 @@ def _is_figure(word: str, gpu: Gpu) -> bool:
 
 @cache
 def _architecture_words(name: str) -> frozenset[str]:
-    """Cut the name of an architecture, of which there are some dozens."""
-    return frozenset(gpu_words(name))
+    """Cut the name of an architecture, of which there are some dozens: ``RDNA 4.0``, ``RDNA4``."""
+    short = name.removesuffix(".0").replace(" ", "")
+    return frozenset((*gpu_words(name), *gpu_words(short)))
 
 
 def _closest(found: Sequence[_Candidate]) -> Sequence[_Candidate]:
@@ -356,17 +365,23 @@ def _machine_in(
     """Find the machine that is named, by product and chip maybe, and give the words beside it."""
     found: Machine | None = None
     for phrase, machine in _machines(knowledge):
-        at = _place(phrase, words)
+        place = _place(phrase, words)
         shared = [name for name in machine.cards if found is None or name in found.cards]
-        if at is not None and shared:
-            words = (*words[:at], *words[at + len(phrase) :])
+        if place and shared:
+            words = (*words[: place.start], *words[place.stop :])
             found = replace(found or machine, cards=tuple(shared))
     return found, tuple(words)
 
 
-def _place(phrase: tuple[str, ...], words: Sequence[str]) -> int | None:
-    starts = (at for at, word in enumerate(words) if word == phrase[0])
-    return next((at for at in starts if tuple(words[at : at + len(phrase)]) == phrase), None)
+def _place(phrase: tuple[str, ...], words: Sequence[str]) -> range | None:
+    """Find a phrase among words, also written as one of them: ``aimax395``."""
+    joined = "".join(phrase)
+    for at, word in enumerate(words):
+        if word == phrase[0] and tuple(words[at : at + len(phrase)]) == phrase:
+            return range(at, at + len(phrase))
+        if word == joined:
+            return range(at, at + 1)
+    return None
 
 
 def _less_noise(knowledge: Knowledge, words: Sequence[str]) -> Iterator[str]:

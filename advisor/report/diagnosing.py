@@ -15,10 +15,22 @@ from advisor.knowledge.names import find_format_candidates, find_model
 from advisor.knowledge.types import Knowledge
 from advisor.reading.cards import find_gpu
 from advisor.reading.log_file import LogText
-from advisor.reading.log_request import FromLog, may_be, settings_of
+from advisor.reading.log_request import (
+    FromLog,
+    format_told,
+    may_be,
+    settings_of,
+    usual_card,
+)
 from advisor.reading.logs import Log, read_lines
 from advisor.report.assembly import document
-from advisor.report.diagnosis import Diagnosis, diagnosed, held_by_others, lacking
+from advisor.report.diagnosis import (
+    Diagnosis,
+    diagnosed,
+    held_by_others,
+    lacking,
+    with_assumed_card,
+)
 from advisor.report.figures import spoken
 from advisor.runtimes.commands import commands_for
 from advisor.scenario.resolve import cards_asked
@@ -77,8 +89,11 @@ def diagnose(
     nameless = not stated.gpu and found.unknown.get("gpu") == ""
     if nameless and own_card and may_be(own_card, read, advisor.knowledge):
         stated = replace(stated, gpu=own_card)
+    assumed = usual_card(read, advisor.knowledge) if nameless and not stated.gpu else ""
+    stated = replace(stated, gpu=assumed) if assumed else stated
     with spoken(templates):
-        return _answered(read, found, stated, advisor, templates)
+        made, missing = _answered(read, found, stated, advisor, templates)
+        return (with_assumed_card(made, assumed) if assumed else made), missing
 
 
 def _answered(
@@ -91,6 +106,8 @@ def _answered(
     if several and not cards_asked(stated, advisor.knowledge).counted:
         settings["gpus"] = found.ranks
     unknown = {key: seen for key, seen in found.unknown.items() if key not in settings}
+    if unknown.get("precision") == "" and format_told(settings, advisor.knowledge):
+        del unknown["precision"]
     if unknown:
         return diagnosed(read, settings, unknown, None), [_question(unknown, advisor.knowledge)]
     request = replace(Request(), **settings)

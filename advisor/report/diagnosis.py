@@ -289,6 +289,11 @@ def lacking(log: Log, doc: Advice) -> float:
     return short if short > _FAR_BYTES and doc.memory.per_gpu else 0.0
 
 
+def with_assumed_card(made: Diagnosis, card: str) -> Diagnosis:
+    """Say that a card was taken for its memory alone."""
+    return replace(made, remarks=[say("log.remark.card", card=card), *made.remarks])
+
+
 def held_by_others(made: Diagnosis, short: float, reserve_gib: float, doc: Advice) -> Diagnosis:
     """Give the diagnosis with the answer for cards of which others hold so much."""
     return replace(

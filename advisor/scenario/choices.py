@@ -122,7 +122,7 @@ def _asked_by_none(model: Model, framework: Framework | None) -> str:
     readable = set(framework.formats if framework and framework.usual_formats else ())
     if model.native_formats and (not readable or readable.intersection(model.native_formats)):
         return PUBLISHED
-    return USUAL if model.hf_id else DEFAULT_PRECISION
+    return DEFAULT_PRECISION if model.origin == "config" and not model.hf_id else USUAL
 
 
 def _is_family(text: str) -> bool:
@@ -359,12 +359,12 @@ def _nothing_runs(
     gpu: Gpu | None,
     model: Model,
 ) -> str:
-    tried: Iterable[Framework] = [framework] if framework else knowledge.frameworks.values()
+    tried = [framework] if framework else [*knowledge.frameworks.values()]
+    pairs = [(precision, candidate) for precision in formats for candidate in tried]
+    known = [(precision, one) for precision, one in pairs if precision.name in one.formats]
     reasons = dict.fromkeys(
         support.why_not(candidate, precision, gpu, model)
-        for precision in formats
-        for candidate in tried
-        if framework or precision.name in candidate.formats
+        for precision, candidate in known or (pairs if framework else ())
     )
     where = f" on {gpu.name}" if gpu else ""
     listed = "; ".join(list(reasons)[:3]) or "no framework in the knowledge base does"

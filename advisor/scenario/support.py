@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -28,11 +29,12 @@ _FAMILY_BITS = {
 
 
 _FULL_BYTE = 8
+_GROUP = re.compile(r"[-_ ](?:gs?|group[-_ ]?)\d{2,3}$")
 
 
 def family_bits(text: str) -> int | None:
     """Give 8 or 4 for a family name (INT8, 8-bit, INT4, Q4 ...), None for anything else."""
-    return _FAMILY_BITS.get("".join(c for c in text.casefold() if c.isalnum()))
+    return _FAMILY_BITS.get("".join(c for c in _GROUP.sub("", text.casefold()) if c.isalnum()))
 
 
 def says_integers(text: str, bits: int) -> bool:

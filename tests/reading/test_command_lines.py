@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from advisor.errors import RequestError
+from advisor.errors import RequestError, UserError
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.programs import flags_of, starts
 from advisor.knowledge.types import Knowledge
 from advisor.reading.command_lines import read_command
 from advisor.reading.meanings import layers_in_ram, layers_of_share, not_sized, whole
-from advisor.reading.pasted_request import Asked, asked_by
+from advisor.reading.model_names import is_read, read_model
+from advisor.reading.pasted_request import Asked, asked_by, read_pasted
 from advisor.scenario.settings import KEYS
 
 
@@ -254,3 +258,32 @@ def test_every_start_has_flags_and_every_flag_a_source() -> None:
         assert any(flag.sets in {"context", "tokens_all"} for flag in flags.values()) or (
             start.tool == "mlx_lm.server"
         )
+
+
+PASTED: list[dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parent / "pasted.yaml").read_text("utf-8")
+)
+
+
+@pytest.mark.parametrize("case", PASTED, ids=lambda case: str(case["pasted"]))
+def test_what_threads_paste_is_read(case: dict[str, Any]) -> None:
+    found = asked_by(read_pasted(case["text"]), known())
+    assert read_model(known(), str(found.settings["model"])).model.name == case["model"]
+    wanted = case.get("settings", {})
+    assert {key: found.settings.get(key) for key in wanted} == wanted
+    assert found.cards == case.get("cards", found.cards)
+
+
+def test_a_path_is_no_other_model() -> None:
+    """The words of a path count as those of any name: one over, and it is nothing known."""
+    for folder in ("snowflake-arctic-nothing", "K9", "Qwen-1_9B", "phi-2-orange"):
+        model = asked(f"vllm serve /models/{folder}").settings["model"]
+        assert not is_read(known(), str(model)), folder
+
+
+@pytest.mark.parametrize(
+    "text", ["services:\n  a: [\n", "model: {model_name: }\n", "command:\n- 3\n", "[a]\nb = c\n"]
+)
+def test_files_that_start_nothing_are_refused_in_a_sentence(text: str) -> None:
+    with pytest.raises(UserError):
+        asked(text)

@@ -17,6 +17,7 @@ from advisor.reading.log_file import read_log
 from advisor.reading.log_request import settings_of
 from advisor.reading.logs import Log, read_lines
 from advisor.report.assembly import document
+from advisor.report.diagnosing import diagnose
 from advisor.report.diagnosis import Diagnosis, diagnosed
 from advisor.scenario.settings import Request
 from advisor.units import base_factor
@@ -102,3 +103,30 @@ def test_a_cause_that_is_not_the_card_is_not_laid_to_other_programs() -> None:
     assert found.cause
     assert found.cause.cause == "no-bfloat16"
     assert not found.remarks
+
+
+def test_a_card_that_is_not_named_is_the_usual_one_of_its_memory() -> None:
+    text = (
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 68.00 MiB (GPU 0; "
+        "23.65 GiB total capacity; 22.68 GiB already allocated; 41.31 MiB free; 23.14 GiB reserved "
+        "in total by PyTorch)\n"
+    )
+    log = read_log(None, io.BytesIO(text.encode()))
+    made, missing = diagnose(log, Request(model="llama-13b"), advisor())
+    assert not missing
+    assert made.settings["gpu"] == "GeForce RTX 3090"
+    assert made.remarks[0].startswith("The log names no card")
+    named, _ = diagnose(log, Request(model="llama-13b", gpu="RTX 4090"), advisor())
+    assert not any("names no card" in remark for remark in named.remarks)
+
+
+def test_a_tag_tells_its_format() -> None:
+    text = "model requires more system memory (39.4 GiB) than is available (30.0 GiB)\n"
+    log = read_log(None, io.BytesIO(text.encode()))
+    for model, asks in (
+        ("llama3.3", []),
+        ("Qwen3-14B-Q5_K_M.gguf", []),
+        ("LLaMA-Mesh", ["precision"]),
+    ):
+        made, _ = diagnose(log, Request(model=model, gpu="RTX 3080"), advisor())
+        assert list(made.unknown) == asks, model

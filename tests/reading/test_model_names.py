@@ -206,7 +206,7 @@ def test_a_family_of_fine_tunes_has_the_base_of_its_version() -> None:
 
 def test_a_release_of_its_own_keeps_its_name_and_repository() -> None:
     """Sizes may be another's; what is downloaded, and for how long it was trained, is its own."""
-    for text in ("mistral-large-instruct-2411", "Mistral-Large-2411 exl2", "mistral large 2411"):
+    for text in ("mistral-large-instruct-2411", "Mistral-Large-2411", "mistral large 2411"):
         found = read(text)
         assert found is not None
         assert found.model.name == "Mistral-Large-Instruct-2411"
