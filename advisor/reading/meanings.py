@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
@@ -347,11 +348,14 @@ def _drafts(meant: Meant, said: Mapping[str, str]) -> None:
 
 
 def _json(text: str) -> Mapping[str, object]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        raise RequestError(f"this is not JSON: {text[:80]}") from None
-    return found if isinstance(found, dict) else {}
+    """Read JSON, or a dictionary as Python writes it."""
+    for reads in (json.loads, ast.literal_eval):
+        try:
+            found = reads(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        return found if isinstance(found, dict) else {}
+    raise RequestError(f"this is not JSON: {text[:80]}")
 
 
 def layers_in_ram(pattern: str, layers: int) -> int | None:

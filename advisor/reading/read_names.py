@@ -56,7 +56,8 @@ def read_by_words(knowledge: Knowledge, text: str) -> ModelRead:
         return (
             read if parts.publisher or own.tuned else _or_newer(knowledge, text, parts, said, read)
         )
-    tag = default_tag(parts) if parts.may_be_ollama and not parts.tag else None
+    bare = replace(parts, name=said.rest.strip(" -_.")) if said.precision else parts
+    tag = default_tag(bare) if parts.may_be_ollama and not parts.tag else None
     if tag is not None:
         return _tagged(knowledge, text, said, tag)
     try:

@@ -14,12 +14,13 @@ _CONTINUED = re.compile(r"[ \t]*(?:[\\^`][ \t]*\r?\n[ \t]*|\r?\n[ \t]*(?=--[a-z]
 """A line that goes on: a backslash, the caret of cmd.exe, the backtick of PowerShell, or flags
 alone on the next."""
 _PROMPT = re.compile(
-    r"^\s*(?:[$>%]|PS [^>\n]*>|\[[^\]\n]*\][$#]|[\w.-]+@[\w.-]+:[^$#\n]*[$#]|[A-Z]:\\[^>\n]*>)\s+"
+    r"^\s*(?:(?:[$>%]|PS [^>\n]*>|\[[^\]\n]*\][$#]|[\w.-]+@[\w.-]+:[^$#\n]*[$#])\s+"
+    r"|[A-Za-z]:\\[^>\n]*>\s*)"
 )
 _WINDOWS = re.compile(r"[A-Za-z]:\\|(?<!\S)\.{1,2}\\|\\\w+\.(?:exe|gguf)", re.IGNORECASE)
 _VARIABLE = re.compile(r"(?:\$env:)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _POWERSHELL = re.compile(r"\$(?:env:)?(\w+)\s*=\s*")
-_USED = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_USED = re.compile(r"\$(?:\{(\w+)\}|(\w+))|%(\w+)%")
 """A variable where its value is used."""
 _ENDS = frozenset({"&&", "||", ";", "|", "&", ">", ">>", "2>&1", "2>", "<"})
 _DECLARES = frozenset({"export", "set", "setx", "env"})
@@ -55,7 +56,7 @@ def invocations(text: str) -> Sequence[Invocation]:
 
 def _value(used: re.Match[str], kept: Mapping[str, str]) -> str:
     """Give what a line before says a variable is; as it stands where none does."""
-    return kept.get(used[1] or used[2], used[0])
+    return kept.get(used[1] or used[2] or used[3], used[0])
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -48,6 +48,8 @@ _APART = (
 _SUPER = re.compile(r"\b(\d{4}(?: ?ti)?) ?s\b", re.IGNORECASE)
 _PLURAL = re.compile(r"\b((?:[a-z]+ ?)?\d+(?: ?(?:ti|xt|xtx|gb?))?)['\u2019]?s\b", re.IGNORECASE)
 _SERIES = re.compile(r"\b[gr]tx(?![a-z])", re.IGNORECASE)
+_BRACKETED = re.compile(r"\[([^\]]{2,})\]")
+"""Where lspci writes the card, behind the name of its chip: ``GA102 [GeForce RTX 3090]``."""
 _LETTER_O = re.compile(r"(?<=\d)o+|o+(?=[0-9o]*\d)", re.IGNORECASE)
 _LETTER_L = re.compile(r"(?<=\d)[li]+|[li](?=\d)", re.IGNORECASE)
 _MEMORY = re.compile(r"(?:lp|g)?ddr\w+|hbm\w*")
@@ -95,6 +97,8 @@ def _spellings(text: str, *, plural: bool) -> Iterator[tuple[str, str]]:
         digits = _LETTER_L.sub(lambda m: "1" * len(m[0]), _LETTER_O.sub(_zeros, spelling))
         if digits != spelling:
             yield digits, ", with digits for letters that look alike"
+        if (card := _BRACKETED.search(spelling)) is not None:
+            yield card[1], ""
         if (series := _SERIES.search(spelling)) is not None:
             yield _SERIES.sub("", spelling), f", which is no {series[0].upper()}"
 
