@@ -25,6 +25,7 @@ from advisor.remedies.search import (
 )
 from advisor.rules.engine.base import OptionFacts
 from advisor.scenario import support
+from advisor.scenario.capability import download_facts
 from advisor.scenario.figures import (
     BreakEven,
     Limits,
@@ -180,11 +181,10 @@ def _weights(base: Base) -> Pairs:
     yield "weights.exam_loss", exam_loss(scenario)
     published = () if scenario.model.native_inherited else scenario.model.native_formats
     yield "weights.published", published[0] if published else None
+    yield from download_facts(scenario.framework, scenario.precision, scenario.model)
     yield "weights.as_published", support.is_published(scenario.precision, scenario.model)
-    yield (
-        "weights.native",
-        support.is_native(scenario.precision, scenario.gpu) if scenario.gpu else None,
-    )
+    native = support.is_native(scenario.precision, scenario.gpu) if scenario.gpu else None
+    yield "weights.native", native
     yield "weights.nominal", nominal * 1e9 if nominal else None
     everything = memory.required_bytes + memory.host_weights_bytes + memory.host_kv_cache_bytes
     gap = everything - nominal * 1e9 if nominal else None

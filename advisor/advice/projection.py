@@ -60,6 +60,8 @@ QUOTED_FACTS = (
     "model.attention",
     "model.draft_head",
     "model.four_bit_files",
+    "weights.download",
+    "weights.family",
     "options.combination_fits",
     "options.dominated",
     "options.fitting",

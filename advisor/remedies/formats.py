@@ -28,7 +28,7 @@ from advisor.remedies.option import (
 from advisor.remedies.search import Bounds, Plan
 from advisor.runtimes import runtime_of
 from advisor.scenario import support
-from advisor.scenario.choices import Pair, choices_for, runs
+from advisor.scenario.choices import Pair, choices_for, obtainable, runs
 from advisor.scenario.figures import Memory
 from advisor.scenario.resolve import backend_in
 from advisor.scenario.scenario import Scenario, can_split
@@ -78,13 +78,17 @@ def _can_share(scenario: Scenario, precision: Format) -> bool:
 def sized_formats(scenario: Scenario, knowledge: Knowledge) -> Sequence[Sized]:
     """The formats worth having with what the weights take in each, bytes; the largest first."""
     framework, model = scenario.framework, scenario.model
-    sized = [
-        (precision, weight_profile(model, precision, framework, knowledge.ggml_types).total_bytes)
+    listed = [
+        (precision, framework)
         for name in framework.formats
         if (precision := knowledge.formats[name]).offered
         and not support.keeps_experts(precision, model)
         and runs(knowledge, framework, precision, scenario.gpu, model)
         and (model.shape.moe or precision.family not in support.EXPERTS_ONLY)
+    ]
+    sized = [
+        (precision, weight_profile(model, precision, framework, knowledge.ggml_types).total_bytes)
+        for precision, _ in obtainable(listed, model, scenario.gpu, knowledge)
     ]
     gpu = scenario.gpu
     sized.sort(key=lambda one: (one[1], support.quality_order(one[0]), _has_units(one[0], gpu)))
@@ -204,7 +208,8 @@ def _same_class(scenario: Scenario, knowledge: Knowledge, framework: Framework) 
     if own.family not in _SLOW_KERNELS and runs(knowledge, framework, own, gpu, model):
         return own
     equal = of_equal_bits(scenario, knowledge, framework, own)
-    return min(equal, key=lambda f: _preference(f, gpu, model), default=None)
+    held = [f for f, _ in obtainable(((f, framework) for f in equal), model, gpu, knowledge)]
+    return min(held, key=lambda f: _preference(f, gpu, model), default=None)
 
 
 def of_equal_bits(
@@ -258,17 +263,8 @@ def smaller_formats(base: Base, scenario: Scenario, limits: Bounds) -> list[Form
         and precision is not scenario.precision
         and limits.takes(precision)
         and _can_share(scenario, precision)
-        and not _unpacked(precision, scenario)
+        and not support.is_unpacked(precision, scenario.model, scenario.gpu)
     ]
-
-
-def _unpacked(precision: Format, scenario: Scenario) -> bool:
-    """Whether it is made for units that this card lacks; what the publisher released is not."""
-    made_for_units = precision.family in _FLOAT_UNITS and scenario.gpu is not None
-    if not made_for_units or support.is_published(precision, scenario.model):
-        return False
-    assert scenario.gpu
-    return support.is_native(precision, scenario.gpu) is False
 
 
 def with_format(plan: Plan, precision: Format) -> Plan:
@@ -313,8 +309,12 @@ def _candidates(base: Base) -> Sequence[Format]:
 
 def _other_families(base: Base) -> Iterator[Option]:
     """Of each format family that another framework runs: its largest format that fits."""
-    for family in families_elsewhere(base.scenario, base.knowledge):
-        option = _first_fitting(base, family)
+    own, known = base.scenario, base.knowledge
+    families = families_elsewhere(own, known)
+    every = (pair for family in families for pair in family)
+    held = {precision.name for precision, _ in obtainable(every, own.model, own.gpu, known)}
+    for family in families:
+        option = _first_fitting(base, [pair for pair in family if pair[0].name in held])
         if option:
             yield option
 

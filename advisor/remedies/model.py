@@ -23,6 +23,7 @@ from advisor.knowledge.types import Format, Knowledge
 from advisor.models.resolution import model_from_record, text_alone
 from advisor.models.stored_tensors import Model
 from advisor.remedies.formats import Sized, faithful_formats
+from advisor.remedies.offload import fewest_experts_out, moves_experts
 from advisor.remedies.option import Base, Option, Remedy, make_option, stored_bytes
 from advisor.remedies.search import Plan
 from advisor.runtimes.commands import can_tell
@@ -256,6 +257,8 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
     A token reads a small part of them, so they are quick where memory is wide and slow.
     """
     own, slow = base.scenario.model, base.knowledge.policy["mixture_below_tok_s"]
+    if not own.shape.moe and not base.fits:
+        yield from _beside_ram(base)
     if own.shape.moe or not (base.fits and base.speed) or base.speed.decode_tok_s.estimate >= slow:
         return
     families = {own.family}
@@ -268,6 +271,42 @@ def _mixtures(base: Base, *_: object) -> Iterator[Option]:
                 yield option
         if len(families) > _MOST_PEERS:
             return
+
+
+def _beside_ram(base: Base) -> Iterator[Option]:
+    """Mixtures that run where a dense model does not fit: the experts that are too many in RAM.
+
+    In the usual format of the program, or as released; the best first, one of each family.
+    """
+    own, families = base.scenario, set[str]()
+    whole = replace(own, gpu_layers=None, cpu_experts=0)
+    for record in _of_its_size(base, own.model):
+        model = sized_record(record.name, base.knowledge) if record.family not in families else None
+        if model and model.shape.moe and model.active_parameters <= own.model.parameters / 2:
+            option = _with_experts_out(base, whole, model)
+            if option and option.fits:
+                families.add(record.family)
+                yield option
+        if len(families) == _MOST_PEERS:
+            return
+
+
+def _with_experts_out(base: Base, whole: Scenario, model: Model) -> Option | None:
+    other, formats = _with_model(base, whole, model), base.knowledge.formats
+    if other is None or not moves_experts(other):
+        return None
+    for name in (*model.native_formats, *other.framework.usual_formats):
+        if can_run(base.knowledge, other.framework, formats[name], other.gpu, model):
+            other = replace(other, precision=formats[name])
+            break
+    experts = fewest_experts_out(other, base.knowledge)
+    if not experts:
+        return None
+    change: dict[str, object] = {"model": model.name, "cpu_experts": experts}
+    if other.precision is not base.scenario.precision:
+        change["precision"] = other.precision.name
+    other = replace(other, cpu_experts=experts)
+    return make_option(base, MIXTURE, change, other, steps=len(change))
 
 
 def _of_its_size(base: Base, own: Model) -> Sequence[ModelRow]:

@@ -37,14 +37,14 @@ def _experts(base: Base, *_: object) -> Iterator[Option]:
         return
     stated = replace(base.scenario, cpu_experts=0)
     for whole in (replace(stated, gpu_layers=None), stated):
-        experts = _with_room(whole, base.knowledge)
+        experts = fewest_experts_out(whole, base.knowledge)
         other = replace(whole, cpu_experts=experts or 0)
         if experts is not None and other != base.scenario:
             yield make_option(base, EXPERTS, {"cpu_experts": experts}, other)
             return
 
 
-def _with_room(scenario: Scenario, knowledge: Knowledge) -> int | None:
+def fewest_experts_out(scenario: Scenario, knowledge: Knowledge) -> int | None:
     """The fewest layers whose experts have to lie in RAM, with room on the card where it can be."""
     least = smallest_cpu_experts(scenario, knowledge)
     roomy = smallest_cpu_experts(scenario, knowledge, roomy=True) if least else None

@@ -12,10 +12,11 @@ from advisor.estimator.limits import spare_bytes
 from advisor.estimator.memory import free_bytes
 from advisor.estimator.placement import host_fits
 from advisor.estimator.weights import weight_profile
-from advisor.knowledge.types import Format, Knowledge
+from advisor.knowledge.types import Format, Framework, Knowledge
 from advisor.knowledge.vocabulary import FactValue
 from advisor.remedies.assessment import known_outlook, outlook_of, quality_loss
-from advisor.scenario.choices import choices_for, precision_asked
+from advisor.scenario.asked_format import precision_asked
+from advisor.scenario.choices import Pair, choices_for, server_caches
 from advisor.scenario.figures import Limits, Memory, Speed
 from advisor.scenario.host import beside_its_card
 from advisor.scenario.resolve import (
@@ -262,14 +263,20 @@ def _choice_changes(
     choices = choices_for(base.knowledge, scenario.gpu, scenario.model)
     stated_split = [full.get(k, getattr(base.request, k)) for k in ("gpu_layers", "cpu_experts")]
     split = asks_for_split(*stated_split)
-    expected = choices.default_pair(text(), stated, split=split)
+
+    def pair(asked: str, framework: Framework | None) -> Pair | None:
+        kinds = scenario.kv_cache_k, scenario.kv_cache_v
+        serves = server_caches(base.knowledge, scenario.gpu, scenario.batch, asked, kinds)
+        return choices.default_pair(asked, framework, scenario.model, split=split, serves=serves)
+
+    expected = pair(text(), stated)
     if expected is None or expected[1] is not framework:
         added["framework"] = framework.name
         stated = framework
-        expected = choices.default_pair(text(), stated, split=split)
+        expected = pair(text(), stated)
     if expected is None or expected[0] is not scenario.precision:
         added["precision"] = scenario.precision.name
-        named = choices.default_pair(scenario.precision.name, stated, split=split)
+        named = pair(scenario.precision.name, stated)
         if named is None or named[1] is not framework:
             added["framework"] = framework.name
     return added
@@ -319,7 +326,7 @@ def _split_changes(
 
 
 _CHOSEN_BY = frozenset(
-    {"gpu", "model", "config", "framework", "precision", "gpu_layers", "cpu_experts"}
+    {"gpu", "model", "config", "framework", "precision", "gpu_layers", "cpu_experts", "batch"}
 )
 """Keys of a request from which its default framework and format follow."""
 

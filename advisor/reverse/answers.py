@@ -15,7 +15,7 @@ from advisor.knowledge import names
 from advisor.knowledge.merit import USES, Merit, Use
 from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.scenario import support
-from advisor.scenario.choices import formats_named
+from advisor.scenario.asked_format import formats_named
 from advisor.scenario.figures import Limits, Margin, Memory, Speed, margin_of
 from advisor.scenario.host import ram_pace
 from advisor.scenario.resolve import default_context

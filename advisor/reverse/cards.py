@@ -28,8 +28,8 @@ from advisor.reverse.answers import (
 )
 from advisor.reverse.ranking import context_for
 from advisor.reverse.search import Search
+from advisor.scenario.asked_format import precision_asked
 from advisor.scenario.asked_model import find_model_named
-from advisor.scenario.choices import precision_asked
 from advisor.scenario.resolve import default_context
 from advisor.scenario.settings import Request
 

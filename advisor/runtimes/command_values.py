@@ -17,10 +17,9 @@ from advisor.runtimes.file_names import (
     ollama_from,
     own_gguf,
     projector,
-    seen_gguf,
 )
 from advisor.runtimes.llamacpp import LOGICAL_BATCH
-from advisor.scenario.capability import DTYPES, as_held, dtypes, holds_family, repository_of
+from advisor.scenario.capability import DTYPES, as_held, dtypes, makes, repository_of, seen_gguf
 from advisor.scenario.figures import Memory
 from advisor.scenario.images import image_limit, read_size
 from advisor.scenario.resolve import DEFAULT_UBATCH, default_backend
@@ -86,11 +85,9 @@ class Started(Struct, frozen=True):
     @property
     def makes_format(self) -> bool:
         """Whether the program makes the format from the model's 16-bit checkpoint."""
-        model, precision = self.scenario.model, self.scenario.precision
-        if model.hf_id is None or model.held_format or holds_family(model) != "unquantized":
-            return False
-        words = () if self.repository else self.program.on_load.values()
-        return any(_of_format(word, precision) is not None for word in words)
+        scenario = self.scenario
+        made = makes(scenario.framework, scenario.precision, scenario.model)
+        return made and not self.repository
 
     @property
     def kv_set(self) -> bool:
@@ -187,6 +184,11 @@ def _draft(started: Started) -> str | None:
     return draft.hf_id or f"./{file_word(draft.name)}"
 
 
+def _of_draft(started: Started, named: Callable[[Model, Format], str | None]) -> str | None:
+    draft = started.scenario.draft_model
+    return named(draft, started.scenario.precision) if draft else None
+
+
 # ---- numbers and words; None: nothing to say
 
 
@@ -270,7 +272,7 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "gguf_own": lambda s: own_gguf(s.scenario.model, s.scenario.precision),
     "ollama_from": lambda s: ollama_from(s.scenario.model, s.scenario.precision),
     "slug": lambda s: folder_name(s.scenario.model, s.scenario.precision).casefold(),
-    "projector": lambda s: projector(s.scenario.model),
+    "projector": lambda s: projector(s.scenario.model, s.scenario.precision),
     "context": lambda s: str(s.scenario.context_tokens),
     "context_all": lambda s: str(s.scenario.context_tokens * s.scenario.batch),
     "context_less_one": lambda s: str(s.scenario.context_tokens - 1),
@@ -303,14 +305,9 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "hip_devices": lambda s: _visible(s, "ROCm"),
     "devices_named": lambda s: _devices(s.scenario),
     "draft_model": _draft,
-    "draft_gguf": lambda s: (
-        gguf(s.scenario.draft_model, s.scenario.precision) if s.scenario.draft_model else None
-    ),
-    "draft_folder": lambda s: (
-        folder_name(s.scenario.draft_model, s.scenario.precision)
-        if s.scenario.draft_model
-        else None
-    ),
+    "draft_gguf_seen": lambda s: _of_draft(s, seen_gguf),
+    "draft_gguf": lambda s: _of_draft(s, own_gguf),
+    "draft_folder": lambda s: _of_draft(s, folder_name),
     "mtp": lambda s: _count(s.scenario.mtp, unless=0),
     "mtp_checked": lambda s: str(s.scenario.mtp + 1),
     "memory_fraction": _fraction,

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import cache
-from typing import Final
 
-from advisor.files import data_dir
 from advisor.knowledge.types import Format
 from advisor.models.stored_tensors import Model
+from advisor.scenario.capability import seen_gguf
 
-GGUF_FILE: Final = "gguf_repos.tsv"
 _NOT_WORD = re.compile(r"[^A-Za-z0-9.]+")
 
 
@@ -38,28 +34,6 @@ def gguf(model: Model, precision: Format) -> str:
     return f"{file_word(model.name)}-{kind.split(' ')[0]}.gguf"
 
 
-def seen_gguf(model: Model, precision: Format) -> str | None:
-    """Name a GGUF file that can be downloaded, ``repository:FORMAT``, where it was seen.
-
-    Not of a model that reads images: which file its projector is was not seen.
-    """
-    if model.hf_id is None or model.stored or model.vision_parameters:
-        return None
-    return _seen().get((model.hf_id, precision.name))
-
-
-@cache
-def _seen() -> Mapping[tuple[str, str], str]:
-    """Read which repository was seen to hold which format of which model."""
-    found: dict[tuple[str, str], str] = {}
-    for line in (data_dir("knowledge") / GGUF_FILE).read_text("utf-8").splitlines():
-        if line and not line.startswith("#"):
-            model, repository, formats = line.split("\t")
-            for name in formats.split():
-                found.setdefault((model, name), f"{repository}:{name}")
-    return found
-
-
 def own_gguf(model: Model, precision: Format) -> str | None:
     """Name the GGUF file where none was seen that can be downloaded."""
     return None if seen_gguf(model, precision) else gguf(model, precision)
@@ -75,7 +49,8 @@ def ollama_from(model: Model, precision: Format) -> str:
     return f"hf.co/{seen}" if seen else f"./{gguf(model, precision)}"
 
 
-def projector(model: Model) -> str | None:
-    """Name the file for images; None where the model reads none."""
-    name = file_word(model.name)
-    return f"mmproj-{name}.gguf" if model.vision_parameters else None
+def projector(model: Model, precision: Format) -> str | None:
+    """Name the file for images; None where the model reads none, or it comes with the download."""
+    if not model.vision_parameters or seen_gguf(model, precision):
+        return None
+    return f"mmproj-{file_word(model.name)}.gguf"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Final
 
+from advisor.files import data_dir
 from advisor.knowledge.programs import About, Capability
 from advisor.knowledge.types import Format, Framework, Gpu
 from advisor.models.shape import Shape
 from advisor.models.stored_tensors import Model
 
+GGUF_FILE: Final = "gguf_repos.tsv"
 DTYPES = ("float16", "bfloat16")
 """Types that a model of 16 bits or fewer is computed in."""
 
@@ -119,6 +123,89 @@ def repository_of(model: Model, precision: Format) -> str | None:
     from advisor.reading.published import packings_of  # noqa: PLC0415  formats of servers
 
     return packings_of(model.hf_id).get(precision.name)
+
+
+def makes(framework: Framework, precision: Format, model: Model) -> bool:
+    """Whether a program of the framework makes the format from the model's 16-bit checkpoint."""
+    if model.hf_id is None or model.held_format or holds_family(model) != "unquantized":
+        return False
+    words = (word for program in framework.commands for word in program.on_load.values())
+    return any(precision.name in word or precision.family in word for word in words)
+
+
+def is_obtainable(framework: Framework, precision: Format, model: Model) -> bool:
+    """Whether somebody is known to publish the weights so, or the program makes them so itself.
+
+    GGUF files are there for nearly every model, and whoever names files of their own has them.
+    """
+    if model.hf_id is None or model.stored or model.held_format or precision.kind == "gguf":
+        return True
+    known = repository_of(model, precision) or makes(framework, precision, model)
+    return bool(known) or precision.family == "unquantized"
+
+
+def download_of(framework: Framework, precision: Format, model: Model) -> str | None:
+    """Name what holds the weights and can be downloaded, where one is known."""
+    if precision.kind == "gguf":
+        return seen_gguf(model, precision)
+    made = model.hf_id if makes(framework, precision, model) else None
+    return repository_of(model, precision) or made
+
+
+def download_facts(
+    framework: Framework, precision: Format, model: Model
+) -> Iterator[tuple[str, str | bool | None]]:
+    """Tell rules where the weights come from, and whether it was seen or is a publisher's habit."""
+    seen = precision.kind != "gguf" or (model.hf_id or "", precision.name) in _seen()
+    yield "weights.download", download_of(framework, precision, model)
+    yield "weights.download_seen", seen
+    yield "weights.own_files", model.hf_id is None or model.stored is not None
+
+
+def seen_gguf(model: Model, precision: Format) -> str | None:
+    """Name a GGUF file that can be downloaded, ``repository:FORMAT``.
+
+    Where it was seen, else of a repository of the public list whose publisher usually has it.
+    """
+    if model.hf_id is None or model.stored or precision.kind != "gguf":
+        return None
+    return _seen().get((model.hf_id, precision.name)) or _usual_gguf(model, precision)
+
+
+def _usual_gguf(model: Model, precision: Format) -> str | None:
+    from advisor.reading.public_list import exact  # noqa: PLC0415  opened for a download alone
+
+    listed = exact(model.hf_id) if model.hf_id and precision.bits_per_weight else None
+    size = model.parameters * (precision.bits_per_weight or 0.0) / 8e9
+    for publisher, formats, most in _publishers() if listed else ():
+        for repository in listed.gguf_repos if listed else ():
+            of_it = repository.partition("/")[0] == publisher
+            if of_it and precision.name in formats and size <= most:
+                return f"{repository}:{precision.name}"
+    return None
+
+
+@cache
+def _lines() -> Sequence[Sequence[str]]:
+    text = (data_dir("knowledge") / GGUF_FILE).read_text("utf-8")
+    return [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+
+
+@cache
+def _publishers() -> Sequence[tuple[str, Sequence[str], float]]:
+    """Read what a publisher's repositories usually hold, and up to how many GB a file."""
+    return [(line[1], line[2].split(), float(line[3])) for line in _lines() if line[0] == "*"]
+
+
+@cache
+def _seen() -> Mapping[tuple[str, str], str]:
+    """Read which repository was seen to hold which format of which model."""
+    found: dict[tuple[str, str], str] = {}
+    for model, repository, formats, *_ in _lines():
+        for name in formats.split():
+            known, only, _ = name.partition("=")
+            found.setdefault((model, known), repository if only else f"{repository}:{name}")
+    return found
 
 
 def cut_width(framework: Framework, precision: Format, model: Model, cards: int) -> int | None:

@@ -2,137 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
 
 from advisor.errors import RequestError
-from advisor.knowledge.types import Format, Framework, Gpu, Knowledge
+from advisor.knowledge.types import Format, Framework, Gpu, Knowledge, KvType
 from advisor.memo import Kept
 from advisor.models.shape import UNKNOWN
-from advisor.models.stored_tensors import PACKED, Model
-from advisor.reading.known import read_format
+from advisor.models.stored_tensors import Model
 from advisor.scenario import support
-from advisor.scenario.settings import Request
+from advisor.scenario.asked_format import (
+    DEFAULT_PRECISION,
+    PUBLISHED,
+    USUAL,
+    formats_for,
+    formats_named,
+    is_family,
+)
+from advisor.scenario.capability import is_obtainable
 
 _MOST_SHOWN = 8
 _MOST_KINDS = 128
 Pair = tuple[Format, Framework]
-DEFAULT_PRECISION = "FP16"
-PUBLISHED = "the published format"
-"""Stands for the formats that hold what was released, those of as many bits, then FP16."""
-USUAL = "the usual format"
-"""Stands for what a runtime takes where nobody names a format (``Framework.usual_formats``)."""
+Caches = tuple[str, ...]
 _OWN = {"bfloat16": "BF16", "float16": "FP16"}
 """The format of a checkpoint's own 16 bits."""
-_SIXTEEN = re.compile(r"16[ -]?bits?")
-
-
-def formats_named(text: str, knowledge: Knowledge) -> tuple[Format, ...]:
-    """List the formats a precision stands for: one, or all of a family name such as INT4.
-
-    Raises:
-        RequestError: Unknown.
-    """
-    bits = support.family_bits(text)
-    if bits is None:
-        return read_format(knowledge, text).formats
-    meant = (f for f in knowledge.formats.values() if f.class_bits == bits and f.offered)
-    return tuple(f for f in meant if not (f.floats and support.says_integers(text, bits)))
-
-
-def formats_for(text: str, model: Model | None, knowledge: Knowledge) -> tuple[Format, ...]:
-    """List the formats a precision stands for, as ``precision_asked`` gives it.
-
-    Raises:
-        RequestError: Unknown.
-    """
-    if text == USUAL:
-        return formats_named(DEFAULT_PRECISION, knowledge)
-    if text != PUBLISHED or model is None:
-        return formats_named(text, knowledge)
-    released = [knowledge.formats[name] for name in model.native_formats]
-    bits = released[0].class_bits
-    alike = [f for f in knowledge.formats.values() if f.class_bits == bits and f.offered]
-    plain = formats_named(DEFAULT_PRECISION, knowledge)
-    return tuple({f.name: f for f in (*released, *alike, *plain)}.values())
-
-
-def precision_said(
-    text: str | None, named: str, chosen: Format, knowledge: Knowledge
-) -> tuple[str, ...]:
-    """Say which format was taken for a precision that no entry lists just so.
-
-    Args:
-        text: The precision as stated.
-        named: What the name of the model says.
-        chosen: What was taken.
-        knowledge: The knowledge base.
-    """
-    if not text:
-        return ()
-    if named and chosen not in formats_named(named, knowledge):
-        return (f"The name says {named}, the stated precision {text}: that is what is sized.",)
-    if support.family_bits(text) is not None:
-        return ()
-    return read_format(knowledge, text).said(text, chosen)
-
-
-def precision_asked(
-    request: Request, model: Model | None, framework: Framework | None = None
-) -> str:
-    """The precision stated, else what the model's name, files, library or publisher say, or usual.
-
-    Args:
-        request: What was typed.
-        model: What it names.
-        framework: The one that is stated.
-
-    Raises:
-        RequestError: The files hold a mix that has no name here.
-    """
-    if request.precision:
-        return request.precision
-    if model is None:
-        return DEFAULT_PRECISION
-    if model.held_format:
-        return model.held_format
-    packed = model.origin == "config" and model.native_dtype == PACKED
-    if model.stored is None and not packed:
-        return _asked_by_none(model, framework)
-    if model.stored is None or model.stored.format_name is None:
-        files, config = f"the files of {model.name}", f"the config of {model.name}"
-        what = f"{files} hold a mix of types" if model.stored else f"{config} states a packing"
-        raise RequestError(
-            f"{what} that has no name here",
-            hint="State the precision to size it as: --precision.",
-        )
-    return model.stored.format_name
-
-
-def _asked_by_none(model: Model, framework: Framework | None) -> str:
-    """Say what a model is taken in whose files are not here; a config.json alone is 16 bits."""
-    if framework and framework.library_tags:
-        from advisor.reading.ollama import library_format  # noqa: PLC0415  of one framework
-
-        if held := library_format(model.name):
-            return held
-    readable = set(framework.formats if framework and framework.usual_formats else ())
-    if model.native_formats and (not readable or readable.intersection(model.native_formats)):
-        return PUBLISHED
-    return DEFAULT_PRECISION if model.origin == "config" and not model.hf_id else USUAL
-
-
-def _is_family(text: str) -> bool:
-    return support.family_bits(text) is not None
-
-
-def is_own_dtype(asked: str, chosen: Format) -> bool:
-    """Whether 16 bits were taken as the checkpoint's own type, which no command need name."""
-    own = asked == USUAL or _SIXTEEN.fullmatch(asked.strip().casefold())
-    return bool(own) and chosen.family == "unquantized"
 
 
 class Choices:
@@ -146,7 +42,7 @@ class Choices:
         self._sample = gpu, model
         self._runners: dict[str, Mapping[str, Framework]] = {}
         self._runs: dict[tuple[str, str], bool] = {}
-        self._pairs: dict[tuple[str, str, bool], Pair | None] = {}
+        self._pairs: dict[tuple[str, str, bool, Caches], Pair | None] = {}
         self.lists: dict[tuple[object, ...], tuple[object, Sequence[object]]] = {}
         """Lists of formats and frameworks that follow from the kinds (``remedies.formats``)."""
 
@@ -169,13 +65,28 @@ class Choices:
             self._runs[key] = found
         return found
 
-    def default_pair(self, text: str, framework: Framework | None, *, split: bool) -> Pair | None:
+    def default_pair(
+        self, text: str, framework: Framework | None, model: Model, *, split: bool, serves: Caches
+    ) -> Pair | None:
         """Give what the defaults choose for a precision as ``precision_asked`` gives it."""
-        key = (text, framework.name if framework else "", split)
+        key = (text, framework.name if framework else "", split, serves)
         if key not in self._pairs:
-            tried = candidates(self._knowledge, framework, split=split)
+            tried = candidates(self._knowledge, framework, split=split, serves=serves)
             self._pairs[key] = self.asked_pair(text, tried)
-        return self._pairs[key]
+        found = self._pairs[key]
+        return found and self.held_pair(found, text, model)
+
+    def held_pair(self, pair: Pair, text: str, model: Model) -> Pair:
+        """Of a family name (INT4) take the format that somebody is known to publish the model in.
+
+        The best of them that the framework runs; what was chosen where none is known.
+        """
+        precision, framework = pair
+        if not is_family(text) or is_obtainable(framework, precision, model):
+            return pair
+        meant = formats_named(text, self._knowledge)
+        held = (f for f in meant if self.runs(framework, f) and is_obtainable(framework, f, model))
+        return min(held, key=support.quality_order, default=precision), framework
 
     def asked_pair(self, text: str, candidates: Iterable[Framework]) -> Pair | None:
         """Find the first framework that runs what ``precision_asked`` gives, and its best format.
@@ -189,7 +100,7 @@ class Choices:
                     if self.runs(candidate, self._knowledge.formats[name]):
                         return self._knowledge.formats[name], candidate
         return self.first_pair(
-            tried, formats_for(text, self._sample[1], self._knowledge), family=_is_family(text)
+            tried, formats_for(text, self._sample[1], self._knowledge), family=is_family(text)
         )
 
     def _usual(self, framework: Framework) -> Sequence[str]:
@@ -253,13 +164,58 @@ def runs(
     return choices_for(knowledge, gpu, model).runs(framework, precision)
 
 
+def server_caches(
+    knowledge: Knowledge, gpu: Gpu | None, batch: int, asked: str, caches: Iterable[KvType]
+) -> Caches:
+    """Name the types of the cache that a server is to keep where one is meant, else nothing.
+
+    One is: many requests on a card of a data centre, and no file of another program.
+    """
+    many = batch >= knowledge.policy["server_from_sequences"]
+    on_server = many and gpu is not None and gpu.segment == "datacenter"
+    open_format = asked in {USUAL, PUBLISHED} or is_family(asked)
+    return tuple(kind.name for kind in caches) if on_server and open_format else ()
+
+
+def obtainable(
+    pairs: Iterable[Pair], model: Model, gpu: Gpu | None, knowledge: Knowledge
+) -> Sequence[Pair]:
+    """Leave out what nobody is known to publish, where the framework has as many bits that are.
+
+    Of what was released in few bits all that packs it again in as many. What the card must unpack
+    stands for nothing that it computes in.
+    """
+    released = min((knowledge.formats[n].class_bits or 0 for n in model.native_formats), default=99)
+    best: dict[tuple[str, int], bool] = {}
+    known = [
+        (pair, is_obtainable(*pair[::-1], model), not support.is_unpacked(pair[0], model, gpu))
+        for pair in pairs
+    ]
+    for (precision, framework), held, likely in known:
+        if held:
+            key = framework.name, precision.class_bits or 0
+            best[key] = best.get(key, False) or likely
+    return [
+        (precision, framework)
+        for (precision, framework), held, likely in known
+        if held
+        or not (
+            (bits := precision.class_bits or 0) >= released
+            or best.get((framework.name, bits), likely - 1) >= likely
+        )
+    ]
+
+
 def candidates(
-    knowledge: Knowledge, framework: Framework | None, *, split: bool
+    knowledge: Knowledge, framework: Framework | None, *, split: bool, serves: Caches = ()
 ) -> Sequence[Framework]:
-    """List the frameworks to choose from: the stated one, or all, or all that place layers."""
+    """List the frameworks to choose from: the stated one, or all, or all that place layers.
+
+    Those built for many users come first where such a one is meant.
+    """
     if framework:
         return [framework]
-    known = tuple(knowledge.frameworks.values())
+    known = sorted(knowledge.frameworks.values(), key=lambda f: not _serves(f, serves))
     return [f for f in known if f.places_layers] if split else known
 
 
@@ -271,6 +227,11 @@ def _tiers(formats: Sequence[Format], model: Model) -> Iterator[Sequence[Format]
     yield formats
 
 
+def _serves(framework: Framework, caches: Caches) -> bool:
+    kept = bool(caches) and set(caches) <= set(framework.kv_types)
+    return kept and bool(framework.serves_batches) and support.upkeep(framework) is None
+
+
 def choose(
     knowledge: Knowledge,
     formats: Sequence[Format],
@@ -280,6 +241,7 @@ def choose(
     gpu: Gpu | None,
     model: Model,
     split: bool = False,
+    serves: Caches = (),
 ) -> tuple[Format, Framework]:
     """Settle on one format and one framework.
 
@@ -291,6 +253,7 @@ def choose(
         gpu: The card, None when sizes alone are asked for.
         model: The model.
         split: Whether the request places layers or experts itself.
+        serves: Types of the cache, where a server is meant that no framework states.
 
     Raises:
         RequestError: Nothing runs it; the message says why and what does.
@@ -298,11 +261,12 @@ def choose(
     found = None
     if framework is None and gpu is None:
         found = _card_free(knowledge, formats, model)
-    chosen = candidates(knowledge, framework, split=split)
+    chosen = candidates(knowledge, framework, split=split, serves=serves)
     choices = choices_for(knowledge, gpu, model)
     if asked == USUAL:
         found = found or choices.asked_pair(asked, chosen)
-    found = found or choices.first_pair(chosen, formats, family=_is_family(asked))
+    found = found or choices.first_pair(chosen, formats, family=is_family(asked))
+    found = found and choices.held_pair(found, asked, model)
     found = found or (_beyond(formats, framework, gpu, model) if framework else None)
     if found:
         return found

@@ -18,14 +18,9 @@ from advisor.models.stored_tensors import Model
 from advisor.reading.cards import find_cards
 from advisor.reading.known import ModelRead, is_mix
 from advisor.scenario import support
+from advisor.scenario.asked_format import formats_for, is_own_dtype, precision_asked, precision_said
 from advisor.scenario.asked_model import draft_problems, find_model_named, model_named
-from advisor.scenario.choices import (
-    choose,
-    formats_for,
-    is_own_dtype,
-    precision_asked,
-    precision_said,
-)
+from advisor.scenario.choices import choose, server_caches
 from advisor.scenario.host import (
     RamPace,
     asks_here,
@@ -96,6 +91,7 @@ def resolve(request: Request, knowledge: Knowledge) -> Scenario:
         gpu=gpu,
         model=model,
         split=asks_for_split(request.gpu_layers, request.cpu_experts),
+        serves=server_caches(knowledge, gpu, request.batch or 1, asked or "", kv_types),
     )
     mixed = read.mixed and precision.name == read.precision and not request.precision
     here = said_here(request, cards, knowledge)

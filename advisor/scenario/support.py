@@ -283,8 +283,20 @@ def is_native(precision: Format, gpu: Gpu) -> bool | None:
     if precision.family == "unquantized":
         return gpu.bf16 if precision.name == "BF16" else True
     if not MAKERS[gpu.vendor].by_capability:
-        return None
+        return True if precision.family == "fp8" and gpu.fp8_tflops else None
     return bool(_native(gpu.compute_capability, precision.native_compute_capability))
+
+
+_FLOAT_UNITS = frozenset({"fp8", "nvfp4", "mxfp4"})
+
+
+def is_unpacked(precision: Format, model: Model, gpu: Gpu | None) -> bool:
+    """Whether it is made for units that this card lacks; what the publisher released is not."""
+    made_for_units = precision.family in _FLOAT_UNITS and gpu is not None
+    if not made_for_units or is_published(precision, model):
+        return False
+    assert gpu
+    return is_native(precision, gpu) is False
 
 
 def cache_problems(scenario: Scenario) -> Iterator[RequestError]:

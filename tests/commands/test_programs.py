@@ -109,7 +109,7 @@ SPELLED: dict[str, tuple[str, ...]] = {
              "_VISIBLE_DEVICES=0,1", "_VISIBLE_DEVICES=0,1"),
     "ubatch": ("-ub ",), "gpu_layers": ("-ngl ", "num_gpu ", "--gpu "),
     "cpu_experts": ("-ncmoe ",), "swa_full": ("--swa-full",),
-    "draft_model": ("-md ", "speculative-", "--draft-model", "assistant_model"),
+    "draft_model": ("-md ", "-hfd ", "speculative-", "--draft-model", "assistant_model"),
     "mtp": ("draft-mtp", "num_speculative_tokens", "NEXTN"),
     "flash_attention": ("-fa off", "OLLAMA_FLASH_ATTENTION=0", "'eager'"),
     "text_only": ("--language-model-only", "--no-mmproj", "--vision false"),
@@ -280,7 +280,7 @@ def test_llama_cpp_is_told_how_to_draft() -> None:
     for command in made(
         gpu="RTX 4090", model="llama-3.1-8b", precision="Q4_K_M", draft_model="llama-3.2-1b"
     ):
-        assert "-md Llama-3.2-1B-Q4_K_M.gguf --spec-type draft-simple" in command.text
+        assert "-hfd mradermacher/Llama-3.2-1B-GGUF:Q4_K_M --spec-type draft-simple" in command.text
 
 
 @pytest.mark.parametrize(

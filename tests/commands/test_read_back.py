@@ -16,7 +16,7 @@ from advisor.reading.public_list import bare_key
 from advisor.reading.published import unpacked_name
 from advisor.runtimes import runtime_of
 from advisor.runtimes.commands import Command, command_for, commands_for
-from advisor.runtimes.file_names import GGUF_FILE
+from advisor.scenario.capability import GGUF_FILE
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario, claimed_share, split_of
 from advisor.scenario.settings import Request, request_from
@@ -99,7 +99,8 @@ def test_every_printed_command_is_read_back_to_its_scenario() -> None:
 def _seen() -> list[tuple[str, str, str]]:
     lines = (data_dir("knowledge") / GGUF_FILE).read_text("utf-8").splitlines()
     rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
-    return [(model, at, name) for model, at, formats in rows for name in formats.split()]
+    seen = [row for row in rows if row[0] != "*"]
+    return [(model, at, name) for model, at, formats in seen for name in formats.split()]
 
 
 @pytest.mark.parametrize(("model", "repository", "name"), _seen())
@@ -107,9 +108,10 @@ def test_gguf_files_that_were_seen_are_named_and_read_back(
     model: str, repository: str, name: str
 ) -> None:
     """llama.cpp and Ollama are told what to download; the command reads as what was asked."""
+    name, only, _ = name.partition("=")
     asked = Request(gpu="8x H100", model=model, precision=name, context=4_096)
     scenario = resolve(asked, known())
-    assert f"-hf {repository}:{name} " in command_for(scenario)
+    assert f"-hf {repository if only else f'{repository}:{name}'} " in command_for(scenario)
     ollama = resolve(replace(asked, framework="Ollama"), known())
     assert " 'FROM ./" not in command_for(ollama)
     for text in (command_for(scenario), command_for(ollama)):
@@ -121,5 +123,22 @@ def test_gguf_files_that_were_seen_are_named_and_read_back(
 
 def test_a_file_that_was_not_seen_is_named_after_the_model() -> None:
     for framework, start in (("llama.cpp", "-m "), ("Ollama", "FROM ./")):
-        asked = Request(gpu="H100", model="phi-4", precision="Q6_K", framework=framework)
-        assert f"{start}phi-4-Q6_K.gguf" in command_for(resolve(asked, known()))
+        asked = Request(gpu="H100", model="gemma-2-27b", precision="Q6_K", framework=framework)
+        assert f"{start}gemma-2-27b-Q6_K.gguf" in command_for(resolve(asked, known()))
+
+
+def test_a_repository_of_the_list_is_named_in_the_formats_its_publisher_makes() -> None:
+    """A file that its publisher cuts into parts is not: llama.cpp does not join those."""
+    asked = Request(gpu="H100", model="phi-4", precision="Q6_K")
+    assert "-hf unsloth/phi-4-GGUF:Q6_K " in command_for(resolve(asked, known()))
+    rare = replace(asked, precision="IQ2_XS")
+    assert "-m phi-4-IQ2_XS.gguf " in command_for(resolve(rare, known()))
+    large = replace(asked, gpu="8x H100", model="llama-3.1-405b-instruct")
+    assert "mradermacher" not in command_for(resolve(large, known()))
+
+
+def test_the_projector_of_a_download_comes_with_it() -> None:
+    asked = Request(gpu="H100", model="gemma-3-27b-it", precision="Q8_0")
+    text = command_for(resolve(asked, known()))
+    assert "-hf unsloth/gemma-3-27b-it-GGUF:Q8_0" in text
+    assert "--mmproj" not in text

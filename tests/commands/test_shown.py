@@ -43,9 +43,9 @@ def pasted(text: str, heading: str) -> str:
 
 
 def test_a_request_that_fits_says_how_to_run_it() -> None:
-    found = doc(gpu="RTX 4090", model="llama-3-8b", precision="Q8_0")
+    found = doc(gpu="RTX 4090", model="qwen3-8b", precision="Q8_0")
     command = found.commands[0].text
-    assert command == "llama-server -m Meta-Llama-3-8B-Q8_0.gguf -c 4096 -np 1 -ngl all"
+    assert command == "llama-server -hf unsloth/Qwen3-8B-GGUF:Q8_0 -c 4096 -np 1 -ngl all"
     assert pasted(render_text(found), "Run it") == command
     assert command in render_markdown(found)
     assert command in render_html(found)

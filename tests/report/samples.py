@@ -362,7 +362,7 @@ def fits_amply() -> Conclusions:
                    memory(card, 7.2, 0.5), 98.0, effort="rebuild"),
         ),
         notes=("cooling", "bandwidth-limited", "monitoring", "room-to-grow", "drivers",
-               "start-small", "kv-heavy", "long-context-speed", "serving-framework"),
+               "kv-heavy", "long-context-speed", "serving-framework"),
         limits=Limits(8192, 27),
         facts={"speed.class": "fast", "gpu.bandwidth_class": "high"},
     )  # fmt: skip
@@ -393,7 +393,7 @@ def does_not_fit() -> Conclusions:
             option("cloud", {"gpu": "RTX PRO 6000"}, rented, memory(rented, 26.0, 0.8), 49.0,
                    effort="purchase"),
         ),
-        notes=("rule-of-thumb", "spill-warning", "ram-needed", "monitoring", "start-small",
+        notes=("rule-of-thumb", "spill-warning", "ram-needed", "monitoring",
                "drivers", "pruned", "flash-attention"),
         facts={"host.ram_needed": 6.5 * GIB, "fit.cause": "weights"},
         missing=("host.ram_bandwidth",),

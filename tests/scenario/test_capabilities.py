@@ -205,7 +205,8 @@ def test_no_gptq_in_eight_bits_where_the_card_has_units_for_another(
     knowledge: Knowledge, card: str, framework: str
 ) -> None:
     """FP8 comes first where the card multiplies it, INT8 W8A8 on Ampere."""
-    request = Request(gpu=card, model="qwen2.5-14b", precision="BF16", framework=framework)
+    model = "llama-3.1-8b-instruct"
+    request = Request(gpu=card, model=model, precision="BF16", framework=framework)
     listed = [f.name for f, _ in sized_formats(resolve(request, knowledge), knowledge)]
     assert "GPTQ 8-bit" not in listed
     first = next(name for name in listed if name in {"FP8", "INT8 W8A8"})

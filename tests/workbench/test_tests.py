@@ -36,7 +36,7 @@ def run(advisor: Advisor, folder: Path, expect: str) -> CaseResult:
         "{verdict: needs_offload, first: quantize}",
         "{first: quantize, changes: {offload-layers: {gpu_layers: 34}}}",
         "{facts: {fit.cause: weights, memory.deficit: above 2 GiB, gpu.laptop: no}}",
-        "{fires: [start-small-and-grow, quantize-to-fit], silent: [fit-is-tight]}",
+        "{fires: [overflow-is-silent, quantize-to-fit], silent: [fit-is-tight]}",
     ],
 )
 def test_what_is_so_holds(advisor: Advisor, tmp_path: Path, expect: str) -> None:

@@ -16,8 +16,8 @@ from advisor.knowledge.yaml_fields import Collector, Fields, guess
 from advisor.models.resolution import model_from_record
 from advisor.models.stored_tensors import Model
 from advisor.reading.cards import find_cards
+from advisor.scenario.asked_format import formats_named
 from advisor.scenario.asked_model import find_model_named
-from advisor.scenario.choices import formats_named
 from advisor.scenario.settings import number_problems, request_from
 from advisor.units import UnitError, parse_quantity, parse_size_as_sold
 from advisor.yamlfile import Node

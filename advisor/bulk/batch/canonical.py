@@ -15,8 +15,8 @@ from advisor.knowledge.names import find_kv_type
 from advisor.knowledge.types import Knowledge
 from advisor.models.resolution import model_from_path
 from advisor.models.stored_tensors import Model
+from advisor.scenario.asked_format import formats_named
 from advisor.scenario.asked_model import find_model_named
-from advisor.scenario.choices import formats_named
 from advisor.scenario.resolve import cards_asked, resolve
 from advisor.scenario.settings import Request
 

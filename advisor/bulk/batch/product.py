@@ -28,12 +28,8 @@ from advisor.knowledge.layers import Stack
 from advisor.knowledge.types import Framework, Gpu, Knowledge
 from advisor.models.stored_tensors import Model
 from advisor.scenario import support
-from advisor.scenario.choices import (
-    DEFAULT_PRECISION,
-    candidates,
-    choices_for,
-    precision_asked,
-)
+from advisor.scenario.asked_format import DEFAULT_PRECISION, precision_asked
+from advisor.scenario.choices import candidates, choices_for
 from advisor.scenario.resolve import resolve
 from advisor.scenario.settings import Request, request_from
 

@@ -17,7 +17,7 @@ from advisor.knowledge.index import plain_key
 from advisor.knowledge.types import Format, Gpu, Knowledge, ModelRecord
 from advisor.models.resolution import model_from_record
 from advisor.reading.cards import find_gpu
-from advisor.scenario.choices import formats_named
+from advisor.scenario.asked_format import formats_named
 from advisor.scenario.resolve import resolve
 from advisor.scenario.scenario import Scenario
 from advisor.scenario.settings import Request
