@@ -67,7 +67,7 @@ def test_the_command_is_read_back(framework: str, kv_cache: str | None) -> None:
     [
         ("vllm serve deepseek-ai/DeepSeek-R1 -dp 8 -ep --max-num-seqs 4", 8, "dp-attention", 32),
         ("vllm serve Qwen/Qwen3-32B -dp 2 --max-num-seqs 4", 2, "data", 8),
-        ("sglang serve --model-path Qwen/Qwen3-30B-A3B --dp-size 2", 1, None, None),
+        ("sglang serve --model-path Qwen/Qwen3-30B-A3B --dp-size 2", 2, "data", None),
         ("sglang serve --model-path Qwen/Qwen3-32B --tp 2 --dp-size 2", 2, "tensor", None),
         ("vllm serve deepseek-ai/DeepSeek-R1 -tp 8 -ep --max-num-seqs 4", 8, "tensor", 4),
         (

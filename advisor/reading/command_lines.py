@@ -27,6 +27,8 @@ _OF_PROGRAMS = ("OLLAMA_", "LLAMA_ARG_")
 """What variables begin with that a program must know; others may be anybody's."""
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _LEAST_ABBREVIATED = 4
+_LOADS_A_KEY = ("lms load",)
+"""Programs whose first line names the file that the last one loads by its key."""
 _MODELFILE = {"FROM": "model", "DRAFT": "draft"}
 _SUBCOMMANDS = {"run": 1, "create": 0, "serve": 0, "start": 0, "pull": 1, "show": 1}
 """What of Ollama is started -> how many words after it name the model."""
@@ -99,6 +101,8 @@ def read_command(text: str) -> Pasted:
     variables = {**one.variables, **variables}
     items = [*_of_variables(tool, variables), *_items(tool, rest)]
     items += _of_file(written, items)
+    if tool in _LOADS_A_KEY and len(read) > 1:
+        items = [*_items(tool, read[-1][1][2]), *(i for i in items if i.sets == "model")]
     cards_left = visible_cards(variables, cards)
     lines = len(every) + bool(of_file)
     return pasted_of(tool, items, cards_left, prefix=prefix, lines=lines)

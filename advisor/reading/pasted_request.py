@@ -162,11 +162,9 @@ def _attend_apart(meant: Meant, model: Model) -> None:
     ranks, batch = meant.attention_ranks, meant.settings.get("batch")
     if ranks == 1:
         return
-    if model.shape.moe and meant.whole_copies:
-        meant.not_sized.append("Copies of a mixture of experts are not sized: one of them is.")
-        return
     meant.cards = ranks
-    meant.settings["split"] = "dp-attention" if model.shape.moe else "data"
+    copies = meant.whole_copies or not model.shape.moe
+    meant.settings["split"] = "data" if copies else "dp-attention"
     if meant.batch_of_a_rank and isinstance(batch, int):
         meant.settings["batch"] = batch * ranks
 

@@ -154,6 +154,23 @@ def _best_format(base: Base, scenario: Scenario) -> Format | None:
 
 
 def _formats(base: Base, scenario: Scenario) -> Iterator[Sized]:
+    """Formats to offer a smaller model in: what was released, and of others those that are smaller.
+
+    A format of more bits than the released one holds no more, and nobody publishes it.
+    """
+    formats, framework = base.knowledge.formats, scenario.framework
+    held = [formats[name] for name in scenario.model.native_formats]
+    released = [
+        (precision, stored_bytes(base, scenario, precision))
+        for precision in held
+        if can_run(base.knowledge, framework, precision, scenario.gpu, scenario.model)
+    ]
+    yield from released
+    least = min((stored for _, stored in released), default=None)
+    yield from (s for s in _unreleased(base, scenario) if least is None or s[1] < least)
+
+
+def _unreleased(base: Base, scenario: Scenario) -> Iterator[Sized]:
     """Formats to offer a smaller model in, the most faithful first.
 
     A request that fits in a gentle format keeps it; so does one in 16 bits where they fit. What was

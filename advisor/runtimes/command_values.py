@@ -270,6 +270,13 @@ VALUES: Mapping[str, Callable[[Started], str | None]] = {
     "gguf": lambda s: gguf(s.scenario.model, s.scenario.precision),
     "gguf_seen": lambda s: seen_gguf(s.scenario.model, s.scenario.precision),
     "gguf_own": lambda s: own_gguf(s.scenario.model, s.scenario.precision),
+    "gguf_at": lambda s: (
+        (seen_gguf(s.scenario.model, s.scenario.precision) or "").replace(":", "@") or None
+    ),
+    "model_key": lambda s: file_word(s.scenario.model.name).casefold(),
+    "draft_key": lambda s: (
+        file_word(s.scenario.draft_model.name).casefold() if s.scenario.draft_model else None
+    ),
     "ollama_from": lambda s: ollama_from(s.scenario.model, s.scenario.precision),
     "slug": lambda s: folder_name(s.scenario.model, s.scenario.precision).casefold(),
     "projector": lambda s: projector(s.scenario.model, s.scenario.precision),

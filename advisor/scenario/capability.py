@@ -94,7 +94,8 @@ def _holds_model(row: Capability, shape: Shape | None) -> bool:
     return not row.experts or shape.moe is not None
 
 
-_HELD = ("fp8", "mxfp4", "nvfp4", "int4-experts", "packed")
+_HELD = ("mxfp4", "nvfp4", "int4-experts", "packed", "fp8")
+"""Families as ``native_dtype`` names them; what lies beside packed experts is named last."""
 _FEED_FORWARD = frozenset(
     {"mlp", "gate_proj", "up_proj", "down_proj", "gate_up_proj", "shared_expert", "shared_experts"}
 )
@@ -111,7 +112,8 @@ def as_held(model: Model, precision: Format) -> bool:
     """Whether the model's own files are in this very format."""
     if model.held_format:
         return precision.name == model.held_format
-    return holds_family(model) == precision.family
+    released = model.native_formats or (precision.name,)
+    return holds_family(model) == precision.family and precision.name in released
 
 
 def repository_of(model: Model, precision: Format) -> str | None:

@@ -29,6 +29,8 @@ _START = {
     "lms load": ("lms", "load"),
 }
 _OWN_LINES = ("printf", "ollama")
+_LMS_WORDS = 4
+"""``lms get`` and ``lms import``: one name and the leave to go on."""
 _VARIABLE = re.compile(r"[A-Z_]+=.*", re.DOTALL)
 _VISIBLE = frozenset({
     "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
@@ -88,6 +90,10 @@ def _check_line(line: str) -> None:
     words = _without_variables(shlex.split(line))
     if words[0] in _OWN_LINES:
         _check_ollama(words)
+        return
+    if words[:2] in (["lms", "get"], ["lms", "import"]):
+        assert len(words) == _LMS_WORDS
+        assert words[-1] == "--yes"
         return
     program = next(p for p, start in _START.items() if tuple(words[: len(start)]) == start)
     _check_options(program, words[len(_START[program]) :])

@@ -118,7 +118,7 @@ SPELLED: dict[str, tuple[str, ...]] = {
                  "dtype: "),
     "batch": ("-np ", "NUM_PARALLEL=", "--max-num-seqs ", "--max-running-requests ",
               "--max_batch_size ", "--max-batch-total-tokens ", "* ", "--max-batch-size ",
-              "--decode-concurrency "),
+              "--decode-concurrency ", "--parallel "),
     "context": ("-c ", "num_ctx ", "--max-model-len ", "--context-length ", "--max_seq_len ",
                 "--max-total-tokens ", "'max_length': ", "--max-seq-len ", "--max-kv-size "),
 }  # fmt: skip

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.advice.conclusions import Conclusions
 from advisor.advice.pipeline import Advisor
-from advisor.runtimes.commands import commands_for
+from advisor.runtimes.commands import command_for, commands_for
 from advisor.scenario.settings import Request, Use
 
 MLX = "MLX 4-bit"
@@ -73,13 +74,20 @@ def test_no_context_is_proposed_that_the_server_cannot_be_told() -> None:
     assert [o for o in one if o.action == "shrink-context"]
 
 
-def test_more_sequences_are_no_remedy_where_the_command_has_no_word_for_them() -> None:
-    request = Request(
-        gpu="RTX 4090", model="Llama-3.1-8B", precision="Q4_K_M", framework="LM Studio"
-    )
-    options = advisor().advise(request).options
-    assert options
-    assert not [o for o in options if o.action == "grow-batch"]
+def test_lm_studio_loads_by_key_what_a_line_before_downloads_or_imports() -> None:
+    """``lms load`` knows model keys alone (its load.ts at 07b7252d), no names of files."""
+    asked = Request(
+        gpu="RTX 4090", model="Llama-3.1-8B", precision="Q4_K_M", framework="LM Studio", batch=4,
+        draft_model="llama-3.2-1b",
+    )  # fmt: skip
+    first, last = command_for(advisor().estimate(asked).scenario).split("\n")
+    assert first == "lms import Llama-3.1-8B-Q4_K_M.gguf --yes"
+    assert last.startswith("lms load llama-3.1-8b --context-length 4096 --parallel 4 ")
+    assert " --speculative-draft-simple --speculative-draft-model llama-3.2-1b " in last
+    seen = replace(asked, model="qwen2.5-72b-instruct", draft_model=None)
+    known = command_for(advisor().estimate(seen).scenario)
+    where = "https://huggingface.co/bartowski/Qwen2.5-72B-Instruct-GGUF@Q4_K_M"
+    assert known.startswith(f"lms get {where} --yes\nlms load qwen2.5-72b-instruct ")
 
 
 @pytest.mark.parametrize("program", [0, 1])

@@ -1,4 +1,4 @@
-"""What is proposed to be bought is the smallest that holds the request."""
+"""What is proposed to be bought is the smallest that holds the request; models come as released."""
 
 from __future__ import annotations
 
@@ -30,3 +30,15 @@ def test_the_size_that_is_proposed_is_the_one_that_is_sized_when_it_is_asked_for
     assert isinstance(change, dict)
     again = advisor.advise(**asked, **change).to_dict()
     assert again["memory"]["capacity_bytes"] == 24 * 2**30
+
+
+def test_another_model_is_offered_in_the_format_that_its_publisher_released() -> None:
+    """DeepSeek-V4-Flash is published in FP4+FP8; eight bits of it hold no more."""
+    asked: dict[str, object] = {"gpu": "4x RTX PRO 6000 Blackwell", "context": 16_384}
+    rows = advisor.advise(model="kimi-k2-instruct", precision="FP8", **asked).rows()
+    row = next(r for r in rows if str(r["change"]).find("DeepSeek-V4-Flash") > 0)
+    assert isinstance(row["change"], dict)
+    assert row["change"]["precision"] == "FP4+FP8"
+    assert "vllm serve deepseek-ai/DeepSeek-V4-Flash " in str(row["command"])
+    itself = advisor.advise(model="deepseek-v4-flash", framework="vLLM", **asked)
+    assert "vllm serve deepseek-ai/DeepSeek-V4-Flash " in itself.written()
