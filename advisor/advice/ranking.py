@@ -295,7 +295,8 @@ def veto_text(
 ) -> str:
     """Fill a veto's text: ``{fact.name}`` is its value, ``{short}`` the first distance."""
     short = next((item.distance for item in conditions if item.distance), "")
-    return filled((rule.veto or "").replace(f"{{{SHORT}}}", short), {**facts, **option}, vocabulary)
+    text = (rule.veto or "").replace(f"{{{SHORT}}}", short)
+    return filled(text, {**facts, **option}, vocabulary) if "{" in text else text
 
 
 def filled(text: str, facts: Mapping[str, FactValue], vocabulary: Vocabulary) -> str:

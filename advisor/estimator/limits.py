@@ -14,7 +14,7 @@ from advisor.estimator.placement import Card, cards_of, claim_of, largest_share,
 from advisor.runtimes import runtime_of
 from advisor.scenario import support
 from advisor.scenario.figures import Limits, Memory, thin_below_bytes
-from advisor.scenario.scenario import Scenario, holding, with_batch
+from advisor.scenario.scenario import Scenario, holding, split_of, with_batch
 from advisor.units import GIB
 
 if TYPE_CHECKING:
@@ -108,7 +108,11 @@ def largest_gpu_layers(
     def free(size: int) -> int:
         return _free(replace(scenario, gpu_layers=size - 1), knowledge) - kept
 
-    found = largest_that_fits(free, scenario.model.shape.layers + 2)
+    most = scenario.model.shape.layers + 2
+    found = largest_that_fits(free, most)
+    if split_of(scenario) == "row":  # one layer more can leave more on the fullest card
+        sizes = (size for size in range(most, found or 0, -1) if free(size) >= 0)
+        found = next(sizes, found)
     return None if found is None else found - 1
 
 

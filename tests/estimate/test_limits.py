@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from advisor.advice.preparation import estimate
 from advisor.estimator.limits import (
     LONGEST_TOKENS,
     find_limits,
@@ -18,8 +19,10 @@ from advisor.estimator.limits import (
     smallest_cpu_experts,
 )
 from advisor.estimator.memory import estimate_memory, free_bytes
+from advisor.knowledge import load_knowledge
 from advisor.scenario.figures import Limits
 from advisor.scenario.scenario import Scenario
+from advisor.scenario.settings import request_from
 from tests.estimate.builders import FP16, KNOWLEDGE, framework, gguf, on_card, scenario, text_model
 
 
@@ -123,6 +126,20 @@ def test_the_most_gpu_layers_equal_trying_all(gib: float) -> None:
     found = on_card(gib, "llama-3.1-70b")
     tried = brute(range(82), lambda layers: replace(found, gpu_layers=layers))
     assert largest_gpu_layers(found, KNOWLEDGE) == (max(tried) if tried else None)
+
+
+def test_rows_over_cards_hold_more_layers_where_fewer_do_not_fit() -> None:
+    """Windows of Gemma lie on whichever card their layer falls to: 8 and 9 layers do not fit."""
+    asked = request_from(
+        {"gpu": "8x Radeon PRO W6600", "model": "gemma-3-12b-it", "precision": "Q4_K_M",
+         "context": 32768, "batch": 16, "kv_cache": "q8_0", "ram": 128.0, "split": "row"}
+    )  # fmt: skip
+    known = load_knowledge()
+    found = replace(estimate(asked, known).scenario, gpu_layers=None)
+    free = [free_bytes(replace(found, gpu_layers=layers), known) for layers in range(50)]
+    tried = [layers for layers, left in enumerate(free) if (left or 0) >= 0]
+    assert len(tried) < max(tried)
+    assert largest_gpu_layers(found, known) == max(tried)
 
 
 @pytest.mark.parametrize("gib", [1, 4, 8, 16, 24, 80])
